@@ -31,17 +31,16 @@ var (
 	peerSetsResource = fanoutv1alpha1.GroupVersion.WithResource("peersets")
 )
 
-// access is what came of an Account's Roles and RoleBindings in one peer.
+// access is the outcome for an Account's Roles and RoleBindings in one peer.
 type access struct {
-	foreign []string // objects of our names that are somebody else's
-	refused error    // what the peer said to one of ours
-	held    bool     // the namespace has to come first
+	foreign []string // objects of other clients that have these names
+	refused error    // why the peer rejected a Role or RoleBinding
+	held    bool     // the namespace has to exist first
 }
 
-// ensureAccess makes the Roles and RoleBindings of account what they are to be, and
-// takes away those of roles and subjects that it no longer has. fresh says that the
-// namespace was made just now, so that nothing is in it. The error is a failure to
-// reach the peer; what the peer said no to is in the access.
+// ensureAccess creates and updates the Roles and RoleBindings of account, and deletes those of
+// roles and subjects that it no longer has. fresh is true if the namespace was just created and
+// so is empty. The error is a failure to reach the peer; rejections are in the access.
 func ensureAccess(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, rights Rights, fresh bool) (access, error) {
 	var a access
 	roles, bindings := rights.grants(account)
@@ -73,13 +72,13 @@ func ensureAccess(ctx context.Context, c *region.Conn, account *unstructured.Uns
 	return a, nil
 }
 
-// isGrant says whether an object that carries our label has one of our names. What
-// else people label is theirs.
+// isGrant reports whether a labelled object has the name of an Account's Role. Other labelled
+// objects belong to other clients.
 func isGrant(obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(accountRoles, func(role v1alpha1.AccountRole) bool { return obj.GetName() == RoleName(role) })
 }
 
-// settle makes have, which are ours, into want.
+// settle changes have, the Account's own objects, to want.
 func (a *access) settle(ctx context.Context, client dynamic.ResourceInterface, have map[string]*unstructured.Unstructured, want []*unstructured.Unstructured) error {
 	for _, w := range want {
 		err := ensure(ctx, client, have[w.GetName()], w, FieldManager)
@@ -101,11 +100,11 @@ func (a *access) settle(ctx context.Context, client dynamic.ResourceInterface, h
 	return nil
 }
 
-var errForeign = errors.New("it was there before and is not labelled as ours")
+var errForeign = errors.New("it existed before and lacks the Account's labels")
 
-// ensure writes w if it is not what stands there. It is born by a create, because a
-// server-side apply would take over what somebody else made in the meantime. What one
-// of us made meanwhile has all labels of w.
+// ensure writes w if the peer's object differs. It creates w rather than applying it, because a
+// server-side apply would take over an object that another client has created meanwhile. An
+// object with all labels of w was created by a Controller or Coordinator, and is updated.
 func ensure(ctx context.Context, client dynamic.ResourceInterface, have, w *unstructured.Unstructured, manager string) error {
 	if have == nil {
 		_, err := client.Create(ctx, w, metav1.CreateOptions{FieldManager: manager})
@@ -126,7 +125,7 @@ func ensure(ctx context.Context, client dynamic.ResourceInterface, have, w *unst
 		return nil
 	}
 	if !equality.Semantic.DeepEqual(have.Object["roleRef"], w.Object["roleRef"]) {
-		// It cannot be changed, only replaced.
+		// A roleRef is immutable: replace the binding.
 		if err := discard(ctx, client, have); err != nil {
 			return err
 		}
@@ -138,7 +137,7 @@ func ensure(ctx context.Context, client dynamic.ResourceInterface, have, w *unst
 	return err
 }
 
-// drifted says whether have differs from w in anything that w says.
+// drifted reports whether have differs from w in a field or label of w, or is being deleted.
 func drifted(have, w *unstructured.Unstructured) bool {
 	for field, value := range w.Object {
 		if field != "metadata" && !equality.Semantic.DeepEqual(have.Object[field], value) {
@@ -153,7 +152,7 @@ func drifted(have, w *unstructured.Unstructured) bool {
 	return have.GetDeletionTimestamp() != nil
 }
 
-// discard deletes what was read, and nothing else of its name.
+// discard deletes the object that was read, and none that has replaced it.
 func discard(ctx context.Context, client dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
 	err := client.Delete(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(obj.GetUID())}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or replaced
@@ -186,7 +185,7 @@ func itemsOf(l *unstructured.UnstructuredList) []unstructured.Unstructured {
 	return l.Items
 }
 
-// err says why the Account's subjects lack what they are to have.
+// err returns why the Account's subjects lack some of their rights.
 func (a access) err(c *region.Conn) error {
 	switch {
 	case len(a.foreign) > 0:

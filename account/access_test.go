@@ -26,7 +26,7 @@ var (
 	deploy = map[string]any{"kind": "ServiceAccount", "name": "deployer", "namespace": "tools"}
 )
 
-// change puts roles and subjects into the Account and returns it as it then is.
+// change sets roles and subjects of the Account and returns the updated object.
 func change(t *testing.T, c *region.Conn, name string, roles []any, subjects ...any) *unstructured.Unstructured {
 	t.Helper()
 	obj, err := c.Dynamic().Resource(resource).Get(t.Context(), name, metav1.GetOptions{})
@@ -37,7 +37,7 @@ func change(t *testing.T, c *region.Conn, name string, roles []any, subjects ...
 	return obj
 }
 
-// access of a peer: names of Roles, and of RoleBindings with whom they bind.
+// accessIn returns the rules of a peer's Roles and the subjects of its RoleBindings, by name.
 func accessIn(t *testing.T, c *region.Conn, name string) (roles map[string][]rbacv1.PolicyRule, bindings map[string][]rbacv1.Subject) {
 	t.Helper()
 	roles, bindings = map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.Subject{}
@@ -78,9 +78,9 @@ func TestRolesFollowTheAccount(t *testing.T) {
 
 	server.Reset()
 	require.NoError(t, Kind().Activated(t.Context(), c, acme))
-	require.Zero(t, writes(server), "all is as it should be")
+	require.Zero(t, writes(server), "nothing differs")
 
-	// A role that goes takes its Role and RoleBinding with it.
+	// The Role and RoleBinding of a removed role are deleted.
 	acme = change(t, c, "acme", []any{"Tenant"}, alice, deploy)
 	require.NoError(t, Kind().Activated(t.Context(), c, acme))
 	roles, bindings = accessIn(t, c, "acme")
@@ -89,7 +89,7 @@ func TestRolesFollowTheAccount(t *testing.T) {
 		"kubecarrier-tenant": append(wantAlice, rbacv1.Subject{Kind: "ServiceAccount", Name: "deployer", Namespace: "tools"}),
 	}, bindings)
 
-	// Without subjects nobody is bound.
+	// Without subjects there is no RoleBinding.
 	acme = change(t, c, "acme", []any{"Tenant"})
 	require.NoError(t, Kind().Activated(t.Context(), c, acme))
 	roles, bindings = accessIn(t, c, "acme")
@@ -183,7 +183,7 @@ func TestForeignRoleIsLeftAloneAndNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, foreign.GetResourceVersion(), now.GetResourceVersion())
 
-	// The removal takes nothing of others either.
+	// The removal does not delete objects of other clients either.
 	ns, err := getNamespace(t, c, "acme")
 	require.NoError(t, err)
 	ns.SetLabels(nil)
@@ -191,13 +191,13 @@ func TestForeignRoleIsLeftAloneAndNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, Kind().Released(t.Context(), c, acme))
 	_, bindings := accessIn(t, c, "acme")
-	require.Empty(t, bindings, "ours goes from a namespace that stays")
+	require.Empty(t, bindings, "the RoleBinding is deleted although the namespace stays")
 	_, err = client.Get(t.Context(), foreign.GetName(), metav1.GetOptions{})
 	require.NoError(t, err)
 }
 
-// The coordinator's activation and the peer's controller may both have read that a
-// Role is missing: whoever comes second finds one of ours there.
+// The Coordinator's activation and the peer's Controller may both have read that a Role is
+// missing: the second create finds the first one's Role.
 func TestWhatOneOfUsMadeMeanwhileIsOurs(t *testing.T) {
 	t.Parallel()
 	_, c := peer(t)
@@ -214,7 +214,7 @@ func TestWhatOneOfUsMadeMeanwhileIsOurs(t *testing.T) {
 	require.NoError(t, ensure(t.Context(), client, nil, role("get"), FieldManager))
 	now, err := client.Get(t.Context(), first.GetName(), metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, first.GetResourceVersion(), now.GetResourceVersion(), "there was nothing to write")
+	require.Equal(t, first.GetResourceVersion(), now.GetResourceVersion(), "nothing differs")
 
 	require.NoError(t, ensure(t.Context(), client, nil, role("list"), FieldManager))
 	now, err = client.Get(t.Context(), first.GetName(), metav1.GetOptions{})
@@ -239,7 +239,7 @@ func TestRefusedRolesAreNamed(t *testing.T) {
 	require.Equal(t, v1alpha1.AccountReady, statusOf(t, c, "acme").Phase)
 }
 
-// What a Replicator says of all peers is not overwritten by one of them.
+// An activation in one peer does not overwrite a Replicator's report on all peers.
 func TestActivatedLeavesReadyToTheReplicator(t *testing.T) {
 	t.Parallel()
 	server, c := peer(t)

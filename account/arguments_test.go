@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// What is missing is named in an error.
+// An error names the missing argument.
 func TestArguments(t *testing.T) {
 	var nilRing *region.Ring
 	var nilConn *region.Conn

@@ -25,8 +25,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// BenchmarkThousandPeers looks at one Account in 1,000 peers, two thirds of which are
-// exceptions, and makes its status.
+// BenchmarkThousandPeers judges one Account in 1,000 peers, two thirds of which are exceptions,
+// and makes its status.
 func BenchmarkThousandPeers(b *testing.B) {
 	sights := thousand()
 	obj := newAccount("acme", []any{"Tenant"})
@@ -41,11 +41,11 @@ func BenchmarkThousandPeers(b *testing.B) {
 	b.ReportMetric(float64(len(text)), "status-bytes")
 }
 
-// BenchmarkIdlePeers is what heap and stacks grow by for each of 1,000 peers that hold ten
-// Accounts and are watched by a Replicator, each with a PeerSet that lists all thousand,
-// connections included, without sockets and their buffers. The baseline is a bare dynamic
-// client for each with client-go's reflectors of the same two resources; the ratio is the
-// baseline's bytes over ours.
+// BenchmarkIdlePeers measures the memory of heap and stacks for each of 1,000 peers that a
+// Replicator watches. Each peer holds ten Accounts and a PeerSet that lists all thousand.
+// Connections count, sockets and their buffers do not. The baseline is a bare dynamic client per
+// peer with client-go's reflectors of the same two resources; the ratio is the baseline's bytes
+// over ours.
 func BenchmarkIdlePeers(b *testing.B) {
 	const peers, accounts = 1000, 10
 	w := newWorld(b, Options{})
@@ -85,7 +85,7 @@ func BenchmarkIdlePeers(b *testing.B) {
 	b.ReportMetric(float64(bare)/float64(ours), "ratio")
 }
 
-// bareReflectors watches what a Replicator watches, by client-go alone.
+// bareReflectors watches the resources of a Replicator by client-go alone.
 func bareReflectors(b *testing.B, s *still, peers int) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -113,12 +113,12 @@ func bareReflectors(b *testing.B, s *still, peers int) (stop func()) {
 	}
 }
 
-// bareSource is not asked for streamed lists, which the peers do not know.
+// bareSource does not ask for streamed lists, which the peers do not support.
 type bareSource struct{ *cache.ListWatch }
 
 func (*bareSource) IsWatchListSemanticsUnSupported() bool { return true }
 
-// used is what is alive of heap and stacks, in bytes.
+// used returns the memory in use by heap and stacks, in bytes.
 func used() int64 {
 	for range 4 { // each shrinks stacks by half
 		runtime.GC()

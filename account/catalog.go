@@ -27,11 +27,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// PublishedLabel stands on each Region that a Catalog has published. One without it
-// is never changed or deleted.
+// PublishedLabel is the label of each Region that a Catalog has published. A Region without it is
+// never changed or deleted.
 const PublishedLabel = "kubecarrier.io/published"
 
-// CatalogFieldManager owns what a Catalog writes.
+// CatalogFieldManager is the field manager of a Catalog's writes.
 const CatalogFieldManager = "atoll-catalog"
 
 var regionsResource = v1alpha1.GroupVersion.WithResource("regions")
@@ -39,17 +39,16 @@ var regionsResource = v1alpha1.GroupVersion.WithResource("regions")
 // CatalogOptions configure a Catalog. The zero value publishes all regions to all
 // tenants.
 type CatalogOptions struct {
-	// Tenants selects by labels the Accounts to which anything is published; nil:
-	// all that have the role Tenant.
+	// Tenants selects the Accounts that regions are published to, by labels; nil: all that have
+	// the role Tenant.
 	Tenants labels.Selector
-	// May says whether a tenant may use a region; nil: each may use all. It must be
-	// pure, and tenant must not be modified.
+	// May reports whether a tenant may use a region; nil: each may use all. It must be pure, and
+	// must not modify tenant.
 	May func(tenant *v1alpha1.Account, k region.Key) bool
-	// Describe says how people see a region; nil: by its name alone. It must be
+	// Describe returns the text that people see about a region; nil: only its name. It must be
 	// pure.
 	Describe func(k region.Key) v1alpha1.RegionMetadata
-	// Shard says which tenants this replica works on, by keys "Catalog/TENANT"; nil:
-	// all.
+	// Shard selects the tenants of this replica, by keys "Catalog/TENANT"; nil: all.
 	Shard Shard
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -57,20 +56,19 @@ type CatalogOptions struct {
 	Logger logr.Logger
 }
 
-// Catalog publishes the regions of a directory as Region objects in the namespaces
-// of the tenants that may use them, in one API server: a central plane, or each peer
-// by region.Engage. What it publishes has no word of peers. Safe for concurrent use;
-// any number may run.
+// Catalog publishes the regions of a directory as Region objects in the namespaces of the tenants
+// that may use them. It writes to one API server: a central plane, or each peer by region.Engage.
+// The objects do not name peers. Safe for concurrent use; any number may run.
 type Catalog struct {
 	target                        region.API
 	directory                     region.Directory
 	opts                          CatalogOptions
 	queue                         *loop.Queue
 	accounts, namespaces, regions *loop.Objects
-	known                         atomic.Bool // the directory has said which regions there are
+	known                         atomic.Bool // the directory has listed its regions
 }
 
-// NewCatalog checks its arguments and does no I/O; see Start.
+// NewCatalog returns a Catalog. It does no I/O; see Start. It fails if an argument is nil.
 func NewCatalog(target region.API, d region.Directory, opts CatalogOptions) (*Catalog, error) {
 	switch {
 	case argument.Missing(target):
@@ -97,14 +95,14 @@ func NewCatalog(target region.API, d region.Directory, opts CatalogOptions) (*Ca
 	return c, nil
 }
 
-// Start works until ctx ends, waits for all it started, then returns nil. A region
-// that no peer serves any more is taken back; one whose peer does not answer stays,
-// with Ready Unknown. Where all is as it should be it writes nothing. Call it once.
+// Start runs until ctx ends, waits for all that it started, then returns nil. It deletes the
+// Region of a region that no peer serves. A region whose peer is unreachable keeps its Region,
+// with Ready Unknown. It writes nothing if nothing differs. Call it once.
 func (c *Catalog) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, c.opts.Logger, "catalog")
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	// Objects go on through errors until ctx ends.
+	// Caches retry errors until ctx ends.
 	for _, o := range c.copies() {
 		wg.Go(func() { _ = o.Start(ctx) })
 	}
@@ -123,7 +121,7 @@ func (c *Catalog) copies() []*loop.Objects {
 	return []*loop.Objects{c.accounts, c.namespaces, c.regions}
 }
 
-// all asks for work on every tenant, and on every namespace with something in it.
+// all requeues every tenant, and every namespace with Regions.
 func (c *Catalog) all() {
 	for _, obj := range c.accounts.List() {
 		c.queue.Add(obj.GetName())
@@ -133,7 +131,7 @@ func (c *Catalog) all() {
 	}
 }
 
-// attend notices peers that fall silent or answer again, by their health.
+// attend requeues all tenants when the health of a peer changes.
 func (c *Catalog) attend(ctx context.Context) {
 	before := map[region.PeerName]metav1.ConditionStatus{}
 	for pause(ctx, time.Second) {
@@ -148,8 +146,8 @@ func (c *Catalog) attend(ctx context.Context) {
 	}
 }
 
-// answers says whether a peer was heard of: True or Unknown, since nobody can know
-// that it is gone.
+// answers returns True if the peer is reachable, else Unknown: an unreachable peer may still
+// serve the region.
 func (c *Catalog) answers(peer region.PeerName) metav1.ConditionStatus {
 	conn, err := c.directory.Conn(peer)
 	if err != nil {
@@ -168,11 +166,11 @@ func (c *Catalog) work(ctx context.Context, name string) (again time.Duration, e
 	}
 	for _, o := range c.copies() {
 		if o.Err() != nil {
-			return 0, nil // what is old proves nothing; its flow is told
+			return 0, nil // a stale cache decides nothing: Flows requeues all tenants when it is fresh
 		}
 	}
 	if ns, ok := c.namespaces.Get(types.NamespacedName{Name: name}); !ok || ns.GetDeletionTimestamp() != nil {
-		return 0, nil // nothing can be made in it, and what was there goes with it
+		return 0, nil // nothing can be created in it, and it is deleted with its Regions
 	}
 	want := map[string]region.Key{}
 	if tenant := c.tenant(name); tenant != nil {
@@ -195,7 +193,7 @@ func (c *Catalog) work(ctx context.Context, name string) (again time.Duration, e
 		err := ensure(ctx, client, have[regionName], c.manifest(name, k), CatalogFieldManager)
 		switch {
 		case errors.Is(err, errForeign):
-			logging.From(ctx).Info("A Region is somebody else's and is left alone", "namespace", name, "region", regionName)
+			logging.From(ctx).Info("Another client's object has the name of a Region and is left alone", "namespace", name, "region", regionName)
 		case err == nil && have[regionName] != nil:
 			err = c.report(ctx, have[regionName], k)
 			errs = append(errs, err)
@@ -213,7 +211,7 @@ func (c *Catalog) work(ctx context.Context, name string) (again time.Duration, e
 	return 0, nil
 }
 
-// tenant is the Account of that name if regions are published to it.
+// tenant returns the Account of the name, nil if no regions are published to it.
 func (c *Catalog) tenant(name string) *v1alpha1.Account {
 	obj, ok := c.accounts.Get(types.NamespacedName{Name: name})
 	if !ok || obj.GetDeletionTimestamp() != nil || !c.opts.Tenants.Matches(labels.Set(obj.GetLabels())) {
@@ -224,8 +222,8 @@ func (c *Catalog) tenant(name string) *v1alpha1.Account {
 	if !slices.Contains(account.Spec.Roles, v1alpha1.AccountTenant) {
 		return nil
 	}
-	// What is not in force is nobody's: it is Active, or in a central plane that is no
-	// peer, a Replicator's.
+	// The Account must be in force: Active, or, in a central plane that is no peer, held by a
+	// Replicator's finalizer.
 	switch f := account.Spec.Fanout; {
 	case f != nil && f.Stage == fanoutv1alpha1.StageActive, f == nil && slices.Contains(obj.GetFinalizers(), Finalizer):
 		return account
@@ -258,16 +256,16 @@ func (c *Catalog) manifest(namespace string, k region.Key) *unstructured.Unstruc
 	return obj
 }
 
-// report writes whether the region can be used, if that is not there already.
+// report writes whether the region can be used, if the status differs.
 func (c *Catalog) report(ctx context.Context, obj *unstructured.Unstructured, k region.Key) error {
 	status, phase := metav1.ConditionUnknown, v1alpha1.RegionPending
 	ready := metav1.Condition{
 		Type: string(v1alpha1.RegionConditionReady), Reason: string(v1alpha1.RegionReasonPending),
-		Message: "nothing was heard of the region", ObservedGeneration: obj.GetGeneration(),
+		Message: "the region's peer was not reached", ObservedGeneration: obj.GetGeneration(),
 	}
 	if p, ok := c.directory.Snapshot().Locate(k); ok && c.answers(p.Name) == metav1.ConditionTrue {
 		status, phase = metav1.ConditionTrue, v1alpha1.RegionReady
-		ready.Reason, ready.Message = string(v1alpha1.RegionReasonAvailable), "the region is served and answers"
+		ready.Reason, ready.Message = string(v1alpha1.RegionReasonAvailable), "the region is served and reachable"
 	}
 	ready.Status = status
 	content := map[string]any{
@@ -280,7 +278,7 @@ func (c *Catalog) report(ctx context.Context, obj *unstructured.Unstructured, k 
 	apply.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Region"))
 	apply.SetNamespace(obj.GetNamespace())
 	apply.SetName(obj.GetName())
-	apply.SetResourceVersion(obj.GetResourceVersion()) // the UID alone is not looked at in writes of a status
+	apply.SetResourceVersion(obj.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
 	_, err := c.target.Dynamic().Resource(regionsResource).Namespace(obj.GetNamespace()).ApplyStatus(ctx, obj.GetName(), apply,
 		metav1.ApplyOptions{FieldManager: CatalogFieldManager, Force: true})
 	if apierrors.IsNotFound(err) {

@@ -32,7 +32,7 @@ func serve(t testing.TB, ring *regiontest.Ring) {
 	require.NoError(t, ring.Serve("us-east", usEast1))
 }
 
-// published are the names of the Regions that stand in a namespace.
+// published returns the names of the Regions in a namespace.
 func published(t testing.TB, api region.API, namespace string) []string {
 	t.Helper()
 	found, err := api.Dynamic().Resource(regionsResource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
@@ -76,7 +76,8 @@ func TestCatalogPublishesToTenants(t *testing.T) {
 		}
 		quiet(t, ring.Server("eu-west"))
 
-		// A region that nobody serves goes; one that is deleted or edited comes back.
+		// The Region of a region without a peer is deleted; a Region that is deleted or edited
+		// comes back.
 		require.NoError(t, ring.Serve("us-east"))
 		eventually(t, func() bool { return slices.Equal(all[:2], published(t, eu, "acme")) })
 		deleteIn(t, eu, regionsResource, "acme", all[0])
@@ -92,7 +93,7 @@ func TestCatalogPublishesToTenants(t *testing.T) {
 			return provider == "not-loodse"
 		})
 
-		// Whoever ceases to be a tenant sees none.
+		// An Account that is no longer a tenant has no Regions.
 		_, err = c.Update(t.Context(), newAccount("acme", []any{"Provider"}), fanout.AddOptions{})
 		require.NoError(t, err)
 		eventually(t, func() bool { return len(published(t, eu, "acme")) == 0 })
@@ -111,7 +112,7 @@ func TestCatalogSelects(t *testing.T) {
 			require.NoError(t, err)
 		}
 		eu := connTo(t, ring, "eu-west")
-		// What somebody else made under the name of a region is left alone.
+		// Another client's object with the name of a region is left alone.
 		foreign := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"provider": map[string]any{"name": "somebody"}}}}
 		foreign.SetAPIVersion("catalog.kubecarrier.io/v1alpha1")
 		foreign.SetKind("Region")

@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// clientFor is the client of a kind in one API server.
+// clientFor returns the client of a kind in one API server.
 func clientFor(api region.API, kind fanout.Kind, namespace string) dynamic.ResourceInterface {
 	client := api.Dynamic().Resource(kind.Resource)
 	if kind.Namespaced {

@@ -22,9 +22,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Controller keeps, in each peer, what Active Accounts need there: namespace, Roles
-// and RoleBindings that somebody edits or deletes come back. It needs no central
-// plane and no Coordinator; any number may run. Safe for concurrent use.
+// Controller maintains, in each peer, the namespaces, Roles and RoleBindings of Active Accounts:
+// it restores those that are edited or deleted. It needs no central plane and no Coordinator; any
+// number may run. Safe for concurrent use.
 type Controller struct {
 	directory region.Directory
 	opts      ControllerOptions
@@ -32,14 +32,13 @@ type Controller struct {
 
 // ControllerOptions configure a Controller. The zero value works.
 type ControllerOptions struct {
-	// Rights are those that the Coordinator's KindWith has; nil: DefaultRights.
+	// Rights are those of the Coordinator's KindWith; nil: DefaultRights.
 	Rights Rights
-	// Shard says which Accounts of which peers this replica works on, by keys
-	// "PEER/ACCOUNT"; nil: all.
+	// Shard selects the Accounts and peers of this replica, by keys "PEER/ACCOUNT"; nil: all.
 	Shard Shard
-	// Workers is how many Accounts of one peer are worked on at once; zero: 4.
+	// Workers is how many Accounts of one peer are reconciled at once; zero: 4.
 	Workers int
-	// Observer receives what happens. Nil means nobody.
+	// Observer receives events; nil: none.
 	Observer *Observer
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -47,7 +46,7 @@ type ControllerOptions struct {
 	Logger logr.Logger
 }
 
-// NewController checks its arguments and does no I/O; see Start.
+// NewController returns a Controller. It does no I/O; see Start. It fails if d is nil.
 func NewController(d region.Directory, opts ControllerOptions) (*Controller, error) {
 	if argument.Missing(d) {
 		return nil, errors.New("account: directory is nil: pass a region.Ring or region.Fixed(...)")
@@ -61,9 +60,9 @@ func NewController(d region.Directory, opts ControllerOptions) (*Controller, err
 	return &Controller{directory: d, opts: opts}, nil
 }
 
-// Start works until ctx ends, waits for all it started, then returns nil. Each peer
-// has a queue and a back-off of its own, so that one that does not answer delays no
-// other. Where all is as it should be it writes nothing. Call it once.
+// Start runs until ctx ends, waits for all that it started, then returns nil. Each peer has its
+// own queue and backoff, so an unreachable peer delays no other. It writes nothing if nothing
+// differs. Call it once.
 func (k *Controller) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, k.opts.Logger, "accounts")
 	return region.Engage(ctx, k.directory, func(ctx context.Context, c *region.Conn) error {
@@ -72,7 +71,7 @@ func (k *Controller) Start(ctx context.Context) error {
 	})
 }
 
-// keeper works on the Accounts of one peer.
+// keeper reconciles the Accounts of one peer.
 type keeper struct {
 	*Controller
 	conn  *region.Conn
@@ -104,7 +103,7 @@ func (p *keeper) start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, o := range p.copies() {
-		// Objects go on through errors until ctx ends.
+		// Caches retry errors until ctx ends.
 		wg.Go(func() { _ = o.Start(ctx) })
 	}
 	wg.Go(func() { resharded(ctx, p.opts.Shard, p.all) })
@@ -115,7 +114,7 @@ func (p *keeper) copies() []*loop.Objects {
 	return []*loop.Objects{p.accounts, p.namespaces, p.roles, p.bindings, p.sets}
 }
 
-// all asks for work on every Account.
+// all requeues every Account.
 func (p *keeper) all() {
 	for _, o := range p.accounts.List() {
 		p.queue.Add(o.GetName())
@@ -128,7 +127,7 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 	}
 	for _, o := range p.copies() {
 		if o.Err() != nil {
-			return 0, nil // what is old proves nothing; its flow is told
+			return 0, nil // a stale cache decides nothing: Flows requeues all Accounts when it is fresh
 		}
 	}
 	account, ok := p.accounts.Get(types.NamespacedName{Name: name})
@@ -137,8 +136,8 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 	}
 	drifted := false
 	if p.quarantined() {
-		// What was revoked while the peer was away must not be in force here until
-		// the audit of its return has said what stays.
+		// Rights that were revoked while the peer was unreachable must not return: grant none
+		// until its audit has ended.
 		if !p.granted(name) {
 			return 0, nil
 		}
@@ -148,8 +147,8 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 			return 0, nil
 		}
 		drifted = ready(account)
-		// The copies may be of different moments: after a restore of the peer one of them
-		// may show an Account that is not there, and another that it has no namespace.
+		// The caches may be of different times: after a restore of the peer one of them may still
+		// show an Account that is gone, and another one show no namespace.
 		if account, err = current(ctx, p.conn, account); err != nil || account == nil {
 			return 0, err
 		}
@@ -166,7 +165,7 @@ func stageOf(account *unstructured.Unstructured) fanoutv1alpha1.Stage {
 	return fanoutv1alpha1.Stage(stage)
 }
 
-// quarantined says whether the peer has come back and is being audited.
+// quarantined reports whether the peer has rejoined and its audit has not ended.
 func (p *keeper) quarantined() bool {
 	set, ok := p.sets.Get(types.NamespacedName{Name: fanoutv1alpha1.PeerSetName})
 	if !ok {
@@ -175,12 +174,12 @@ func (p *keeper) quarantined() bool {
 	return selfState(set) == fanoutv1alpha1.PeerQuarantined
 }
 
-// granted says whether anything of RBAC stands in the namespace for the account.
+// granted reports whether the Account's namespace has a Role or RoleBinding of it.
 func (p *keeper) granted(name string) bool {
 	return len(p.ours(p.roles, name))+len(p.ours(p.bindings, name)) > 0
 }
 
-// ours are the objects in an account's namespace that were made for it, by name.
+// ours returns the objects in an Account's namespace that were made for it, by name.
 func (p *keeper) ours(o *loop.Objects, account string) map[string]*unstructured.Unstructured {
 	found := map[string]*unstructured.Unstructured{}
 	for _, role := range accountRoles {
@@ -192,7 +191,7 @@ func (p *keeper) ours(o *loop.Objects, account string) map[string]*unstructured.
 	return found
 }
 
-// complete says whether an Account has all that it is to have, by the copies.
+// complete reports whether the caches show all objects of an Account.
 func (p *keeper) complete(account *unstructured.Unstructured) bool {
 	if !ready(account) {
 		return false
@@ -209,7 +208,7 @@ func (p *keeper) complete(account *unstructured.Unstructured) bool {
 	return same(p.ours(p.roles, name), roles) && same(p.ours(p.bindings, name), bindings)
 }
 
-// same says whether have is want and nothing else.
+// same reports whether have contains all of want and nothing else.
 func same(have map[string]*unstructured.Unstructured, want []*unstructured.Unstructured) bool {
 	for _, w := range want {
 		if h, ok := have[w.GetName()]; !ok || drifted(h, w) {

@@ -70,22 +70,22 @@ func TestControllerRepairsDrift(t *testing.T) {
 		eventually(t, func() bool {
 			subjects, _, _ := unstructured.NestedSlice(get(t, eu, bindingsResource, "acme", "kubecarrier-tenant").Object, "subjects")
 			return len(subjects) == 1 && subjects[0].(map[string]any)["name"] == "alice"
-		}, "an edited RoleBinding is put right")
+		}, "an edited RoleBinding is restored")
 
-		// With its namespace everything in it goes, while the status says Ready.
+		// Deleting the namespace deletes everything in it, while the status reports Ready.
 		was := get(t, eu, namespacesResource, "", "acme").GetUID()
 		deleteIn(t, eu, namespacesResource, "", "acme")
 		eventually(t, func() bool {
 			ns := get(t, eu, namespacesResource, "", "acme")
 			return ns != nil && ns.GetUID() != was && granted(t, eu, "acme") && accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady
-		}, "a deleted namespace is made anew")
+		}, "a deleted namespace is created again")
 		require.Positive(t, repairs.Load())
 
 		quiet(t, ring.Server("ap-south"), ring.Server("eu-west"), ring.Server("us-east"))
 	})
 }
 
-// A Role of somebody else is named, left alone, and made ours once it is gone.
+// Another client's Role is reported, left alone, and replaced once it is gone.
 func TestControllerGoesOnAfterAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestControllerGoesOnAfterAConflict(t *testing.T) {
 	})
 }
 
-// One peer that does not answer keeps nobody waiting, and loses nothing.
+// An unreachable peer delays no other, and loses nothing.
 func TestControllerWithASilentPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestControllerWithASilentPeer(t *testing.T) {
 	})
 }
 
-// A peer that came back and is being audited grants nothing.
+// A rejoined peer grants nothing during its audit.
 func TestControllerWithdrawsInQuarantine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,8 +156,8 @@ func TestControllerWithdrawsInQuarantine(t *testing.T) {
 	})
 }
 
-// A peer is restored from before the Account, whose copy is still of after it: no
-// namespace is made, which would have to go again, and might be another's by then.
+// A peer is restored from before the Account, and its cache still shows the Account: no namespace
+// is created. It would have to be deleted again, and might be another Account's by then.
 func TestControllerMakesNothingForAnAccountThatIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestControllerMakesNothingForAnAccountThatIsGone(t *testing.T) {
 	})
 }
 
-// The namespace that was made for an Account which is gone is the next one's.
+// The namespace that was created for a removed Account belongs to the next Account of the name.
 func TestUndoLeavesTheNextAccountItsNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestUndoLeavesTheNextAccountItsNamespace(t *testing.T) {
 	})
 }
 
-// some owns the keys with a prefix.
+// some is a Shard that owns the keys with a prefix.
 type some struct {
 	prefix  string
 	changes chan uint64
@@ -244,7 +244,7 @@ func TestControllerOfAShard(t *testing.T) {
 		deleteIn(t, us, rolesResource, "acme", "kubecarrier-tenant")
 		deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
 		eventually(t, func() bool { return granted(t, eu, "acme") })
-		require.False(t, granted(t, us, "acme"), "it is another replica's")
+		require.False(t, granted(t, us, "acme"), "another replica owns this peer")
 	})
 }
 

@@ -25,24 +25,22 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// BenchmarkConverge brings the Accounts of a central plane to peers in memory, until
-// every Account is Ready in all of them. It has two baselines, bare loops over dynamic
-// clients with as many Accounts at once and each in all peers at once:
+// BenchmarkConverge replicates the Accounts of a central plane to peers in memory, until every
+// Account is Ready in all of them. It has two baselines, bare loops over dynamic clients with the
+// same concurrency:
 //
-//   - ratio: against the creation of the objects that stand there in the end, without
-//     reservation, reading back, status, log or central plane: 4 requests for each
-//     Account in each peer.
-//   - same-requests-ratio: against the requests that bring an Account under the
-//     protocol, sent without deciding anything: 9 of them.
+//   - ratio: against the creation of the final objects, without reservation, reading back,
+//     status, log or central plane: 4 requests for each Account in each peer.
+//   - same-requests-ratio: against the requests that put an Account under the protocol, sent
+//     without any decision: 9 of them.
 //
-// Each ratio is the baseline's time over ours. The servers run in the same process, and
-// all three pay for them: a server takes longer for a write that it checks against rules
-// of transition, or merges, than for a plain create.
+// Each ratio is the baseline's time over ours. The servers run in the same process, so all three
+// include their cost: a server takes longer for a write that it validates against transition
+// rules, or merges, than for a plain create.
 //
-// A thousand Accounts in a thousand peers are a million pairs, whose objects alone fill
-// 24 GB of servers in memory. So one of the two is a thousand at a time. us/pair is the
-// figure to compare between shapes: it grows where work for one pair depends on how many
-// others there are.
+// A thousand Accounts in a thousand peers are a million pairs, whose objects alone take 24 GB in
+// memory. So only one of the two is a thousand at a time. us/pair is the figure to compare
+// between shapes: it grows where the work for one pair depends on the number of others.
 func BenchmarkConverge(b *testing.B) {
 	for _, shape := range []struct{ peers, accounts int }{{3, 1000}, {10, 1000}, {1000, 5}} {
 		b.Run(fmt.Sprintf("peers=%d/accounts=%d", shape.peers, shape.accounts), func(b *testing.B) {
@@ -67,7 +65,7 @@ func BenchmarkConverge(b *testing.B) {
 	}
 }
 
-// fleet is a central plane with Accounts, and peers.
+// fleet is a central plane with Accounts, and its peers.
 type fleet struct {
 	*world
 
@@ -110,8 +108,8 @@ func (f *fleet) account(prefix string, i int) *unstructured.Unstructured {
 	return newAccount(fmt.Sprintf("%s-%04d", prefix, i), []any{"Tenant"}, alice)
 }
 
-// converge says how long it took, and how many requests the peers had to serve, watches
-// not included.
+// converge returns the time until all Accounts are Ready, and the number of requests that the
+// peers have served, without watches.
 func (f *fleet) converge() (took time.Duration, requests int) {
 	f.b.Helper()
 	ready := make(chan struct{})
@@ -149,7 +147,7 @@ func (f *fleet) converge() (took time.Duration, requests int) {
 	return took, requests
 }
 
-// each says how long it takes to make as many Accounts in each peer.
+// each returns the time that do takes for all Accounts in all peers.
 func (f *fleet) each(prefix string, do func(ctx context.Context, c dynamic.Interface, account *unstructured.Unstructured) error) time.Duration {
 	f.b.Helper()
 	runtime.GC()
@@ -170,7 +168,7 @@ func (f *fleet) each(prefix string, do func(ctx context.Context, c dynamic.Inter
 	return time.Since(start)
 }
 
-// create makes what stands in a peer in the end.
+// create creates the final objects of an Account in a peer.
 func (f *fleet) create(ctx context.Context, c dynamic.Interface, account *unstructured.Unstructured) error {
 	if _, err := c.Resource(resource).Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		return err
@@ -178,7 +176,7 @@ func (f *fleet) create(ctx context.Context, c dynamic.Interface, account *unstru
 	return f.grant(ctx, c, account)
 }
 
-// grant makes what an Account needs in a peer.
+// grant creates the objects that an Account needs in a peer.
 func (f *fleet) grant(ctx context.Context, c dynamic.Interface, account *unstructured.Unstructured) error {
 	name := account.GetName()
 	roles, bindings := DefaultRights().grants(account)
@@ -192,11 +190,11 @@ func (f *fleet) grant(ctx context.Context, c dynamic.Interface, account *unstruc
 	return err
 }
 
-// bringUp sends the requests that bring an Account under the protocol in a peer, with the
-// claim of one that is.
+// bringUp sends the requests that put an Account under the protocol in a peer, with the claim of
+// an existing Account.
 func (f *fleet) bringUp(ctx context.Context, c dynamic.Interface, account *unstructured.Unstructured) error {
 	accounts := c.Resource(resource)
-	like, err := accounts.Get(ctx, f.account("acme", 0).GetName(), metav1.GetOptions{}) // in the place of the read after it
+	like, err := accounts.Get(ctx, f.account("acme", 0).GetName(), metav1.GetOptions{}) // stands for the read that the protocol makes later
 	if err != nil {
 		return err
 	}

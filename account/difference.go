@@ -27,22 +27,22 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Difference is one field in which a peer's copy of an object differs.
+// Difference is one field in which a peer's object differs.
 type Difference struct {
 	Peer region.PeerName
-	// Field is its path, such as "spec.subjects[0].name"; empty if the peer has no
-	// copy at all.
+	// Field is the path of the field, such as "spec.subjects[0].name"; empty if the peer lacks
+	// the object.
 	Field string
-	// Got is what the peer has and Want what it is compared with, in JSON, of at
-	// most 256 bytes; empty for nothing. Of Secrets neither is shown.
+	// Got is the peer's value and Want the reference's, in JSON, of at most 256 bytes; empty if
+	// the field is absent. For Secrets both are hidden.
 	Got, Want string
 }
 
-// String names peer, field and values, in a line.
+// String returns one line with the peer, the field and the values.
 func (d Difference) String() string {
 	switch {
 	case d.Field == "":
-		return fmt.Sprintf("%s has no copy", d.Peer)
+		return fmt.Sprintf("%s lacks the object", d.Peer)
 	case d.Got == hidden || d.Want == hidden:
 		return fmt.Sprintf("%s differs in %s", d.Peer, d.Field)
 	default:
@@ -50,25 +50,24 @@ func (d Difference) String() string {
 	}
 }
 
-// Comparison is who differs from whom.
+// Comparison is the result of Compare.
 type Comparison struct {
-	// Reference is the peer whose copy the others are compared with: the primary,
-	// or else the first that has one. Empty if nobody has.
+	// Reference is the peer whose object the others are compared with: the primary, or else the
+	// first peer that has the object. Empty if no peer has it.
 	Reference region.PeerName
 	// Differences are sorted by peer and field.
 	Differences []Difference
-	// Unread are all peers, with Err set for one that could not be read: it was not
+	// Unread has all peers, with Err set for those that could not be read and so were not
 	// compared.
 	Unread region.Results[struct{}]
 }
 
-// Same says that all peers were read and hold the same content.
+// Same reports whether all peers were read and have the same content.
 func (c *Comparison) Same() bool { return len(c.Differences) == 0 && c.Unread.Complete() }
 
-// Compare reads the copies that all peers of d have of an object that exists
-// everywhere, and says who differs in which field. It writes nothing and blocks
-// until every peer has answered or ctx has ended. A peer that does not answer makes
-// no error; without any peer the error wraps region.ErrNoPeers.
+// Compare reads an object that exists everywhere from all peers of d, and returns the fields in
+// which it differs. It writes nothing, and blocks until every peer has answered or ctx has ended.
+// An unreachable peer is no error; without any peer the error wraps region.ErrNoPeers.
 func Compare(ctx context.Context, d region.Directory, kind fanout.Kind, key types.NamespacedName) (*Comparison, error) {
 	switch {
 	case argument.Missing(d):
@@ -112,7 +111,7 @@ func Compare(ctx context.Context, d region.Directory, kind fanout.Kind, key type
 	return c, err
 }
 
-// primaryOf is the peer whose copy decides.
+// primaryOf returns the peer whose object is the reference.
 func primaryOf(kind fanout.Kind, copies map[region.PeerName]*unstructured.Unstructured) (region.PeerName, error) {
 	var first region.PeerName
 	for _, peer := range slices.Sorted(maps.Keys(copies)) {
@@ -134,7 +133,7 @@ func primaryOf(kind fanout.Kind, copies map[region.PeerName]*unstructured.Unstru
 	return first, nil
 }
 
-// isHome says whether the object with that state decides for all peers.
+// isHome reports whether the object with this state is the home.
 func isHome(state *fanoutv1alpha1.Fanout) bool {
 	switch {
 	case state == nil || state.Claim == nil:
@@ -146,7 +145,8 @@ func isHome(state *fanoutv1alpha1.Fanout) bool {
 	}
 }
 
-// differences compares copies with want. It is pure; a nil copy is a missing one.
+// differences compares objects with want, by peer. It is pure; nil means that the peer lacks the
+// object.
 func differences(kind fanout.Kind, want *unstructured.Unstructured, copies map[region.PeerName]*unstructured.Unstructured) ([]Difference, error) {
 	wanted, err := kind.Content(want)
 	if err != nil {
@@ -175,10 +175,10 @@ func differences(kind fanout.Kind, want *unstructured.Unstructured, copies map[r
 	return all, nil
 }
 
-// hidden stands for the values of Secrets.
+// hidden replaces the values of Secrets.
 const hidden = "(hidden)"
 
-// walk adds what differs at and below path.
+// walk appends the differences at and below path.
 func walk(found []Difference, path string, got, want any) []Difference {
 	if reflect.DeepEqual(got, want) {
 		return found
@@ -213,7 +213,7 @@ func walk(found []Difference, path string, got, want any) []Difference {
 	return append(found, Difference{Field: path, Got: valueText(got), Want: valueText(want)})
 }
 
-// join names the field key of what stands at path.
+// join returns the path of the field key at path.
 func join(path, key string) string {
 	if strings.ContainsAny(key, "./[]") {
 		return fmt.Sprintf("%s[%q]", path, key)

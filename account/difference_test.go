@@ -67,7 +67,7 @@ func TestDifferences(t *testing.T) {
 	}
 	found, err := differences(Kind(), want, map[region.PeerName]*unstructured.Unstructured{"eu": nil})
 	require.NoError(t, err)
-	require.Equal(t, "eu has no copy", found[0].String())
+	require.Equal(t, "eu lacks the object", found[0].String())
 }
 
 func TestDifferencesOfSecretsAreNotShown(t *testing.T) {
@@ -109,7 +109,7 @@ func TestCompare(t *testing.T) {
 	})
 }
 
-// secrets are a kind whose schema is not ours.
+// secrets returns a kind whose schema is not Atoll's.
 func secrets() fanout.Kind {
 	return fanout.Kind{
 		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "secrets"},

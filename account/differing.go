@@ -14,10 +14,10 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// explained is how many peers' differences are looked for at once.
+// explained is how many peers' differences are read at once.
 const explained = 4
 
-// explain says of peers with other content in which fields they differ.
+// explain adds the differing fields to exceptions about content.
 func (t *task) explain(ctx context.Context, p *Presence) {
 	n := 0
 	for i := range p.Exceptions {
@@ -32,7 +32,7 @@ func (t *task) explain(ctx context.Context, p *Presence) {
 	}
 }
 
-// template is what the copies are compared with, field by field.
+// template returns the object that the peers' objects are compared with.
 func (t *task) template() *unstructured.Unstructured {
 	if t.itself != "" {
 		return t.wish
@@ -40,24 +40,24 @@ func (t *task) template() *unstructured.Unstructured {
 	return desired(t.kind, t.wish)
 }
 
-// differs says that what the peers hold is not what is wanted, and is not to be
-// changed, and in which fields.
+// differs reports a conflict: the peers' content differs from the central object's and must not
+// be changed. The message has the fields.
 func (t *task) differs(ctx context.Context, peer region.PeerName, ours bool) {
-	text := "the peers hold an object of that name that was not made for this one"
+	text := "the peers hold an object of the same name that was not made for this one"
 	if ours || t.opts.Agreed {
-		text = "it differs from what the peers have agreed on"
+		text = "it differs from the content that the peers have agreed on"
 	}
 	if fields := t.fields(ctx, peer); fields != "" {
 		text += ": " + fields
 	}
 	if !t.opts.Agreed {
-		text += ": remove that from the peers, or make this one equal to it"
+		text += ": remove that object from the peers, or make this one equal to it"
 	}
 	t.conflict("%s", brief(text))
 }
 
-// fields says in which fields peer's copy differs from what is wanted; empty if that
-// cannot be found out now.
+// fields returns the fields in which peer's object differs from the central object; empty if they
+// cannot be read now.
 func (t *task) fields(ctx context.Context, peer region.PeerName) string {
 	conn, err := t.directory.Conn(peer)
 	if err != nil {

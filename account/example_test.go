@@ -28,7 +28,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// An Account is added to all peers, each of which then has its namespace.
+// An Account is added to all peers. Each of them then has its namespace.
 func ExampleKinds() {
 	if err := addAccount(context.Background()); err != nil {
 		log.Fatal(err)
@@ -106,8 +106,8 @@ func ExampleValidateName() {
 	// true
 }
 
-// A Controller runs beside the coordinator, or in each region by itself: whatever
-// somebody deletes of what an Account needs comes back.
+// A Controller runs beside the coordinator, or in each region by itself. It restores the objects
+// of an Account that are edited or deleted.
 func ExampleNewController() {
 	controller, err := account.NewController(regiontest.NewRing("eu", "us"), account.ControllerOptions{})
 	if err != nil {
@@ -129,7 +129,7 @@ func ExampleKindWith() {
 	// Output: Account kubecarrier-tenant
 }
 
-// An Account that is applied in the central plane is in all peers soon after.
+// An Account that is applied in the central plane soon exists in all peers.
 func ExampleNewReplicator() {
 	if err := replicate(context.Background()); err != nil {
 		log.Fatal(err)
@@ -191,7 +191,7 @@ func replicate(ctx context.Context) error {
 	return running.Wait()
 }
 
-// What is published to tenants is selected by label and by function.
+// A label selector and a function select the regions that are published to tenants.
 func ExampleNewCatalog() {
 	ring := regiontest.NewRing("eu", "us")
 	defer ring.Close()

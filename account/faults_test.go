@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// away is a peer that does not decide about the Account.
+// away returns a peer that is not the home of the Account.
 func (w *world) away(name string) region.PeerName {
 	w.t.Helper()
 	home := w.home(name)
@@ -34,8 +34,8 @@ func (w *world) away(name string) region.PeerName {
 	return ""
 }
 
-// A peer that is restored from before a removal shows its copy again; it does not
-// bring the Account back to life.
+// A peer that is restored from before a removal has its object again. That does not add the
+// Account to the others.
 func TestRestoredPeerResurrectsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,17 +55,17 @@ func TestRestoredPeerResurrectsNothing(t *testing.T) {
 			return slices.ContainsFunc(w.ring.Server(peer).Requests(), func(r regiontest.Request) bool {
 				return r.Verb == "delete" && r.Resource == "accounts" && r.Name == "acme" && r.Code == 200
 			})
-		}, "it is swept")
+		}, "a sweep deletes it")
 		eventually(t, func() bool { return accountIn(t, w.conn(peer), "acme") == nil })
 		w.awaitReady("other")
 		for _, p := range peerNames {
 			require.Nil(t, accountIn(t, w.conn(p), "acme"))
-			require.Equal(t, tenant, w.held(p, "other"), "nothing else goes")
+			require.Equal(t, tenant, w.held(p, "other"), "no other Account is removed")
 		}
 	})
 }
 
-// A peer that is restored from before a change is brought up again.
+// A peer that is restored from before a change gets the change again.
 func TestRestoredPeerIsBroughtUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,13 +85,13 @@ func TestRestoredPeerIsBroughtUp(t *testing.T) {
 		eventually(t, func() bool {
 			roles := w.held(peer, "acme")
 			return len(roles) == 1 && roles[0] == v1alpha1.AccountProvider && len(w.held(peer, "late")) == 1
-		}, "what it lost comes back")
+		}, "the restored peer gets its objects back")
 		w.awaitReady("acme")
 		w.awaitReady("late")
 	})
 }
 
-// A central plane that is away for a while removes nothing and misses nothing.
+// A central plane that is unreachable for a while removes nothing and misses nothing.
 func TestCentralPlaneAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,12 +112,12 @@ func TestCentralPlaneAway(t *testing.T) {
 		w.edit(w.api, "acme", setRoles("Provider"))
 		w.await("acme", func(s v1alpha1.AccountStatus) bool {
 			return s.ObservedGeneration == 2 && s.Phase == v1alpha1.AccountReady
-		}, "it goes on")
+		}, "the change is replicated")
 	})
 }
 
-// A central plane that is restored from before an Account was made leaves the
-// Account alone, and says so.
+// A central plane is restored from before the creation of an Account: the Account stays, and is
+// reported.
 func TestCentralPlaneRestored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestCentralPlaneRestored(t *testing.T) {
 		orphaned := func() bool {
 			return condition(accountIn(t, w.conn(home), "acme").Status, "Orphaned").Status == metav1.ConditionTrue
 		}
-		eventually(t, orphaned, "its status says so where it is at home")
+		eventually(t, orphaned, "the status of its home reports that")
 		require.Equal(t, v1alpha1.AccountReady, accountIn(t, w.conn(home), "acme").Status.Phase, "and it can be used as before")
 		quiet(t, w.servers()...)
 
@@ -153,11 +153,11 @@ func TestCentralPlaneRestored(t *testing.T) {
 		require.NotEqual(t, uid, again.GetUID())
 		w.awaitReady("acme")
 		require.Equal(t, string(again.GetUID()), get(t, w.conn("us-east"), resource, "", "acme").GetAnnotations()[OriginAnnotation])
-		eventually(t, func() bool { return !orphaned() }, "it is nobody's orphan any more")
+		eventually(t, func() bool { return !orphaned() }, "it is no orphan any more")
 	})
 }
 
-// A newcomer counts only once it has everything.
+// A joining peer counts only once it has all objects.
 func TestJoiningPeerIsBackfilled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestJoiningPeerIsBackfilled(t *testing.T) {
 		server := regiontest.NewServer(regiontest.Options{Name: "newcomer", Definitions: definitions(t)})
 		t.Cleanup(server.Close)
 		require.NoError(t, w.ring.Join("newcomer", server))
-		status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return condition(s, "PresentIn.newcomer").Reason == "NoMember" }, "it is seen")
+		status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return condition(s, "PresentIn.newcomer").Reason == "NoMember" }, "the joining peer is reported")
 		require.Equal(t, v1alpha1.AccountReady, status.Phase, "it does not count yet")
 		require.Equal(t, int32(3), status.Peers.Total)
 
@@ -181,8 +181,8 @@ func TestJoiningPeerIsBackfilled(t *testing.T) {
 	})
 }
 
-// A peer that is given up releases what waits for it, and brings nothing back when
-// it returns.
+// When an unreachable peer is removed by force, removals no longer wait for it. When it rejoins,
+// it brings no object back.
 func TestRemovedPeerIsReleased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestRemovedPeerIsReleased(t *testing.T) {
 		lost := w.away("acme")
 		server := w.ring.Server(lost)
 		w.ring.Partition(lost, true)
-		w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "the silence is noticed")
+		w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "the peer is reported as unreachable")
 		w.delete("acme")
 		w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountTerminating }, "it waits")
 
@@ -202,24 +202,24 @@ func TestRemovedPeerIsReleased(t *testing.T) {
 		_, err := w.c.ForceRemove(t.Context(), lost, fanout.ForceRemoveOptions{By: "operator"})
 		require.NoError(t, err)
 		w.awaitGone("acme")
-		w.await("other", func(s v1alpha1.AccountStatus) bool { return s.Peers.Total == 2 && s.Phase == v1alpha1.AccountReady }, "it counts no more")
+		w.await("other", func(s v1alpha1.AccountStatus) bool { return s.Peers.Total == 2 && s.Phase == v1alpha1.AccountReady }, "the removed peer does not count")
 
 		server.Partition(false)
 		back, err := region.APIFor(server.Config())
 		require.NoError(t, err)
-		require.NotNil(t, accountIn(t, back, "acme"), "it still has its copy")
+		require.NotNil(t, accountIn(t, back, "acme"), "it still has its object")
 		require.NoError(t, w.ring.Join(lost, server))
 		_, err = w.c.Comeback(t.Context(), lost)
 		require.NoError(t, err)
 		w.await("other", func(s v1alpha1.AccountStatus) bool { return s.Peers.Total == 3 && s.Phase == v1alpha1.AccountReady }, "it counts again")
 		for _, peer := range peerNames {
-			require.Nil(t, accountIn(t, w.conn(peer), "acme"), "nothing comes back to life in %s", peer)
+			require.Nil(t, accountIn(t, w.conn(peer), "acme"), "no Account comes back in %s", peer)
 			require.Nil(t, accountIn(t, w.api, "acme"))
 		}
 	})
 }
 
-// Replicas of the program that come and go, two at work at once, do no harm.
+// Replicas of the program may start and stop, and two may work at once, without harm.
 func TestReplicatorsComeAndGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestReplicatorsComeAndGo(t *testing.T) {
 		for i := range 6 {
 			w.create(newAccount(fmt.Sprintf("acme-%d", i), []any{"Tenant"}))
 		}
-		w.stop() // in the midst of it
+		w.stop() // while they are being added
 		for i := range 6 {
 			w.awaitReady(fmt.Sprintf("acme-%d", i))
 		}
@@ -243,8 +243,7 @@ func TestReplicatorsComeAndGo(t *testing.T) {
 	})
 }
 
-// An Account that is gone from the central plane while it is being added is taken
-// back.
+// An add is undone if the central object is deleted meanwhile.
 func TestAddIsTakenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -264,7 +263,7 @@ func TestAddIsTakenBack(t *testing.T) {
 	})
 }
 
-// What happens to an Account is told once: it converges, has an exception, and goes.
+// The Observer gets each event once: Ready, an exception, and the removal.
 func TestObserverOfReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +294,7 @@ func TestObserverOfReady(t *testing.T) {
 		}())
 		lost := w.away("acme")
 		w.ring.Partition(lost, true)
-		w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountUnready }, "the silence is noticed")
+		w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountUnready }, "the peer is reported as unreachable")
 		w.ring.Partition(lost, false)
 		w.awaitReady("acme")
 		w.delete("acme")
@@ -311,8 +310,8 @@ func TestObserverOfReady(t *testing.T) {
 	})
 }
 
-// A central plane that becomes a peer later loses nothing and conflicts with nobody:
-// what it had brought to the peers before goes on as it was.
+// A central plane that becomes a peer later loses no Account and causes no conflict: its Accounts
+// keep their homes in the other peers.
 func TestCentralPlaneBecomesAPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -328,7 +327,7 @@ func TestCentralPlaneBecomesAPeer(t *testing.T) {
 		w.edit(w.api, "acme", setRoles("Provider"))
 		status := w.await("acme", func(s v1alpha1.AccountStatus) bool {
 			return s.ObservedGeneration == 2 && s.Phase == v1alpha1.AccountReady
-		}, "edits go on")
+		}, "edits are replicated as before")
 		require.EqualValues(t, 3, status.Peers.Total, "its own peer does not count for it")
 		require.Empty(t, status.Peers.Missing)
 		for _, peer := range peerNames {

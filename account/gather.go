@@ -20,14 +20,14 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Entry is one object of a catalogue, with where it comes from.
+// Entry is one object of a catalogue, with its regions.
 type Entry struct {
 	Resource schema.GroupVersionResource
-	// Regions are where it comes from, sorted; see GatherOptions.Origin. Empty if the
-	// peer that has it serves none.
+	// Regions are the regions of the object, sorted; see GatherOptions.Origin. Empty if its peer
+	// serves none.
 	Regions []region.Key
-	// Object is the object without what tells of peers: managed fields, claim and
-	// our annotations.
+	// Object is the object without fields that name peers: managed fields, claim, and annotations
+	// and finalizers of Atoll.
 	Object *unstructured.Unstructured
 }
 
@@ -35,33 +35,31 @@ type Entry struct {
 type Gathered struct {
 	// Entries are sorted by resource, namespace, name and regions.
 	Entries []Entry
-	// Unanswered are the regions of which nothing was learned, sorted. What is theirs
-	// may exist and is not among the Entries.
+	// Unanswered are the regions whose peers could not be read, sorted. Their objects may exist
+	// and are not among the Entries.
 	Unanswered []region.Key
 }
 
-// GatherOptions tune one Gather. The zero value asks for all peers.
+// GatherOptions tune one Gather. The zero value requires all peers.
 type GatherOptions struct {
-	// Policy says how many peers must answer; the zero value is region.All.
+	// Policy is how many peers must answer; the zero value is region.All.
 	Policy region.Policy
-	// ListOptions select what is gathered; Limit is how many objects one request
-	// asks for, zero: 500.
+	// ListOptions select the objects to gather; Limit is the number of objects per request, zero:
+	// 500.
 	ListOptions metav1.ListOptions
-	// Origin says where an object comes from, of the regions that its peer serves.
-	// Nil: the region of its own name, if it is in that region's provider's namespace
-	// as a ServiceCluster is; else its provider's, if its namespace is a provider's;
-	// else all of them. It must be pure.
+	// Origin returns the regions of an object, out of those that its peer serves. Nil: the region
+	// of the object's name and namespace, as for a ServiceCluster; else all regions of the
+	// provider with the name of its namespace; else all that its peer serves. It must be pure.
 	Origin func(obj *unstructured.Unstructured, served []region.Key) []region.Key
 }
 
-// Gather lists resources in all peers and says of each object from which regions it
-// comes, so that no peer is named. An object that fan-out keeps in several peers is
-// listed once, from the one that decides. A resource that a peer does not serve has
-// nothing there.
+// Gather lists resources in all peers and returns the regions of each object instead of its peer.
+// An object that fan-out keeps in several peers is listed once, from its home. A peer that does
+// not serve a resource has no objects of it.
 //
-// The error is nil when the policy is met; otherwise it is a *region.PartialError,
-// which names peers and is not for tenants. Gathered is valid in both cases. Gather
-// blocks until every peer has answered or ctx has ended, and writes nothing.
+// The error is nil when the policy is met. Otherwise it is a *region.PartialError, which names
+// peers and is not for tenants. Gathered is valid in both cases. Gather blocks until every peer
+// has answered or ctx has ended, and writes nothing.
 func Gather(ctx context.Context, d region.Directory, resources []schema.GroupVersionResource, opts GatherOptions) (*Gathered, error) {
 	if argument.Missing(d) {
 		return nil, errors.New("account: directory is nil: pass a region.Ring or region.Fixed(...)")
@@ -108,7 +106,7 @@ func Gather(ctx context.Context, d region.Directory, resources []schema.GroupVer
 	return g, err
 }
 
-// gatherPeer lists one resource in one peer.
+// gatherPeer lists one resource in one peer, all pages.
 func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersionResource, served []region.Key, opts GatherOptions) ([]Entry, error) {
 	var entries []Entry
 	list := opts.ListOptions
@@ -135,8 +133,7 @@ func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersio
 	}
 }
 
-// follows says whether an object is a guard or a replica of one in another peer, or
-// is not in force.
+// follows reports whether an object is a guard or replica, or not in force.
 func follows(obj *unstructured.Unstructured) bool {
 	kind := Kind()
 	state, err := kind.State(obj)
@@ -146,7 +143,7 @@ func follows(obj *unstructured.Unstructured) bool {
 	return !isHome(state)
 }
 
-// hide takes out of obj what tells of peers.
+// hide removes fields of obj that name peers.
 func hide(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj.SetManagedFields(nil)
 	unstructured.RemoveNestedField(obj.Object, "spec", "fanout")

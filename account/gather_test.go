@@ -70,7 +70,7 @@ func TestGatherNamesRegions(t *testing.T) {
 	})
 }
 
-// A peer that does not answer leaves a gap that is known.
+// An unreachable peer leaves a gap, and the gap is reported.
 func TestGatherTellsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

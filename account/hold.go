@@ -20,11 +20,11 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// holder reads how the removal of an Account stands that a plain delete requests.
+// holder reads the state of a removal that a plain delete of an Account requests.
 var holder = fanout.Kind{Resource: resource, Kind: "Account", Mode: fanout.Everywhere}
 
-// leaving says whether account was deleted and is not in force any longer: one whose
-// removal is only requested is.
+// leaving reports whether account was deleted and is no longer in force. While its removal is
+// only requested, it is in force.
 func leaving(account *unstructured.Unstructured) bool {
 	if account.GetDeletionTimestamp() == nil {
 		return false
@@ -33,8 +33,7 @@ func leaving(account *unstructured.Unstructured) bool {
 	return !requested
 }
 
-// reportHold says in the conditions of s why the removal of account is held, or no
-// longer says it.
+// reportHold sets or removes the condition in s that reports why the removal of account is held.
 func reportHold(s *status, account *unstructured.Unstructured) {
 	held, _ := holder.Hold(account)
 	if held.Reason == "" {
@@ -47,27 +46,25 @@ func reportHold(s *status, account *unstructured.Unstructured) {
 	})
 }
 
-// The reasons of holds, as fanout.Hold has them.
+// The reasons of holds, as in fanout.Hold.
 const (
 	holdOccupied = "Occupied"
 	holdUnknown  = "Unknown"
 	holdTooMany  = "TooMany"
 )
 
-// removalHold is why a deletion in the central plane is held. The zero value: it is
-// not.
+// removalHold is why a deletion in the central plane is held. The zero value: it is not held.
 type removalHold struct{ reason, message string }
 
-// weigh judges the deletion of a central object before its removal from the peers is
-// committed: why it is held, or for how long it waits for others that are deleted with
-// it.
+// weigh judges the deletion of a central object before its removal from the peers is committed.
+// It returns why the deletion is held, or how long to wait for others that are deleted with it.
 func (t *task) weigh() (held removalHold, wait time.Duration) {
 	recorded := fanout.RecordedHold(t.wish)
 	switch {
 	case recorded.Released:
 		return removalHold{}, 0
 	case recorded.Reason == holdTooMany:
-		// Those that were let go since must not let go the rest.
+		// Stay held: releases that lower the count must not let the rest go.
 		return removalHold{holdTooMany, recorded.Message}, 0
 	}
 	if wait := t.opts.RemovalCap.Settling(recorded.Since, time.Now()); wait > 0 {
@@ -82,8 +79,8 @@ func (t *task) weigh() (held removalHold, wait time.Duration) {
 	return removalHold{}, 0
 }
 
-// deletions counts the central objects that are in the peers, and of them those that
-// were deleted and whose removal is neither committed nor released.
+// deletions counts the central objects that are in the peers, and those of them that were deleted
+// and whose removal is neither committed nor released.
 func (r *Replicator) deletions() (deleted, total int) {
 	for _, obj := range r.wishes.List() {
 		home := primary(r.look(loop.KeyOf(obj)))
@@ -98,8 +95,7 @@ func (r *Replicator) deletions() (deleted, total int) {
 	return deleted, total
 }
 
-// record writes on the central object why its deletion is held, if that is not there
-// already.
+// record writes on the central object why its deletion is held, if the record differs.
 func (t *task) record(ctx context.Context, held removalHold) error {
 	recorded := fanout.RecordedHold(t.wish)
 	if held == (removalHold{}) || held == (removalHold{recorded.Reason, recorded.Message}) {

@@ -16,9 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// An Account is not removed from under what lives in its namespace, in whichever
-// peer that is, or it would go with the namespace, or be left in one that is
-// nobody's.
+// An Account is not removed while any peer has an object in its namespace: that object would be
+// deleted with the namespace, or stay in a namespace without an Account.
 func TestAnAccountStaysAsLongAsItHoldsSomething(t *testing.T) {
 	t.Parallel()
 	for resource, kind := range map[schema.GroupVersionResource]string{

@@ -15,22 +15,21 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// keptApart says whether the central object was brought to the peers before its plane
-// became one of them. Its copies have their home there, and no object can stand under
-// the protocol in its own place; so it stays the wish that it was, and its plane's peer
-// does not count for it.
+// keptApart reports whether the central object was added to the peers before its plane became a
+// peer. Its home is in another peer, and the protocol allows no second one. So the central object
+// remains the desired state, and its plane's peer does not count for it.
 func (t *task) keptApart() bool {
 	home := primary(t.sights)
 	state, err := t.kind.State(t.wish)
 	return err == nil && (state == nil || state.Claim == nil) && home != nil && home.peer != t.itself && home.copy.Origin == t.wish.GetUID()
 }
 
-// runInPlace brings an object along whose central plane is itself a peer: there is
-// no copy of it, it is the one that the protocol knows. What was applied is adopted,
-// an edit becomes the next revision, a deletion a removal.
+// runInPlace reconciles an object whose central plane is itself a peer. There the central object
+// is under the protocol itself: it is adopted, an edit becomes the next revision, and a deletion
+// a removal.
 func (t *task) runInPlace(ctx context.Context) error {
-	// The protocol has a finalizer of its own. Ours stands there if the peer was not
-	// known to be the central plane for a while.
+	// The protocol has its own finalizer. The Replicator's is left over if the peer was not known
+	// as the central plane for a while.
 	if _, err := t.release(ctx); err != nil {
 		return err
 	}
@@ -49,7 +48,7 @@ func (t *task) runInPlace(ctx context.Context) error {
 		return t.adopt(ctx)
 	}
 	if state.Stage == fanoutv1alpha1.StageReserved {
-		return nil // somebody's operation, which has not ended
+		return nil // another operation holds the name, and has not ended
 	}
 	hold, requested := t.kind.Hold(t.wish)
 	t.want.removing = removing && !requested || state.Stage == fanoutv1alpha1.StageRemoving
@@ -59,18 +58,18 @@ func (t *task) runInPlace(ctx context.Context) error {
 	}
 	switch {
 	case home == nil:
-		t.waits("no peer that answers is its home")
+		t.waits("no reachable peer is its home")
 		return nil
 	case home.peer != t.itself:
-		// It decides elsewhere: here stands a replica, which follows it.
+		// The home is in another peer: the central object is a replica and follows it.
 		t.want.digest = home.copy.Digest
 		return nil
 	case requested && (hold.Reason == "" || hold.Released):
-		// A sweep judges whether it goes, is held, or waits for others that are deleted.
+		// A sweep judges the deletion: remove, hold, or wait for others that are deleted.
 		t.acted = true
 		return t.coordinator.SweepObject(ctx, t.kind.GroupKind(), t.key)
 	case t.want.removing && t.anySilent():
-		return nil // the coordinators' sweeps go on when they answer
+		return nil // the coordinators' sweeps continue when they are reachable
 	case t.want.removing:
 		return t.do(ctx, "remove", func() (*fanout.Operation, error) {
 			return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: t.wish.GetUID(), Unreachable: fanout.Forward})
@@ -81,8 +80,8 @@ func (t *task) runInPlace(ctx context.Context) error {
 	return nil
 }
 
-// announce says that the object is not in all peers yet before it is in any: from
-// then on Ready is the Replicator's, and not what holds in this one peer.
+// announce reports that the object is not in all peers, before it is in any: from then on the
+// Replicator owns Ready, and the local activation does not write it.
 func (t *task) announce(ctx context.Context) error {
 	if t.opts.Report == nil || t.wish.GetDeletionTimestamp() != nil ||
 		meta.FindStatusCondition(statusIn(t.wish).Conditions, string(v1alpha1.AccountConditionPresent)) != nil {
@@ -97,16 +96,16 @@ func (t *task) announce(ctx context.Context) error {
 	return t.report(ctx, t.wish, p)
 }
 
-// adopt puts what was applied in the central plane under the protocol.
+// adopt puts an object that was applied in the central plane under the protocol.
 func (t *task) adopt(ctx context.Context) error {
 	for _, s := range t.sights {
 		if s.peer != t.itself && s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {
-			t.conflict("an object of that name was applied in %s too: delete one of the two by hand", s.peer)
+			t.conflict("an object of the same name was also applied in %s: delete one of the two", s.peer)
 			return nil
 		}
 	}
 	if home := primary(t.sights); home != nil {
-		t.conflict("the name is held by an object in %s", home.peer)
+		t.conflict("an object in %s holds the name", home.peer)
 		return nil
 	}
 	if len(silent(t.sights)) > 0 {

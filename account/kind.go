@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// FieldManager owns what this package writes in a peer: an Account's status and
-// its namespace.
+// FieldManager is the field manager of this package's writes in a peer: an Account's status, its
+// namespace, Roles and RoleBindings.
 const FieldManager = "atoll-account"
 
 var (
@@ -26,19 +26,16 @@ var (
 	claimsResource = schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "regionclaims"}
 )
 
-// Kind returns Account, of catalog.kubecarrier.io/v1alpha1, as a fan-out kind:
-// it exists everywhere, and it is not removed while a ServiceCluster or a
-// RegionClaim lives in its namespace in any peer, whose types every peer must
-// serve. Its Activated makes the Account's namespace in a peer,
-// with the Roles and RoleBindings of its subjects by DefaultRights, and writes the
-// Account's status there, where its Ready reads it; its Released takes them away.
-// Both may be called any number of times. The Account's name must be a namespace
-// name: ValidateName.
+// Kind returns Account, of catalog.kubecarrier.io/v1alpha1, as a fan-out kind. It exists
+// Everywhere. It is not removed while its namespace in any peer contains a ServiceCluster or a
+// RegionClaim; every peer must serve these types. Activated creates the Account's namespace in a
+// peer, with the Roles and RoleBindings of its subjects by DefaultRights, and writes the
+// Account's status, which Ready reads. Released deletes them. Both may be called any number of
+// times. The Account's name must be a namespace name: ValidateName.
 func Kind() fanout.Kind { return KindWith(DefaultRights()) }
 
-// KindWith is Kind with other rights. All programs that work on the same peers
-// must have the same ones, or they undo one another's Roles. rights must not be
-// modified afterwards.
+// KindWith is Kind with other rights. All programs on the same peers must have the same rights,
+// or they revert one another's Roles. rights must not be modified afterwards.
 func KindWith(rights Rights) fanout.Kind {
 	return fanout.Kind{
 		Resource: resource,
@@ -53,16 +50,15 @@ func KindWith(rights Rights) fanout.Kind {
 	}
 }
 
-// Kinds returns what this module fans out: ServiceClusters and Accounts, in that
-// order, for fanout.Options.Kinds.
+// Kinds returns the kinds of this module, ServiceClusters and Accounts, in that order, for
+// fanout.Options.Kinds.
 func Kinds() []fanout.Kind {
 	return []fanout.Kind{fanout.ServiceClusters(), Kind()}
 }
 
-// ValidateName says why an Account cannot have that name. Its namespace is named
-// like it, so it must be a DNS-1123 label: at most 63 lower-case letters, digits
-// and hyphens. Namespaces that are Kubernetes' own, "default" and those whose
-// names begin with "kube-", are no Account's.
+// ValidateName returns why an Account cannot have that name. Its namespace has the same name, so
+// it must be a DNS-1123 label: at most 63 lower-case letters, digits and hyphens. It must not be
+// a namespace of Kubernetes: "default", or a name that begins with "kube-".
 func ValidateName(name string) error {
 	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
 		return fmt.Errorf("account %q cannot have a namespace of its name: %s", name, msgs[0])
@@ -73,8 +69,8 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// activate makes the namespace of the Account obj in c's peer, and in it the Roles
-// and RoleBindings of its subjects, and reports that in the Account's status there.
+// activate creates the namespace of the Account obj in c's peer, and in it the Roles and
+// RoleBindings of its subjects, and reports this in the Account's status.
 func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured, rights Rights) error {
 	name := obj.GetName()
 	if err := ValidateName(name); err != nil {
@@ -84,8 +80,8 @@ func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	// Only now: if the Account is still there and not Removing, a removal has
-	// yet to list and release what its namespace holds, and will find this one.
+	// Read the Account after the namespace exists: if it is not Removing now, a later removal
+	// lists the namespace and releases it.
 	account, err := current(ctx, c, obj)
 	if err != nil {
 		return err

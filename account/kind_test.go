@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// peer is one server with the CRD of Accounts, and the connection to it.
+// peer returns a server with the CRD of Accounts, and a connection to it.
 func peer(t *testing.T) (*regiontest.Server, *region.Conn) {
 	t.Helper()
 	crd, err := config.CRD("accounts.catalog.kubecarrier.io")
@@ -82,14 +82,14 @@ func TestActivatedMakesTheNamespaceAndReportsIt(t *testing.T) {
 	require.Equal(t, int64(1), status.ObservedGeneration)
 	require.Len(t, status.Conditions, 3)
 
-	require.False(t, Kind().Ready(acme), "as it was before")
+	require.False(t, Kind().Ready(acme), "the object from before the activation")
 	now, err := c.Dynamic().Resource(resource).Get(t.Context(), "acme", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.True(t, Kind().Ready(now))
 	now.SetGeneration(2)
 	require.False(t, Kind().Ready(now), "the status is of an earlier generation")
 
-	// Again, with an object that knows nothing of the status yet: nothing is written.
+	// Activate again, with an object that lacks the status: nothing is written.
 	server.Reset()
 	require.NoError(t, Kind().Activated(t.Context(), c, acme))
 	require.Zero(t, writes(server))
@@ -157,7 +157,7 @@ func TestTerminatingNamespaceIsHeld(t *testing.T) {
 	status := statusOf(t, c, "acme")
 	require.Equal(t, v1alpha1.AccountUnready, status.Phase)
 
-	// Once it is gone, a new one takes its place.
+	// Once it is gone, a new one is created.
 	ns, err := getNamespace(t, c, "acme")
 	require.NoError(t, err)
 	ns.SetFinalizers(nil)
@@ -175,9 +175,9 @@ func TestReleased(t *testing.T) {
 	require.NoError(t, Kind().Released(t.Context(), c, acme))
 	_, err := getNamespace(t, c, "acme")
 	require.True(t, apierrors.IsNotFound(err))
-	require.NoError(t, Kind().Released(t.Context(), c, acme), "what is gone is released")
+	require.NoError(t, Kind().Released(t.Context(), c, acme), "a namespace that is gone is released")
 
-	// One that took its place between the reading and the deletion stays.
+	// A namespace that has replaced it between the read and the deletion stays.
 	require.NoError(t, Kind().Activated(t.Context(), c, acme))
 	server.Inject(regiontest.Fault{Verb: "delete", Resource: schema.GroupResource{Resource: "namespaces"}, Do: regiontest.Crash(func() {
 		require.NoError(t, namespaces(c).Delete(t.Context(), "acme", metav1.DeleteOptions{}))
@@ -190,8 +190,8 @@ func TestReleased(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A release that comes so late that the Account was removed by somebody else and
-// added again takes nothing from the new one.
+// The Account was removed by another process and added again before a late release: the release
+// deletes nothing of the new Account.
 func TestReleasedAfterTheNextAdd(t *testing.T) {
 	t.Parallel()
 	_, c := peer(t)
@@ -218,7 +218,7 @@ func TestReleasedAfterTheNextAdd(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 }
 
-// An activation that comes too late leaves nothing behind.
+// A late activation leaves no object behind.
 func TestActivatedAfterRemoval(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(t *testing.T, c *region.Conn){
@@ -245,7 +245,7 @@ func TestActivatedAfterRemoval(t *testing.T) {
 			remove(t, c)
 			require.NoError(t, Kind().Activated(t.Context(), c, acme))
 			_, err := getNamespace(t, c, "acme")
-			require.True(t, apierrors.IsNotFound(err), "namespace of an Account that is no more")
+			require.True(t, apierrors.IsNotFound(err), "the namespace of a removed Account")
 		})
 	}
 }

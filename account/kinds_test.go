@@ -28,7 +28,7 @@ func newSecret(name, password string) *unstructured.Unstructured {
 	return obj
 }
 
-// password of a Secret in an API server, empty if there is none.
+// password returns the password in a Secret, empty if the Secret does not exist.
 func password(t testing.TB, api region.API, name string) string {
 	t.Helper()
 	obj := get(t, api, secrets().Resource, "default", name)
@@ -39,7 +39,7 @@ func password(t testing.TB, api region.API, name string) string {
 	return text
 }
 
-// Any kind that exists everywhere is replicated as Accounts are.
+// Any kind that exists Everywhere is replicated as Accounts are.
 func TestReplicatorOfSecrets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestReplicatorOfSecrets(t *testing.T) {
 	})
 }
 
-// Content that is decided once: who comes second is told in which field he differs,
-// and changes nothing.
+// Content is decided once: a second, different central object gets a conflict that names the
+// field, and changes nothing.
 func TestReplicatorOfAgreedContent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,21 +93,21 @@ func TestReplicatorOfAgreedContent(t *testing.T) {
 		eventually(t, func() bool {
 			p, ok := w.r.Presence(loop.ParseKey("default/new"))
 			return ok && p.Complete()
-		}, "what nobody has is agreed on")
+		}, "new content is agreed on")
 		require.Equal(t, "dHdv", password(t, w.conn("eu-west"), "new"))
 		var p Presence
 		eventually(t, func() bool {
 			var ok bool
 			p, ok = w.r.Presence(loop.ParseKey("default/first"))
 			return ok && p.Reason == "Conflict"
-		}, "what they agreed on before stays")
+		}, "the content agreed on before stays")
 		require.Contains(t, p.Message, "differs in data.password")
 		require.NotContains(t, p.Message, "dHdv", "no Secret is shown")
 		for _, peer := range peerNames {
 			require.Equal(t, "b25l", password(t, w.conn(peer), "first"))
 		}
 
-		// Nor is it changed later.
+		// It cannot be changed later either.
 		eventually(t, func() bool {
 			obj := get(t, w.api, secrets().Resource, "default", "new")
 			obj.Object["data"] = map[string]any{"password": "dGhyZWU="}
@@ -130,15 +130,15 @@ func TestReplicatorOfAShard(t *testing.T) {
 		w.create(newAccount("other", []any{"Tenant"}))
 		w.create(newAccount("mine", []any{"Tenant"}))
 		w.awaitReady("mine")
-		require.Nil(t, accountIn(t, w.conn("eu-west"), "other"), "it is another replica's")
+		require.Nil(t, accountIn(t, w.conn("eu-west"), "other"), "another replica owns it")
 		_, ok := w.r.Presence(loop.ParseKey("other"))
 		require.False(t, ok)
-		mine.changes <- 1 // looks at all again, and finds nothing to do
+		mine.changes <- 1 // requeues all, and nothing differs
 		quiet(t, w.servers()...)
 	})
 }
 
-// Every option does what it says.
+// Each option has its effect.
 func TestReplicatorOptions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,8 +155,7 @@ func TestReplicatorOptions(t *testing.T) {
 	})
 }
 
-// A peer that cannot even be connected to keeps the others' Accounts from nothing
-// but being new.
+// A peer without a connection delays only the add of new Accounts.
 func TestReplicatorWithAPeerWithoutConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,14 +167,14 @@ func TestReplicatorWithAPeerWithoutConnection(t *testing.T) {
 		r, err := NewReplicator(w.api, without{w.ring, lost}, w.c, Options{RemovalCap: noCap})
 		require.NoError(t, err)
 		run(t, r.Start)
-		status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "it is Unknown")
+		status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "the peer is Unknown")
 		require.Equal(t, v1alpha1.PeerSummary{Total: 3, Present: 2, Unknown: []string{string(lost)}}, status.Peers)
 		w.edit(w.api, "acme", setRoles("Provider"))
-		eventually(t, func() bool { return slices.Equal(provider, w.held(w.home("acme"), "acme")) }, "the others go on")
+		eventually(t, func() bool { return slices.Equal(provider, w.held(w.home("acme"), "acme")) }, "the other peers get the change")
 	})
 }
 
-// without is a directory whose credentials for one peer are of no use.
+// without is a directory with invalid credentials for one peer.
 type without struct {
 	*regiontest.Ring
 	lost region.PeerName

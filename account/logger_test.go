@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// A Logger in the options reports why nothing happens, even if the context of Start has none.
 func TestLogger(t *testing.T) {
 	api := logtest.Unreachable(t)
 	ring := regiontest.NewRing("eu-west")

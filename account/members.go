@@ -17,20 +17,20 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// member is a peer as a Replicator sees it.
+// member is a peer that a Replicator watches.
 type member struct {
 	conn   *region.Conn
 	copies *loop.Objects
 	sets   *loop.Objects
 
 	mu    sync.Mutex
-	uid   types.UID // of its cluster; empty until it is known
-	asked bool      // for its UID, with whatever answer
-	wrong error     // why its answers do not count
-	since time.Time // it is watched
+	uid   types.UID // of its cluster; empty until it is read
+	asked bool      // whether its UID was read or failed to be
+	wrong error     // why its responses do not count
+	since time.Time // when the watch began
 }
 
-// replica is the peer's copy of an object, nil if it has none.
+// replica returns the peer's object, nil if it has none.
 func (m *member) replica(key types.NamespacedName) *replica {
 	obj, ok := m.copies.Get(key)
 	if !ok {
@@ -39,7 +39,7 @@ func (m *member) replica(key types.NamespacedName) *replica {
 	return unpack(obj)
 }
 
-// engage watches one peer for as long as it is there.
+// engage watches one peer until ctx ends.
 func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
 	m := &member{conn: c, since: time.Now(), wrong: errNotWatched}
 	m.copies = loop.NewObjects(c.Dynamic(), r.kind.Resource, loop.ObjectsOptions{Strip: pack(r.kind), Changed: r.add, Flows: r.all})
@@ -66,7 +66,7 @@ func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
 	return nil
 }
 
-// identify asks the peer who it is until it answers.
+// identify reads the UID of the peer's cluster, and retries until it succeeds.
 func (m *member) identify(ctx context.Context, known func()) {
 	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 10*time.Second) {
 		uid, err := m.askUID(ctx)
@@ -80,12 +80,12 @@ func (m *member) identify(ctx context.Context, known func()) {
 	}
 }
 
-// recognizeEvery is how often it is asked whether a peer is still believed. It costs no
-// request while it is.
+// recognizeEvery is how often the identity of a recognized peer is checked. The check sends no
+// request while the identity holds.
 const recognizeEvery = 10 * time.Second
 
-// recognize keeps asking whether the peer's cluster is the one that the ring knows: what
-// another one lacks was not removed.
+// recognize checks repeatedly that the peer's cluster is the one that the ring knows. An object
+// that another cluster lacks was not removed.
 func (m *member) recognize(ctx context.Context, ask func(context.Context) error, changed func()) {
 	for wait := 100 * time.Millisecond; ctx.Err() == nil; {
 		err := ask(ctx)
@@ -111,7 +111,7 @@ func (m *member) unrecognized() error {
 	return m.wrong
 }
 
-// identifyTimeout bounds the question who a peer is.
+// identifyTimeout bounds one read of a peer's UID.
 const identifyTimeout = 10 * time.Second
 
 func (m *member) askUID(ctx context.Context) (types.UID, error) {
@@ -120,7 +120,7 @@ func (m *member) askUID(ctx context.Context) (types.UID, error) {
 	return m.conn.UID(ctx)
 }
 
-// cluster is the UID of the peer's cluster, and whether it was given time to say so.
+// cluster returns the UID of the peer's cluster, and whether it was read or has had time to be.
 func (m *member) cluster() (types.UID, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,7 +129,7 @@ func (m *member) cluster() (types.UID, bool) {
 
 var errNotWatched = errors.New("it is not watched yet")
 
-// err is why what is known of the peer is old; nil if it is fresh.
+// err returns why the state of the peer is stale; nil if it is fresh.
 func (m *member) err() error {
 	if m == nil {
 		return errNotWatched
@@ -143,7 +143,7 @@ func (m *member) err() error {
 	return nil
 }
 
-// attend notices peers that fall silent without a word, by their health.
+// attend requeues all objects when a peer becomes reachable or unreachable without a watch event.
 func (r *Replicator) attend(ctx context.Context) {
 	before := map[region.PeerName]bool{}
 	for pause(ctx, time.Second) {
@@ -164,8 +164,8 @@ func (r *Replicator) members() map[region.PeerName]*member {
 	return maps.Clone(r.peers)
 }
 
-// look is what is known of all peers and of their copies of one object, by peer. It
-// does no I/O.
+// look returns the cached state of all peers and of their objects of one key, by peer. It does no
+// I/O.
 func (r *Replicator) look(key types.NamespacedName) []sight {
 	members := r.members()
 	snapshot := r.directory.Snapshot()
@@ -183,12 +183,12 @@ func (r *Replicator) look(key types.NamespacedName) []sight {
 	return sights
 }
 
-// patience is how long a peer may take to say who it is before it is taken not to be
-// the central plane: one that hangs delays no other for longer.
+// patience is how long a peer may take to report its UID. After that the peer counts as another
+// cluster than the central plane's, so a peer that hangs delays no other for longer.
 const patience = 3 * time.Second
 
-// itself finds the peer that is the central plane's own cluster, empty if none is.
-// known is false as long as that cannot be said.
+// itself returns the peer that is the central plane's own cluster, empty if none is. known is
+// false while the UIDs of some peers are unknown.
 func (r *Replicator) itself() (peer region.PeerName, known bool) {
 	r.mu.Lock()
 	plane := r.planeUID
@@ -201,8 +201,8 @@ func (r *Replicator) itself() (peer region.PeerName, known bool) {
 	for p := range r.directory.Snapshot().Peers() {
 		m, ok := members[p.Name]
 		if !ok {
-			// It is about to be watched, or cannot be reached at all, such as one whose
-			// credentials are of no use.
+			// Either its watch is about to start, or it has no connection at all, for instance
+			// because of invalid credentials.
 			if _, err := r.directory.Conn(p.Name); err == nil {
 				known = false
 			}
@@ -217,7 +217,7 @@ func (r *Replicator) itself() (peer region.PeerName, known bool) {
 	return "", known
 }
 
-// silent are the members without which nothing can be added.
+// silent returns the unreachable members. Without them nothing can be added.
 func silent(sights []sight) []region.PeerName {
 	var names []region.PeerName
 	for _, s := range sights {

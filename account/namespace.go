@@ -18,15 +18,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Label stands on each namespace that was made for an Account, with the
-// Account's name as its value. A namespace without it is never deleted.
+// Label is the label of each namespace that was made for an Account; its value is the Account's
+// name. A namespace without it is never deleted.
 const Label = "kubecarrier.io/account"
 
-// namespace is an Account's namespace as it was found or made in one peer.
+// namespace is the state of an Account's namespace in one peer.
 type namespace struct {
 	name        string
 	uid         types.UID
-	ours        bool // it carries the label with the Account's name
+	ours        bool // it has the label with the Account's name
 	made        bool // by this call
 	terminating bool
 }
@@ -37,14 +37,14 @@ func namespaces(c *region.Conn) dynamic.ResourceInterface {
 	return c.Dynamic().Resource(namespacesResource)
 }
 
-// ensureNamespace reads the namespace of that name and makes it if there is none.
+// ensureNamespace reads a namespace, and creates it if it does not exist.
 func ensureNamespace(ctx context.Context, c *region.Conn, name string) (namespace, error) {
 	obj, err := namespaces(c).Get(ctx, name, metav1.GetOptions{})
 	made := false
 	if apierrors.IsNotFound(err) {
 		obj, err = namespaces(c).Create(ctx, manifest(name), metav1.CreateOptions{FieldManager: FieldManager})
 		made = err == nil
-		if apierrors.IsAlreadyExists(err) { // somebody was faster
+		if apierrors.IsAlreadyExists(err) { // another client was faster
 			obj, err = namespaces(c).Get(ctx, name, metav1.GetOptions{})
 		}
 	}
@@ -73,7 +73,7 @@ func ours(obj *unstructured.Unstructured) bool {
 	return obj.GetLabels()[Label] == obj.GetName()
 }
 
-// err says why the namespace cannot be used.
+// err returns why the namespace cannot be used.
 func (n namespace) err(c *region.Conn) error {
 	if !n.terminating {
 		return nil
@@ -81,8 +81,8 @@ func (n namespace) err(c *region.Conn) error {
 	return failed(c, "activate Account", fmt.Errorf("namespace %s is being deleted and counts as held until it is gone", n.name))
 }
 
-// undo takes away a namespace that was made for an Account which is no more, unless
-// another Account of its name is Active by now, which has found this namespace.
+// undo deletes a namespace that was made for an Account which is gone by now. It stays if a new
+// Account of the name is Active, because that one uses it.
 func (n namespace) undo(ctx context.Context, c *region.Conn) error {
 	if !n.made {
 		return nil
@@ -94,8 +94,8 @@ func (n namespace) undo(ctx context.Context, c *region.Conn) error {
 	return remove(ctx, c, n.name, n.uid)
 }
 
-// release deletes the namespace of the Account obj in c's peer, if it was made
-// for it, or else the Roles and RoleBindings that were.
+// release deletes the namespace of the Account obj in c's peer if it was made for the Account, or
+// else the Roles and RoleBindings.
 func release(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
 	name := obj.GetName()
 	ns, err := namespaces(c).Get(ctx, name, metav1.GetOptions{})
@@ -107,8 +107,8 @@ func release(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured
 	case ns.GetDeletionTimestamp() != nil:
 		return nil
 	}
-	// Only now: a release that is late finds the namespace of the next Account of
-	// the name, and then that Account stands there too.
+	// Read the Account after the namespace: a late release may find the namespace of the next
+	// Account of the name, and then that Account exists too.
 	if replaced, err := replaced(ctx, c, obj); replaced || err != nil {
 		return err
 	}

@@ -5,5 +5,5 @@
 
 package account
 
-// manyPeers is how many a test takes that is about many.
+// manyPeers is the number of peers in tests with many.
 const manyPeers = 1000

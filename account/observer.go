@@ -13,26 +13,24 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Observer receives what the loops of this package do. A nil Observer and any nil
-// field are fine. Hooks are called synchronously without a lock held, possibly from
-// many goroutines, and must return quickly.
+// Observer has functions that the loops of this package call on events. A nil Observer and nil
+// fields are valid. They are called synchronously without a lock held, possibly from many
+// goroutines, and must return quickly.
 type Observer struct {
-	// Repaired is called after a Controller made what an Account lacked in a peer,
-	// or tried to.
+	// Repaired is called after a Controller has restored an Account's objects in a peer, or
+	// failed to.
 	Repaired func(ctx context.Context, e RepairEvent)
-	// Replicated is called after each operation that a Replicator asked for.
+	// Replicated is called after each operation of a Replicator.
 	Replicated func(ctx context.Context, e ReplicateEvent)
-	// Ready is called after the status of a central object was written with a condition
-	// Ready that has another status or reason.
+	// Ready is called after a status was written whose condition Ready has a new status or
+	// reason.
 	Ready func(ctx context.Context, e ReadyEvent)
-	// Removed is called after every peer has confirmed that nothing of a central object
-	// is left.
+	// Removed is called after every peer has confirmed that nothing of a central object is left.
 	Removed func(ctx context.Context, e RemoveEvent)
-	// Changed is called when a Replicator finds an object present otherwise than
-	// before.
+	// Changed is called when the Presence of an object has changed.
 	Changed func(ctx context.Context, p Presence)
-	// Orphaned is called when a peer shows a copy whose central object is not there.
-	// It is left alone.
+	// Orphaned is called when a peer has an object whose central object is missing. It is left
+	// alone.
 	Orphaned func(ctx context.Context, e OrphanEvent)
 }
 
@@ -41,8 +39,8 @@ type RepairEvent struct {
 	Peer    region.PeerName
 	Account string
 	UID     types.UID // of the Account in the peer
-	// Drifted says that all was there before: somebody has changed it. Otherwise it is
-	// made for the first time, or was never complete.
+	// Drifted is true if the Account was complete before, so that another client has changed it.
+	// Otherwise its objects are created for the first time, or were never complete.
 	Drifted bool
 	Err     error
 }
@@ -57,11 +55,11 @@ type Object struct {
 // ReadyEvent is a change of the condition Ready of a central object.
 type ReadyEvent struct {
 	Object          Object
-	Before, Status  metav1.ConditionStatus // Before is empty if there was none
+	Before, Status  metav1.ConditionStatus // Before is empty if there was no condition
 	Reason, Message string
 }
 
-// RemoveEvent is a central object that is gone from all peers.
+// RemoveEvent reports that a central object is gone from all peers.
 type RemoveEvent struct {
 	Object Object
 }
@@ -74,13 +72,13 @@ type ReplicateEvent struct {
 	Err    error
 }
 
-// OrphanEvent is a copy without a central object.
+// OrphanEvent is an object in a peer without its central object.
 type OrphanEvent struct {
 	Kind   schema.GroupKind
 	Key    types.NamespacedName
 	Peer   region.PeerName
-	Origin types.UID // of the central object that it was made for
-	Object Object    // the copy, in Peer
+	Origin types.UID // UID of the central object that it was made for
+	Object Object    // the object in Peer
 }
 
 func (o *Observer) repaired(ctx context.Context, e RepairEvent) {

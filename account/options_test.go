@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// Every option does what it says: what a Controller repairs has the rights that it was given.
+// Each option has its effect: the Controller restores Roles with the configured Rights.
 func TestControllerOptions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestControllerOptions(t *testing.T) {
 	})
 }
 
-// A replica publishes to its own tenants.
+// A replica publishes only to the tenants of its shard.
 func TestCatalogOfAShard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,6 +55,6 @@ func TestCatalogOfAShard(t *testing.T) {
 		all := []string{"eu-west-1.loodse", "eu-west-1.not-loodse", "us-east-1.loodse"}
 		eventually(t, func() bool { return slices.Equal(all, published(t, eu, "mine")) })
 		quiet(t, ring.Server("eu-west"))
-		require.Empty(t, published(t, eu, "other"), "it is another replica's")
+		require.Empty(t, published(t, eu, "other"), "another replica owns this tenant")
 	})
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// orphans tells of copies that were made for an object which is not in the central
-// plane. They are left alone: that plane may have been restored from a backup.
+// orphans reports objects in peers whose central object is missing. They are left alone: the
+// central plane may have been restored from a backup.
 func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) error {
 	var errs []error
 	for _, s := range r.look(key) {
@@ -40,7 +40,7 @@ func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) erro
 	return errors.Join(errs...)
 }
 
-// claimed takes back what orphans said of copies whose object is there again.
+// claimed removes the condition Orphaned from objects whose central object exists again.
 func (t *task) claimed(ctx context.Context) error {
 	var errs []error
 	for _, s := range t.sights {
@@ -51,8 +51,8 @@ func (t *task) claimed(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// mark writes the condition Orphaned into the status of the copy that was seen, or takes
-// it away. Only Accounts are known to have conditions.
+// mark adds the condition Orphaned to the status of a peer's object, or removes it. Only Accounts
+// are known to have conditions.
 func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s sight, orphaned bool) error {
 	if r.kind.Resource != resource {
 		return nil
@@ -74,13 +74,13 @@ func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s sight
 	case err != nil:
 		return failed(err)
 	case obj.GetUID() != s.copy.UID, isOrphaned(obj) == orphaned:
-		return nil // the copy shows it soon
+		return nil // the cache will show it
 	}
 	status := map[string]any{}
 	if orphaned {
 		status["conditions"] = list([]metav1.Condition{{
 			Type: string(v1alpha1.AccountConditionOrphaned), Status: metav1.ConditionTrue, Reason: string(v1alpha1.AccountReasonNoCentralObject),
-			Message:            "it was made for an Account of the central plane that is not there: remove it, or apply it there again",
+			Message:            "the Account of the central plane that it was made for does not exist: remove this one, or apply that one again",
 			ObservedGeneration: obj.GetGeneration(), LastTransitionTime: metav1.NewTime(time.Now()),
 		}})
 	}
@@ -88,7 +88,7 @@ func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s sight
 	apply.SetGroupVersionKind(r.kind.Resource.GroupVersion().WithKind(r.kind.Kind))
 	apply.SetNamespace(key.Namespace)
 	apply.SetName(key.Name)
-	apply.SetResourceVersion(obj.GetResourceVersion()) // the UID alone is not looked at in writes of a status
+	apply.SetResourceVersion(obj.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
 	_, err = client.ApplyStatus(ctx, key.Name, apply, metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return failed(err)
@@ -96,7 +96,7 @@ func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s sight
 	return nil
 }
 
-// isOrphaned says whether the status of a copy says that its object is not there.
+// isOrphaned reports whether the status of a peer's object has the condition Orphaned.
 func isOrphaned(obj *unstructured.Unstructured) bool {
 	return meta.IsStatusConditionTrue(statusIn(obj).Conditions, string(v1alpha1.AccountConditionOrphaned))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// world is a central plane, three peers, and what works on them.
+// world is a central plane, three peers, a Coordinator and a Replicator.
 type world struct {
 	t     testing.TB
 	plane *regiontest.Server
@@ -27,7 +27,7 @@ type world struct {
 	ring  *regiontest.Ring
 	c     *fanout.Coordinator
 	r     *Replicator
-	stop  func() // of the Replicator
+	stop  func() // stops the Replicator
 }
 
 func newWorld(t testing.TB, opts Options, kinds ...fanout.Kind) *world {
@@ -38,8 +38,8 @@ func newWorld(t testing.TB, opts Options, kinds ...fanout.Kind) *world {
 	return w
 }
 
-// newSlowWorld is one in which hours pass: its coordinator sweeps as often as it does
-// by default.
+// newSlowWorld is a world for tests in which hours pass: its coordinator sweeps at the default
+// interval.
 func newSlowWorld(t testing.TB, opts Options) *world {
 	t.Helper()
 	w := &world{t: t}
@@ -56,7 +56,7 @@ func slow(t testing.TB, d region.Directory) *fanout.Coordinator {
 	return c
 }
 
-// from makes the central plane and starts what works.
+// from creates the central plane and starts the loops.
 func (w *world) from(opts Options) {
 	w.t.Helper()
 	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", Definitions: definitions(w.t)})
@@ -64,7 +64,7 @@ func (w *world) from(opts Options) {
 	w.start(w.plane, opts)
 }
 
-// start runs the coordinator's sweeps and a Replicator of the plane.
+// start starts the coordinator's sweeps and a Replicator of the plane.
 func (w *world) start(plane *regiontest.Server, opts Options) {
 	w.t.Helper()
 	var err error
@@ -94,7 +94,7 @@ func (w *world) create(obj *unstructured.Unstructured) *unstructured.Unstructure
 	return created
 }
 
-// edit changes a central Account, whoever writes it meanwhile.
+// edit changes a central Account, and retries after Conflicts.
 func (w *world) edit(api region.API, name string, how func(*unstructured.Unstructured)) {
 	w.t.Helper()
 	eventually(w.t, func() bool {
@@ -115,7 +115,7 @@ func (w *world) conn(peer region.PeerName) *region.Conn {
 	return connTo(w.t, w.ring, peer)
 }
 
-// await waits until the central Account's status is as said.
+// await waits until condition holds for the central Account's status.
 func (w *world) await(name string, condition func(s v1alpha1.AccountStatus) bool, msg string) v1alpha1.AccountStatus {
 	w.t.Helper()
 	var status v1alpha1.AccountStatus
@@ -140,7 +140,7 @@ func (w *world) awaitReady(name string) v1alpha1.AccountStatus {
 	return w.await(name, func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountReady }, "Ready in all peers")
 }
 
-// awaitGone waits until the Account is in neither plane nor peer.
+// awaitGone waits until the Account is gone from the plane and all peers.
 func (w *world) awaitGone(name string) {
 	w.t.Helper()
 	eventually(w.t, func() bool { return accountIn(w.t, w.api, name) == nil }, "gone from the central plane")
@@ -156,7 +156,7 @@ func condition(s v1alpha1.AccountStatus, conditionType string) metav1.Condition 
 	return metav1.Condition{}
 }
 
-// held says what a peer has of an Account: its roles, if it is in force.
+// held returns the roles of an Account in a peer, nil if it is not in force there.
 func (w *world) held(peer region.PeerName, name string) []v1alpha1.AccountRole {
 	w.t.Helper()
 	account := accountIn(w.t, w.conn(peer), name)
@@ -166,7 +166,7 @@ func (w *world) held(peer region.PeerName, name string) []v1alpha1.AccountRole {
 	return account.Spec.Roles
 }
 
-// home is the peer that decides about an Account.
+// home returns the peer with an Account's home.
 func (w *world) home(name string) region.PeerName {
 	w.t.Helper()
 	for p := range w.ring.Snapshot().Peers() {

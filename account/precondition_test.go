@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// newStill is a world in which nothing runs: a test makes the task that it is about.
+// newStill is a world in which no loop runs: a test makes its own task.
 func newStill(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
@@ -39,14 +39,14 @@ func newStill(t *testing.T) *world {
 	return w
 }
 
-// taskOf is a look at a central object as obj shows it.
+// taskOf returns a task with obj as the cached central object.
 func (w *world) taskOf(obj *unstructured.Unstructured, sights ...sight) *task {
 	return &task{
 		Replicator: w.r, key: types.NamespacedName{Name: obj.GetName()}, wish: obj, sights: sights, want: wanted{origin: obj.GetUID(), removing: true}, leave: func() {},
 	}
 }
 
-// finalizers writes those of a central Account.
+// finalizers sets the finalizers of a central Account.
 func (w *world) finalizers(name string, finalizers ...string) *unstructured.Unstructured {
 	w.t.Helper()
 	obj := get(w.t, w.api, resource, "", name)
@@ -56,7 +56,7 @@ func (w *world) finalizers(name string, finalizers ...string) *unstructured.Unst
 	return written
 }
 
-// What has the name of a Role or namespace by the time of its deletion is another object, and stays.
+// An object that has replaced a Role or namespace by the time of the deletion stays.
 func TestWhatWasReplacedIsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring, _ := newRing(t)
@@ -85,7 +85,8 @@ func TestWhatWasReplacedIsNotDeleted(t *testing.T) {
 	})
 }
 
-// A status is written to the object that it was derived from, and after a change by another client derived again.
+// A status is written only to the version that it was derived from. After a change by another
+// client it is derived again.
 func TestAStatusReachesOnlyTheAccountItIsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)
@@ -120,7 +121,8 @@ func credentialsOf(t *testing.T, s *regiontest.Server) region.Credentials {
 	return creds
 }
 
-// Finalizers of others stay when ours goes, also one that was added since the object was read.
+// Finalizers of others stay when the Replicator's is removed, also one that was added since the
+// read.
 func TestFinalizersOfOthersStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)
@@ -137,7 +139,7 @@ func TestFinalizersOfOthersStay(t *testing.T) {
 	})
 }
 
-// Nothing of a central object is in any peer before its finalizer is written.
+// No peer gets a central object before its finalizer is written.
 func TestTheFinalizerComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -152,7 +154,8 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 	})
 }
 
-// A central object goes when every peer has confirmed live that nothing of it is left, whatever the caches show.
+// A central object is released when every peer has confirmed by a live read that nothing of it is
+// left.
 func TestEveryPeerConfirmsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)
@@ -173,7 +176,7 @@ func TestEveryPeerConfirmsLive(t *testing.T) {
 		for _, code := range []int{http.StatusServiceUnavailable, http.StatusForbidden, http.StatusNotFound} {
 			w.ring.Server("us-east").Inject(regiontest.Fault{Verb: "get", Resource: resource.GroupResource(), Name: "acme", Do: regiontest.Refuse(code)})
 			done, err = gone()
-			require.Error(t, err, "%d is no absence, the last of a type that is not served", code)
+			require.Error(t, err, "%d does not prove an absence: the 404 is of a type that is not served", code)
 			require.False(t, done)
 		}
 		done, err = gone()
@@ -182,7 +185,7 @@ func TestEveryPeerConfirmsLive(t *testing.T) {
 	})
 }
 
-// A removal is for the home that was read: an object of another UID stays.
+// A removal deletes only the home that was read: an object with another UID stays.
 func TestARemovalIsForTheHomeThatWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -198,7 +201,8 @@ func TestARemovalIsForTheHomeThatWasRead(t *testing.T) {
 	})
 }
 
-// An add whose central object goes while it is under way is undone, also if another one has the name by then.
+// An add is undone if its central object is deleted during the add, also if another one has the
+// name by then.
 func TestAnAddWhoseOriginGoesIsUndone(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -226,7 +230,7 @@ func TestAnAddWhoseOriginGoesIsUndone(t *testing.T) {
 	}
 }
 
-// A deletion that is held since there were too many stays held, however few are left.
+// A deletion that is held because of TooMany stays held, even if few are left.
 func TestAHeldDeletionStaysHeld(t *testing.T) {
 	w := &world{r: &Replicator{opts: Options{RemovalCap: noCap}}}
 	wish := newAccount("acme", []any{"Tenant"})
@@ -237,7 +241,7 @@ func TestAHeldDeletionStaysHeld(t *testing.T) {
 	require.Zero(t, wait)
 }
 
-// Objects of a central plane that has not been read are not missing there.
+// Before the central plane has been read, no object counts as missing there.
 func TestAPlaneThatWasNotReadLacksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -255,7 +259,7 @@ func TestAPlaneThatWasNotReadLacksNothing(t *testing.T) {
 	})
 }
 
-// late is a Directory that has not reported its peers yet.
+// late is a Directory that lists its peers only once known is closed.
 type late struct {
 	region.Directory
 	known chan struct{}
@@ -278,7 +282,7 @@ func (d late) Watch(ctx context.Context) iter.Seq[*region.Snapshot] {
 	return d.Directory.Watch(ctx)
 }
 
-// Regions stay published while the directory has not reported which there are.
+// Regions stay published until the directory has listed its regions.
 func TestCatalogWaitsForTheDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring, c := newRing(t)
@@ -303,7 +307,7 @@ func TestCatalogWaitsForTheDirectory(t *testing.T) {
 	})
 }
 
-// All pages of a peer are gathered.
+// Gather reads all pages of a peer.
 func TestGatherReadsAllPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring, _ := newRing(t)

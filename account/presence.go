@@ -18,47 +18,46 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Presence is how an object of a central plane stands in the peers.
+// Presence is the state of a central object in the peers.
 type Presence struct {
 	Key types.NamespacedName
 	UID types.UID // of the central object
-	// Total is how many peers are full members of the ring, and Present how many of
-	// them hold the latest revision in force.
+	// Total is the number of full members of the ring, and Present the number of members that
+	// hold the latest revision in force.
 	Total, Present int
-	// Revision is the number of that revision; zero if there is none.
+	// Revision is the number of the latest revision; zero if none is committed.
 	Revision int64
-	// Home is the peer that decides; empty if none is known to.
+	// Home is the peer with the home; empty if unknown.
 	Home region.PeerName
-	// Exceptions are the peers that lack it, do not answer, are not ready with it or
-	// are no members yet, by peer; while it is being removed, those that still have
-	// it.
+	// Exceptions are the peers that lack the object, are unreachable, are not ready with it or
+	// are not members yet, sorted by peer; during a removal, those that still have it.
 	Exceptions []Exception
-	// Reason and Message say why it is not being brought along, if it is not:
-	// another's object has its name, say.
+	// Reason and Message are why it cannot be replicated now; empty if it can. An example:
+	// another object has its name.
 	Reason  v1alpha1.AccountConditionReason
 	Message string
-	// Removing says that it is on its way out of all peers.
+	// Removing is true while it is being removed from all peers.
 	Removing bool
-	// Hold says of a deletion in the central plane why it is held, if it is: the object
-	// is in force in all peers then.
+	// Hold is why a deletion in the central plane is held; zero if it is not. The object is in
+	// force in all peers then.
 	Hold fanout.Hold
 }
 
-// Exception is a peer that is not as it is to be.
+// Exception is a peer whose object is not as desired.
 type Exception struct {
 	Peer   region.PeerName
 	Reason v1alpha1.AccountConditionReason
-	// Message says in a line what was found.
+	// Message describes the exception in one line.
 	Message string
 }
 
-// Complete says that every member holds the latest revision and is ready with it.
+// Complete reports whether every member holds the latest revision and is ready with it.
 func (p Presence) Complete() bool {
 	return p.Reason == "" && !p.Removing && p.Total > 0 && p.Present == p.Total &&
 		len(p.peers(v1alpha1.AccountReasonNotReady)) == 0
 }
 
-// peers are those with an exception of one of the reasons, by name.
+// peers returns the peers whose exception has one of the reasons, by name.
 func (p Presence) peers(reasons ...v1alpha1.AccountConditionReason) []region.PeerName {
 	var names []region.PeerName
 	for _, e := range p.Exceptions {
@@ -69,33 +68,33 @@ func (p Presence) peers(reasons ...v1alpha1.AccountConditionReason) []region.Pee
 	return names
 }
 
-// Missing are the members that answered and lack the latest revision, by name.
+// Missing returns the reachable members that lack the latest revision, by name.
 func (p Presence) Missing() []region.PeerName {
 	return p.peers(v1alpha1.AccountReasonMissing, v1alpha1.AccountReasonBehind, v1alpha1.AccountReasonEdited,
 		v1alpha1.AccountReasonConflict, v1alpha1.AccountReasonRemoving)
 }
 
-// Unknown are the members that did not answer, by name. They may have it or not.
+// Unknown returns the unreachable members, by name. They may have it or not.
 func (p Presence) Unknown() []region.PeerName { return p.peers(v1alpha1.AccountReasonNoAnswer) }
 
-// sight is what is known of one peer and of its copy of one object.
+// sight is the cached state of one peer and of its object.
 type sight struct {
 	peer   region.PeerName
 	member fanoutv1alpha1.PeerState // Active ones count
-	err    error                    // what is known of it is old
-	copy   *replica                 // nil for none
+	err    error                    // why the state is stale
+	copy   *replica                 // nil if it has none
 }
 
 func (s sight) counts() bool { return s.member == fanoutv1alpha1.PeerActive }
 
-// wanted is what the copies are compared with.
+// wanted is the desired state that the peers' objects are compared with.
 type wanted struct {
-	digest   string // of the content that they are to have
+	digest   string // of the desired content
 	origin   types.UID
 	removing bool
 }
 
-// presence sums sights up. It is pure.
+// presence sums up the sights. It is pure.
 func presence(key types.NamespacedName, sights []sight, want wanted) Presence {
 	p := Presence{Key: key, Removing: want.removing}
 	home := primary(sights)
@@ -117,7 +116,7 @@ func presence(key types.NamespacedName, sights []sight, want wanted) Presence {
 	return p
 }
 
-// primary is the sight of the copy that decides, nil if none is known to.
+// primary returns the sight of the home, nil if it is not known.
 func primary(sights []sight) *sight {
 	for i := range sights {
 		if c := sights[i].copy; c != nil && c.Home && c.committed() {
@@ -127,14 +126,14 @@ func primary(sights []sight) *sight {
 	return nil
 }
 
-// judge says why a peer is an exception; no reason if it is none.
+// judge returns why a peer is an exception; an empty reason if it is not.
 func judge(s sight, home *sight, want wanted) (reason v1alpha1.AccountConditionReason, message string) {
 	c := s.copy
 	switch {
 	case want.removing && s.err != nil:
-		return v1alpha1.AccountReasonNoAnswer, brief("it has to confirm that nothing is left: " + s.err.Error())
+		return v1alpha1.AccountReasonNoAnswer, brief("it has not confirmed that nothing is left: " + s.err.Error())
 	case want.removing && c != nil && c.Origin == want.origin:
-		return v1alpha1.AccountReasonRemoving, "it has not gone yet"
+		return v1alpha1.AccountReasonRemoving, "its object still exists"
 	case want.removing:
 		return "", ""
 	case !s.counts():
@@ -143,23 +142,23 @@ func judge(s sight, home *sight, want wanted) (reason v1alpha1.AccountConditionR
 	case s.err != nil:
 		return v1alpha1.AccountReasonNoAnswer, brief(s.err.Error())
 	case c == nil:
-		return v1alpha1.AccountReasonMissing, "it has no copy"
+		return v1alpha1.AccountReasonMissing, "it lacks the object"
 	case c.Bad != "":
 		return v1alpha1.AccountReasonConflict, brief("its claim cannot be read: " + c.Bad)
 	case c.Stage == "":
-		return v1alpha1.AccountReasonConflict, "an object of that name was applied there and is under no claim: adopt or delete it"
+		return v1alpha1.AccountReasonConflict, "an object of the same name was applied there without a claim: adopt or delete it"
 	case c.Stage == fanoutv1alpha1.StageRemoving || c.Terminating:
-		return v1alpha1.AccountReasonRemoving, "its copy is being removed"
+		return v1alpha1.AccountReasonRemoving, "its object is being removed"
 	case c.Stage != fanoutv1alpha1.StageActive:
-		return v1alpha1.AccountReasonBehind, fmt.Sprintf("its copy is %s, not yet in force", c.Stage)
+		return v1alpha1.AccountReasonBehind, fmt.Sprintf("its object is %s, not yet in force", c.Stage)
 	case home != nil && c.Revision < home.copy.Revision:
 		return v1alpha1.AccountReasonBehind, fmt.Sprintf("it has revision %d of %d", c.Revision, home.copy.Revision)
 	case c.Digest != want.digest:
-		return v1alpha1.AccountReasonBehind, fmt.Sprintf("it has revision %d, which is not what is wanted", c.Revision)
+		return v1alpha1.AccountReasonBehind, fmt.Sprintf("it has revision %d, which differs from the desired content", c.Revision)
 	case c.edited():
-		return v1alpha1.AccountReasonEdited, "its copy was changed by hand"
+		return v1alpha1.AccountReasonEdited, "its object was changed by hand"
 	case !c.Ready:
-		return v1alpha1.AccountReasonNotReady, brief(cmp.Or(c.NotReady, "it is not ready there yet"))
+		return v1alpha1.AccountReasonNotReady, brief(cmp.Or(c.NotReady, "its object is not ready yet"))
 	default:
 		return "", ""
 	}
@@ -168,8 +167,7 @@ func judge(s sight, home *sight, want wanted) (reason v1alpha1.AccountConditionR
 // most is how many exceptions a status names.
 const most = 32
 
-// conditions are what was with the Presence's conditions in it. One that stays as it
-// was keeps its time. It is pure.
+// conditions returns the conditions for the Presence, without transition times. It is pure.
 func (p Presence) conditions(generation int64) []metav1.Condition {
 	present := metav1.Condition{Type: string(v1alpha1.AccountConditionPresent), ObservedGeneration: generation, Message: p.summary()}
 	ready := metav1.Condition{Type: string(v1alpha1.AccountConditionReady), ObservedGeneration: generation}
@@ -211,7 +209,7 @@ func (p Presence) conditions(generation int64) []metav1.Condition {
 	return all
 }
 
-// summary says in a line where it is and where not.
+// summary returns one line: the peers that hold it, and those that do not.
 func (p Presence) summary() string {
 	var parts []string
 	if p.Message != "" {
@@ -233,7 +231,7 @@ func (p Presence) summary() string {
 	return strings.Join(parts, "; ")
 }
 
-// bounded are the exceptions that a status has room for, the gravest first.
+// bounded returns the exceptions that fit into a status, the gravest first.
 func (p Presence) bounded() []Exception {
 	rank := func(e Exception) int {
 		switch e.Reason {
@@ -254,7 +252,7 @@ func (p Presence) bounded() []Exception {
 	return all
 }
 
-// names lists peers, eight of them at most.
+// names joins the names of at most eight peers.
 func names(peers []region.PeerName) string {
 	const most = 8
 	texts := make([]string, 0, most)
@@ -268,7 +266,7 @@ func names(peers []region.PeerName) string {
 	return text
 }
 
-// phase is one word about the Presence, for people.
+// phase returns a one-word summary for people.
 func (p Presence) phase() v1alpha1.AccountPhase {
 	switch {
 	case p.Removing:

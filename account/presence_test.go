@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// present is a peer with a current copy.
+// present returns a peer with a current object.
 func present(name string, change ...func(*sight)) sight {
 	s := sight{peer: region.PeerName(name), member: fanoutv1alpha1.PeerActive,
 		copy: &replica{UID: "u", Stage: fanoutv1alpha1.StageActive, Revision: 2, Digest: "d", Actual: "d", Ready: true, Origin: "wish"}}
@@ -102,7 +102,7 @@ func TestNoPeersIsNotReady(t *testing.T) {
 	require.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(p.conditions(1), "Ready").Status)
 }
 
-// thousand are as many peers, most of which are exceptions with long words.
+// thousand returns a thousand peers, most of which are exceptions with long messages.
 func thousand() []sight {
 	sights := make([]sight, 0, 1000)
 	for i := range 1000 {
@@ -122,8 +122,8 @@ func thousand() []sight {
 	return sights
 }
 
-// With a thousand peers a status stays small, is taken by the server as the type
-// says, and comes out the same each time.
+// With a thousand peers the status stays small, is valid for the API server, and is the same each
+// time.
 func TestStatusIsBounded(t *testing.T) {
 	t.Parallel()
 	server := regiontest.NewServer(regiontest.Options{Definitions: definitions(t)})
@@ -153,7 +153,7 @@ func TestStatusIsBounded(t *testing.T) {
 	require.NoError(t, r.report(t.Context(), now, p))
 	require.Zero(t, writesTo(server), "nothing has changed")
 
-	// Once all is well the exceptions go.
+	// The conditions of exceptions are removed when all peers are ready.
 	var well []sight
 	for i := range 1000 {
 		well = append(well, present(fmt.Sprintf("peer-%03d", i), func(s *sight) { s.copy.Home = i == 0 }))
@@ -165,7 +165,7 @@ func TestStatusIsBounded(t *testing.T) {
 	require.Equal(t, v1alpha1.PeerSummary{Total: 1000, Present: 1000}, account.Status.Peers)
 }
 
-// A condition that stays as it was keeps its time.
+// A condition that does not change keeps its transition time.
 func TestTransitionTimesAreKept(t *testing.T) {
 	t.Parallel()
 	obj := newAccount("acme", []any{"Tenant"})
@@ -178,7 +178,7 @@ func TestTransitionTimesAreKept(t *testing.T) {
 	content, err := reportAccount(obj, p)
 	require.NoError(t, err)
 	conditions := content["conditions"].([]any)
-	require.Len(t, conditions, 2, "another's condition and one of a peer that is well are not ours to write")
+	require.Len(t, conditions, 2, "conditions of other writers and of peers without an exception are not written")
 	for _, c := range conditions {
 		if typeOf(c) == "Ready" {
 			require.Equal(t, "2020-01-01T00:00:00Z", c.(map[string]any)["lastTransitionTime"])
@@ -186,8 +186,8 @@ func TestTransitionTimesAreKept(t *testing.T) {
 	}
 }
 
-// Whatever the peers show: silence is never counted as present or missing, Ready is
-// True only if nothing is wrong, and the status is bounded.
+// In any state of the peers, an unreachable one never counts as present or missing, Ready is True
+// only if there is no exception, and the status is bounded.
 func TestPresenceHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// An add that is aborted each time, here since a peer has lost its PeerSet, is tried again with pauses that grow to a minute:
-// what the attempt itself wrote and took back is no reason to try at once. A change of the Account is one, and when the
-// PeerSet is back the Account comes.
+// An add that is aborted each time, here because a peer has lost its PeerSet, is retried with
+// pauses that grow to a minute. Events of the aborted attempt itself do not end a pause, but a
+// change of the Account does. When the PeerSet is restored, the Account is added.
 func TestReplicatorPausesAfterAnAbortedAdd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

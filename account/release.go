@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// hold puts our finalizer on the central object, before anything of it is in a peer.
+// hold adds the Replicator's finalizer to the central object, before any peer gets the object.
 func (t *task) hold(ctx context.Context) error {
 	if slices.Contains(t.wish.GetFinalizers(), Finalizer) {
 		return nil
@@ -30,8 +30,8 @@ func (t *task) hold(ctx context.Context) error {
 	return err
 }
 
-// release lets the central object go: nothing of it is left in any peer. done is false
-// if that had happened before.
+// release removes the finalizer from the central object, of which no peer has anything left. done
+// is false if the finalizer was removed before.
 func (t *task) release(ctx context.Context) (done bool, err error) {
 	left := slices.DeleteFunc(slices.Clone(t.wish.GetFinalizers()), func(f string) bool { return f == Finalizer })
 	if len(left) == len(t.wish.GetFinalizers()) {
@@ -40,8 +40,8 @@ func (t *task) release(ctx context.Context) (done bool, err error) {
 	return t.finalize(ctx, left)
 }
 
-// finalize replaces the finalizers of the central object as it was read. done is false
-// if that is not there any more.
+// finalize replaces the finalizers of the central object as it was read. done is false if the
+// object no longer exists.
 func (t *task) finalize(ctx context.Context, finalizers []string) (done bool, err error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": t.wish.GetUID(), "resourceVersion": t.wish.GetResourceVersion(), "finalizers": finalizers,
@@ -60,27 +60,27 @@ func (t *task) finalize(ctx context.Context, finalizers []string) (done bool, er
 	return true, nil
 }
 
-// remove takes a central object that is being deleted away from all peers. gone says
-// that every peer has confirmed that nothing of it is left.
+// remove removes a deleted central object from all peers. gone is true if every peer has
+// confirmed that nothing of it is left.
 func (t *task) remove(ctx context.Context) (gone bool, err error) {
 	if !slices.Contains(t.wish.GetFinalizers(), Finalizer) {
-		return false, nil // nothing was brought anywhere
+		return false, nil // no peer has ever had it
 	}
 	home := primary(t.sights)
 	mine := home != nil && home.copy.Origin == t.wish.GetUID()
 	switch {
 	case mine && home.err != nil:
-		t.message = fmt.Sprintf("its home %s does not answer", home.peer)
+		t.message = fmt.Sprintf("its home %s is unreachable", home.peer)
 		return false, nil
 	case mine && home.copy.Stage == fanoutv1alpha1.StageRemoving && t.anySilent():
-		return false, nil // it goes on when they answer
+		return false, nil // continues when they are reachable
 	case mine && home.copy.Stage != fanoutv1alpha1.StageRemoving:
 		held, wait := t.weigh()
 		if t.wait = wait; wait > 0 || held != (removalHold{}) {
 			t.message = held.message
 			return false, t.record(ctx, held)
 		}
-		// Until the commit every peer is asked what lives in the namespace.
+		// Until the commit, every peer is asked whether its namespace contains anything.
 		err := t.do(ctx, "remove", func() (*fanout.Operation, error) {
 			return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID})
 		})
@@ -100,7 +100,7 @@ func (t *task) remove(ctx context.Context) (gone bool, err error) {
 		}
 	}
 	if t.anySilent() {
-		return false, nil // one of them may hold it
+		return false, nil // one of them may have it
 	}
 	return t.confirmed(ctx)
 }
@@ -109,8 +109,8 @@ func (t *task) anySilent() bool {
 	return slices.ContainsFunc(t.sights, func(s sight) bool { return s.err != nil })
 }
 
-// confirmed asks every peer whether anything of the central object is left there.
-// What a copy shows is no proof.
+// confirmed reads live from every peer whether anything of the central object is left. A cache
+// may be stale.
 func (t *task) confirmed(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
@@ -139,8 +139,8 @@ func (t *task) confirmed(ctx context.Context) (bool, error) {
 	return len(still) == 0, nil
 }
 
-// takeBack undoes an add whose central object is gone meanwhile: another replica may
-// have found nothing in the peers and let it go before the add began.
+// takeBack undoes an add whose central object is gone by now: another replica may have found
+// nothing in the peers and released it before the add began.
 func (t *task) takeBack(ctx context.Context) error {
 	if !t.acted {
 		return nil
@@ -150,7 +150,7 @@ func (t *task) takeBack(ctx context.Context) error {
 	case err == nil && now.GetUID() == t.wish.GetUID():
 		return nil
 	case err != nil && !apierrors.IsNotFound(err):
-		return nil // the plane is silent, and will tell when it is not
+		return nil // the plane is unreachable: its next event requeues the object
 	}
 	for _, s := range t.Replicator.look(t.key) {
 		conn, err := t.directory.Conn(s.peer)
@@ -170,5 +170,5 @@ func (t *task) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// confirmTimeout bounds what is asked of peers beside operations.
+// confirmTimeout bounds reads and writes in peers outside operations.
 const confirmTimeout = 10 * time.Second

@@ -17,7 +17,7 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// inForce fails the test unless every peer has the Accounts in force.
+// inForce fails the test unless the Accounts are in force in every peer.
 func (w *world) inForce(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -27,7 +27,7 @@ func (w *world) inForce(names ...string) {
 	}
 }
 
-// release lets the deletion of a central Account go.
+// release releases the held deletion of a central Account.
 func (w *world) release(name string) {
 	w.t.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fanoutv1alpha1.ReleaseRemovalAnnotation, get(w.t, w.api, resource, "", name).GetUID())
@@ -46,7 +46,7 @@ func TestTheDeletionOfAllCentralAccountsIsHeld(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		w.inForce(names...)
-		// One after the other, as a tool deletes them.
+		// The deletions come one by one, as from a tool.
 		for _, name := range names {
 			w.delete(name)
 			time.Sleep(time.Second)
@@ -66,7 +66,8 @@ func TestTheDeletionOfAllCentralAccountsIsHeld(t *testing.T) {
 			require.Zero(t, writesTo(s))
 		}
 
-		// Another replica of the program judges alike, and lets go what is released alone.
+		// Another replica of the program holds them too, and removes only those that are
+		// released.
 		w.stop()
 		w.r, _ = NewReplicator(w.api, w.ring, slow(t, w.ring), Options{})
 		run(t, w.r.Start)

@@ -15,25 +15,25 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// OriginAnnotation stands on each object in a peer that a Replicator brought there,
-// with the UID of the central object that wants it. It is content: a copy of
-// another central object, or one that was added without any, is told by it.
+// OriginAnnotation is the annotation of each object in a peer that a Replicator has added there:
+// the UID of its central object. It is part of the content, so it distinguishes the object from
+// that of another central object, and from one that was added without any.
 const OriginAnnotation = "atoll.dev/origin"
 
-// replica is what a Replicator remembers of a peer's copy of an object.
+// replica is the part of a peer's object that a Replicator keeps in memory.
 type replica struct {
 	UID         types.UID
 	Stage       fanoutv1alpha1.Stage // empty without a claim
-	Home        bool                 // it decides
+	Home        bool                 // whether it is the home
 	Revision    int64
 	Digest      string // of the revision
-	Actual      string // of what stands there, if edits show
-	Bare        string // of what stands there without its origin
+	Actual      string // of the present content, if the kind detects edits
+	Bare        string // of the present content without OriginAnnotation
 	Origin      types.UID
 	Terminating bool
 	Ready       bool
-	NotReady    string // why, if it says so
-	Orphaned    bool   // its status says so
+	NotReady    string // why, if its status reports it
+	Orphaned    bool   // its status has the condition Orphaned
 	Bad         string // why its claim cannot be read
 }
 
@@ -43,7 +43,7 @@ func (c *replica) committed() bool {
 
 func (c *replica) edited() bool { return c.Home && c.Actual != "" && c.Actual != c.Digest }
 
-// replicaOf reads a copy as a peer has it.
+// replicaOf reads a peer's object.
 func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
 	c := replica{
 		UID:         obj.GetUID(),
@@ -52,7 +52,7 @@ func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
 		Orphaned:    isOrphaned(obj),
 	}
 	if c.Terminating {
-		// A deletion that is not committed leaves it in force.
+		// An object whose deletion is not committed is in force.
 		_, requested := kind.Hold(obj)
 		c.Terminating = !requested
 	}
@@ -79,12 +79,12 @@ func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
 	return c
 }
 
-// bare is the digest of what obj is, wherever it comes from.
+// bare returns the digest of obj without OriginAnnotation.
 func bare(kind fanout.Kind, obj *unstructured.Unstructured) (string, error) {
 	if _, ok := obj.GetAnnotations()[OriginAnnotation]; !ok {
 		return kind.Digest(obj)
 	}
-	// Only what is changed is copied.
+	// A shallow copy: only the annotations change.
 	other := &unstructured.Unstructured{Object: maps.Clone(obj.Object)}
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	other.Object["metadata"] = maps.Clone(metadata)
@@ -94,7 +94,7 @@ func bare(kind fanout.Kind, obj *unstructured.Unstructured) (string, error) {
 	return kind.Digest(other)
 }
 
-// whyNot is what the conditions of an object say is wrong.
+// whyNot returns the first condition of an object that explains why it is not ready.
 func whyNot(obj *unstructured.Unstructured) string {
 	for _, c := range statusIn(obj).Conditions {
 		if c.Status != metav1.ConditionTrue && (c.Type == ConditionNamespaceReady || c.Type == ConditionRolesReady || c.Type == ConditionReady) {
@@ -104,8 +104,7 @@ func whyNot(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// pack leaves of obj its identity and what replicaOf says of it. The result is not to
-// be encoded or copied.
+// pack reduces obj to its identity and replicaOf. The result must not be encoded or copied.
 func pack(kind fanout.Kind) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
@@ -118,12 +117,12 @@ func pack(kind fanout.Kind) func(*unstructured.Unstructured) {
 	}
 }
 
-// identity is what a copy of an object needs of its metadata.
+// identity returns the metadata that a cached object needs.
 func identity(obj *unstructured.Unstructured) map[string]any {
 	return map[string]any{"name": obj.GetName(), "resourceVersion": obj.GetResourceVersion(), "uid": string(obj.GetUID())}
 }
 
-// unpack reverses pack. What it returns must not be modified.
+// unpack reverses pack. Its result must not be modified.
 func unpack(obj *unstructured.Unstructured) *replica {
 	c, _ := obj.Object["replica"].(*replica)
 	return c

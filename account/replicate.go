@@ -21,25 +21,25 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// task is one look at one central object.
+// task is one reconcile of one central object.
 type task struct {
 	*Replicator
 	key    types.NamespacedName
 	wish   *unstructured.Unstructured
-	itself region.PeerName // the peer that is the central plane; empty if none is
+	itself region.PeerName // the peer that is the central plane; empty if no peer is
 	sights []sight
 	want   wanted
-	leave  func() // gives its place among the workers to another
+	leave  func() // frees its place among the workers
 
-	// Why it is not brought along, for people.
+	// Why it cannot be replicated now, for people.
 	reason  v1alpha1.AccountConditionReason
 	message string
-	acted   bool          // something was done that has yet to show
-	failed  bool          // an operation was tried, and came to nothing
+	acted   bool          // something was written that the caches do not show yet
+	failed  bool          // an operation was tried and failed
 	wait    time.Duration // until a deletion is judged
 }
 
-// work brings one object along and reports how it stands.
+// work reconciles one object and reports its state.
 func (r *Replicator) work(ctx context.Context, text string) (again time.Duration, err error) {
 	r.places <- struct{}{}
 	leave := sync.OnceFunc(func() { <-r.places })
@@ -50,7 +50,7 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 		return 0, nil
 	}
 	if r.wishes.Err() != nil {
-		return 0, nil // what is old proves nothing; its flow is told
+		return 0, nil // a stale cache decides nothing: Flows requeues all objects when it is fresh
 	}
 	wish, ok := r.wishes.Get(key)
 	if !ok {
@@ -72,8 +72,8 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	return t.run(ctx)
 }
 
-// gone forgets an object that is not in the central plane any more. One that is itself
-// a peer's lets it go when no peer has it any longer.
+// gone forgets an object that no longer exists in the central plane. If the plane is itself a
+// peer, the object disappears there when no peer has it any longer.
 func (r *Replicator) gone(ctx context.Context, key types.NamespacedName) {
 	p, known := r.Presence(key)
 	r.forget(key)
@@ -116,7 +116,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 		err = t.keep(ctx)
 	}
 	if t.acted && err == nil {
-		// The copies of the peers follow, and each calls for the next look.
+		// The caches of the peers will show it, and each event requeues the object.
 		t.Replicator.acted(t.key)
 		if !removing {
 			return settle, nil
@@ -125,14 +125,14 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	}
 	again = max(again, t.wait)
 	if t.failed {
-		// What it wrote and took back calls for the next look at once.
-		digest, _ := t.desired() // an operation was made of it
+		// The events of an aborted attempt requeue the object at once: wait instead.
+		digest, _ := t.desired() // no error: the operation had the same content
 		t.vain(t.key, digest)
 	} else {
 		t.settled(t.key)
 	}
 	if t.itself != "" && t.want.digest == "" {
-		return again, err // not the Replicator's business yet
+		return again, err // not the Replicator's object yet
 	}
 	p := presence(t.key, t.sights, t.want)
 	p.UID = t.wish.GetUID()
@@ -148,7 +148,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	return again, errors.Join(err, t.report(ctx, t.wish, p))
 }
 
-// pauses says whether p holds for the content as it is now, and there is something to wait for: a peer does not have it yet.
+// pauses reports whether the pause p applies to the present content and some peer lacks it.
 func (t *task) pauses(p pausing) bool {
 	digest, err := t.desired()
 	if err != nil || p.of != "" && p.of != digest {
@@ -164,7 +164,7 @@ func (t *task) desired() (digest string, err error) {
 	return t.kind.Digest(desired(t.kind, t.wish))
 }
 
-// keep brings a central object, whose plane is no peer, to all of them.
+// keep replicates a central object, whose plane is no peer, to all peers.
 func (t *task) keep(ctx context.Context) error {
 	want := desired(t.kind, t.wish)
 	var err error
@@ -178,10 +178,10 @@ func (t *task) keep(ctx context.Context) error {
 	home := primary(t.sights)
 	switch {
 	case home == nil && t.unclaimed() != "":
-		t.conflict("an object of that name was applied in %s and is under no claim: adopt or delete it there", t.unclaimed())
+		t.conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", t.unclaimed())
 		return nil
 	case home == nil && len(silent(t.sights)) > 0:
-		// An add needs every peer. To try it would only keep others waiting.
+		// An add needs every peer. A failed attempt would only delay other objects.
 		t.waits("adding it needs every peer")
 		return nil
 	case home == nil:
@@ -197,10 +197,10 @@ func (t *task) keep(ctx context.Context) error {
 		})
 		return errors.Join(err, t.takeBack(ctx))
 	case home.err != nil:
-		t.waits(fmt.Sprintf("its home %s does not answer", home.peer))
+		t.waits(fmt.Sprintf("its home %s is unreachable", home.peer))
 		return nil
 	case home.copy.Stage == fanoutv1alpha1.StageRemoving || home.copy.Terminating:
-		t.conflict("an object of that name is being removed from the peers: it follows when that is gone")
+		t.conflict("an object of the same name is being removed from the peers: this one is added after that")
 		return nil
 	}
 	ours := home.copy.Origin == t.wish.GetUID()
@@ -210,7 +210,7 @@ func (t *task) keep(ctx context.Context) error {
 		t.differs(ctx, home.peer, ours)
 		return nil
 	case t.opts.Agreed && !equal && !ours:
-		// It is what was agreed on; whose it is cannot be changed any more.
+		// The content is the agreed one. Its origin cannot be changed any more.
 		t.want.digest = home.copy.Digest
 	case equal && !t.lagging(home):
 		return t.hold(ctx)
@@ -232,7 +232,7 @@ func (t *task) keep(ctx context.Context) error {
 
 func (t *task) add() fanout.AddOptions { return fanout.AddOptions{FieldManager: t.opts.FieldManager} }
 
-// unclaimed is a peer with an object of the name that is under no claim.
+// unclaimed returns a peer with an object of the same name that has no claim.
 func (t *task) unclaimed() region.PeerName {
 	for _, s := range t.sights {
 		if s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {
@@ -242,7 +242,7 @@ func (t *task) unclaimed() region.PeerName {
 	return ""
 }
 
-// lagging says whether a member that answers is behind its home.
+// lagging reports whether a reachable member has an older revision than the home.
 func (t *task) lagging(home *sight) bool {
 	return slices.ContainsFunc(t.sights, func(s sight) bool {
 		return s.err == nil && s.counts() && (s.copy == nil ||
@@ -250,8 +250,8 @@ func (t *task) lagging(home *sight) bool {
 	})
 }
 
-// do carries out an operation and says what came of it. One that asks peers which do not
-// answer waits for the most part, and keeps no other object waiting.
+// do runs an operation and records its outcome. If a peer is unreachable, the operation mostly
+// waits: then it frees its place among the workers first.
 func (t *task) do(ctx context.Context, action string, operation func() (*fanout.Operation, error)) error {
 	if t.anySilent() {
 		t.leave()
@@ -276,12 +276,12 @@ func (t *task) do(ctx context.Context, action string, operation func() (*fanout.
 	return nil
 }
 
-// conflict says that another's object has the name.
+// conflict reports that another object has the name.
 func (t *task) conflict(format string, args ...any) {
 	t.reason, t.message = v1alpha1.AccountReasonConflict, fmt.Sprintf(format, args...)
 }
 
-// waits says that it cannot be brought along as long as peers are silent.
+// waits reports that the object cannot be replicated while peers are unreachable.
 func (t *task) waits(message string) {
 	t.reason, t.message = v1alpha1.AccountReasonPeersUnknown, message
 }

@@ -25,33 +25,31 @@ import (
 
 // Options configure a Replicator. The zero value replicates Accounts.
 type Options struct {
-	// Kind is what is replicated: a kind that exists Everywhere, as the Coordinator's
-	// Options.Kinds have it. The zero value is Kind().
+	// Kind is the kind to replicate. It must exist Everywhere, as in the Coordinator's
+	// Options.Kinds. The zero value is Kind().
 	Kind fanout.Kind
-	// Agreed says that content is decided once, as Coordinator.Agree does it: what
-	// the peers hold wins, and a central object that differs is not Ready, says in
-	// which fields, and changes nothing.
+	// Agreed means that content is decided once, as by Coordinator.Agree: the peers' content
+	// wins. A central object that differs is not Ready, reports the fields, and changes nothing.
 	Agreed bool
-	// Report returns the status that obj, as it was read, is to have in the central
-	// plane: what this Replicator owns of it, applied under the field manager
-	// ReplicatorFieldManager. It must be pure. Nil reports Accounts as
-	// AccountStatus has it, and nothing in objects of other kinds, where the
-	// Observer and Presence tell; ReportConditions is for types with conditions.
+	// Report returns the part of obj's status in the central plane that this Replicator owns,
+	// applied under the field manager ReplicatorFieldManager. It must be pure. Nil: AccountStatus
+	// for Accounts, and no status for other kinds, for which Observer and Presence report.
+	// ReportConditions is for types with conditions.
 	Report func(obj *unstructured.Unstructured, p Presence) (map[string]any, error)
-	// FieldManager owns the content's fields in the peers. Zero means
+	// FieldManager is the field manager of the content in the peers; empty:
 	// ReplicatorFieldManager.
 	FieldManager string
-	// RemovalCap stops deletions in the central plane that look like an accident, as
-	// the Coordinator's stops those in a peer: what exceeds it stays in all peers. Zero:
-	// more than 5 objects and 10 % of the plane's are held.
+	// RemovalCap holds deletions in the central plane that look like an accident, as the
+	// Coordinator's holds those in a peer. The excess stays in all peers. Zero: more than 5
+	// objects and 10 % of the plane's are held.
 	RemovalCap fanout.RemovalCap
-	// Shard says which objects this replica works on, by keys "KIND/NAME" or
-	// "KIND/NAMESPACE/NAME"; nil: all.
+	// Shard selects the objects of this replica, by keys "KIND/NAME" or "KIND/NAMESPACE/NAME";
+	// nil: all.
 	Shard Shard
-	// Workers is how many objects are worked on at once; zero: 8. Beside them, four
-	// times as many may wait for peers that do not answer.
+	// Workers is how many objects are reconciled at once; zero: 8. Beside them, four times as
+	// many may wait for unreachable peers.
 	Workers int
-	// Observer receives what happens. Nil means nobody.
+	// Observer receives events; nil: none.
 	Observer *Observer
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -59,17 +57,17 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// ReplicatorFieldManager owns what a Replicator writes in the central plane, and
-// the content in the peers.
+// ReplicatorFieldManager is the field manager of a Replicator's writes in the central plane, and
+// of the content in the peers.
 const ReplicatorFieldManager = "atoll-replicator"
 
-// Finalizer stands on each object of a central plane that a Replicator has brought
-// to the peers, until every peer has confirmed that it is gone there.
+// Finalizer is the finalizer of each central object that a Replicator has added to the peers,
+// until every peer has confirmed that it is gone there.
 const Finalizer = "atoll.dev/replicated"
 
-// Replicator keeps the objects of a central plane present in all peers. See the
-// package's documentation, Replication, for what it promises. Safe for concurrent
-// use; any number may run, in any number of processes.
+// Replicator keeps the objects of a central plane present in all peers. See the package's
+// documentation, Replication, for its guarantees. Safe for concurrent use; any number may run, in
+// any number of processes.
 type Replicator struct {
 	plane       region.API
 	directory   region.Directory
@@ -78,22 +76,22 @@ type Replicator struct {
 	opts        Options
 	wishes      *loop.Objects
 	queue       *loop.Queue
-	places      chan struct{} // one is in it for each worker that does not wait for a silent peer
+	places      chan struct{} // has one entry for each worker that does not wait for an unreachable peer
 	rosters     rosters
-	stirred     chan struct{} // holds one if all objects are to be looked at
+	stirred     chan struct{} // has an entry if all objects are to be requeued
 
 	mu        sync.Mutex
-	planeUID  types.UID // of the central plane's cluster; empty until it is known
+	planeUID  types.UID // of the central plane's cluster; empty until it is read
 	peers     map[region.PeerName]*member
 	presences map[types.NamespacedName]Presence
 	settling  map[types.NamespacedName]pausing
 	budgets   map[types.NamespacedName]*loop.Budget // of writes of a status
 }
 
-// NewReplicator checks its arguments and does no I/O; see Start. It works through
-// c's protocol, so that objects of a central plane and those that were added by
-// fan-out are the same; c must know the kind, and c.Start must run somewhere: it
-// brings along peers that were away. plane may itself be one of d's peers.
+// NewReplicator returns a Replicator. It does no I/O; see Start. It uses c's protocol, so objects
+// of a central plane are like those that were added by fan-out. c must know the kind, and c.Start
+// must run somewhere: it updates peers that were unreachable. plane may itself be one of d's
+// peers. NewReplicator fails on a nil argument, or a kind that does not exist Everywhere.
 func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, opts Options) (*Replicator, error) {
 	switch {
 	case argument.Missing(plane):
@@ -134,13 +132,13 @@ func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, 
 	return r, nil
 }
 
-// Start works until ctx ends, waits for all it started, then returns nil. Where all
-// is as it should be it writes nothing. Call it once.
+// Start runs until ctx ends, waits for all that it started, then returns nil. It writes nothing
+// if nothing differs. Call it once.
 func (r *Replicator) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, r.opts.Logger, "replicator")
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	// Objects go on through errors until ctx ends, and so does Engage.
+	// Caches and Engage retry errors until ctx ends.
 	wg.Go(func() { _ = r.wishes.Start(ctx) })
 	wg.Go(func() { _ = region.Engage(ctx, r.directory, r.engage) })
 	wg.Go(func() {
@@ -155,9 +153,9 @@ func (r *Replicator) Start(ctx context.Context) error {
 	return r.queue.Start(ctx, r.work)
 }
 
-// Presence returns how the object of that key was last found in the peers. It does
-// no I/O. ok is false if it is not in the central plane, is another replica's, or
-// was not looked at yet.
+// Presence returns the last known state of the object in the peers. It does no I/O. ok is false
+// if the object is not in the central plane, belongs to another replica's shard, or was not
+// reconciled yet.
 func (r *Replicator) Presence(key types.NamespacedName) (p Presence, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +165,7 @@ func (r *Replicator) Presence(key types.NamespacedName) (p Presence, ok bool) {
 
 func (r *Replicator) add(key types.NamespacedName) { r.queue.Add(loop.KeyText(key)) }
 
-// all asks for work on every object. It does not block.
+// all requeues every object. It does not block.
 func (r *Replicator) all() {
 	select {
 	case r.stirred <- struct{}{}:
@@ -175,11 +173,11 @@ func (r *Replicator) all() {
 	}
 }
 
-// lull is the least time between two looks at everything. When a thousand peers come,
-// each of them gives several reasons for one.
+// lull is the least time between two requeues of all objects. A thousand peers that start give
+// thousands of reasons for one.
 const lull = 100 * time.Millisecond
 
-// rouse does what all asks for.
+// rouse runs the requeues that all requests.
 func (r *Replicator) rouse(ctx context.Context) {
 	for {
 		select {
@@ -196,8 +194,8 @@ func (r *Replicator) rouse(ctx context.Context) {
 	}
 }
 
-// identify finds out which cluster the central plane is, so that a peer which is
-// the same one is recognized.
+// identify reads the UID of the central plane's cluster, so that a peer with the same cluster is
+// recognized.
 func (r *Replicator) identify(ctx context.Context) {
 	log := logging.From(ctx)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
@@ -210,7 +208,7 @@ func (r *Replicator) identify(ctx context.Context) {
 			return
 		}
 		if ctx.Err() == nil {
-			log.Info("Central plane does not say who it is", "error", err.Error())
+			log.Info("Cannot read the identity of the central plane", "error", err.Error())
 		}
 		if !pause(ctx, wait) {
 			return
@@ -230,7 +228,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// found keeps p and tells the Observer if it is news.
+// found records p and calls the Observer if it has changed.
 func (r *Replicator) found(ctx context.Context, p Presence) {
 	r.mu.Lock()
 	was, ok := r.presences[p.Key]
@@ -249,8 +247,8 @@ func (r *Replicator) forget(key types.NamespacedName) {
 	delete(r.budgets, key)
 }
 
-// budget is that of writes of one object's status: when a thousand peers come or go one
-// after the other, the status is not written for each of them.
+// budget returns the budget of writes of one object's status: when a thousand peers become
+// reachable or unreachable in turn, not each of them causes a write.
 func (r *Replicator) budget(key types.NamespacedName) *loop.Budget {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,18 +260,18 @@ func (r *Replicator) budget(key types.NamespacedName) *loop.Budget {
 	return b
 }
 
-// settle gives what was done time to show in the copies of the peers. After operations that came to nothing the pause
-// doubles, up to slowest: each of them writes to all peers and takes it back.
+// settle is the time for the caches to show the effect of an operation. After failed operations
+// the pause doubles, up to slowest, because each of them writes to all peers and is undone.
 const (
 	settle  = 2 * time.Second
 	slowest = time.Minute
 )
 
-// pausing is an object for which nothing is done for a while.
+// pausing is a pause in the operations on one object.
 type pausing struct {
 	until  time.Time
 	length time.Duration
-	of     string // the content whose operation came to nothing; another content does not wait
+	of     string // digest of the content whose operation failed; other content does not wait
 }
 
 func (r *Replicator) acted(key types.NamespacedName) {
@@ -282,7 +280,7 @@ func (r *Replicator) acted(key types.NamespacedName) {
 	r.settling[key] = pausing{until: time.Now().Add(settle)}
 }
 
-// vain notes that the operation which brings the content of digest came to nothing.
+// vain records a failed operation with the content of digest.
 func (r *Replicator) vain(key types.NamespacedName, digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -78,8 +78,8 @@ func TestReplicatorLifecycle(t *testing.T) {
 	})
 }
 
-// A peer that does not answer makes the new wait and says so; what is there is
-// changed in the others, and Unknown in it.
+// While a peer is unreachable, new Accounts wait and report that. Existing ones are changed in
+// the other peers, and are Unknown in that one.
 func TestReplicatorWithASilentPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,10 +107,10 @@ func TestReplicatorWithASilentPeer(t *testing.T) {
 				}
 			}
 			return true
-		}, "the others take the change")
+		}, "the other peers get the change")
 
 		w.create(newAccount("new", []any{"Tenant"}))
-		status = w.await("new", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountUnready }, "it waits")
+		status = w.await("new", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountUnready }, "the new Account waits")
 		require.Contains(t, condition(status, "Ready").Message, "adding it needs every peer")
 		require.Contains(t, condition(status, "Ready").Message, "no answer from "+string(silent))
 		require.Equal(t, int32(0), status.Peers.Present)
@@ -135,7 +135,7 @@ func TestReplicatorRemovesFromAll(t *testing.T) {
 			silent = peerNames[1]
 		}
 		w.ring.Partition(silent, true)
-		w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "the silence is noticed")
+		w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "the peer is reported as unreachable")
 		w.delete("acme")
 		status := w.await("acme", func(s v1alpha1.AccountStatus) bool {
 			return s.Phase == v1alpha1.AccountTerminating && condition(s, "PresentIn."+string(silent)).Status == metav1.ConditionUnknown
@@ -149,7 +149,7 @@ func TestReplicatorRemovesFromAll(t *testing.T) {
 	})
 }
 
-// What lives in an Account's namespace keeps it, and is named.
+// An object in an Account's namespace delays the removal, and is reported.
 func TestReplicatorNamesOccupants(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestReplicatorNamesOccupants(t *testing.T) {
 		w.delete("loodse")
 		w.await("loodse", func(s v1alpha1.AccountStatus) bool {
 			return s.Phase == v1alpha1.AccountTerminating && strings.Contains(condition(s, "Ready").Message, "serviceclusters loodse/eu-west-1 in eu-west")
-		}, "the occupant is named")
+		}, "the object in the namespace is reported")
 		_, err = w.c.Remove(t.Context(), fanout.ServiceClusters().GroupKind(), loop.ParseKey("loodse/eu-west-1"), fanout.RemoveOptions{})
 		require.NoError(t, err)
 		w.awaitGone("loodse")
@@ -183,7 +183,7 @@ func TestReplicatorRepairsDrift(t *testing.T) {
 		w.awaitReady("acme")
 		home := w.home("acme")
 
-		// An edit of the home is a request for the next revision, and is answered by one
+		// An edit of the home is a request for the next revision. The Replicator commits one
 		// more.
 		w.edit(w.conn(home), "acme", func(obj *unstructured.Unstructured) {
 			obj.Object["spec"].(map[string]any)["subjects"] = []any{map[string]any{"kind": "User", "name": "mallory"}}
@@ -196,7 +196,7 @@ func TestReplicatorRepairsDrift(t *testing.T) {
 				}
 			}
 			return true
-		}, "what the central plane says is in force again")
+		}, "the central plane's content is in force again")
 		w.awaitReady("acme")
 
 		// A deleted replica comes back.
@@ -214,8 +214,8 @@ func TestReplicatorRepairsDrift(t *testing.T) {
 	})
 }
 
-// What somebody added by fan-out is taken over if it is equal, and otherwise left
-// alone and named, field by field. It outlives the central object.
+// An Account that was added by fan-out is taken over if it is equal. A different one is left
+// alone and reported field by field, and outlives the central object.
 func TestReplicatorMeetsAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,13 +232,13 @@ func TestReplicatorMeetsAnother(t *testing.T) {
 		w.awaitGone("equal")
 
 		w.create(newAccount("other", []any{"Tenant"}))
-		status := w.await("other", func(s v1alpha1.AccountStatus) bool { return condition(s, "Ready").Reason == "Conflict" }, "it is another's")
+		status := w.await("other", func(s v1alpha1.AccountStatus) bool { return condition(s, "Ready").Reason == "Conflict" }, "the different Account is a conflict")
 		require.Equal(t, v1alpha1.AccountUnready, status.Phase)
 		require.Contains(t, condition(status, "Ready").Message, `has spec.roles[0] "Provider" instead of "Tenant"`)
 		w.delete("other")
 		eventually(t, func() bool { return accountIn(t, w.api, "other") == nil })
 		for _, peer := range peerNames {
-			require.Equal(t, provider, w.held(peer, "other"), "it was not the central plane's to remove")
+			require.Equal(t, provider, w.held(peer, "other"), "it was not made for the central object")
 		}
 	})
 }
@@ -252,14 +252,13 @@ func TestReplicatorMeetsWhatAPersonApplied(t *testing.T) {
 		w.create(newAccount("acme", []any{"Tenant"}))
 		w.await("acme", func(s v1alpha1.AccountStatus) bool {
 			return condition(s, "Ready").Reason == "Conflict" && strings.Contains(condition(s, "Ready").Message, "applied in us-east")
-		}, "the peer is named")
+		}, "the peer is reported")
 		deleteIn(t, w.conn("us-east"), resource, "", "acme")
 		w.awaitReady("acme")
 	})
 }
 
-// Where the central plane is itself a peer, its objects are the ones that the
-// protocol knows.
+// If the central plane is itself a peer, its objects are under the protocol themselves.
 func TestReplicatorInPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -282,7 +281,7 @@ func TestReplicatorInPlace(t *testing.T) {
 		w.await("acme", func(s v1alpha1.AccountStatus) bool {
 			return s.Phase == v1alpha1.AccountReady && len(w.held("eu-west", "acme")) == 1 && w.held("eu-west", "acme")[0] == v1alpha1.AccountProvider
 		},
-			"an edit of the home reaches all")
+			"an edit of the home is in all peers")
 
 		w.ring.Partition("eu-west", true)
 		status = w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountUnready }, "a peer is silent")

@@ -24,8 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// report writes how a central object stands, if that is not there already. It has it
-// written later if that changes too often.
+// report writes the status of a central object if it differs. It requeues the object instead if
+// the status changes too often.
 func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured, p Presence) error {
 	if r.opts.Report == nil {
 		return nil
@@ -45,7 +45,7 @@ func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured
 	apply.SetGroupVersionKind(r.kind.Resource.GroupVersion().WithKind(r.kind.Kind))
 	apply.SetNamespace(wish.GetNamespace())
 	apply.SetName(wish.GetName())
-	apply.SetResourceVersion(wish.GetResourceVersion()) // the UID alone is not looked at in writes of a status
+	apply.SetResourceVersion(wish.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
 	_, err = clientFor(r.plane, r.kind, wish.GetNamespace()).ApplyStatus(ctx, wish.GetName(), apply,
 		metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -57,7 +57,7 @@ func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured
 	return nil
 }
 
-// tellReady tells the Observer if Ready is another one now.
+// tellReady calls the Observer if the status or reason of Ready has changed.
 func (r *Replicator) tellReady(ctx context.Context, wish *unstructured.Unstructured, content map[string]any) {
 	ready := string(v1alpha1.AccountConditionReady)
 	now := meta.FindStatusCondition(statusIn(&unstructured.Unstructured{Object: map[string]any{"status": content}}).Conditions, ready)
@@ -74,13 +74,13 @@ func (r *Replicator) tellReady(ctx context.Context, wish *unstructured.Unstructu
 	r.opts.Observer.ready(ctx, e)
 }
 
-// object names an object of the kind that is replicated, wherever it is.
+// object returns the name of an object of the replicated kind.
 func (r *Replicator) object(key types.NamespacedName, uid types.UID) Object {
 	return Object{APIVersion: r.kind.Resource.GroupVersion().String(), Kind: r.kind.Kind, NamespacedName: key, UID: uid}
 }
 
-// has says whether a status, as it was read, says all that content does, and names
-// no peer that content does not.
+// has reports whether a status contains all of content, and no condition of a Replicator that
+// content lacks.
 func has(status any, content map[string]any) bool {
 	was, ok := status.(map[string]any)
 	if !ok {
@@ -125,15 +125,15 @@ func typeOf(condition any) string {
 	return t
 }
 
-// reported says whether conditions of that type are a Replicator's.
+// reported reports whether a Replicator owns the conditions of a type.
 func reported(conditionType string) bool {
 	return conditionType == string(v1alpha1.AccountConditionReady) || conditionType == string(v1alpha1.AccountConditionPresent) ||
 		strings.HasPrefix(conditionType, string(v1alpha1.AccountConditionPresentIn))
 }
 
 // ReportConditions is an Options.Report for types with status.conditions and
-// status.observedGeneration: Ready, PresentInAllPeers and one PresentIn.PEER for
-// each peer that is an exception, 32 of them at most.
+// status.observedGeneration: Ready, PresentInAllPeers and one PresentIn.PEER for each peer that
+// is an exception, 32 at most.
 func ReportConditions(obj *unstructured.Unstructured, p Presence) (map[string]any, error) {
 	if obj == nil {
 		return nil, errors.New("account: object is nil")
@@ -141,7 +141,7 @@ func ReportConditions(obj *unstructured.Unstructured, p Presence) (map[string]an
 	return map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": timed(obj, p.conditions(obj.GetGeneration()))}, nil
 }
 
-// timed are conditions with the times of those that obj has already, by type.
+// timed adds the transition times of obj's present conditions, by type.
 func timed(obj *unstructured.Unstructured, now []metav1.Condition) []any {
 	var conditions []metav1.Condition
 	for _, c := range statusIn(obj).Conditions {
@@ -156,7 +156,7 @@ func timed(obj *unstructured.Unstructured, now []metav1.Condition) []any {
 	return list(conditions)
 }
 
-// reportAccount is the status of an Account in a central plane.
+// reportAccount returns the status of an Account in a central plane.
 func reportAccount(obj *unstructured.Unstructured, p Presence) (map[string]any, error) {
 	content, err := ReportConditions(obj, p)
 	if err != nil {
@@ -172,7 +172,7 @@ func reportAccount(obj *unstructured.Unstructured, p Presence) (map[string]any, 
 	return content, err
 }
 
-// texts are the first names of a list, as many as a status has room for.
+// texts returns the first names of a list, as many as fit into a status.
 func texts(peers []region.PeerName) []string {
 	var out []string
 	for _, p := range peers[:min(len(peers), most)] {

@@ -14,19 +14,18 @@ import (
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 )
 
-// Rights say what the subjects of an Account may do in its namespace, in each
-// peer, by the Account's roles. Whoever runs the Coordinator or a Controller must
-// hold them itself, in all namespaces: an API server lets nobody grant what he
-// does not hold. What is not a key grants nothing.
+// Rights are the rules for the subjects of an Account in its namespace, in each peer, by the
+// Account's roles. The subject that runs the Coordinator or a Controller must hold them itself,
+// in all namespaces: an API server rejects a grant of rights that the granting subject does not
+// hold. A role without a key grants nothing.
 type Rights map[v1alpha1.AccountRole][]rbacv1.PolicyRule
 
-// DefaultRights returns what Kind grants; the result is the caller's to extend.
+// DefaultRights returns the rights of Kind; the caller may extend the result.
 //
-// A Provider manages the ServiceClusters and RegionClaims of its namespace and
-// writes the Secrets that hold their kubeconfigs. It cannot read Secrets back, so
-// that nobody has to hold the right to read all of them: write them with create,
-// replace or server-side apply. A Tenant reads the Regions that are published to
-// it; what services offer to tenants is the caller's to add.
+// A Provider manages the ServiceClusters and RegionClaims of its namespace and writes the Secrets
+// that hold their kubeconfigs. It cannot read Secrets, so that the Coordinator need not hold the
+// right to read all of them: write them with create, replace or server-side apply. A Tenant reads
+// the Regions that are published to it. Add the rights on services that are offered to tenants.
 func DefaultRights() Rights {
 	manage := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 	return Rights{
@@ -41,14 +40,14 @@ func DefaultRights() Rights {
 	}
 }
 
-// RoleLabel stands beside Label on each Role and RoleBinding that was made for an
-// Account, with the Account's role as its value.
+// RoleLabel is a label, beside Label, of each Role and RoleBinding that was made for an Account;
+// its value is the Account's role.
 const RoleLabel = "kubecarrier.io/account-role"
 
 var accountRoles = []v1alpha1.AccountRole{v1alpha1.AccountProvider, v1alpha1.AccountTenant}
 
-// RoleName is the name of the Role, and of its RoleBinding, that an Account's role
-// has in the Account's namespace: "kubecarrier-provider" or "kubecarrier-tenant".
+// RoleName returns the name of the Role and RoleBinding for a role in an Account's namespace:
+// "kubecarrier-provider" or "kubecarrier-tenant".
 func RoleName(role v1alpha1.AccountRole) string {
 	switch role {
 	case v1alpha1.AccountProvider:
@@ -60,8 +59,8 @@ func RoleName(role v1alpha1.AccountRole) string {
 	}
 }
 
-// grants returns the Roles and RoleBindings that account is to have in its
-// namespace, Roles first. Nobody is bound without subjects.
+// grants returns the desired Roles and RoleBindings of account, Roles first. Without subjects it
+// returns no RoleBindings.
 func (r Rights) grants(account *unstructured.Unstructured) (roles, bindings []*unstructured.Unstructured) {
 	spec := specOf(account)
 	for _, role := range slices.Compact(slices.Sorted(slices.Values(spec.Roles))) {
@@ -83,13 +82,13 @@ func (r Rights) grants(account *unstructured.Unstructured) (roles, bindings []*u
 func specOf(account *unstructured.Unstructured) v1alpha1.AccountSpec {
 	var spec v1alpha1.AccountSpec
 	if raw, ok := account.Object["spec"].(map[string]any); ok {
-		// The API server has checked it against this type.
+		// The API server has validated it against this type.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &spec)
 	}
 	return spec
 }
 
-// defaulted fills in what an API server would, so that what is read back is equal.
+// defaulted sets the defaults of an API server, so that the stored object is equal.
 func defaulted(subjects []rbacv1.Subject) []rbacv1.Subject {
 	subjects = slices.Clone(subjects)
 	for i := range subjects {
@@ -109,7 +108,7 @@ func list[T any](items []T) []any {
 	return out
 }
 
-// owned makes an object of RBAC in the namespace of an Account.
+// owned returns a Role or RoleBinding for an Account.
 func owned(account string, role v1alpha1.AccountRole, kind string, content map[string]any) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: maps.Clone(content)}
 	obj.SetAPIVersion(rbacv1.SchemeGroupVersion.String())

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { maintest.Main(m) }
 
 var peerNames = []region.PeerName{"ap-south", "eu-west", "us-east"}
 
-// compiled are the types that an API server of these tests serves.
+// compiled has the types that the API servers of these tests serve.
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	all := make([]*apiextensionsv1.CustomResourceDefinition, 0, 5)
 	for _, name := range []string{
@@ -54,7 +54,7 @@ func definitions(t testing.TB) *regiontest.Definitions {
 	return d
 }
 
-// newRing makes peers in memory that know one another.
+// newRing returns peers in memory that have joined a ring.
 func newRing(t testing.TB, kinds ...fanout.Kind) (*regiontest.Ring, *fanout.Coordinator) {
 	t.Helper()
 	ring := regiontest.NewRing(peerNames...)
@@ -65,10 +65,10 @@ func newRing(t testing.TB, kinds ...fanout.Kind) (*regiontest.Ring, *fanout.Coor
 	return ring, c
 }
 
-// noCap lets any number of deletions go at once, without a wait.
+// noCap allows any number of deletions at once, without a wait.
 var noCap = fanout.RemovalCap{Objects: -1, Within: -1}
 
-// coordinate makes a coordinator in short leases.
+// coordinate returns a coordinator with short leases.
 func coordinate(t testing.TB, d region.Directory, kinds ...fanout.Kind) *fanout.Coordinator {
 	t.Helper()
 	if kinds == nil {
@@ -93,7 +93,7 @@ func newAccount(name string, roles []any, subjects ...any) *unstructured.Unstruc
 	return obj
 }
 
-// run starts something until the test ends or stop is called, and waits for it.
+// run runs start until the test ends or stop is called, and waits for its end.
 func run(t testing.TB, start func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,7 +142,7 @@ func accountIn(t testing.TB, api region.API, name string) *v1alpha1.Account {
 	return &account
 }
 
-// statusWrites counts what was written to a server, and how often.
+// writesTo counts the writes that a server has received.
 func writesTo(s *regiontest.Server) (n int) {
 	for _, r := range s.Requests() {
 		if r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" {
@@ -152,8 +152,8 @@ func writesTo(s *regiontest.Server) (n int) {
 	return n
 }
 
-// quiet fails the test unless no server is written to for a while in which others
-// are: the loops of all of them have had their turn.
+// quiet waits for a second without a write to any of the servers, and fails the test after a
+// minute of writes.
 func quiet(t testing.TB, servers ...*regiontest.Server) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -15,21 +15,21 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// roster is what one peer's PeerSet says of who belongs to the ring.
+// roster is the membership of the ring in one peer's PeerSet.
 type roster struct {
 	self   fanoutv1alpha1.PeerState
-	listed map[region.PeerName]fanoutv1alpha1.PeerState // shared; not to be modified
+	listed map[region.PeerName]fanoutv1alpha1.PeerState // shared; must not be modified
 }
 
-// rosters reads PeerSets. Each peer of a thousand lists all thousand, mostly alike: that
-// list is kept once.
+// rosters reads PeerSets. In a ring of a thousand peers each lists all of them, mostly alike:
+// that list is kept in memory once.
 type rosters struct {
 	mu   sync.Mutex
 	last map[region.PeerName]fanoutv1alpha1.PeerState
 }
 
-// pack leaves of a PeerSet its identity and its roster. The result is not to be encoded
-// or copied.
+// pack reduces a PeerSet to its identity and its roster. The result must not be encoded or
+// copied.
 func (r *rosters) pack(set *unstructured.Unstructured) {
 	read := &roster{self: selfState(set), listed: map[region.PeerName]fanoutv1alpha1.PeerState{}}
 	spec, _ := set.Object["spec"].(map[string]any)
@@ -49,19 +49,19 @@ func (r *rosters) pack(set *unstructured.Unstructured) {
 	set.Object = map[string]any{"metadata": identity(set), "roster": read}
 }
 
-// keepSelf leaves of a PeerSet its identity and what it says of its own peer.
+// keepSelf reduces a PeerSet to its identity and the state of its own peer.
 func keepSelf(set *unstructured.Unstructured) {
 	spec, _ := set.Object["spec"].(map[string]any)
 	set.Object = map[string]any{"metadata": identity(set), "spec": map[string]any{"self": spec["self"]}}
 }
 
-// selfState is what a PeerSet says of the peer in which it stands.
+// selfState returns the state of the PeerSet's own peer.
 func selfState(set *unstructured.Unstructured) fanoutv1alpha1.PeerState {
 	state, _, _ := unstructured.NestedString(set.Object, "spec", "self", "state")
 	return fanoutv1alpha1.PeerState(state)
 }
 
-// roster is nil if the peer has shown none.
+// roster returns the peer's roster, nil if its cache has none.
 func (m *member) roster() *roster {
 	set, ok := m.sets.Get(types.NamespacedName{Name: fanoutv1alpha1.PeerSetName})
 	if !ok {
@@ -71,7 +71,7 @@ func (m *member) roster() *roster {
 	return read
 }
 
-// rosterOf is that of the first full member by name, nil if none has shown one.
+// rosterOf returns the roster of the first full member by name, nil if the caches have none.
 func rosterOf(members map[region.PeerName]*member) *roster {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if r := members[name].roster(); r != nil && r.self == fanoutv1alpha1.PeerActive {
@@ -81,8 +81,8 @@ func rosterOf(members map[region.PeerName]*member) *roster {
 	return nil
 }
 
-// stateIn is how far a peer belongs to the ring: by its own PeerSet, or by others' if it
-// has not shown one. Empty if it does not.
+// stateIn returns a peer's state in the ring: by its own PeerSet, or by other members' if that is
+// unknown. Empty: it is no member.
 func stateIn(name region.PeerName, m *member, others func() *roster) fanoutv1alpha1.PeerState {
 	if m != nil {
 		if own := m.roster(); own != nil {

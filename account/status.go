@@ -24,20 +24,20 @@ import (
 )
 
 const (
-	// ConditionReady says whether the Account can be used in its peer.
+	// ConditionReady reports whether the Account can be used in its peer.
 	ConditionReady = "Ready"
-	// ConditionNamespaceReady says whether the Account's namespace can be used.
+	// ConditionNamespaceReady reports whether the Account's namespace can be used.
 	ConditionNamespaceReady = "NamespaceReady"
-	// ConditionRolesReady says whether the Roles and RoleBindings of the Account's
-	// subjects stand there.
+	// ConditionRolesReady reports whether the Roles and RoleBindings of the Account's subjects
+	// exist in the namespace.
 	ConditionRolesReady = "RolesReady"
-	// ConditionRemovalHeld says that the Account was deleted in its home and is in
-	// force in all peers all the same, and why.
+	// ConditionRemovalHeld reports that the Account was deleted in its home but stays in force in
+	// all peers, and why.
 	ConditionRemovalHeld = "RemovalHeld"
 )
 
-// status is what this package writes of an Account's status: other fields and
-// other conditions are other writers'.
+// status is the part of an Account's status that this package writes. Other fields and conditions
+// have other writers.
 type status struct {
 	ObservedGeneration int64                        `json:"observedGeneration,omitempty"`
 	Phase              v1alpha1.AccountPhase        `json:"phase,omitempty"`
@@ -45,9 +45,8 @@ type status struct {
 	Conditions         []metav1.Condition           `json:"conditions,omitempty"`
 }
 
-// ready says whether the status of obj, as it was read, is that of a complete
-// activation of this generation. It looks at what an activation alone writes: in a
-// central plane that is a peer too, Ready speaks of all peers.
+// ready reports whether the status of obj is that of a complete activation of this generation. It
+// ignores the condition Ready, which is about all peers in a central plane that is also a peer.
 func ready(obj *unstructured.Unstructured) bool {
 	s := statusIn(obj)
 	for _, t := range []string{ConditionNamespaceReady, ConditionRolesReady} {
@@ -59,18 +58,18 @@ func ready(obj *unstructured.Unstructured) bool {
 	return true
 }
 
-// statusIn returns what obj has of our status.
+// statusIn returns this package's part of obj's status.
 func statusIn(obj *unstructured.Unstructured) status {
 	var s status
 	if raw, ok := obj.Object["status"].(map[string]any); ok {
-		// What does not convert was written by somebody else, and is replaced.
+		// A field that does not convert was written by another client, and is overwritten.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s)
 	}
 	return s
 }
 
-// current reads obj again. It returns nil if it is gone, replaced by another one
-// of its name, or on its way out.
+// current reads obj live. It returns nil if obj is gone, replaced by another object of its name,
+// or being removed.
 func current(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	account, err := c.Dynamic().Resource(resource).Get(ctx, obj.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -87,8 +86,7 @@ func current(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured
 	return account, nil
 }
 
-// replaced says whether the Account that now has obj's name was added by another
-// operation.
+// replaced reports whether another operation has added the Account that now has obj's name.
 func replaced(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) (bool, error) {
 	account, err := c.Dynamic().Resource(resource).Get(ctx, obj.GetName(), metav1.GetOptions{})
 	switch {
@@ -101,14 +99,14 @@ func replaced(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 	return now != "" && now != was, nil
 }
 
-// addedBy is the operation that took the Account's name, the same in all peers.
+// addedBy returns the operation that reserved the Account's name, the same in all peers.
 func addedBy(account *unstructured.Unstructured) string {
 	operation, _, _ := unstructured.NestedString(account.Object, "spec", "fanout", "claim", "operation")
 	return operation
 }
 
-// report applies the status that follows from ns and granted to the Account as it
-// stands, unless that is gone or replaced.
+// report applies the status that follows from ns and granted, unless the Account is gone or
+// replaced. On a Conflict it retries.
 func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace, granted access) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		err := apply(ctx, c, account, ns, granted)
@@ -120,7 +118,7 @@ func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructu
 		case gone != nil || now == nil:
 			return gone
 		case now.GetGeneration() != account.GetGeneration():
-			// ns and granted are those of another spec.
+			// ns and granted belong to the old spec.
 			return failed(c, "write status of Account "+account.GetName(), errors.New("its spec changed meanwhile"))
 		}
 		account = now
@@ -128,9 +126,8 @@ func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructu
 	})
 }
 
-// apply writes the status that follows from ns and granted, unless it is there
-// already. Where a Replicator says how the Account is in all peers, Ready, phase
-// and observedGeneration are the Replicator's.
+// apply writes the status that follows from ns and granted, if it differs. If a Replicator
+// reports on all peers, that one owns Ready, phase and observedGeneration.
 func apply(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace, granted access) error {
 	was := statusIn(account)
 	central := meta.FindStatusCondition(was.Conditions, string(v1alpha1.AccountConditionPresent)) != nil
@@ -155,7 +152,7 @@ func apply(ctx context.Context, c *region.Conn, account *unstructured.Unstructur
 	desired.SetAPIVersion(resource.GroupVersion().String())
 	desired.SetKind("Account")
 	desired.SetName(account.GetName())
-	desired.SetResourceVersion(account.GetResourceVersion()) // the UID alone is not looked at in writes of a status
+	desired.SetResourceVersion(account.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
 	_, err = c.Dynamic().Resource(resource).ApplyStatus(ctx, account.GetName(), desired,
 		metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -164,9 +161,8 @@ func apply(ctx context.Context, c *region.Conn, account *unstructured.Unstructur
 	return nil
 }
 
-// derive returns the status of an Account of that generation whose namespace is
-// ns and whose Roles are as granted says. A condition that stays as it was keeps
-// its time. It is pure.
+// derive returns the status of an Account of the given generation, with the namespace ns and the
+// Roles in granted. A condition that does not change keeps its transition time. It is pure.
 func derive(was status, generation int64, ns namespace, granted access) status {
 	now := status{
 		ObservedGeneration: generation,
@@ -182,18 +178,18 @@ func derive(was status, generation int64, ns namespace, granted access) status {
 	switch {
 	case ns.terminating:
 		made.Status, made.Reason = metav1.ConditionFalse, "Terminating"
-		made.Message = fmt.Sprintf("namespace %s is being deleted; it is made anew once it is gone", ns.name)
+		made.Message = fmt.Sprintf("namespace %s is being deleted; it is created again once it is gone", ns.name)
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NamespaceTerminating", made.Message
 	case !ns.ours:
 		made.Reason = "Shared"
-		made.Message = fmt.Sprintf("namespace %s was there before the Account and will outlive it", ns.name)
+		made.Message = fmt.Sprintf("namespace %s existed before the Account and stays after it", ns.name)
 	}
 	switch {
 	case granted.held:
-		roles.Status, roles.Reason, roles.Message = metav1.ConditionUnknown, "Pending", "they follow once the namespace can be used"
+		roles.Status, roles.Reason, roles.Message = metav1.ConditionUnknown, "Pending", "they are created once the namespace can be used"
 	case len(granted.foreign) > 0:
 		roles.Status, roles.Reason = metav1.ConditionFalse, "RolesConflict"
-		roles.Message = fmt.Sprintf("%s in namespace %s was there before the Account and is left as it is: delete or rename it",
+		roles.Message = fmt.Sprintf("%s in namespace %s existed before the Account and is not changed: delete or rename it",
 			strings.Join(granted.foreign, ", "), ns.name)
 	case granted.refused != nil:
 		roles.Status, roles.Reason, roles.Message = metav1.ConditionFalse, "RolesRefused", brief(granted.refused.Error())
@@ -209,7 +205,7 @@ func derive(was status, generation int64, ns namespace, granted access) status {
 	return now
 }
 
-// phase sums the conditions up in one word for people.
+// phase returns a one-word summary of the conditions for people.
 func phase(conditions []metav1.Condition) v1alpha1.AccountPhase {
 	if meta.IsStatusConditionTrue(conditions, ConditionReady) {
 		return v1alpha1.AccountReady
@@ -217,10 +213,10 @@ func phase(conditions []metav1.Condition) v1alpha1.AccountPhase {
 	return v1alpha1.AccountUnready
 }
 
-// longest is how much of what a peer said stands in a condition, in bytes.
+// longest is the greatest length of a message in a condition, in bytes.
 const longest = 512
 
-// brief is one line of text of bounded length.
+// brief returns text as one line of bounded length.
 func brief(text string) string {
 	text = strings.ReplaceAll(text, "\n", "; ")
 	if len(text) <= longest {

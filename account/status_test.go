@@ -80,7 +80,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	require.Equal(t, "short", brief("short"))
 }
 
-// What stays as it was must come out as it was, or each call would write.
+// If nothing has changed, the status must not change either, or each call would write.
 func TestDeriveIsStable(t *testing.T) {
 	t.Parallel()
 	first := derive(status{}, 1, namespace{name: "acme", ours: true}, access{})

@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Where all is as it should be, an hour of all loops, with sweeps, watches that end
-// and begin anew, and two replicas of the program, makes no write anywhere.
+// If nothing differs, no loop writes anywhere for an hour, with sweeps, watches that are renewed,
+// and two replicas of the program.
 func TestSteadyStateMakesNoWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestSteadyStateMakesNoWrite(t *testing.T) {
 	})
 }
 
-// The status of a silent peer is written when it falls silent and when it answers
-// again, not as often as somebody looks.
+// The status is written when a peer becomes unreachable and when it is reachable again, and not
+// between.
 func TestSilenceIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

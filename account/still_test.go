@@ -29,19 +29,18 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// still is any number of peers in which nothing happens, each with a copy of the same
-// Accounts. A host is a peer. It holds next to nothing itself, so that what a heap grows
-// by is ours.
+// still is any number of peers in which nothing changes, each with the same Accounts. Each host
+// is a peer. It uses almost no memory itself, so the growth of the heap is the Replicator's.
 type still struct {
-	home, replica string // Accounts, as their home and as any other peer lists them
-	members       string // as each PeerSet lists them
+	home, replica string // lists of Accounts, of the home and of every other peer
+	members       string // the members that each PeerSet lists
 	writes        atomic.Int64
 
 	mu   sync.Mutex
-	dead map[string]chan struct{} // closed once the host is
+	dead map[string]chan struct{} // closed once the host is killed
 }
 
-// stillOf holds what a world holds. Each peer knows of listed members.
+// stillOf returns peers with the objects of a world. Each PeerSet lists listed members.
 func stillOf(w *world, listed int) *still {
 	w.t.Helper()
 	s := &still{dead: map[string]chan struct{}{}}
@@ -72,7 +71,7 @@ func activeMember(name string) fanoutv1alpha1.Member {
 	return fanoutv1alpha1.Member{Peer: name, UID: types.UID("0a6d51bf-6ad4-4b11-8c5f-" + name), State: fanoutv1alpha1.PeerActive}
 }
 
-// directory has n of the peers. The first is the home.
+// directory returns n of the peers. The first one has the homes.
 func (s *still) directory(t testing.TB, n int) region.Directory {
 	t.Helper()
 	conns := make([]*region.Conn, n)
@@ -140,12 +139,12 @@ func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// With a thousand peers the status is small and written a few times; nothing is written
-// then, in the plane or in a peer. One of them dying is written as seldom.
+// With a thousand peers the status is small and takes a few writes; after that nothing is
+// written, in the plane or in a peer. The loss of a peer takes as few.
 func TestThousandPeers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const peers, few = manyPeers, 5 // four at once and a last one
+		const peers, few = manyPeers, 5 // a burst of four, and a last one
 		w := newSlowWorld(t, Options{})
 		w.create(newAccount("acme", []any{"Tenant"}, alice))
 		time.Sleep(time.Minute)
@@ -197,8 +196,8 @@ func statusBytes(t testing.TB, w *world) int {
 	return len(text)
 }
 
-// A peer that hangs delays no other for long: changes are in force in the others within
-// seconds, though each operation asks it too.
+// A peer that hangs delays no other for long: the others get changes within seconds, though each
+// operation asks it too.
 func TestAPeerThatHangsDelaysNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -254,14 +253,15 @@ func TestAPeerThatHangsDelaysNobody(t *testing.T) {
 		conn, err := probed.Conn(lost)
 		require.NoError(t, err)
 		require.Equal(t, region.Unhealthy, conn.Health().State)
-		// One round of workers waits for it, for a second. If each operation did, as
-		// long as a call has otherwise, these were minutes.
+		// One round of workers waits for it, for a second. If each operation waited for the
+		// timeout of a call, this would take minutes.
 		require.Less(t, change(v1alpha1.AccountTenant), 3*time.Second)
 		for i := range accounts {
 			status := accountIn(t, w.api, name(i)).Status
 			require.Equal(t, []string{string(lost)}, status.Peers.Unknown)
 		}
-		// Removals wait for it, none behind another: the Accounts of the others stay in force meanwhile.
+		// Removals wait for it, but none behind another: the Accounts of the others stay in force
+		// meanwhile.
 		began := time.Now()
 		for i := range accounts / 2 {
 			w.delete(name(i))

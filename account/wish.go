@@ -14,8 +14,8 @@ import (
 
 func isTracker(key, _ string) bool { return tracker.Is(key) }
 
-// desired is what the peers are to hold for a central object: all of it but its
-// status and what a server or a tool wrote into its metadata.
+// desired returns the content of a central object for the peers: all except its status and the
+// metadata that servers or tools have written.
 func desired(kind fanout.Kind, wish *unstructured.Unstructured) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	for field, value := range wish.DeepCopy().Object {

@@ -16,9 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// A Replicator one of whose kubeconfigs leads to another ring's peer of the same name
-// writes nothing there, reports that peer and not an absence, and lets no Account go
-// because it is missing there.
+// One kubeconfig of a Replicator leads to another ring's peer of the same name. The Replicator
+// writes nothing there, reports that peer instead of a missing object, and releases no Account
+// because that peer lacks it.
 func TestAReplicatorBesideAWrongCluster(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

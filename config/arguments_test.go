@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// What is missing is named in an error.
+// Each missing argument is named in the error.
 func TestArguments(t *testing.T) {
 	for _, tc := range []struct {
 		call, want string

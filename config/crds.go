@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// SchemaVersionLabel stands on every CRD of this module. It tells them from
-	// CRDs of the same names that other software installs.
+	// SchemaVersionLabel is a label of every CRD of this module. It
+	// distinguishes them from CRDs of the same names that other software
+	// installs.
 	SchemaVersionLabel = "atoll.dev/schema-version"
 
 	// SchemaVersion is the label's value for the CRDs of this release: an
-	// integer that grows when a schema changes. The types carry it as a marker,
-	// from which it comes into the YAML.
+	// integer that increases when a schema changes. It is written into the YAML
+	// from a marker of the Go types.
 	SchemaVersion = "1"
 )
 
@@ -30,8 +31,8 @@ const (
 var files embed.FS
 
 // CRDs returns the CustomResourceDefinitions of this module, sorted by group
-// and then by name, each with the label SchemaVersionLabel. The objects are the
-// caller's to change. It does no I/O and is safe for concurrent use.
+// and then by name, each with the label SchemaVersionLabel. The caller may
+// modify the objects. It does no I/O and is safe for concurrent use.
 func CRDs() ([]*unstructured.Unstructured, error) {
 	paths, err := fs.Glob(files, "crd/*.yaml")
 	if err != nil {
@@ -60,9 +61,9 @@ func read(path string) (*unstructured.Unstructured, error) {
 	return crd, nil
 }
 
-// TypedCRDs returns what CRDs returns, as Go values: for servers in memory and
-// for programs that change a CRD before they install it. It does no I/O and is
-// safe for concurrent use.
+// TypedCRDs returns the CRDs as Go values: for servers in memory and for
+// programs that change a CRD before they install it. It does no I/O and is safe
+// for concurrent use.
 func TypedCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds, err := CRDs()
 	if err != nil {
@@ -87,8 +88,8 @@ func typedCRD(crd *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDe
 	return typed, nil
 }
 
-// CRD returns the one of TypedCRDs of that name, such as
-// accounts.catalog.kubecarrier.io. The error says that there is none.
+// CRD returns one CRD of TypedCRDs by its name, such as
+// accounts.catalog.kubecarrier.io, or an error if this release has no such CRD.
 func CRD(name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	plural, group, _ := strings.Cut(name, ".")
 	crd, err := read("crd/" + group + "_" + plural + ".yaml")

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// differenceLines and differenceWidth bound a difference, so that it can
-	// stand in an error message.
+	// differenceLines and differenceWidth bound a difference, so that it fits
+	// into an error message.
 	differenceLines = 40
 	differenceWidth = 100
 )
 
-// difference says how the spec of present differs from that of crd, a field per
-// line: "-" for what is there, "+" for ours.
+// difference returns the differences between the spec of present ("-") and that
+// of crd ("+"), one field per line.
 func difference(present, crd *unstructured.Unstructured) string {
 	var lines []string
 	compare(&lines, "spec", defaulted(present), defaulted(crd))
@@ -34,8 +34,8 @@ func difference(present, crd *unstructured.Unstructured) string {
 	return strings.Join(lines, "\n")
 }
 
-// defaulted returns the spec with an API server's defaults filled in, so that
-// they do not show as differences.
+// defaulted returns the spec with an API server's defaults, so that they do not
+// show as differences.
 func defaulted(crd *unstructured.Unstructured) any {
 	typed := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, typed); err != nil {
@@ -50,7 +50,7 @@ func defaulted(crd *unstructured.Unstructured) any {
 	return spec
 }
 
-// compare adds the differences between two values at path.
+// compare appends the differences between two values at path.
 func compare(lines *[]string, path string, present, ours any) {
 	if reflect.DeepEqual(present, ours) {
 		return
@@ -75,7 +75,7 @@ func compare(lines *[]string, path string, present, ours any) {
 }
 
 // fields returns the members of a map, or of a list whose members have names,
-// by what follows the path to them.
+// by their path below v.
 func fields(v any) (map[string]any, bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fill sets every field below v to a value that is not its zero value, each to
-// another one as far as its type allows. Type and object metadata stay empty.
+// fill sets every field below v to a value other than its zero value, with
+// different values where the type allows. Type and object metadata stay empty.
 func fill(v reflect.Value, seed *int) {
 	*seed++
 	switch x := v.Addr().Interface().(type) {
@@ -26,7 +26,7 @@ func fill(v reflect.Value, seed *int) {
 		*x = metav1.MicroTime{Time: metav1.Unix(1767323045+int64(*seed), 0).Time}
 		return
 	case *resource.Quantity:
-		*x = resource.MustParse(fmt.Sprint(*seed)) // as it is read
+		*x = resource.MustParse(fmt.Sprint(*seed)) // in its canonical form
 		return
 	case *runtime.RawExtension:
 		x.Raw = fmt.Appendf(nil, `{"seed":%d}`, *seed)

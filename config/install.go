@@ -25,36 +25,36 @@ const FieldManager = "atoll"
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// InstallOptions adjust InstallCRDs. The zero value installs all CRDs and
-// overrides nothing.
+// InstallOptions configure InstallCRDs. The zero value installs all CRDs and
+// overrides none.
 type InstallOptions struct {
 	// Groups limits the installation to the CRDs of these API groups, such as
 	// workload.kcp.io. Empty means all; an unknown group is an error.
 	Groups []string
 
 	// Override replaces CRDs of the same names that other software installed.
-	// Their objects stay and must then pass our schemas, and that software will
-	// find our schemas in place of its own.
+	// Their objects are kept and must then satisfy our schemas, and that
+	// software gets our schemas instead of its own.
 	Override bool
 }
 
-// Change is what InstallCRDs did with one CRD.
+// Change is the effect of InstallCRDs on one CRD.
 type Change string
 
 const (
-	// Created says that the CRD was not there before.
+	// Created means that the CRD did not exist before.
 	Created Change = "Created"
-	// Updated says that the CRD was there with another content.
+	// Updated means that the CRD existed with other content.
 	Updated Change = "Updated"
-	// Unchanged says that the CRD was there as it should be.
+	// Unchanged means that the CRD existed with the same content.
 	Unchanged Change = "Unchanged"
 )
 
-// Installed says what became of one CRD.
+// Installed is the result for one CRD.
 type Installed struct {
 	Name   string // such as accounts.catalog.kubecarrier.io
 	Change Change
-	Before string // the schema version that was there, empty for none or a foreign CRD
+	Before string // the former schema version; empty for none or a foreign CRD
 }
 
 // InstallCRDs applies the CRDs of this module to an API server by server-side
@@ -62,11 +62,11 @@ type Installed struct {
 // until then or until ctx ends; without a deadline in ctx it may wait for ever.
 // It is idempotent, and any number of processes may do it at once.
 //
-// All CRDs are looked at before the first is written. If one was installed by
-// other software nothing is written and the error is a *ForeignCRDError; if one
-// is of a newer release it is a *NewerCRDError. Several are joined. Lacking
-// rights are named in an error for which apierrors.IsForbidden is true. After
-// an error during or after the writes call it again.
+// It reads all CRDs before it writes the first. If one was installed by other
+// software it writes nothing and returns a *ForeignCRDError; if one is of a
+// newer release, a *NewerCRDError. Several are joined. The error for missing
+// rights names them, and apierrors.IsForbidden is true for it. After an error
+// during or after the writes call it again.
 func InstallCRDs(ctx context.Context, api region.API, opts InstallOptions) ([]Installed, error) {
 	if argument.Missing(api) {
 		return nil, errors.New("install CRDs: api is nil: pass what region.APIFor returns")
@@ -102,7 +102,7 @@ func InstallCRDs(ctx context.Context, api region.API, opts InstallOptions) ([]In
 	return installed, awaitServed(ctx, api, crds)
 }
 
-// chosen returns the CRDs of the groups, or all.
+// chosen returns the CRDs of the groups, or all for none.
 func chosen(groups []string) ([]*unstructured.Unstructured, error) {
 	crds, err := CRDs()
 	if err != nil || len(groups) == 0 {
@@ -122,7 +122,7 @@ func chosen(groups []string) ([]*unstructured.Unstructured, error) {
 	return crds, nil
 }
 
-// refuse returns why present must not be replaced by crd, or nil.
+// refuse returns an error if crd must not replace present, or nil.
 func refuse(present, crd *unstructured.Unstructured, override bool) error {
 	if present.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("CRD %s is being deleted: wait until it is gone, then install again", crd.GetName())
@@ -138,14 +138,15 @@ func refuse(present, crd *unstructured.Unstructured, override bool) error {
 	return nil
 }
 
-// schemaVersion returns the schema version that a CRD of this module carries.
+// schemaVersion returns the schema version of a CRD of this module.
 func schemaVersion(crd *unstructured.Unstructured) (int, bool) {
 	version, err := strconv.Atoi(crd.GetLabels()[SchemaVersionLabel])
 	return version, err == nil
 }
 
-// install writes one CRD. present is what was found, or nil. It looks again when
-// somebody was faster: an API server's own controllers write to new CRDs too.
+// install writes one CRD. present is the CRD that was read, or nil. After a
+// conflict it reads again and retries: an API server's own controllers write to
+// new CRDs too.
 func install(ctx context.Context, client dynamic.ResourceInterface, present, crd *unstructured.Unstructured, override bool) (Installed, error) {
 	for {
 		result, err := write(ctx, client, present, crd)
@@ -161,7 +162,7 @@ func install(ctx context.Context, client dynamic.ResourceInterface, present, crd
 	}
 }
 
-// write makes one attempt.
+// write makes one attempt to write the CRD.
 func write(ctx context.Context, client dynamic.ResourceInterface, present, crd *unstructured.Unstructured) (Installed, error) {
 	result := Installed{Name: crd.GetName(), Change: Created}
 	if present != nil {
@@ -170,8 +171,9 @@ func write(ctx context.Context, client dynamic.ResourceInterface, present, crd *
 			result.Before = present.GetLabels()[SchemaVersionLabel]
 		}
 		if !appliedByUs(present) {
-			// An apply would merge two schemas: fields that another manager owns
-			// stay. So what others wrote is replaced as a whole first.
+			// An apply would merge two schemas, because fields of other
+			// managers stay. So replace a spec of other software completely
+			// first.
 			replacement := present.DeepCopy()
 			replacement.Object["spec"] = crd.Object["spec"]
 			if _, err := client.Update(ctx, replacement, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
@@ -189,7 +191,7 @@ func write(ctx context.Context, client dynamic.ResourceInterface, present, crd *
 	return result, nil
 }
 
-// appliedByUs says whether InstallCRDs has applied the CRD before.
+// appliedByUs reports whether InstallCRDs has applied the CRD before.
 func appliedByUs(crd *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(crd.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply

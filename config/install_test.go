@@ -28,7 +28,7 @@ const accounts = "accounts.catalog.kubecarrier.io"
 
 var crdGroupResource = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-// server returns an API server and clients of it.
+// server returns an API server and its clients.
 func server(t *testing.T, opts regiontest.Options) (*regiontest.Server, region.API) {
 	t.Helper()
 	s := regiontest.NewServer(opts)
@@ -58,7 +58,7 @@ func read(t *testing.T, api region.API) *unstructured.Unstructured {
 	return crd
 }
 
-// writes returns the verbs of the requests that changed CRDs.
+// writes returns the verbs of the requests that wrote CRDs.
 func writes(s *regiontest.Server) []string {
 	var verbs []string
 	for _, r := range s.Requests() {

@@ -20,10 +20,10 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// TestProposals checks that every manifest of the multi-region proposals and of
-// the transparent multi-cluster demo, which testdata/mission holds as they
-// stand there, is valid by our schemas, knows no other field, and decodes
-// strictly into our types.
+// TestProposals checks every manifest of the multi-region proposals and of the
+// transparent multi-cluster demo, which are unchanged in testdata/mission: it
+// is valid by our schemas, has no unknown field, and decodes strictly into our
+// types.
 func TestProposals(t *testing.T) {
 	want := map[string]int{"regionclaims.yaml": 2, "peers.yaml": 3, "kubecarrier.yaml": 1, "synctarget.yaml": 1}
 	paths, err := filepath.Glob("testdata/mission/*.yaml")

@@ -88,12 +88,12 @@ var accountCases = []ruleCase{
 	},
 }
 
-// home is an Account in its home.
+// home returns the spec of an Account in its home.
 func home(roles string, revision int) string {
 	return "{roles: " + roles + ", fanout: {" + primary + ", stage: Active, " + revisionOf(revision) + ", home: {peer: a, uid: u1, term: 1}}}"
 }
 
-// replica is an Account in another peer.
+// replica returns the spec of an Account in another peer.
 func replica(roles, stage string, revision int) string {
 	return "{roles: " + roles + ", fanout: {" + secondary + ", stage: " + stage + ", " + revisionOf(revision) + ", home: {peer: a, uid: u1, term: 1}}}"
 }

@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ruleCase is one write and what becomes of it.
+// ruleCase is one write and its expected result.
 type ruleCase struct {
 	name string
 	old  string // spec before the write, in YAML; empty for a create
 	spec string // spec after it
-	want string // in the message of the one rule that refuses it; empty: accepted
+	want string // part of the message of the rule that refuses it; empty: accepted
 }
 
-// ruleCases are the cases of each CRD.
+// ruleCases returns the cases of each CRD.
 func ruleCases() map[string][]ruleCase {
 	return map[string][]ruleCase{
 		"serviceclusters.kubecarrier.io":       slices.Concat(protocolCases(onceKind), serviceClusterCases),
@@ -54,8 +54,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestEveryRuleMatters takes one rule at a time out of each CRD. Some write
-// that is refused with the rule must then be accepted, or the rule is either
+// TestEveryRuleMatters removes one rule at a time from each CRD. A write that
+// is refused with the rule must then be accepted; otherwise the rule is
 // superfluous or untested.
 func TestEveryRuleMatters(t *testing.T) {
 	cases := ruleCases()
@@ -67,13 +67,13 @@ func TestEveryRuleMatters(t *testing.T) {
 				})
 				require.True(t, slices.ContainsFunc(cases[crd], func(c ruleCase) bool {
 					return c.want != "" && len(c.judge(t, v)) == 0
-				}), "nothing notices that the rule is gone: %s", rule.Rule)
+				}), "no case fails without the rule: %s", rule.Rule)
 			})
 		}
 	}
 }
 
-// judge returns why v refuses the write.
+// judge returns the errors with which v refuses the write.
 func (c ruleCase) judge(t *testing.T, v *validator) []string {
 	t.Helper()
 	var refusals []string
@@ -89,7 +89,7 @@ func (c ruleCase) judge(t *testing.T, v *validator) []string {
 	return refusals
 }
 
-// object returns an object with that spec; "absent" leaves the spec out.
+// object returns an object with the given spec; "absent" omits the spec.
 func object(t *testing.T, spec string) map[string]any {
 	t.Helper()
 	obj := map[string]any{"metadata": map[string]any{"name": "x"}}
@@ -101,7 +101,7 @@ func object(t *testing.T, spec string) map[string]any {
 	return obj
 }
 
-// integers turns whole floats into int64, as an API server reads them.
+// integers converts whole floats to int64, as an API server decodes them.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

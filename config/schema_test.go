@@ -18,16 +18,16 @@ import (
 	"github.com/atoll-dev/atoll/config"
 )
 
-// An API server refuses a CRD whose rules may cost more, by its own estimate:
-// each rule, and all together.
+// An API server refuses a CRD if the estimated cost of one rule, or of all
+// rules together, exceeds these limits.
 const (
 	ruleCostLimit = 10_000_000
 	crdCostLimit  = 100_000_000
 )
 
 // TestCRDsAreSound makes the checks of an API server on each CRD that need no
-// server: a structural schema, defaults that fit it, rules that compile, and
-// what they may cost.
+// server: a structural schema, valid defaults, rules that compile, and their
+// estimated cost.
 func TestCRDsAreSound(t *testing.T) {
 	crds, err := config.CRDs()
 	require.NoError(t, err)
@@ -54,8 +54,8 @@ func TestCRDsAreSound(t *testing.T) {
 	}
 }
 
-// cost returns what the rules at and below s may cost together when s occurs
-// times times.
+// cost returns the estimated cost of the rules at and below s, if s occurs the
+// given number of times.
 func cost(t *testing.T, s *structuralschema.Structural, decl *celmodel.DeclType, times uint64) uint64 {
 	t.Helper()
 	results, err := cel.Compile(s, decl, celconfig.PerCallLimit,

@@ -20,8 +20,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// servedInterval is how often the API server is asked whether it serves what
-// was installed. It usually takes one to three seconds.
+// servedInterval is the polling interval for installed CRDs. The API server
+// usually serves them after one to three seconds.
 const servedInterval = 250 * time.Millisecond
 
 // awaitServed waits until all crds are established and in discovery.
@@ -42,7 +42,8 @@ func awaitServed(ctx context.Context, api region.API, crds []*unstructured.Unstr
 		}
 	}
 	err := wait.PollUntilContextCancel(ctx, servedInterval, true, func(context.Context) (bool, error) {
-		// The error may be about groups of others, whose servers are away.
+		// Ignore the error: it may concern other groups, whose servers are
+		// unreachable.
 		_, lists, err := api.Discovery().ServerGroupsAndResources()
 		absent := undiscovered(crds, lists)
 		missing = fmt.Sprintf("discovery does not show %s yet", strings.Join(absent, ", "))
@@ -63,8 +64,9 @@ func awaitServed(ctx context.Context, api region.API, crds []*unstructured.Unstr
 }
 
 // awaitStorage waits until objects of a discovered type can be read. For a
-// second or two after discovery shows a type, its requests are answered with
-// 429 while its storage starts. Whoever may not list the type cannot tell.
+// second or two after discovery returns a type, the API server answers its
+// requests with 429 while it starts the storage. A client without the right to
+// list the type does not wait.
 func awaitStorage(ctx context.Context, api region.API, crd *unstructured.Unstructured) error {
 	typed := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, typed); err != nil {
@@ -84,7 +86,7 @@ func awaitStorage(ctx context.Context, api region.API, crd *unstructured.Unstruc
 	return unserved(ctx, missing, err)
 }
 
-// unserved adds to an error at the deadline what was waited for.
+// unserved adds the missing CRDs to an error at the deadline.
 func unserved(ctx context.Context, missing string, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("CRDs were applied, but %s: %w", missing, context.Cause(ctx))
@@ -92,8 +94,8 @@ func unserved(ctx context.Context, missing string, err error) error {
 	return err
 }
 
-// established says whether the API server has accepted crd. It is an error if
-// it never will, because another CRD has one of its names.
+// established reports whether the API server has accepted crd. It returns an
+// error if that is impossible, because another CRD has one of its names.
 func established(crd *unstructured.Unstructured) (bool, error) {
 	typed := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, typed); err != nil {
@@ -112,7 +114,7 @@ func established(crd *unstructured.Unstructured) (bool, error) {
 	return ready, nil
 }
 
-// undiscovered returns the names of the crds that are not in lists.
+// undiscovered returns the names of the crds that are missing in lists.
 func undiscovered(crds []*unstructured.Unstructured, lists []*metav1.APIResourceList) []string {
 	served := map[string]bool{}
 	for _, list := range lists {

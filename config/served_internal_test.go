@@ -20,7 +20,8 @@ func TestEstablished(t *testing.T) {
 		want       bool
 		refused    string
 	}{
-		// A real API server writes null between the create and its first look.
+		// A real API server has null between the creation and its first
+		// reconciliation.
 		{name: "null", conditions: nil},
 		{name: "none", conditions: []any{}},
 		{name: "names only", conditions: []any{condition("NamesAccepted", "True")}},

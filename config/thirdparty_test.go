@@ -17,7 +17,7 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// thirdParty is the schema of a kind of somebody else that takes the claim in.
+// thirdParty returns the schema of a third-party kind that embeds the claim.
 func thirdParty(t *testing.T) *apiextensions.JSONSchemaProps {
 	t.Helper()
 	field, rules, err := fanoutv1alpha1.Schema()
@@ -42,8 +42,8 @@ func thirdParty(t *testing.T) *apiextensions.JSONSchemaProps {
 	return props
 }
 
-// TestThirdPartySchema checks that the schema for other people's CRDs is that of
-// ours, and that it refuses what ours refuses.
+// TestThirdPartySchema checks that the schema for third-party CRDs equals that
+// of our CRDs, and refuses the same writes.
 func TestThirdPartySchema(t *testing.T) {
 	props := thirdParty(t)
 	for _, name := range []string{"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", accounts} {

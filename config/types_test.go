@@ -40,7 +40,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 }
 
 // TestTypesMatchCRDs checks that each CRD has its Go type and list, and that
-// whatever the type can hold is a field of the schema and comes back the same.
+// every field of the type is in the schema and survives a round trip.
 func TestTypesMatchCRDs(t *testing.T) {
 	s := scheme(t)
 	for _, name := range crdNames(t) {
@@ -76,8 +76,8 @@ func TestTypesMatchCRDs(t *testing.T) {
 	}
 }
 
-// TestEmptyObjectsStayEmpty checks that a typed object sends no field that its
-// author left out: an empty payload field would be a payload on a guard.
+// TestEmptyObjectsStayEmpty checks that a typed object sends no field that was
+// not set: an empty payload field would be a payload on a guard.
 func TestEmptyObjectsStayEmpty(t *testing.T) {
 	for name, obj := range map[string]runtime.Object{
 		"ServiceCluster": &regionv1alpha1.ServiceCluster{},
@@ -93,8 +93,8 @@ func TestEmptyObjectsStayEmpty(t *testing.T) {
 	}
 }
 
-// TestStatus checks what people and programs expect of every status: a
-// subresource, observedGeneration, and conditions as a map by type.
+// TestStatus checks every status for a subresource, observedGeneration, and
+// conditions as a map by type.
 func TestStatus(t *testing.T) {
 	withoutStatus := []string{"peersets.fanout.atoll.dev", "operations.fanout.atoll.dev"}
 	for _, name := range crdNames(t) {

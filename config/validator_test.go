@@ -22,15 +22,15 @@ import (
 	"github.com/atoll-dev/atoll/config"
 )
 
-// validator judges objects by one CRD with the packages that an API server
-// uses, in the same order: defaults, unknown fields, schema, lists, rules.
+// validator validates objects by one CRD with the packages of an API server, in
+// its order: defaults, unknown fields, schema, lists, rules.
 type validator struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// validatorFor makes the validator of an embedded CRD, after edit has changed
+// validatorFor returns the validator of an embedded CRD, after edit has changed
 // its schema. edit may be nil.
 func validatorFor(t *testing.T, name string, edit func(*apiextensions.JSONSchemaProps)) *validator {
 	t.Helper()
@@ -41,7 +41,7 @@ func validatorFor(t *testing.T, name string, edit func(*apiextensions.JSONSchema
 	return validatorOf(t, props)
 }
 
-// validatorOf makes the validator of a schema.
+// validatorOf returns the validator of a schema.
 func validatorOf(t *testing.T, props *apiextensions.JSONSchemaProps) *validator {
 	t.Helper()
 	structural, err := structuralschema.NewStructural(props)
@@ -51,7 +51,7 @@ func validatorOf(t *testing.T, props *apiextensions.JSONSchemaProps) *validator 
 	return &validator{structural: structural, schema: schema, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}
 }
 
-// schemaOf returns the schema of an embedded CRD's one version.
+// schemaOf returns the schema of the only version of an embedded CRD.
 func schemaOf(t *testing.T, name string) *apiextensions.JSONSchemaProps {
 	t.Helper()
 	crd, err := config.CRD(name)
@@ -62,7 +62,7 @@ func schemaOf(t *testing.T, name string) *apiextensions.JSONSchemaProps {
 	return props
 }
 
-// create returns what is wrong with obj as a new object. It fills in defaults.
+// create returns the errors of obj as a new object. It sets defaults in obj.
 func (v *validator) create(t *testing.T, obj map[string]any) field.ErrorList {
 	t.Helper()
 	errs := v.unknown(obj)
@@ -73,8 +73,8 @@ func (v *validator) create(t *testing.T, obj map[string]any) field.ErrorList {
 	return append(errs, ruled...)
 }
 
-// update returns what is wrong with obj as the successor of old. It fills in
-// defaults in both.
+// update returns the errors of an update from old to obj. It sets defaults in
+// both.
 func (v *validator) update(t *testing.T, obj, old map[string]any) field.ErrorList {
 	t.Helper()
 	errs := v.unknown(obj)
@@ -86,7 +86,7 @@ func (v *validator) update(t *testing.T, obj, old map[string]any) field.ErrorLis
 	return append(errs, ruled...)
 }
 
-// unknown returns the fields of obj that the schema does not have.
+// unknown returns errors for the fields of obj that the schema does not have.
 func (v *validator) unknown(obj map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	pruned := pruning.PruneWithOptions(runtime.DeepCopyJSON(obj), v.structural, true,

@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-dev/atoll/events"
 )
 
-// What is missing is named in an error.
+// Each missing argument is named in the error.
 func TestArguments(t *testing.T) {
 	for _, tc := range []struct {
 		call, want string

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A Recorder makes the Observers that loops take.
+// A Recorder returns the Observers for the loops.
 func ExampleNew() {
 	server := regiontest.NewServer(regiontest.Options{})
 	defer server.Close()
@@ -37,7 +37,7 @@ func ExampleNew() {
 	observer := recorder.Peers(plane, nil) // for central.PeersOptions
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	for {
-		// What central.Peers does when a peer falls silent.
+		// central.Peers calls this when a peer becomes unreachable.
 		observer.Ready(ctx, central.ReadyEvent{Peer: "eu", UID: "1234", Before: "True", Status: "False", Reason: "Unreachable", Message: "dial: timeout"})
 		list, err := plane.Dynamic().Resource(resource).Namespace("default").List(ctx, metav1.ListOptions{})
 		if err != nil {

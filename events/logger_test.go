@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// Of Events that cannot be written one a minute is logged, so that a missing right shows and does not fill the log.
+// At most one dropped Event a minute is logged, so that a missing right is visible without
+// filling the log.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	inStage(t, Options{Logger: lines.Logger()}, func(t *testing.T, s *stage) {

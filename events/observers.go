@@ -20,8 +20,8 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// Peers returns an Observer for central.Peers whose Peer objects are in plane. next, which
-// may be nil, is told everything too.
+// Peers returns an Observer for central.Peers whose Peer objects are in plane. It also calls
+// next, which may be nil.
 func (r *Recorder) Peers(plane region.API, next *central.Observer) *central.Observer {
 	if r == nil {
 		return next
@@ -50,15 +50,15 @@ func ofPeer(e central.ReadyEvent) (Event, bool) {
 	}
 	switch {
 	case e.Status == metav1.ConditionTrue:
-		event.Type, event.Reason, event.Message = Normal, "PeerReady", "the peer is accepted and answers"
+		event.Type, event.Reason, event.Message = Normal, "PeerReady", "the peer is accepted and reachable"
 	case e.Status == metav1.ConditionUnknown && e.Before != metav1.ConditionTrue:
-		return Event{}, false // it has just begun
+		return Event{}, false // it is new
 	}
 	return event, true
 }
 
-// Claims returns an Observer for claim.Arbiter, and for claim.KindWith, whose RegionClaims
-// are in peers. next, which may be nil, is told everything too.
+// Claims returns an Observer for claim.Arbiter, and for claim.KindWith, whose RegionClaims are
+// in peers. It also calls next, which may be nil.
 func (r *Recorder) Claims(peers region.Directory, next *claim.Observer) *claim.Observer {
 	if r == nil {
 		return next
@@ -91,17 +91,17 @@ func aboutClaim(k region.Key, uid types.UID) Object {
 }
 
 func ofContradiction(e claim.ContradictEvent) Event {
-	who, advice := fmt.Sprintf("%q", e.By), "it decides nothing, and should not be allowed to write this status"
+	who, advice := fmt.Sprintf("%q", e.By), "this status has no effect, and its writer should not have the right to write it"
 	switch e.By {
 	case claim.FieldManager:
 		who, advice = "another Arbiter", "this peer may be registered in another central plane too"
 	case "":
-		who = "somebody else"
+		who = "another client"
 	}
 	return Event{
 		About: aboutClaim(e.Region, e.UID), Type: Warning, Reason: "Contradicted",
-		Message: fmt.Sprintf("%s writes again and again that %s and not %s holds the region: %s",
-			who, cmp.Or(e.Theirs, "nobody"), cmp.Or(e.Holder, "nobody"), advice),
+		Message: fmt.Sprintf("%s repeatedly writes %s as the holder of the region instead of %s: %s",
+			who, cmp.Or(e.Theirs, "no peer"), cmp.Or(e.Holder, "no peer"), advice),
 	}
 }
 
@@ -122,8 +122,8 @@ func ofClaim(e claim.ReportEvent) (Event, bool) {
 	return event, true
 }
 
-// Accounts returns an Observer for account.Replicator and account.Controller: plane has the
-// central objects, peers the copies. next, which may be nil, is told everything too.
+// Accounts returns an Observer for account.Replicator and account.Controller: the central
+// objects are in plane, their copies in peers. It also calls next, which may be nil.
 func (r *Recorder) Accounts(plane region.API, peers region.Directory, next *account.Observer) *account.Observer {
 	if r == nil {
 		return next
@@ -142,7 +142,7 @@ func (r *Recorder) Accounts(plane region.API, peers region.Directory, next *acco
 	}
 	o.Removed = func(ctx context.Context, e account.RemoveEvent) {
 		r.Record(plane, Event{
-			About: about(e.Object), Type: Normal, Reason: "Removed", Message: "every peer has confirmed that nothing of it is left",
+			About: about(e.Object), Type: Normal, Reason: "Removed", Message: "every peer has confirmed its removal",
 		})
 		if next.Removed != nil {
 			next.Removed(ctx, e)
@@ -159,7 +159,7 @@ func (r *Recorder) Accounts(plane region.API, peers region.Directory, next *acco
 	o.Orphaned = func(ctx context.Context, e account.OrphanEvent) {
 		r.recordIn(peers, e.Peer, Event{
 			About: about(e.Object), Type: Warning, Reason: "Orphaned",
-			Message: "it was made for an object of the central plane that is not there: remove it, or apply it there again",
+			Message: "the object of the central plane that it was made for does not exist: remove it, or apply that object again",
 		})
 		if next.Orphaned != nil {
 			next.Orphaned(ctx, e)
@@ -178,11 +178,11 @@ func ofAccount(e account.ReadyEvent) (Event, bool) {
 	case e.Status == metav1.ConditionTrue:
 		event.Type, event.Reason = Normal, "Converged"
 	case e.Reason == string(accountv1alpha1.AccountReasonRemoving):
-		return Event{}, false // a person wants it so
+		return Event{}, false // an operator requested it
 	case e.Before == metav1.ConditionTrue,
 		e.Reason == string(accountv1alpha1.AccountReasonConflict), e.Reason == string(accountv1alpha1.AccountReasonPeersUnknown):
 	default:
-		return Event{}, false // it is on its way
+		return Event{}, false // it is in progress
 	}
 	return event, true
 }
@@ -192,17 +192,17 @@ func ofRepair(e account.RepairEvent) (Event, bool) {
 		About: Object{
 			APIVersion: accountv1alpha1.GroupVersion.String(), Kind: "Account", Name: e.Account, UID: e.UID,
 		},
-		Type: Normal, Reason: "Repaired", Message: "its namespace, Roles or RoleBindings were changed by hand and are as they were",
+		Type: Normal, Reason: "Repaired", Message: "its namespace, Roles or RoleBindings were changed by hand and are restored",
 	}
 	if e.Err != nil {
 		event.Type, event.Reason = Warning, "RepairFailed"
-		event.Message = fmt.Sprintf("its namespace, Roles or RoleBindings are not as they should be: %v", e.Err)
+		event.Message = fmt.Sprintf("its namespace, Roles or RoleBindings could not be restored: %v", e.Err)
 		return event, true
 	}
 	return event, e.Drifted
 }
 
-// recordIn records an Event of an object in a peer, unless that cannot be reached.
+// recordIn records an Event of an object in a peer, and drops it if the peer is unknown.
 func (r *Recorder) recordIn(peers region.Directory, peer region.PeerName, e Event) {
 	conn, err := peers.Conn(peer)
 	if err != nil {

@@ -100,7 +100,8 @@ func requireEvent(t *testing.T, want string) func(Event, bool) {
 	}
 }
 
-// TestObserversPassOn what they are told, and write where the object is.
+// TestObserversPassOn: Observers call the next Observer, and write to the API server of the
+// object.
 func TestObserversPassOn(t *testing.T) {
 	inStage(t, Options{}, func(t *testing.T, s *stage) {
 		ring := regiontest.NewRing("eu")
@@ -165,7 +166,7 @@ func TestObserversPassOn(t *testing.T) {
 		require.ElementsMatch(t, []string{"Bound", "Contradicted"}, reasons(conn, "loodse"))
 		require.EqualValues(t, 1, s.r.Dropped(), "there is no such peer")
 
-		// Nobody needs an Observer of his own.
+		// next may be nil.
 		s.r.Peers(s.api, nil).Ready(ctx, central.ReadyEvent{Peer: "us", Status: metav1.ConditionTrue})
 		s.r.Claims(ring, nil).Reported(ctx, claim.ReportEvent{})
 		s.r.Claims(ring, nil).Contradicted(ctx, claim.ContradictEvent{})

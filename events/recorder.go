@@ -20,14 +20,14 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Options adjust a Recorder. The zero value works.
+// Options configure a Recorder. The zero value works.
 type Options struct {
-	// Controller is what the Events say they come from. Zero means "atoll".
+	// Controller is the source component of the Events. Zero means "atoll".
 	Controller string
-	// Instance tells replicas apart, such as the name of a Pod. It may be empty.
+	// Instance distinguishes replicas, such as the name of a Pod. It may be empty.
 	Instance string
-	// Burst is how many different Events may be written at once; after that, ten a
-	// second. Zero means 200.
+	// Burst is how many different Events may be written at once; after that, ten per second.
+	// Zero means 200.
 	Burst int
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -35,8 +35,8 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Recorder writes Events. Make one with New. The nil Recorder writes nothing, and its
-// methods may be called. Safe for concurrent use.
+// Recorder writes Events. Make one with New. The nil Recorder writes nothing, and its methods
+// may be called. It is safe for concurrent use.
 type Recorder struct {
 	opts    Options
 	queue   *loop.Queue
@@ -45,61 +45,61 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	series map[string]*series
-	begun  int64     // so many series, which keeps the names of two apart
-	left   float64   // of the burst
-	filled time.Time // when left was last brought up to date
+	begun  int64     // number of series so far, which makes their names unique
+	left   float64   // remaining burst
+	filled time.Time // when left was last updated
 	logged time.Time // when a dropped Event was last logged
 }
 
-// Type says whether an Event is about something that is as it should be.
+// Type is Normal, or Warning for a problem.
 type Type string
 
-// The types that Kubernetes knows.
+// These are the types of Kubernetes.
 const (
 	Normal  Type = "Normal"
 	Warning Type = "Warning"
 )
 
-// Object is what an Event is about.
+// Object is the object of an Event.
 type Object struct {
 	APIVersion, Kind, Namespace, Name string
 	UID                               types.UID
 }
 
-// Event is what happened to an object.
+// Event is an occurrence at an object.
 type Event struct {
 	About Object
 	Type  Type
 	// Reason is a word in UpperCamelCase. Events of one object with the same type and
 	// reason are one series.
 	Reason string
-	// Message is for people.
+	// Message is a text for people.
 	Message string
 }
 
-// series are the repetitions of one Event.
+// series is one Event with its repetitions.
 type series struct {
 	api   region.API
 	event Event
-	name  string // of the object that is written
+	name  string // of the Event object
 	first time.Time
 	last  time.Time
 	count int64
 
-	written int64     // of count
+	written int64     // part of count that was written
 	at      time.Time // of the last write
 }
 
 const (
-	// window is how long after its last repetition a series is over.
+	// window is the time after its last repetition at which a series ends.
 	window = 10 * time.Minute
-	// interval is between two writes of one series.
+	// interval is the minimum time between two writes of one series.
 	interval = time.Minute
-	// perSecond is how many new series there may be in the long run.
+	// perSecond is the sustained rate of new series.
 	perSecond = 10
 )
 
-// New makes a Recorder. It does no I/O; see Start.
+// New returns a Recorder. It does no I/O; see Start.
 func New(opts Options) *Recorder {
 	opts.Controller = cmp.Or(opts.Controller, "atoll")
 	if opts.Burst <= 0 {
@@ -111,8 +111,8 @@ func New(opts Options) *Recorder {
 	}
 }
 
-// Start writes what is recorded until ctx ends, waits for all it started, then returns
-// nil. What is recorded while it does not run is dropped. Call it once.
+// Start writes the recorded Events until ctx ends, waits for its goroutines, then returns nil.
+// Events that are recorded while it does not run are dropped. Call it once.
 func (r *Recorder) Start(ctx context.Context) error {
 	if r == nil {
 		<-ctx.Done()
@@ -127,8 +127,8 @@ func (r *Recorder) Start(ctx context.Context) error {
 	return r.queue.Start(logging.Into(ctx, r.opts.Logger, "events"), r.work)
 }
 
-// Dropped is how many Events were not written because there were too many, or their
-// API servers did not take them.
+// Dropped returns how many Events were not written, because there were too many or their API
+// servers did not accept them.
 func (r *Recorder) Dropped() uint64 {
 	if r == nil {
 		return 0
@@ -136,7 +136,7 @@ func (r *Recorder) Dropped() uint64 {
 	return r.dropped.Load()
 }
 
-// Record has e written to api, where the object is. It does not block.
+// Record queues e to be written to api, the API server of its object. It does not block.
 func (r *Recorder) Record(api region.API, e Event) {
 	if r == nil || api == nil || !r.running.Load() {
 		return
@@ -160,7 +160,7 @@ func (r *Recorder) Record(api region.API, e Event) {
 	r.queue.Add(key)
 }
 
-// take says whether there may be one more series now.
+// take reports whether the limits allow one more series now, and counts it.
 func (r *Recorder) take(now time.Time) bool {
 	if !r.filled.IsZero() {
 		r.left = min(r.left+now.Sub(r.filled).Seconds()*perSecond, float64(r.opts.Burst))
@@ -173,7 +173,7 @@ func (r *Recorder) take(now time.Time) bool {
 	return true
 }
 
-// work writes a series if it is time to, and forgets it when it is over.
+// work writes a series if it is due, and deletes it when it has ended.
 func (r *Recorder) work(ctx context.Context, key string) (again time.Duration, _ error) {
 	now := time.Now()
 	r.mu.Lock()
@@ -202,7 +202,7 @@ func (r *Recorder) work(ctx context.Context, key string) (again time.Duration, _
 	switch {
 	case r.series[key] != s:
 	case err != nil && seen.written == 0:
-		delete(r.series, key) // the next one begins anew
+		delete(r.series, key) // the next Event begins a new series
 		return 0, nil
 	default:
 		s.written, s.at = seen.count, now

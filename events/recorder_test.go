@@ -23,7 +23,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// stage is an API server and a Recorder that runs.
+// stage is an API server and a running Recorder.
 type stage struct {
 	t      *testing.T
 	server *regiontest.Server
@@ -49,13 +49,13 @@ func inStage(t *testing.T, opts Options, f func(t *testing.T, s *stage)) {
 	})
 }
 
-// passes lets d go by and everybody come to rest.
+// passes lets d pass and waits until all goroutines are idle.
 func passes(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// events are those in the namespace default.
+// events returns the Events in the namespace default.
 func (s *stage) events() []corev1.Event {
 	s.t.Helper()
 	list, err := s.api.Dynamic().Resource(resource).Namespace("default").List(s.t.Context(), metav1.ListOptions{})
@@ -79,7 +79,7 @@ func (s *stage) writes() (n int) {
 func of(name string) Event {
 	return Event{
 		About: Object{APIVersion: "master.kubecarrier.io/v1alpha1", Kind: "Peer", Name: name, UID: types.UID("uid-" + name)},
-		Type:  Warning, Reason: "Unreachable", Message: "nobody answers",
+		Type:  Warning, Reason: "Unreachable", Message: "no answer",
 	}
 }
 
@@ -94,14 +94,14 @@ func TestAnEventIsWhatKubectlShows(t *testing.T) {
 		require.Equal(t, corev1.ObjectReference{
 			APIVersion: "master.kubecarrier.io/v1alpha1", Kind: "Peer", Name: "eu", UID: "uid-eu",
 		}, e.InvolvedObject)
-		require.Equal(t, "Warning Unreachable: nobody answers", fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
+		require.Equal(t, "Warning Unreachable: no answer", fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
 		require.EqualValues(t, 1, e.Count)
 		require.True(t, e.FirstTimestamp.Time.Equal(now), e.FirstTimestamp)
 		require.Equal(t, corev1.EventSource{Component: "test", Host: "a"}, e.Source)
 	})
 }
 
-// TestRepetitionsAreCounted in one Event, which is written once a minute at most.
+// TestRepetitionsAreCounted: repetitions are one Event, which is written at most once a minute.
 func TestRepetitionsAreCounted(t *testing.T) {
 	inStage(t, Options{}, func(t *testing.T, s *stage) {
 		e := of("eu")
@@ -120,14 +120,14 @@ func TestRepetitionsAreCounted(t *testing.T) {
 		before := s.writes()
 		passes(time.Hour)
 		require.Equal(t, before, s.writes())
-		require.Empty(t, s.r.series, "what is over is forgotten")
+		require.Empty(t, s.r.series, "an ended series is deleted")
 		s.r.Record(s.api, e)
 		passes(time.Second)
 		require.Len(t, s.events(), 2, "a new series")
 	})
 }
 
-// TestThereIsNoStorm however many objects are concerned at once.
+// TestThereIsNoStorm: the rate is limited, however many objects have Events at once.
 func TestThereIsNoStorm(t *testing.T) {
 	inStage(t, Options{Burst: 20}, func(t *testing.T, s *stage) {
 		for i := range 1000 {
@@ -156,7 +156,7 @@ func TestWhatCannotBeWrittenIsDropped(t *testing.T) {
 		passes(time.Second)
 		require.Len(t, s.events(), 1)
 
-		// One that has expired is made again.
+		// An Event that has expired is created again.
 		all := s.events()
 		require.NoError(t, s.api.Dynamic().Resource(resource).Namespace("default").Delete(t.Context(), all[0].Name, metav1.DeleteOptions{}))
 		passes(2 * time.Minute)
@@ -166,7 +166,7 @@ func TestWhatCannotBeWrittenIsDropped(t *testing.T) {
 		require.Len(t, all, 1)
 		require.EqualValues(t, 2, all[0].Count)
 
-		// Nor is a namespace that is gone an obstacle for others.
+		// A namespace that does not exist does not delay other Events.
 		lost := of("x")
 		lost.About.Namespace = "nowhere"
 		s.r.Record(s.api, lost)

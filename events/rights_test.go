@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// Events are written and counted on with the role that is printed, and each right in it is used.
+// The printed role suffices to write and update Events, and each right in it is used.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		grants := rightstest.New(rights.Events().Rules...)

@@ -25,13 +25,13 @@ var resource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 const (
 	// timeout bounds each request.
 	timeout = 5 * time.Second
-	// longest is how much of a message Kubernetes takes, in bytes.
+	// longest is the maximum length of a message in Kubernetes, in bytes.
 	longest = 1024
-	// longestName leaves room for what makes the name of an Event its own.
+	// longestName leaves room for the unique suffix of an Event's name.
 	longestName = 200
 )
 
-// nameOf is the name of the object that e becomes.
+// nameOf returns the name of the Event object for e.
 func nameOf(e Event, unique int64) string {
 	name := e.About.Name
 	if len(name) > longestName {
@@ -47,7 +47,7 @@ func (e Event) namespace() string {
 	return e.About.Namespace
 }
 
-// write makes the Event of a series, or counts on in the one that is there.
+// write creates the Event of a series, or updates the existing one.
 func (r *Recorder) write(ctx context.Context, s *series) error {
 	if conn, ok := s.api.(*region.Conn); ok && conn.Health().State == region.Unhealthy {
 		return region.ErrUnavailable
@@ -66,7 +66,7 @@ func (r *Recorder) write(ctx context.Context, s *series) error {
 		if !apierrors.IsNotFound(err) {
 			return r.failed(ctx, s, err)
 		}
-		// It has expired.
+		// The Event has expired: create it again.
 	}
 	_, err := client.Create(ctx, r.manifest(s), metav1.CreateOptions{})
 	return r.failed(ctx, s, err)
@@ -80,7 +80,8 @@ func (r *Recorder) failed(ctx context.Context, s *series, err error) error {
 	return err
 }
 
-// level is 0 for one dropped Event a minute and 1 for the others: a missing right must show, and must not fill the log.
+// level returns 0 for one dropped Event a minute and 1 for the others: a missing right must be
+// visible without filling the log.
 func (r *Recorder) level(now time.Time) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +115,7 @@ func (r *Recorder) manifest(s *series) *unstructured.Unstructured {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// bounded is what Kubernetes takes of a message.
+// bounded truncates a message to the maximum length.
 func bounded(message string) string {
 	const dots = "..."
 	if len(message) <= longest {

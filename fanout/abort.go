@@ -18,51 +18,49 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ErrCommitted says that an operation cannot be taken back: it is committed, or
-// may be.
-var ErrCommitted = errors.New("committed: it cannot be taken back")
+// ErrCommitted means that an operation cannot be aborted: it is committed, or its commit may
+// have been sent.
+var ErrCommitted = errors.New("committed: it cannot be aborted")
 
-// ForeignError says that a reservation is another coordinator's, which may be
-// alive: Abort takes it down only if it is told to.
+// ForeignError means that another coordinator, which may be alive, owns the operation. Abort
+// aborts it only if AbortOptions.Others is set.
 type ForeignError struct {
 	Operation   string
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
-	Holder      region.PeerName // where its primary is; empty if it has none yet
+	Holder      region.PeerName // peer of the operation's primary; empty if it has none yet
 	Since       time.Time
 }
 
-// Error names the holder, where, since when, and what to do.
+// Error names the coordinator, the object and its peer, the start, and what to do.
 func (e *ForeignError) Error() string {
 	holds := fmt.Sprintf("holds %s %s in peer %s", e.Kind.Kind, keyString(e.Key), e.Holder)
 	if e.Holder == "" {
 		holds = fmt.Sprintf("works on %s %s", e.Kind.Kind, keyString(e.Key))
 	}
-	return fmt.Sprintf("operation %s is of coordinator %s, which %s since %s: if that coordinator is gone, say so (AbortOptions.Others); if it is alive, its operation ends without effect",
+	return fmt.Sprintf("operation %s is of coordinator %s, which %s since %s: to abort it all the same, set AbortOptions.Others: its operation ends without effect even if that coordinator is alive",
 		e.Operation, or(e.Coordinator, "unknown"), holds, e.Since.UTC().Format(time.RFC3339))
 }
 
 // AbortOptions tune one Abort.
 type AbortOptions struct {
-	// Others lets Abort take down what another coordinator reserved, and what
-	// another one works on by a log that both share. That is safe at any time:
-	// should it be alive, its operation is aborted.
+	// Others lets Abort delete the reservations of another coordinator, and take over an
+	// operation that another coordinator has open in a shared log. That is safe at any time: if
+	// that coordinator is alive, its operation is aborted.
 	Others bool
 }
 
-// Abort takes an operation back that is not committed: its reservations go from
-// all peers at once, without waiting for a lease. The log's own operations and
-// those whose claims name this Coordinator's Identity are taken back as they are;
-// another's is a *ForeignError unless opts.Others is set, also one that another
-// coordinator has open in a log that both share. One that is committed,
-// or whose commit may have been sent and has nothing that could be taken down,
-// gives an error that wraps ErrCommitted: only a removal undoes it. The error
-// wraps ErrEnded if it is gone and perhaps was in effect for a while,
-// ErrUnknownOperation if nobody knows the operation, and is an
-// *InDoubtError while its primary's peer does not answer. Abort blocks and is
-// idempotent. The Operation says how it stands; a peer that still has something
-// of it has Err set.
+// Abort aborts an operation that is not committed: it deletes the operation's reservations in
+// all peers at once, without waiting for a lease. An operation of another coordinator, also one
+// that it has open in a shared log, needs opts.Others; otherwise the error is a *ForeignError.
+//
+// The error wraps ErrCommitted if the operation is committed, or if its commit may have been
+// sent and it has no reservation to delete: only a removal undoes it. It wraps ErrEnded if the
+// operation is gone and may have been in effect for a while, and ErrUnknownOperation if neither
+// the log nor a peer has it. It is an *InDoubtError while its primary's peer does not answer.
+// Abort blocks and is idempotent. The Operation reports the state afterwards; a peer that still
+// holds objects of it has Err set.
 func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOptions) (*Operation, error) {
 	e, k, err := c.explain(ctx, operation)
 	if err != nil {
@@ -113,7 +111,7 @@ func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOpt
 	return c.takeDown(ctx, k, 0)
 }
 
-// foreign says that the operation is of the coordinator of that identity.
+// foreign returns the error for an operation that the coordinator identity owns since then.
 func (e *Explanation) foreign(identity string, since time.Time) *ForeignError {
 	foreign := &ForeignError{Operation: e.Operation, Coordinator: identity, Kind: e.Kind, Key: e.Key, Since: since}
 	for _, p := range e.Peers {
@@ -124,13 +122,13 @@ func (e *Explanation) foreign(identity string, since time.Time) *ForeignError {
 	return foreign
 }
 
-// Resume settles one operation now: one of the log as Recover does, another as a
-// sweep does, which waits one lease for a sign of life before it takes down a
-// reservation, and carries forward what is committed. The Operation says how it
-// stands then. The error is an *InDoubtError while its primary's peer does not
-// answer or a reservation is alive, wraps ErrUnknownOperation if nobody knows the
-// operation, and is otherwise that of the operation itself. Resume blocks and is
-// idempotent.
+// Resume settles one operation now. It recovers an operation in the log, as Recover does. Any
+// other it sweeps: it deletes a reservation after one lease without a sign of life, and rolls a
+// committed operation forward. The Operation reports the state afterwards.
+//
+// The error is an *InDoubtError while its primary's peer does not answer or its reservation is
+// alive. It wraps ErrUnknownOperation if neither the log nor a peer has the operation, and is
+// otherwise the error of the operation itself. Resume blocks and is idempotent.
 func (c *Coordinator) Resume(ctx context.Context, operation string) (*Operation, error) {
 	e, k, err := c.explain(ctx, operation)
 	if err != nil {
@@ -159,9 +157,8 @@ func (c *Coordinator) doubtful(e *Explanation) error {
 	return doubt
 }
 
-// takeDown sweeps what the peers show of an operation that the log does not
-// know, and looks again. A reservation is fenced once it has stood still for so
-// many quanta.
+// takeDown sweeps the objects of an operation that is not in the log, and reads them again. It
+// fences a reservation that has not changed for quiet quanta.
 func (c *Coordinator) takeDown(ctx context.Context, k known, quiet int) (*Operation, error) {
 	var errs []error
 	var fenced bool
@@ -195,8 +192,8 @@ func (c *Coordinator) takeDown(ctx context.Context, k known, quiet int) (*Operat
 	return op, failed
 }
 
-// sweepTrace sweeps the objects of one operation, the primary first. It says
-// whether the first was removed.
+// sweepTrace sweeps the objects of one operation, the primary first. It reports whether the
+// first object was removed.
 func (c *Coordinator) sweepTrace(ctx context.Context, t trace, quiet int) (removed bool, err error) {
 	var errs []error
 	for i, x := range t.sweep {
@@ -212,20 +209,20 @@ func (c *Coordinator) sweepTrace(ctx context.Context, t trace, quiet int) (remov
 	return removed, errors.Join(errs...)
 }
 
-// another says that p tells of an object, and not of the operation's.
+// another reports whether p describes an object of another operation.
 func (e *Explanation) another(p PeerExplanation) bool {
 	switch p.Judgement {
 	case "absent", "undecidable", "damaged":
 		return false
-	case "missing": // beside a primary, whose operation it is about
+	case "missing": // a missing secondary belongs to the operation of its primary
 		return !slices.ContainsFunc(e.Peers, func(q PeerExplanation) bool { return q.names && q.Judgement == "primary" })
 	default:
 		return !p.names
 	}
 }
 
-// stands is an explained operation as callers of the others get it. What peers
-// hold of another operation is not shown.
+// stands converts an explanation into the Operation that callers get, without the objects of
+// other operations.
 func (c *Coordinator) stands(e *Explanation) *Operation {
 	op := &Operation{ID: e.Operation, State: e.State}
 	if op.State == "" {
@@ -236,7 +233,7 @@ func (c *Coordinator) stands(e *Explanation) *Operation {
 		o := region.Outcome[PeerState]{Peer: p.Peer, Err: p.Err}
 		switch {
 		case e.another(p) && (op.State == Committed || op.State == Done):
-			o.Value = PeerGone // another has the name since
+			o.Value = PeerGone // another operation has the name by now
 		case e.another(p):
 			o.Value = PeerUnchanged
 		case p.Judgement == "primary":

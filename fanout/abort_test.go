@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// What another operation has under the same name is not shown as the state of
-// one that came to nothing, or that was overtaken.
+// The state of an aborted or removed operation does not include objects of another operation
+// with the same name.
 func TestAbortShowsNoOtherOperation(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "me/1"})
@@ -35,7 +35,7 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	require.Empty(t, op.Primary)
 	require.Equal(t, unchanged, states(op.Peers))
 
-	// The same while the holder's peer does not answer: the log knows how it ended.
+	// The same while the holder's peer does not answer: the log has the outcome.
 	r.Partition("us-east", true)
 	op, err = c.Abort(t.Context(), refused.ID, fanout.AbortOptions{})
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	require.Empty(t, op.Primary)
 	r.Partition("us-east", false)
 
-	// An object that was removed, and whose name another operation has by now.
+	// An object that was removed, and another operation has its name by now.
 	require.NoError(t, c.Wait(t.Context()))
 	_, err = c.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 		"ap-south": fanout.PeerGone, "eu-west": fanout.PeerGone, "us-east": fanout.PeerGone,
 	}, states(op.Peers))
 
-	// An object that a person applied is of no operation.
+	// An object that a person applied belongs to no operation.
 	_, err = clusters(t, r, "us-east", acme).Create(t.Context(), newServiceCluster(acme, "applied"), metav1.CreateOptions{})
 	require.NoError(t, err)
 	refused, err = c.Add(t.Context(), newServiceCluster(acme, "applied"), fanout.AddOptions{Target: "eu-west"})
@@ -66,8 +66,8 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	require.Equal(t, fanout.PeerUnchanged, states(op.Peers)["us-east"])
 }
 
-// An operation that was answered, and whose guards are still being bound, is
-// committed, even if its object has been removed meanwhile.
+// An operation that has returned, while its guards are still being bound, is committed, even if
+// its object has been removed meanwhile.
 func TestAbortWhileGuardsAreBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,21 +19,18 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Adopt puts the object that a person or a tool applied in peer under the
-// protocol, as it stands there: its name is guarded in all other peers, then it
-// gets its claim and is in force. Its content and who owns its fields stay as
-// they are; what is edited meanwhile is adopted as edited. An object that is
-// under the protocol already is success, with Operation.AlreadyDone.
+// Adopt puts the object that a person or a tool applied in peer under the protocol. It creates
+// guards of its name in all other peers, then writes the object's claim, which puts it in
+// effect. The content and the ownership of its fields do not change; edits made meanwhile are
+// adopted, too. An object that has a claim already is success, with Operation.AlreadyDone.
 //
-// It returns nil when the adoption is committed, as Add does, but waits until it is
-// durable. Otherwise the
-// object is as it was, without a claim: the error is a *HeldError if another
-// object has the name, be it one without a claim in another peer (Operation is
-// empty then: once one of the two is deleted by hand, the other can be adopted);
-// it wraps ErrNotFound if peer holds no such object, and otherwise is as Add's.
-// Guards that a failed adoption made stay as long as the object lives. Adopt
-// blocks, is safe for concurrent use, and may be repeated. Start adopts by itself
-// for kinds with AdoptApplied.
+// Adopt returns nil if the adoption is committed, and waits until it is durable. Otherwise the
+// object has no claim and is unchanged: the error is a *HeldError if another object has the
+// name, also one without a claim in another peer (Operation is empty then: delete one of the
+// two by hand to adopt the other). It wraps ErrNotFound if peer does not hold the object, and
+// is otherwise an error of Add. Guards that a failed adoption created stay as long as the
+// object exists. Adopt blocks, is safe for concurrent use, and is idempotent. Start adopts
+// objects of kinds with AdoptApplied by itself.
 func (c *Coordinator) Adopt(ctx context.Context, peer region.PeerName, gk schema.GroupKind, key types.NamespacedName) (*Operation, error) {
 	return c.adoptObject(ctx, peer, gk, key, "")
 }
@@ -47,7 +44,7 @@ func (c *Coordinator) adoptObject(ctx context.Context, peer region.PeerName, gk 
 		err = kind.checkOwner(key.Name)
 	}
 	if err == nil && peer == "" {
-		err = errors.New("peer is empty: name the one in which the object stands")
+		err = errors.New("peer is empty: name the peer that holds the object")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("adopt: %w", err)
@@ -64,9 +61,8 @@ func (c *Coordinator) adoptObject(ctx context.Context, peer region.PeerName, gk 
 	return op, err
 }
 
-// adoptApplied adopts what stands without a claim, for the kinds that want it. It
-// leaves alone the names that objects without a claim have in several peers, and
-// those that another object has.
+// adoptApplied adopts the objects without a claim of the kinds with AdoptApplied. It skips a
+// name that several peers hold without a claim, and a name that a primary has.
 func (c *Coordinator) adoptApplied(ctx context.Context) error {
 	peers, err := c.peers(ctx)
 	if err != nil {
@@ -98,8 +94,8 @@ func (c *Coordinator) adoptApplied(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// applied returns the peer in which an object of that key stands that can be
-// adopted.
+// applied returns the peer whose object of key can be adopted; false if there is not exactly
+// one.
 func (s survey) applied(key types.NamespacedName) (string, bool) {
 	found := ""
 	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
@@ -116,8 +112,8 @@ func (s survey) applied(key types.NamespacedName) (string, bool) {
 	return found, found != ""
 }
 
-// applied examines what was applied without a claim while nobody owns the name,
-// for a kind whose objects are to be adopted.
+// applied reports the objects without a claim of a name that has no owner, for a kind with
+// AdoptApplied.
 func (e *examination) applied(owners []string) {
 	if !e.kind.AdoptApplied || len(owners) > 0 {
 		return

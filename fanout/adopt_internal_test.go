@@ -13,8 +13,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// TestApplied has pairs of what two peers may hold of a name. An object without a claim is
-// adopted if no other one and no primary has the name, and it is not being deleted.
+// TestApplied covers all pairs of objects that two peers may hold under a name. An object
+// without a claim is adopted unless another one or a primary has the name, or it is being
+// deleted.
 func TestApplied(t *testing.T) {
 	nothing := met{}
 	plain := met{view: protocol.Object{UID: "p"}}
@@ -34,7 +35,7 @@ func TestApplied(t *testing.T) {
 		{"two", plain, plain, ""},
 		{"one, and one that goes", plain, going, ""},
 		{"one that goes", going, nothing, ""},
-		{"one beside a guard", guard, plain, "b"}, // an operation left it: adoption judges it
+		{"one beside a guard", guard, plain, "b"}, // left by an operation: the adoption judges it
 		{"one beside a primary", plain, primary, ""},
 		{"one beside a reservation", plain, reserved, ""},
 		{"one beside what cannot be read", plain, bad, ""},

@@ -37,7 +37,7 @@ func clustersIn(t testing.TB, r *regiontest.Ring, peer region.PeerName, namespac
 	return conn.Dynamic().Resource(serviceClusterResource).Namespace(namespace)
 }
 
-// apply does what a person does with a manifest.
+// apply applies obj as a person with a manifest does.
 func apply(t testing.TB, client dynamic.ResourceInterface, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	applied, err := client.Apply(t.Context(), obj.GetName(), obj, metav1.ApplyOptions{FieldManager: "alice"})
@@ -82,7 +82,7 @@ func TestAdoptServiceCluster(t *testing.T) {
 	require.Equal(t, applied.GetUID(), adopted.GetUID(), "it is the same object")
 	require.Equal(t, []string{"fanout.atoll.dev/primary"}, adopted.GetFinalizers())
 
-	// The person goes on as before: what the manifest drops goes.
+	// The person's tool still owns the fields: a field that the manifest drops is removed.
 	applied = apply(t, client, newServiceCluster(acme, "db"))
 	require.NotContains(t, applied.Object["spec"], "metadata")
 	require.Contains(t, applied.Object["spec"], "fanout")
@@ -111,7 +111,7 @@ func TestAdoptAccountAndEditIt(t *testing.T) {
 		require.Equal(t, []string{"Tenant"}, rolesOf(t, read(t, accountsIn(t, r, p), name)), p)
 	}
 
-	// On the home an edit is a request, which a sweep commits.
+	// An edit of the home is a request, which a sweep commits.
 	apply(t, home, newAccount(name, "Provider"))
 	report, err := c.Audit(t.Context(), false)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestAdoptAccountAndEditIt(t *testing.T) {
 		require.EqualValues(t, 2, number, p)
 	}
 
-	// An edit that an update finds is committed before it.
+	// An update first commits the edit that it finds.
 	apply(t, home, newAccount(name, "Tenant"))
 	op, err = c.Update(t.Context(), newAccount(name, "Provider", "Tenant"), fanout.AddOptions{})
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestAdoptAccountAndEditIt(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// What a person edits while it is adopted is adopted as edited.
+// An edit during the adoption is adopted.
 func TestAdoptWhileEdited(t *testing.T) {
 	r := newRing(t)
 	name := unique("acme")
@@ -179,7 +179,7 @@ func TestTwoAdoptersOfOneObject(t *testing.T) {
 	requireClean(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
 }
 
-// Two objects of one name stay as they are until a person deletes one.
+// Two objects of one name stay unchanged until a person deletes one.
 func TestAdoptOneOfTwo(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -204,8 +204,8 @@ func TestAdoptOneOfTwo(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A peer that does not answer leaves the object as it was; later it is adopted
-// with the guards that are there.
+// If a peer does not answer, the object stays unchanged. A later adoption uses the guards that
+// were created.
 func TestAdoptWithAnUnreachablePeer(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -248,7 +248,7 @@ func TestWhatCannotBeAdopted(t *testing.T) {
 	require.ErrorIs(t, err, fanout.ErrNoOwner)
 }
 
-// Start adopts what is applied, for the kinds that want it.
+// Start adopts applied objects of kinds with AdoptApplied.
 func TestStartAdopts(t *testing.T) {
 	r := newRing(t)
 	kinds := account.Kinds()
@@ -280,8 +280,8 @@ func TestStartAdopts(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// TestAdoptCrashes stops an adoption before and after each of its commands; the
-// next process runs it again.
+// TestAdoptCrashes stops an adoption before and after each of its commands; the next process
+// recovers it.
 func TestAdoptCrashes(t *testing.T) {
 	adopted := func(obj *unstructured.Unstructured) bool { return obj != nil }
 	for _, tc := range []crashCase{{

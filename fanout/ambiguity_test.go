@@ -18,9 +18,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestAmbiguity lets each call of each operation meet each ambiguity, over HTTP/2
-// and TLS through a box before each API server in memory. Under -short, which
-// looks for races, one in five.
+// TestAmbiguity lets each call of each operation meet each ambiguity, over HTTP/2 and TLS
+// through a proxy before each API server in memory. With -short, which looks for races, it
+// tests one in five.
 func TestAmbiguity(t *testing.T) {
 	t.Parallel()
 	every := 1
@@ -40,7 +40,8 @@ func TestAmbiguity(t *testing.T) {
 	})
 }
 
-// A commit whose reply a cut loses is in doubt until the peer answers: the caller is not told that nothing is in effect.
+// A commit whose reply is lost with the connection is in doubt until the peer answers: the
+// error does not wrap ErrAborted.
 func TestACommitWhoseReplyIsLostIsInDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// pendingPeers are those that have not confirmed.
+// pendingPeers returns the peers that have not confirmed.
 func pendingPeers(op *fanout.Operation) []region.PeerName {
 	var pending []region.PeerName
 	for o := range op.Peers.All() {
@@ -31,8 +31,8 @@ func pendingPeers(op *fanout.Operation) []region.PeerName {
 	return pending
 }
 
-// A key that stands for an operation which has yet to reach a peer answers for
-// that request alone.
+// The key of an operation that has yet to reach a peer returns a result for the same request
+// only.
 func TestAnOpenIdempotencyKeyIsOfOneRequest(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -49,7 +49,7 @@ func TestAnOpenIdempotencyKeyIsOfOneRequest(t *testing.T) {
 	require.Equal(t, op.ID, again.ID)
 }
 
-// gate is a log whose Begin waits for as many calls as there are.
+// gate is a log whose Begin waits until as many calls have arrived as the test expects.
 type gate struct {
 	wal.Log
 	arrived sync.WaitGroup
@@ -61,8 +61,8 @@ func (g *gate) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return g.Log.Begin(ctx, e)
 }
 
-// Of two calls with one key at once one is carried out, and the other is not
-// told that nothing is in effect.
+// Of two concurrent calls with one key, one runs, and the error of the other does not wrap
+// ErrAborted.
 func TestOneIdempotencyKeyAtOnce(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -87,7 +87,7 @@ func TestOneIdempotencyKeyAtOnce(t *testing.T) {
 	require.Equal(t, fanout.Done, op.State)
 }
 
-// An operation that is being worked on is in doubt for who asks meanwhile.
+// Outcome is in doubt while another call works on the operation.
 func TestOutcomeOfAnOperationAtWork(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -111,8 +111,7 @@ func TestOutcomeOfAnOperationAtWork(t *testing.T) {
 	require.Equal(t, op.ID, inDoubt.Operation)
 }
 
-// A request that gave way to an older one and was tried again is known by the
-// ID that its caller got.
+// A request that gave way to an older one and was tried again keeps the ID that its caller got.
 func TestOutcomeAfterGivingWay(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -149,7 +148,7 @@ func TestOutcomeAfterGivingWay(t *testing.T) {
 	require.Equal(t, op.ID, got.ID)
 }
 
-// What is there already is Done only if every peer has confirmed it.
+// An existing object is Done only if every peer has confirmed it.
 func TestAlreadyDoneNamesWhoIsBehind(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -162,7 +161,7 @@ func TestAlreadyDoneNamesWhoIsBehind(t *testing.T) {
 	require.Equal(t, fanout.Committed, op.State)
 }
 
-// A member that is not configured here cannot be brought along, and is named.
+// A member that is not configured here cannot be brought along, and is reported.
 func TestAMemberThatIsNotConfiguredIsPending(t *testing.T) {
 	r := newRing(t)
 	name := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -173,7 +172,7 @@ func TestAMemberThatIsNotConfiguredIsPending(t *testing.T) {
 	require.Equal(t, []region.PeerName{"us-east"}, pendingPeers(op))
 }
 
-// A recovered removal that may not be sent again says what is in its way.
+// If a recovered removal must not be sent again, the error lists the occupants.
 func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
 	r := newRing(t)
 	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -194,10 +193,9 @@ func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
 	require.NotContains(t, err.Error(), "no answer")
 }
 
-// A removal whose process died after its log said that the commit may be sent is
-// not aborted, although it was not sent: nobody knows. What came into the namespace
-// since keeps its recovery from sending it, as it keeps an acknowledged add. Once
-// that is gone the removal ends.
+// A removal whose process died after it logged that the commit may be sent is in doubt,
+// although it was not sent. Recovery does not send it while objects that were added since are
+// in the namespace. Once they are gone, recovery finishes the removal.
 func TestARemovalThatDiedAsItBeganToCommitWaitsForWhatCameIn(t *testing.T) {
 	r := newRing(t)
 	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -242,7 +240,7 @@ func TestARemovalThatDiedAsItBeganToCommitWaitsForWhatCameIn(t *testing.T) {
 	heal()
 }
 
-// The name of what owns a namespace is a namespace's.
+// The name of an object that owns a namespace must be a valid name of a namespace.
 func TestAnAccountHasANamespaceName(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -251,7 +249,7 @@ func TestAnAccountHasANamespaceName(t *testing.T) {
 	requireClean(t, c)
 }
 
-// An object of another version than the kind's is not taken for one of it.
+// An object of another version than the kind's is rejected.
 func TestAnotherVersionIsRefused(t *testing.T) {
 	c := coordinator(t, newRing(t), waltest.NewMemory(), fanout.Options{})
 	account := newAccount(unique("acme"))
@@ -260,7 +258,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "v1alpha1")
 }
 
-// A failure of the log names the log, and no peer.
+// The error of a failing log names the log, and no peer.
 func TestAFailingLogIsNamed(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -273,7 +271,7 @@ func TestAFailingLogIsNamed(t *testing.T) {
 	require.NotContains(t, err.Error(), "peer")
 }
 
-// stale is a log whose list of open entries was read when each had just begun.
+// stale is a log whose list of open entries has each entry as it was begun.
 type stale struct {
 	wal.Log
 	mu    sync.Mutex
@@ -300,8 +298,8 @@ func (s *stale) Open(context.Context) iter.Seq2[wal.Entry, error] {
 	}
 }
 
-// A recovery that read the log before an operation went on, and comes to it
-// after, says nothing that is no longer so.
+// A recovery that read the log before an operation continued, and reaches it afterwards, reads
+// the entry again and reports its current state.
 func TestARecoveryLooksAgain(t *testing.T) {
 	r := newRing(t)
 	name := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -326,7 +324,7 @@ func TestARecoveryLooksAgain(t *testing.T) {
 	require.Equal(t, fanout.Done, got.State)
 }
 
-// What an operation that came to nothing says of its peers is true as well.
+// The peers in the Operation without effect have their true states, too.
 func TestPeersOfAnOperationThatCameToNothing(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Cleanup: time.Second})

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// What is missing is named in an error.
+// A missing argument is named in an error.
 func TestArguments(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // ends a call that would block for ever
 	defer cancel()
@@ -90,7 +90,7 @@ func TestArguments(t *testing.T) {
 	})
 }
 
-// argument is a call that lacks something.
+// argument is a call with a missing argument.
 type argument struct {
 	call, want string
 	try        func() error

@@ -10,27 +10,27 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// attemptStep is what follows from one attempt at a request.
+// attemptStep is the next step after one attempt at a request.
 type attemptStep uint8
 
 const (
-	attemptOver   attemptStep = iota // it is the answer
-	attemptLate                      // another call with the idempotency key was faster: begin anew, and get its answer
-	attemptTaken                     // its log entry is gone, or is kept for what may yet appear: begin anew under another
-	attemptYields                    // an older rival holds the name: wait for it, holding nothing
-	attemptNext                      // the rival is gone: once more under the same log entry
+	attemptOver   attemptStep = iota // return the result
+	attemptLate                      // another call with the idempotency key was faster: start again, and return its result
+	attemptTaken                     // its log entry is gone, or stays because a request may be in flight: start again under another entry
+	attemptYields                    // an older rival holds the name: wait for it, without a reservation
+	attemptNext                      // the rival is gone: try again under the same log entry
 )
 
-// afterAttempt decides what follows from an attempt: err is why it could not be carried
-// through, exists and stale are how the log failed, earlier says that it was not the first,
-// and expired that the caller's time is over.
+// afterAttempt returns the next step after an attempt. err is why the attempt could not be
+// carried out, exists and stale are errors of the log, earlier means that it was not the first
+// attempt, and expired that the caller's deadline has passed.
 func afterAttempt(result protocol.Result, err error, exists, stale, earlier, expired bool) attemptStep {
 	switch {
 	case result.Reason == protocol.LogFailed && exists:
 		return attemptLate
 	case result.Reason == protocol.LogFailed && stale && earlier:
-		// While it gave way another coordinator took the entry over and settled the
-		// attempt before.
+		// While the earlier attempt waited for a rival, another coordinator took the entry over
+		// and settled that attempt.
 		return attemptTaken
 	case result.Reason == protocol.GaveWay && err == nil && !expired:
 		return attemptYields
@@ -39,12 +39,12 @@ func afterAttempt(result protocol.Result, err error, exists, stale, earlier, exp
 	}
 }
 
-// afterYielding decides what follows once an older rival was awaited.
+// afterYielding returns the next step after the wait for an older rival.
 func afterYielding(result protocol.Result, expired bool) attemptStep {
 	switch {
 	case result.Keep:
-		// Something of this attempt may yet appear, so its entry stays. The request goes on
-		// under another one, as old as before.
+		// A request of this attempt may be applied later, so its entry stays. The operation
+		// continues under another entry, with its old start.
 		return attemptTaken
 	case expired:
 		return attemptOver
@@ -53,19 +53,18 @@ func afterYielding(result protocol.Result, expired bool) attemptStep {
 	}
 }
 
-// entryFate is what becomes of the log entry of an operation that was recovered as far as
-// can be.
+// entryFate is what recovery does with the log entry of an operation.
 type entryFate uint8
 
 const (
-	entryOpen    entryFate = iota // it could not be carried through: the next recovery tries again
+	entryOpen    entryFate = iota // it could not be recovered: the next recovery tries again
 	entryEnded                    // the recovery ended it
-	entryKept                     // it stays, and is left alone for a lease
-	entryExpired                  // it came to nothing, and nothing of it can be on its way any more: end it
+	entryKept                     // it stays, and is not recovered again for a lease
+	entryExpired                  // the operation had no effect, and no request of it can be in flight: end the entry
 )
 
-// fateOf decides about the entry of a recovered operation. idle is how long ago it was
-// begun; it is asked only of one that came to nothing.
+// fateOf returns the fate of a recovered operation's entry. idle returns how long ago the
+// operation began; fateOf calls it only for an operation without effect.
 func fateOf(result protocol.Result, err error, idle func() time.Duration, maxInFlight time.Duration) entryFate {
 	nothing := result.Ending == protocol.Aborted || result.Ending == protocol.Ended
 	switch {
@@ -80,8 +79,8 @@ func fateOf(result protocol.Result, err error, idle func() time.Duration, maxInF
 	}
 }
 
-// reported says that an operation which is recovered again was reported before: the log had
-// its ending without effect, and it has it still.
+// reported reports whether an earlier recovery has reported the operation: the log has its
+// ending without effect, and the operation still has no effect.
 func reported(entry wal.Entry, operation *Operation) bool {
 	return cameToNothing(entry) && operation != nil && (operation.State == Aborted || operation.State == Ended)
 }

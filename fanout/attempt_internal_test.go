@@ -29,8 +29,8 @@ func bools(n int) (all [][]bool) {
 	return all
 }
 
-// All that one attempt may end with. A request begins anew only if this attempt did nothing,
-// and waits for a rival only as long as its caller does.
+// All results of one attempt. A request begins anew only if this attempt had no effect, and
+// waits for a rival only until its caller's deadline.
 func TestAfterAttempt(t *testing.T) {
 	for _, reason := range []protocol.Reason{"", protocol.LogFailed, protocol.GaveWay, protocol.HeldByOther, protocol.TakenOver, protocol.Late} {
 		for _, b := range bools(5) {
@@ -61,8 +61,8 @@ func TestAfterAttempt(t *testing.T) {
 	}
 }
 
-// An entry ends here only if it came to nothing and the time is over in which something of
-// it may be on its way. The time of others is not asked for, since to ask it begins it.
+// An entry is ended here only if its operation had no effect and no request of it can be in
+// flight. For other operations idle is not called, because the first call starts the time.
 func TestFateOf(t *testing.T) {
 	const limit = 5 * time.Minute
 	for _, ending := range endings {
@@ -96,8 +96,7 @@ func TestFateOf(t *testing.T) {
 	}
 }
 
-// An entry lapses by the observer's own clock, from when it was first seen in the version
-// that it still has.
+// An entry lapses by the observer's own clock, from when its current version was first read.
 func TestWatched(t *testing.T) {
 	begin := time.Now()
 	at := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Second) }

@@ -18,63 +18,64 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Report is what Audit found.
+// Report is the result of Audit.
 type Report struct {
 	// Objects is how many objects of the Coordinator's kinds were read.
 	Objects int
-	// Violations are the findings, by kind, object and peer. Those of ClassRepair are
-	// mended by an audit with repair, the others are not.
+	// Violations are the findings, ordered by kind, object and peer. An audit with repair
+	// repairs those of ClassRepair only.
 	Violations []Violation
-	// Pending is work in progress, which is no violation: reservations that are
-	// alive or of an operation that the Coordinator's log has open, replicas behind
-	// or not ready, removals that go on, changes of the membership. The Text of one
-	// that shows no sign of life says what to run.
+	// Pending is work in progress, which violates nothing: reservations that are alive or whose
+	// operation is open in the Coordinator's log, replicas that are stale or not ready,
+	// removals and changes of the membership under way. If one shows no sign of life, its Text
+	// names the command to run.
 	Pending []Violation
-	// Repaired are the findings that a repair mended.
+	// Repaired are the findings that the audit repaired.
 	Repaired []Violation
-	// Refused says why a repair that was asked for was not begun: a peer is the wrong
-	// cluster, so what the others hold cannot be judged. It wraps ErrWrongPeer.
+	// Refused is why a requested repair was not started: a peer is the wrong cluster, so the
+	// objects in the other peers cannot be judged. It wraps ErrWrongPeer.
 	Refused error
-	// Unread are the peers, with Err set for one that could not be read: what
-	// it holds was not judged.
+	// Unread lists all peers. Err is set for a peer that could not be read, whose objects were
+	// not judged.
 	Unread region.Results[struct{}]
 }
 
 // Violation is one finding of an audit.
 type Violation struct {
-	// Invariant is the rule's name in docs/fanout.md, "I1" to "I12"; "identity" for a
-	// peer that is not, or may not be, the cluster that the ring knows; or what
-	// is under way: "replica", "activation", "move", "removal", "edit",
-	// "adoption", "membership", "held" for a deletion that is not committed; or
-	// "claim" for a claim that cannot be
-	// read, "owner" for an object whose namespace nobody owns.
+	// Invariant is the rule's name in docs/fanout-specification.md, "I1" to "I12"; "identity" for
+	// a peer that is not, or may not be, the cluster that the ring knows; work under way:
+	// "replica", "activation", "move", "removal", "edit", "adoption", "membership", and "held"
+	// for a deletion that is not committed; "claim" for a claim that cannot be read; or "owner"
+	// for an object whose namespace has no owner.
 	Invariant string
 	Peer      region.PeerName
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	UID       types.UID
-	// Text says what is wrong.
+	// Text describes the violation.
 	Text string
-	// Class says what mends it, and Mend is the command that mends exactly this.
+	// Class is the kind of repair that it needs, and Mend the command that repairs exactly
+	// this.
 	Class Class
 	Mend  string
 }
 
-// Audit reads all peers and reports every violated invariant of docs/fanout.md.
-// What is not as it should be is looked at twice, so that operations at work are
-// not taken for violations; a reservation, and what is left of one, is watched for
-// one lease and is one if it shows no sign of life, unless the log has its
-// operation open. With repair it sweeps what is of ClassRepair or in progress, as
-// Start does, and reports what that mended, and gives a ring of the first release its ID;
-// the other classes it leaves alone, and all if a peer is the wrong cluster: see
-// Report.Refused. A peer that cannot be read makes
-// no error: Report.Unread names it. It blocks and is idempotent.
+// Audit reads all peers and reports every violated invariant of docs/fanout-specification.md. It
+// confirms each finding by a second read, so that operations at work do not count. It watches
+// reservations, and leftovers of reservations, for one lease: one without a sign of life is a
+// violation, unless its operation is open in the log.
+//
+// With repair it sweeps the findings of ClassRepair and those in progress, as Start does,
+// reports which of them are repaired, and gives a ring of the first release its ID. It does not
+// touch findings of other classes, and none at all if a peer is the wrong cluster: see
+// Report.Refused. A peer that cannot be read is not an error: Report.Unread names it. Audit
+// blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 	return c.auditWith(ctx, c.opts.Kinds, repair, []Class{ClassRepair, ClassInProgress}, c.look)
 }
 
-// AuditObject is Audit of the object of that kind and name alone. With repair it mends
-// what of ClassConflict a sweep can decide, too: it was asked for by name.
+// AuditObject audits one object. With repair it also repairs findings of ClassConflict that a
+// sweep can decide, because the caller named the object.
 func (c *Coordinator) AuditObject(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, repair bool) (*Report, error) {
 	kind, err := c.kindFor(gk)
 	if err == nil {
@@ -110,7 +111,7 @@ func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, 
 		}
 		if repair {
 			before := findings
-			// What could not be mended is found again.
+			// The second inspection finds everything that could not be repaired.
 			_, _ = c.mendAll(ctx, kind, peers, repairable(before, classes), everybodys, look)
 			s, findings = c.inspect(ctx, kind, peers, look)
 			for _, f := range before {
@@ -151,18 +152,18 @@ func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, 
 	return report, nil
 }
 
-// refuseRepair says why nothing may be repaired.
+// refuseRepair returns why nothing may be repaired: a peer is the wrong cluster.
 func (c *Coordinator) refuseRepair(ctx context.Context, peers []string) error {
 	errs := slices.DeleteFunc(c.trustAll(ctx, peers), func(err error) bool { return !errors.Is(err, ErrWrongPeer) })
 	return errors.Join(errs...)
 }
 
-// repairable are the findings of the classes that a repair may act on.
+// repairable returns the findings of the given classes.
 func repairable(findings []finding, classes []Class) []finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f finding) bool { return !slices.Contains(classes, f.Class) })
 }
 
-// unique drops repeated findings: that PeerSets differ is found with each kind.
+// unique drops repeated findings: differing PeerSets are found once per kind.
 func unique(all []Violation) []Violation {
 	var out []Violation
 	for _, v := range all {
@@ -173,10 +174,10 @@ func unique(all []Violation) []Violation {
 	return out
 }
 
-// inspect surveys and examines one kind. What is not as it should be is looked at
-// twice: a violation that is not found again was an operation at work, seen in
-// one peer before and in another after a step of it. Reservations are looked at
-// one lease apart: one that did not move is dead.
+// inspect surveys and examines one kind, twice if there are findings: a violation that is not
+// found again was an operation at work, read in one peer before and in another after one of its
+// steps. If reservations are among the findings, one lease passes between the two surveys: a
+// reservation that did not change is dead.
 func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string, look lookout) (survey, []finding) {
 	s := look(ctx, kind, peers)
 	findings := s.examine()
@@ -224,8 +225,8 @@ func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string, lo
 	return again, sort(confirmed)
 }
 
-// openOperations are the IDs that the claims of the log's open operations have. A
-// log that cannot be read has none.
+// openOperations returns the operation IDs in the claims of the log's open entries. It skips
+// entries that cannot be read.
 func (c *Coordinator) openOperations(ctx context.Context) map[string]bool {
 	open := map[string]bool{}
 	for entry, err := range c.log.Open(ctx) {
@@ -239,12 +240,12 @@ func (c *Coordinator) openOperations(ctx context.Context) map[string]bool {
 	return open
 }
 
-// leftover says that the finding is a secondary whose primary is gone.
+// leftover reports whether the finding is a secondary whose primary is gone.
 func (f finding) leftover() bool {
 	return f.Invariant == "I6" && f.mend.obj != nil && !f.mend.view.Claim.Primary && f.mend.view.Stage == protocol.Reserved
 }
 
-// reservation says that the finding is a primary that is not yet committed.
+// reservation reports whether the finding is a primary that is not committed.
 func (f finding) reservation() bool {
 	return f.underWay && f.Invariant == "I6" && f.mend.view.Stage == protocol.Reserved
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// inProgress audits, and requires that nothing is a violation.
+// inProgress audits, and requires that there is no violation.
 func inProgress(t *testing.T, c *fanout.Coordinator) []fanout.Violation {
 	t.Helper()
 	report, err := c.Audit(t.Context(), false)
@@ -41,7 +41,7 @@ func TestAnAuditBesideAWaitingAdd(t *testing.T) {
 			_, err := coordinator(t, r, waltest.NewMemory(), lease).Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait})
 			require.ErrorIs(t, err, fanout.ErrAborted)
 		})
-		time.Sleep(5 * time.Second) // of virtual time: it waits
+		time.Sleep(5 * time.Second) // in virtual time: it waits
 		for range 3 {
 			require.Equal(t, []string{"I6"}, invariants(inProgress(t, coordinator(t, r, waltest.NewMemory(), lease))))
 		}
@@ -50,8 +50,8 @@ func TestAnAuditBesideAWaitingAdd(t *testing.T) {
 	})
 }
 
-// A reservation without a sign of life is in progress as long as the log has its
-// operation open; where no log tells, it is a violation. Both say what to run.
+// A reservation without a sign of life is in progress while the log has its operation open, and
+// a violation without a log entry. Both texts name the command to run.
 func TestAnAuditOfAReservationThatStandsStill(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -67,7 +67,7 @@ func TestAnAuditOfAReservationThatStandsStill(t *testing.T) {
 	require.Equal(t, []string{"I6"}, invariants(report.Violations))
 	require.Contains(t, report.Violations[0].Text, "atollctl operation abort "+id+" --others")
 
-	// The same of what is left when only its primary is gone.
+	// The same for its secondaries after only the primary is deleted.
 	require.NoError(t, clusters(t, r, "us-east", acme).Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	for _, v := range inProgress(t, coordinator(t, r, log, fanout.Options{})) {
 		require.Equal(t, "I6", v.Invariant)
@@ -117,8 +117,8 @@ func TestAnAuditDuringAChangeOfTheMembership(t *testing.T) {
 	require.Contains(t, invariants(report.Violations), "I11")
 }
 
-// A guard that a finalizer of another controller holds after the removal is
-// named with it, and is no violation.
+// A guard that a finalizer of another controller holds after the removal is reported with that
+// finalizer, and is no violation.
 func TestAnAuditOfAGuardThatAFinalizerHolds(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

@@ -28,7 +28,7 @@ func invariants(violations []fanout.Violation) []string {
 	return names
 }
 
-// spoil edits the claim of a Secret as no coordinator would.
+// spoil edits the claim of a Secret in a way that no coordinator does.
 func spoil(t *testing.T, r *regiontest.Ring, peer region.PeerName, name string, edit func(claim string) string) {
 	t.Helper()
 	conn, err := r.Conn(peer)
@@ -43,8 +43,8 @@ func spoil(t *testing.T, r *regiontest.Ring, peer region.PeerName, name string, 
 	require.NoError(t, err)
 }
 
-// A claim that cannot be read is reported as that, and nothing else is concluded
-// from it nor touched.
+// A claim that cannot be read is reported as such. Nothing else is concluded from it, and the
+// object is not touched.
 func TestAClaimThatCannotBeReadIsLeftAlone(t *testing.T) {
 	for name, edit := range map[string]func(string) string{
 		"not JSON":      func(string) string { return "garbage" },
@@ -68,8 +68,7 @@ func TestAClaimThatCannotBeReadIsLeftAlone(t *testing.T) {
 	}
 }
 
-// What comes into being while an audit looks at the peers one after the other
-// is no violation.
+// An object that is added while an audit reads one peer after another is no violation.
 func TestAnAuditBesideAnAddFindsNothing(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -104,7 +103,7 @@ func TestAnAuditBesideAnAddFindsNothing(t *testing.T) {
 	require.Empty(t, report.Violations)
 }
 
-// A cluster whose Account was torn away by hand is found.
+// A cluster whose Account was deleted by hand, without its finalizer, is reported.
 func TestAClusterWithoutAnAccountIsFound(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -130,9 +129,8 @@ func TestAClusterWithoutAnAccountIsFound(t *testing.T) {
 	require.Contains(t, report.Violations[0].Text, acme)
 }
 
-// A cluster that was added while its Account was being removed keeps the removal
-// waiting. That is under way and no violation: the Account's primary is there
-// until the cluster goes.
+// A cluster that was added while its Account was being removed delays the removal. That is work
+// under way and no violation: the Account's primary exists until the cluster is removed.
 func TestARemovalThatWaitsForAClusterIsUnderWay(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -142,7 +140,7 @@ func TestARemovalThatWaitsForAClusterIsUnderWay(t *testing.T) {
 	require.NoError(t, err)
 	var once sync.Once
 	c := coordinator(t, r, log, fanout.Options{Observer: &fanout.Observer{Step: func(ctx context.Context, e fanout.StepEvent) {
-		if !e.Done && e.Verb == "put" && e.Stage == "Removing" { // it has seen that the namespace is empty
+		if !e.Done && e.Verb == "put" && e.Stage == "Removing" { // it has read that the namespace is empty
 			once.Do(func() {
 				_, err := other.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 				require.NoError(t, err)
@@ -166,8 +164,8 @@ func TestARemovalThatWaitsForAClusterIsUnderWay(t *testing.T) {
 	requireClean(t, c)
 }
 
-// One pass takes down all that a dead process without a log has reserved: when
-// its primary is gone, the secondaries that it kept alive go as well.
+// One sweep deletes all reservations of a dead process without a log: after the primary it also
+// deletes the secondaries that the primary kept alive.
 func TestOnePassEndsADeadReservation(t *testing.T) {
 	for name, pass := range map[string]func(*testing.T, *fanout.Coordinator){
 		"audit with repair": func(t *testing.T, c *fanout.Coordinator) {
@@ -185,7 +183,7 @@ func TestOnePassEndsADeadReservation(t *testing.T) {
 			r := newRing(t)
 			c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 			acme := addAccount(t, c)
-			stop := newCrash(8, false) // the commit is next
+			stop := newCrash(8, false) // before the commit
 			doomed := coordinator(t, r, waltest.NewMemory(), fanout.Options{Observer: &fanout.Observer{Step: stop.step}, Cleanup: time.Millisecond})
 			ctx, cancel := withCancel(t)
 			returned := make(chan error, 1)
@@ -199,7 +197,7 @@ func TestOnePassEndsADeadReservation(t *testing.T) {
 			requireClean(t, c)
 			require.Nil(t, held(t, r, key(acme, "db")))
 
-			heal := cut(r) // the dead process must not act any more
+			heal := cut(r) // the dead process must not act any longer
 			cancel()
 			close(stop.release)
 			t.Logf("the dead process would have said: %v", <-returned)
@@ -208,8 +206,8 @@ func TestOnePassEndsADeadReservation(t *testing.T) {
 	}
 }
 
-// A guard that a sweep restores while its primary is being removed is withdrawn:
-// the removal may have cleared the peer before the guard was there.
+// A guard that a sweep restores while its primary is being removed is deleted again: the
+// removal may have cleared the peer before the guard was created.
 func TestARestoredGuardDoesNotOutliveItsPrimary(t *testing.T) {
 	r := newRing(t)
 	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -236,7 +234,7 @@ func TestARestoredGuardDoesNotOutliveItsPrimary(t *testing.T) {
 	require.Nil(t, held(t, r, key(acme, "db")))
 }
 
-// Two objects that each say they are the home are found, and left to people.
+// Two objects that both claim to be the home are reported, and left to a person.
 func TestTwoHomesAreFound(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}})

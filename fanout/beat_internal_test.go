@@ -35,8 +35,9 @@ func (l *answerless) Advance(_ context.Context, e wal.Entry) (wal.Entry, error) 
 	return e, nil
 }
 
-// A heartbeat whose answer was lost does not end the heartbeats, for others would adopt what is alive; and what another
-// one has adopted is left to it.
+// A heartbeat whose answer was lost does not end the heartbeats: otherwise other coordinators
+// would adopt a live operation. After another coordinator has adopted the entry, the heartbeats
+// end.
 func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	e := wal.Entry{ID: "a", Owner: "me", Version: "1"}

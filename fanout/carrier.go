@@ -13,19 +13,18 @@ import (
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// Carrier says where in an object the protocol keeps its state. The zero value
-// is InSpec("fanout").
+// Carrier selects where in an object the protocol keeps its state. The zero value is
+// InSpec("fanout").
 type Carrier struct {
 	field      string
 	annotation string
 }
 
-// InSpec keeps the state in a field of spec, where CEL rules of the CRD guard
-// it.
+// InSpec keeps the state in a field of spec, where CEL rules of the CRD protect it.
 func InSpec(field string) Carrier { return Carrier{field: field} }
 
-// InAnnotation keeps the state as JSON in an annotation, for kinds whose schema
-// one cannot change. AdmissionPolicy guards it there.
+// InAnnotation keeps the state as JSON in an annotation, for kinds whose schema cannot be
+// changed. AdmissionPolicy protects it there.
 func InAnnotation(key string) Carrier { return Carrier{annotation: key} }
 
 func (c Carrier) path() string {
@@ -35,8 +34,8 @@ func (c Carrier) path() string {
 	return c.field
 }
 
-// read returns the protocol's state, or nil if the object has none. A state
-// that cannot be read is an error: corrupt is not absent.
+// read returns the protocol's state, or nil if the object has none. A state that cannot be
+// parsed is an error: corrupt is not absent.
 func (c Carrier) read(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 	var state v1alpha1.Fanout
 	if c.annotation != "" {
@@ -84,7 +83,7 @@ func (c Carrier) write(obj *unstructured.Unstructured, state *v1alpha1.Fanout) e
 	return unstructured.SetNestedMap(obj.Object, raw, "spec", c.path())
 }
 
-// remove takes the protocol's state out of obj.
+// remove deletes the protocol's state from obj.
 func (c Carrier) remove(obj *unstructured.Unstructured) {
 	if c.annotation != "" {
 		annotations := obj.GetAnnotations()

@@ -15,8 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// census counts the primaries of a kind in peers, each peer once: all objects that
-// one pass of a sweep meets share it.
+// census counts the primaries of a kind, once per peer. All objects of one sweep share it.
 type census struct {
 	coordinator *Coordinator
 	kind        Kind
@@ -26,7 +25,7 @@ type census struct {
 }
 
 type count struct {
-	turn     chan struct{} // holds one: whose turn it is to count
+	turn     chan struct{} // holds one element while a goroutine counts
 	done     bool
 	requests protocol.Requests
 }
@@ -35,8 +34,8 @@ func newCensus(c *Coordinator, kind Kind) *census {
 	return &census{coordinator: c, kind: kind, peers: map[region.PeerName]*count{}}
 }
 
-// of counts in conn's peer, or waits for who does. What fails is tried again by the
-// next caller.
+// of returns the count of conn's peer. It counts, or waits for the goroutine that does. If that
+// fails, the next caller counts.
 func (s *census) of(ctx context.Context, conn *region.Conn) (*count, error) {
 	s.mu.Lock()
 	n := s.peers[conn.Peer()]
@@ -87,8 +86,8 @@ func (s *census) take(ctx context.Context, conn *region.Conn) (total protocol.Re
 	}
 }
 
-// count answers how many removals plain deletes request beside the one of the object
-// that the command names.
+// count replies with the removals that plain deletes request in conn's peer, and whether the
+// request for the command's object is still settling.
 func (r *runner) count(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	n, err := r.census.of(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}

@@ -33,7 +33,7 @@ var operations = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	return regiontest.Compile(crd)
 })
 
-// newCentral makes a central plane for logs.
+// newCentral returns a central plane for logs.
 func newCentral(t testing.TB) *regiontest.Server {
 	t.Helper()
 	types, err := operations()
@@ -89,7 +89,7 @@ func TestSharedLogOperations(t *testing.T) {
 	requireClean(t, c)
 	requireSettled(t, log)
 
-	// A coordinator without the central log reads what was committed, too.
+	// A coordinator without the central log reads committed objects, too.
 	alone := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 	requireClean(t, alone)
 	_, err = alone.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
@@ -107,14 +107,14 @@ func TestSharedLogOperations(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// TestSharedLogRivals: of adds of one name at the same time, by coordinators that
-// share a log and by one that does not, one is committed.
+// TestSharedLogRivals: of concurrent adds of one name, by coordinators that share a log and by
+// one that does not, one is committed.
 func TestSharedLogRivals(t *testing.T) {
 	t.Parallel()
 	r, s := newRing(t), newCentral(t)
 	var all []*fanout.Coordinator
 	for range 3 {
-		// A lease in which whoever is alive shows it.
+		// A lease that is long enough for signs of life.
 		all = append(all, coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{LeaseTimeout: 5 * time.Second}))
 	}
 	acme := addAccount(t, all[0])
@@ -142,9 +142,9 @@ func TestSharedLogRivals(t *testing.T) {
 	requireClean(t, all[0])
 }
 
-// TestSharedLogCrashAtEveryCommand stops a coordinator before and after each of
-// its commands; another one, which shares its log and never saw its process,
-// adopts what it left, and all invariants hold with nothing under way.
+// TestSharedLogCrashAtEveryCommand stops a coordinator before and after each of its commands.
+// Another one, which shares its log, adopts its operation, and then all invariants hold with
+// nothing under way.
 func TestSharedLogCrashAtEveryCommand(t *testing.T) {
 	for _, tc := range crashCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func centralCrashOnce(t *testing.T, r *regiontest.Ring, s *regiontest.Server, ac
 	case <-stop.stopped:
 	}
 	own.cut.Store(true)
-	time.Sleep(time.Millisecond) // virtual time: longer than anything is in flight
+	time.Sleep(time.Millisecond) // virtual time: longer than any request is in flight
 	log := sharedLog(t, s, &line{})
 	successor := coordinator(t, r, log, fanout.Options{MaxInFlight: time.Nanosecond})
 	require.Eventually(t, func() bool {

@@ -20,115 +20,113 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// ChangeKind says what a change of the membership does.
+// ChangeKind is the kind of a change of the membership.
 type ChangeKind string
 
 const (
 	// Join makes a peer a member.
 	Join = ChangeKind(protocol.Join)
-	// Leave takes a member out of the ring that still answers.
+	// Leave takes a member that answers out of the ring.
 	Leave = ChangeKind(protocol.Leave)
-	// ForceRemove takes a member out of the ring that will never answer again.
+	// ForceRemove takes a member that never answers again out of the ring.
 	ForceRemove = ChangeKind(protocol.Force)
-	// Comeback makes a peer a member again, with what it still holds.
+	// Comeback makes a peer that still holds objects of the ring a member again.
 	Comeback = ChangeKind(protocol.Return)
 )
 
-// Change is one change of the membership as it stands.
+// Change is one change of the membership and its state.
 type Change struct {
 	// ID names the change in the log, in every PeerSet while it is under way,
 	// and in errors.
 	ID string
-	// Kind says what it does.
+	// Kind is the kind of the change.
 	Kind ChangeKind
 	// Peer is the peer that joins or leaves.
 	Peer region.PeerName
-	// State says how far it has come: Done, Aborted if the ring is as it was,
-	// Ended if another process has ended it and what it did may have been undone
-	// since, or InDoubt while it is under way and does not go on.
+	// State is Done, Aborted if the ring is unchanged, Ended if another process has ended the
+	// change and its effect may have been undone since, or InDoubt if it is under way and
+	// cannot continue now.
 	State State
-	// AlreadyDone says that the ring was so before, and nothing changed.
+	// AlreadyDone is set if the ring had the wanted members before, and nothing changed.
 	AlreadyDone bool
-	// Peers are the states that the peers have in their own PeerSets since.
+	// Peers are the states that the peers have in their own PeerSets afterwards.
 	Peers region.Results[v1alpha1.PeerState]
-	// Left are objects without a claim that stay in a peer that has left.
+	// Left are the objects without a claim in a peer that has left: they stay there.
 	Left []Occupant
-	// Lost are the objects that exist once and that a peer which came back has
-	// forgotten. Their guards hold their names until ReleaseRemoval.
+	// Lost are the objects that exist once and that a restored peer has forgotten. Their guards
+	// hold their names until ReleaseRemoval.
 	Lost []Loss
 }
 
-// Loss is an object that a peer has forgotten which was restored from an older state.
+// Loss is an object that a peer which was restored from an older state has forgotten.
 type Loss struct {
 	Kind schema.GroupKind
 	Key  types.NamespacedName
-	// UID is the one that it had.
+	// UID is the UID that the object had.
 	UID types.UID
-	// Operation is the one that added it.
+	// Operation is the ID of the operation that added the object.
 	Operation string
 }
 
 // ForceRemoveOptions tune a ForceRemove.
 type ForceRemoveOptions struct {
-	// By names who says that the peer never returns. It is kept in every PeerSet
-	// and required.
+	// By names the person who vouches that the peer never returns. It is required, and stored
+	// in every PeerSet.
 	By string
 }
 
-// Join makes peer, which is configured and calls itself so or by no name yet, a
-// member of the ring that the other configured peers are: from then on it has
-// every object that exists everywhere and guards every other name. A peer that
-// was a member before is quarantined first, and what it still holds is judged
-// against the ring. Join blocks until every peer has confirmed and is idempotent;
-// a change of another coordinator is awaited, and finished if it shows no sign of
-// life.
+// Join makes peer a member of the ring of the other configured peers. Peer must be configured,
+// and its own PeerSet, if there is one, must give it that name. As a member it has every object
+// that exists everywhere and guards every other name. A former member is quarantined first, and
+// its objects are judged against the ring. Join blocks until every peer has confirmed, and is
+// idempotent. It waits for a change of another coordinator, and finishes that change after a
+// lease without a sign of life.
 //
-// The error is a *BlockedError if an object in peer has a name that another peer
-// owns: peer is not a member then. It wraps ErrMembership if peers and PeerSets
-// do not agree, and is an *InDoubtError if the change is under way and a peer
-// does not answer: Start or Recover, of any coordinator, go on with it.
+// The error is a *BlockedError if an object in peer has a name that another peer owns; peer is
+// not a member then. It wraps ErrMembership if the configured peers and the PeerSets differ,
+// and is an *InDoubtError if the change is under way and a peer does not answer: Start or
+// Recover, of any coordinator, continue it.
 func (c *Coordinator) Join(ctx context.Context, peer region.PeerName) (*Change, error) {
 	return c.change(ctx, Join, peer, "")
 }
 
-// Comeback is Join for a member whose store was restored from an older state, whether
-// that was found (ErrReturned) or not. What it holds counts only as far as the other
-// members bear it out. Accounts that it has forgotten get another home, with the latest
-// revision that the others have; of objects that exist once and that it has forgotten
-// Change.Lost lists the guards, which hold the names until ReleaseRemoval. The error is
-// a *BlockedError if it holds a committed object that a member holds nothing of: that was
-// removed since, or is not everywhere yet; the peer stays in quarantine until the object
-// is deleted there, or its operation recovered, and Comeback is called again.
+// Comeback is Join for a member whose store was restored from an older state, whether that was
+// detected (ErrReturned) or not. Its objects count only as far as the other members confirm
+// them. An Account that it has forgotten gets another home, with the latest revision in the
+// other members. Change.Lost lists the forgotten objects that exist once; their guards hold the
+// names until ReleaseRemoval.
+//
+// The error is a *BlockedError if peer holds a committed object of which another member holds
+// nothing: it was removed since, or is not everywhere yet. The peer stays in quarantine until
+// the object is deleted there, or its operation recovered, and Comeback is called again.
 func (c *Coordinator) Comeback(ctx context.Context, peer region.PeerName) (*Change, error) {
 	return c.change(ctx, Comeback, peer, "")
 }
 
-// Leave takes peer, which answers, out of the ring. It takes no new objects from
-// then on; objects that exist everywhere get their primary elsewhere, what peer
-// holds of others' is deleted there last. Leave blocks and is idempotent like
-// Join. The error is a *BlockedError if objects that exist once have their
-// primary in peer: they are named, and peer stays a member until they are
-// removed. Otherwise the errors are those of Join.
+// Leave takes peer, which must answer, out of the ring. From then on peer gets no new objects.
+// Homes in peer move to other members; guards and replicas in peer are deleted last. Leave
+// blocks and is idempotent like Join. The error is a *BlockedError if objects that exist once
+// have their primary in peer: the error lists them, and peer stays a member until they are
+// removed. Other errors are those of Join.
 func (c *Coordinator) Leave(ctx context.Context, peer region.PeerName) (*Change, error) {
 	return c.change(ctx, Leave, peer, "")
 }
 
-// ForceRemove takes a member out of the ring that never answers again: what it
-// owned is free, what only it knew is lost. Peer need not be configured. Whoever
-// still reaches it may commit objects there that no member knows of, so make
-// sure that it is gone before. ForceRemove blocks and is idempotent like Join,
-// and has its errors.
+// ForceRemove takes a member that never answers again out of the ring. Names that it owned
+// become free, and objects that only it held are lost. Peer need not be configured. A process
+// that still reaches peer can commit objects there that no member knows of, so make sure before
+// that peer is gone. ForceRemove blocks and is idempotent like Join, and has its errors.
 func (c *Coordinator) ForceRemove(ctx context.Context, peer region.PeerName, opts ForceRemoveOptions) (*Change, error) {
 	if peer != "" && opts.By == "" {
-		return nil, fmt.Errorf("force-remove %s: ForceRemoveOptions.By is empty: name who says that the peer never returns", peer)
+		return nil, fmt.Errorf("force-remove %s: ForceRemoveOptions.By is empty: name the person who vouches that the peer never returns", peer)
 	}
 	return c.change(ctx, ForceRemove, peer, opts.By)
 }
 
-// change begins a change of the membership and carries it through.
+// change begins a change of the membership and runs it to its end.
 func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.PeerName, by string) (*Change, error) {
 	if peer == "" {
-		return nil, fmt.Errorf("%s: peer is empty: name the one whose membership changes", kind)
+		return nil, fmt.Errorf("%s: peer is empty: name the peer whose membership changes", kind)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
@@ -165,7 +163,7 @@ func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.P
 		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
 	}
 	waited := silent
-	if ctx.Err() == nil { // else what is asked now fails as well, and is not the cause
+	if ctx.Err() == nil { // after the deadline this fails as well, and would hide the cause
 		waited = cmp.Or(c.recoverFirst(ctx), silent)
 	}
 	if err := ctx.Err(); err != nil {
@@ -186,7 +184,7 @@ func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.P
 	return r.conclude(ctx, r.run(ctx))
 }
 
-// cluster returns the identity of the cluster behind peer.
+// cluster returns the UID of the cluster behind peer.
 func (c *Coordinator) cluster(ctx context.Context, kind ChangeKind, peer region.PeerName, configured []string) (string, error) {
 	if !slices.Contains(configured, string(peer)) {
 		return "", fmt.Errorf("%s of %s: %w: the peer is not configured: configured are %v", kind, peer, ErrMembership, configured)
@@ -202,7 +200,7 @@ func (c *Coordinator) cluster(ctx context.Context, kind ChangeKind, peer region.
 	return string(uid), nil
 }
 
-// settleChange goes on with a change whose process ended.
+// settleChange resumes the change of a log entry.
 func (c *Coordinator) settleChange(ctx context.Context, entry wal.Entry, j changeJournal) (*Operation, error) {
 	peers, err := c.peers(ctx)
 	if err != nil {
@@ -225,8 +223,7 @@ func (c *Coordinator) settleChange(ctx context.Context, entry wal.Entry, j chang
 	return &Operation{ID: change.ID, State: change.State, AlreadyDone: change.AlreadyDone}, err
 }
 
-// finishChanges goes on with the changes that hold slots and show no sign of
-// life for a lease.
+// finishChanges finishes the changes that hold slots and show no sign of life for a lease.
 func (c *Coordinator) finishChanges(ctx context.Context) error {
 	peers, err := c.peers(ctx)
 	if err != nil {
@@ -237,7 +234,7 @@ func (c *Coordinator) finishChanges(ctx context.Context) error {
 	for _, peer := range peers {
 		set, err := c.peerSet(ctx, region.PeerName(peer))
 		if err != nil {
-			continue // what looks at objects tells of it
+			continue // the survey of objects reports it
 		}
 		if set.Change.ID == "" || seen[set.Change.ID] || !c.still(ctx, region.PeerName(peer), set) {
 			continue
@@ -249,8 +246,8 @@ func (c *Coordinator) finishChanges(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// still says whether the PeerSet of peer, and that of the anchor of the change in
-// it, stay as they are for a lease.
+// still reports whether the PeerSet of peer, and that of its change's anchor, stay unchanged
+// for a lease. It blocks that long.
 func (c *Coordinator) still(ctx context.Context, peer region.PeerName, set protocol.PeerSet) bool {
 	anchor, _ := c.peerSet(ctx, region.PeerName(set.Change.Anchor))
 	select {
@@ -263,7 +260,7 @@ func (c *Coordinator) still(ctx context.Context, peer region.PeerName, set proto
 	return err == nil && now.RV == set.RV && anchor.RV == later.RV
 }
 
-// finish carries a change through that was found in a slot.
+// finish runs a change that was found in a slot to its end.
 func (c *Coordinator) finish(ctx context.Context, slot protocol.Slot, peers []string) error {
 	if !c.begin(slot.ID) {
 		return nil

@@ -45,9 +45,9 @@ var changeCases = []struct {
 	},
 }
 
-// TestCrashAtEveryCommandOfAChange stops a coordinator before and after each of
-// its commands. Its successor finds the log, or has no log and finds the slots,
-// and in the end the ring is as it was or as it was to be.
+// TestCrashAtEveryCommandOfAChange stops a coordinator before and after each of its commands.
+// Its successor has the log, or has no log and finds the slots; in the end the ring has its old
+// or its new members.
 func TestCrashAtEveryCommandOfAChange(t *testing.T) {
 	for _, tc := range changeCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestCrashAtEveryCommandOfAChange(t *testing.T) {
 	}
 }
 
-// crashChange crashes one change at its command of that number. It returns false
-// when the change was over before.
+// crashChange crashes one change at its command number at. It returns false if the change was
+// over before that command.
 func crashChange(t *testing.T, r *regiontest.Ring, before, then []region.PeerName, run func(context.Context, *fanout.Coordinator) (*fanout.Change, error), at int, after, logged bool) bool {
 	t.Helper()
 	defer restore(t, r, before)
@@ -80,7 +80,7 @@ func crashChange(t *testing.T, r *regiontest.Ring, before, then []region.PeerNam
 	log, stop := waltest.NewMemory(), newCrash(at, after)
 	doomed := coordinator(t, some(t, r, configured...), log, fanout.Options{
 		Observer: &fanout.Observer{Step: func(ctx context.Context, e fanout.StepEvent) {
-			if e.Verb != "sub" && e.Verb != "finish" { // these are made of others
+			if e.Verb != "sub" && e.Verb != "finish" { // these run other machines
 				stop.step(ctx, e)
 			}
 		}},
@@ -99,7 +99,7 @@ func crashChange(t *testing.T, r *regiontest.Ring, before, then []region.PeerNam
 		return false
 	case <-stop.stopped:
 	}
-	time.Sleep(time.Millisecond) // virtual time: longer than anything is in flight
+	time.Sleep(time.Millisecond) // virtual time: longer than any request is in flight
 	next := waltest.NewMemory()
 	if logged {
 		next = log.Reopen()
@@ -118,7 +118,7 @@ func crashChange(t *testing.T, r *regiontest.Ring, before, then []region.PeerNam
 	return true
 }
 
-// requireRing fails the test unless the ring is one of two, and clean.
+// requireRing fails the test unless the ring has the members of one of rings, and is clean.
 func requireRing(t *testing.T, r *regiontest.Ring, rings ...[]region.PeerName) {
 	t.Helper()
 	var texts []string
@@ -142,7 +142,7 @@ func requireRing(t *testing.T, r *regiontest.Ring, rings ...[]region.PeerName) {
 	t.Fatalf("the ring is neither as it was nor as it was to be: %v", texts)
 }
 
-// restore makes the ring what it was before the next crash.
+// restore gives the ring its members back before the next crash.
 func restore(t *testing.T, r *regiontest.Ring, before []region.PeerName) {
 	t.Helper()
 	c := of(t, r, "ap-south", "eu-west", "us-east")
@@ -156,7 +156,7 @@ func restore(t *testing.T, r *regiontest.Ring, before []region.PeerName) {
 	}
 }
 
-// cutOff partitions all peers and returns what heals them.
+// cutOff partitions all peers and returns the function that heals them.
 func cutOff(r *regiontest.Ring) func() {
 	for _, p := range four {
 		r.Partition(p, true)

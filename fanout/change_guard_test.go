@@ -16,9 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestAJoinThatIsResumedLeavesNoDeadGuard removes an object when a join is about
-// to make its guard in the newcomer, and kills the join when the guard is there.
-// Whoever goes on with the join ends the guard too.
+// TestAJoinThatIsResumedLeavesNoDeadGuard removes an object when a join is about to create its
+// guard in the newcomer, and kills the join after it has. The process that resumes the join
+// deletes the guard.
 func TestAJoinThatIsResumedLeavesNoDeadGuard(t *testing.T) {
 	for _, logged := range []bool{false, true} {
 		r := servers(t, "eu-west", "us-east")

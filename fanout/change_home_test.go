@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// requireUpdatable updates the account through c and says where its home is.
+// requireUpdatable updates the account through c and requires its home to be one of homes.
 func requireUpdatable(t *testing.T, c *fanout.Coordinator, name string, revision int64, homes ...region.PeerName) {
 	t.Helper()
 	op, err := c.Update(t.Context(), newAccount(name, []any{"Provider", "Tenant"}[revision%2]), fanout.AddOptions{})
@@ -27,7 +27,7 @@ func requireUpdatable(t *testing.T, c *fanout.Coordinator, name string, revision
 	requireClean(t, c)
 }
 
-// requireAbsent says that peer has no account of that name.
+// requireAbsent fails the test unless peer has no account called name.
 func requireAbsent(t *testing.T, r *regiontest.Ring, peer region.PeerName, name string) {
 	t.Helper()
 	conn, err := r.Conn(peer)
@@ -36,8 +36,8 @@ func requireAbsent(t *testing.T, r *regiontest.Ring, peer region.PeerName, name 
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// TestAccountsMoveWithALeave lets the peer leave that the homes of accounts are
-// in. A leave that is refused moves none.
+// TestAccountsMoveWithALeave lets the peer with the homes of accounts leave. A leave that is
+// refused moves none.
 func TestAccountsMoveWithALeave(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	three := of(t, r, "ap-south", "eu-west", "us-east")
@@ -82,8 +82,7 @@ func TestAccountsMoveWithALeave(t *testing.T) {
 	requireUpdatable(t, three, names[0], 3, "eu-west", "us-east")
 }
 
-// TestAccountsOutliveTheirHome gives up the peer that the homes of accounts are
-// in.
+// TestAccountsOutliveTheirHome removes the peer with the homes of accounts by force.
 func TestAccountsOutliveTheirHome(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	three := of(t, r, "ap-south", "eu-west", "us-east")

@@ -18,16 +18,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// BlockedError says that a peer cannot join or leave, because of what it holds.
+// BlockedError means that a peer cannot join or leave, because of the objects that it holds.
 type BlockedError struct {
 	Change string // its ID
 	Kind   ChangeKind
 	Peer   region.PeerName
-	// Blocking are the objects that must go first.
+	// Blocking are the objects that must be removed first.
 	Blocking []Occupant
 }
 
-// Error names the objects that must go first.
+// Error names the objects that must be removed first.
 func (e *BlockedError) Error() string {
 	var names []string
 	for _, o := range e.Blocking {
@@ -43,16 +43,16 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%s of peer %s is refused because of %s, %s: remove them first", e.Kind, e.Peer, strings.Join(names, ", "), why)
 }
 
-// Unwrap says that nothing has changed.
+// Unwrap returns ErrAborted: nothing has changed.
 func (e *BlockedError) Unwrap() error { return ErrAborted }
 
-// changeJournal is what the log holds of a change.
+// changeJournal is the log's record of a change.
 type changeJournal struct {
 	Operation protocol.ChangeOperation `json:"operation"`
 	Record    protocol.ChangeRecord    `json:"record"`
 }
 
-// conclude turns what the machine found out into what the caller gets.
+// conclude converts the machine's result into the caller's Change and error.
 func (r *changeRunner) conclude(ctx context.Context, err error) (*Change, error) {
 	result := r.machine.Result
 	change := &Change{
@@ -82,7 +82,7 @@ func (r *changeRunner) conclude(ctx context.Context, err error) (*Change, error)
 	return change, err
 }
 
-// states are what the peers call themselves now.
+// states reads the states that the peers have in their own PeerSets.
 func (r *changeRunner) states(ctx context.Context) region.Results[v1alpha1.PeerState] {
 	var outcomes []region.Outcome[v1alpha1.PeerState]
 	ctx = context.WithoutCancel(ctx)
@@ -112,7 +112,7 @@ func (r *changeRunner) reason(result protocol.ChangeResult) error {
 		}
 		return &InDoubtError{
 			Operation: r.machine.Op.ID, Peers: silent(result), Err: fmt.Errorf("%s: %w", about, why),
-			Settles: "it is under way and goes on when Start or Recover of any coordinator find the peers answering",
+			Settles: "it is under way: Start or Recover of any coordinator continues it once the peers answer",
 		}
 	case result.Reason == protocol.Occupied:
 		e := &BlockedError{Change: r.machine.Op.ID, Kind: ChangeKind(r.machine.Op.Kind), Peer: region.PeerName(r.machine.Op.Peer)}
@@ -142,7 +142,7 @@ func silent(result protocol.ChangeResult) []region.PeerName {
 	return []region.PeerName{region.PeerName(result.Peer)}
 }
 
-// occupant names an object that a survey found.
+// occupant converts an object that a survey found.
 func (r *changeRunner) occupant(f protocol.Found, peer region.PeerName) Occupant {
 	at, ok := r.recall(f.Key)
 	if !ok {
@@ -153,7 +153,7 @@ func (r *changeRunner) occupant(f protocol.Found, peer region.PeerName) Occupant
 
 var peerSetKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "PeerSet"}
 
-// outcome is what the log remembers of an ended change.
+// outcome returns the log's record of an ended change.
 func (r *changeRunner) outcome() []byte {
 	result := r.machine.Result
 	o := outcome{State: stateOf(protocol.Result{Ending: result.Ending}), AlreadyDone: result.Ending == protocol.AlreadyDone, Reason: string(result.Reason)}

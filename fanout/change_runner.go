@@ -26,12 +26,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// changeRunner carries one change of the membership through, as a runner does an
-// operation on one name.
+// changeRunner runs one change of the membership, as a runner runs an operation on one name.
 type changeRunner struct {
 	coordinator *Coordinator
 	machine     *protocol.Change
-	entry       *logEntry // empty for changes of others
+	entry       *logEntry // empty for a change of another coordinator
 	subs        chan struct{}
 
 	mu       sync.Mutex
@@ -68,7 +67,7 @@ func (r *changeRunner) run(ctx context.Context) error {
 	})
 }
 
-// prepare takes from the machine what a log command needs.
+// prepare copies the data of a log command from the machine.
 func (r *changeRunner) prepare(command protocol.Command) logWrite {
 	e := r.entry.present()
 	switch command.Verb {
@@ -89,7 +88,7 @@ func (r *changeRunner) prepare(command protocol.Command) logWrite {
 	}
 }
 
-// execute carries out one command and says what came of it.
+// execute runs one command and returns its reply.
 func (r *changeRunner) execute(ctx context.Context, command protocol.Command, write logWrite) protocol.Reply {
 	if command.Verb == protocol.Sleep {
 		quantum := r.coordinator.quantum()
@@ -111,7 +110,7 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 	call := r.troubles.begin(event.Peer, about, writes(command.Verb))
 	var attempt region.Attempt
 	reply, err := r.perform(ctx, &attempt, command, write)
-	if event.Peer != "" { // else it is the log
+	if event.Peer != "" { // empty for a command of the log
 		err = explain(event.Peer, about, err)
 	}
 	r.troubles.end(ctx, call, err, reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer, false)
@@ -120,9 +119,9 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 	return reply
 }
 
-// failure is why the change does not go on: the last calls of peer failed, or an object
-// is not confirmed, by peer if there is one. A call that was cut off by the end of the
-// change's time is the last resort.
+// failure returns why the change cannot continue: the error of the last call to peer, else why
+// an object is not confirmed, by peer if possible. The error of a call that the deadline cut
+// off comes last.
 func (r *changeRunner) failure(peer region.PeerName) error {
 	cut, err := r.troubles.last(peer)
 	if err != nil && !cut {
@@ -233,7 +232,7 @@ func (r *changeRunner) writeLog(ctx context.Context, verb protocol.Verb, write l
 	return logged(err)
 }
 
-// noted keeps the times in a PeerSet for later writes.
+// noted stores the times of departure in a PeerSet for later writes.
 func (r *changeRunner) noted(set *v1alpha1.PeerSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +241,7 @@ func (r *changeRunner) noted(set *v1alpha1.PeerSet) {
 	}
 }
 
-// putPeerSet writes a PeerSet on what was read of it.
+// putPeerSet creates a PeerSet, or updates it on the resourceVersion that was read.
 func (r *changeRunner) putPeerSet(ctx context.Context, attempt *region.Attempt, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	r.mu.Lock()
 	departed := maps.Clone(r.departed)
@@ -273,8 +272,8 @@ func (r *changeRunner) putPeerSet(ctx context.Context, attempt *region.Attempt, 
 	return reply, nil
 }
 
-// survey lists what peer holds under the protocol. Objects without a claim count
-// where the kind has a field of its own for it: others are not met by name.
+// survey lists the objects in peer. Those without a claim count only if the kind keeps its
+// state in a field of spec, not in an annotation.
 func (r *changeRunner) survey(ctx context.Context, peer region.PeerName) ([]protocol.Found, error) {
 	var found []protocol.Found
 	for _, kind := range r.coordinator.opts.Kinds {
@@ -300,7 +299,7 @@ func (r *changeRunner) survey(ctx context.Context, peer region.PeerName) ([]prot
 	return found, nil
 }
 
-// sub runs an operation on one object that was found to its end.
+// sub runs an operation on one found object to its end.
 func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (protocol.Result, error) {
 	select {
 	case r.subs <- struct{}{}:
@@ -330,7 +329,7 @@ func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (proto
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ctx.Err() == nil || len(r.pending[command.Key]) == 0 { // else it was cut off: the cause before says more
+	if ctx.Err() == nil || len(r.pending[command.Key]) == 0 { // a run that was cut off has no better cause than the one before
 		r.pending[command.Key] = pending
 	}
 	return result, err

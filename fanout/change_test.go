@@ -22,7 +22,7 @@ import (
 
 var four = []region.PeerName{"ap-south", "eu-west", "sa-east", "us-east"}
 
-// servers makes four peers in memory, of which the named ones are a ring.
+// servers returns four peers in memory, of which the named ones are a ring.
 func servers(t testing.TB, members ...region.PeerName) *regiontest.Ring {
 	t.Helper()
 	r := regiontest.NewRing(four...)
@@ -32,13 +32,13 @@ func servers(t testing.TB, members ...region.PeerName) *regiontest.Ring {
 	return r
 }
 
-// of is a coordinator that has some of r's peers configured.
+// of returns a coordinator that has the named peers of r configured.
 func of(t testing.TB, r region.Directory, names ...region.PeerName) *fanout.Coordinator {
 	t.Helper()
 	return coordinator(t, some(t, r, names...), waltest.NewMemory(), fanout.Options{})
 }
 
-// requireStates fails the test unless the peers call themselves so.
+// requireStates fails the test unless the peers have these states in their own PeerSets.
 func requireStates(t *testing.T, change *fanout.Change, states map[region.PeerName]v1alpha1.PeerState) {
 	t.Helper()
 	got := map[region.PeerName]v1alpha1.PeerState{}
@@ -129,7 +129,7 @@ func TestAMemberIsGivenUpAndComesBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fanout.Done, change.State)
 	requireClean(t, all)
-	// What it held and nobody else has taken is its own again.
+	// A name that it owned and that no other peer has taken belongs to it again.
 	_, err = all.Add(t.Context(), newServiceCluster(acme, "lost"), fanout.AddOptions{Target: "us-east"})
 	var held *fanout.HeldError
 	require.ErrorAs(t, err, &held)
@@ -150,7 +150,7 @@ func TestAddsWhileARingGrows(t *testing.T) {
 					peers = []region.PeerName{"eu-west", "us-east"}
 				}
 				target := peers[n%len(peers)]
-				// Whether it is added depends on when; that no rule is broken does not.
+				// An add may fail, depending on when it runs; the invariants hold in any case.
 				_, err := of(t, r, peers...).Add(t.Context(), newServiceCluster(acme, fmt.Sprintf("db-%d", n)), fanout.AddOptions{Target: target})
 				t.Logf("%d: %v", i, err)
 			}
@@ -170,8 +170,8 @@ func TestAddsWhileARingGrows(t *testing.T) {
 	requireClean(t, all)
 }
 
-// TestAPeerIsLostInTheMiddleOfAJoin gives up the first member while a join holds
-// every slot, which nobody can finish without it.
+// TestAPeerIsLostInTheMiddleOfAJoin loses the first member while a join holds every slot. No
+// process can finish the join without that member.
 func TestAPeerIsLostInTheMiddleOfAJoin(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	acme := unique("acme")

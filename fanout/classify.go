@@ -14,13 +14,13 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// answer is what came back for a request that failed.
+// answer describes the answer to a request that failed.
 type answer struct {
 	code     int32 // the HTTP status; 0 if there was none
 	exists   bool  // the name is taken
-	absent   bool  // the object is not there
+	absent   bool  // the object does not exist
 	sent     bool  // the request may have left
-	repeated bool  // something sent it again: what was answered is the repetition
+	repeated bool  // the request was sent more than once: the answer is to a repetition
 }
 
 func answerOf(attempt *region.Attempt, err error) answer {
@@ -30,16 +30,16 @@ func answerOf(attempt *region.Attempt, err error) answer {
 	}
 }
 
-// vague says that an answer does not say whether the server did what was asked.
+// vague reports whether the server may or may not have applied the request.
 func (a answer) vague() bool {
 	return a.code == http.StatusTooManyRequests || a.code == http.StatusRequestTimeout || a.code >= http.StatusInternalServerError
 }
 
-// ofWrite says what is known of a write that was answered so.
+// ofWrite classifies the answer to a write.
 func (a answer) ofWrite() (protocol.Class, protocol.Code) {
 	switch {
 	case a.repeated:
-		// What was repeated may have had its effect.
+		// An earlier attempt may have been applied.
 		return protocol.Unknown, protocol.Unavailable
 	case a.code == 0 && a.sent:
 		return protocol.Unknown, protocol.Unavailable
@@ -58,7 +58,7 @@ func (a answer) ofWrite() (protocol.Class, protocol.Code) {
 	}
 }
 
-// ofRead says how a read was answered.
+// ofRead classifies the answer to a read.
 func (a answer) ofRead() protocol.Code {
 	switch {
 	case a.absent:
@@ -70,7 +70,7 @@ func (a answer) ofRead() protocol.Code {
 	}
 }
 
-// classify says what is known of a write that was answered with err.
+// classify classifies a write that returned err.
 func classify(attempt *region.Attempt, err error) (protocol.Class, protocol.Code) {
 	if err == nil {
 		return protocol.Applied, protocol.OK
@@ -78,7 +78,7 @@ func classify(attempt *region.Attempt, err error) (protocol.Class, protocol.Code
 	return answerOf(attempt, err).ofWrite()
 }
 
-// classifyRead says how a read was answered.
+// classifyRead classifies a read that returned err.
 func classifyRead(err error) protocol.Code {
 	switch {
 	case err == nil:
@@ -90,7 +90,7 @@ func classifyRead(err error) protocol.Code {
 	}
 }
 
-// statusCode is the HTTP status of an API server's answer, 0 if there was none.
+// statusCode returns the HTTP status of an API server's answer, or 0 if there was none.
 func statusCode(err error) int32 {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -99,15 +99,14 @@ func statusCode(err error) int32 {
 	return status.Status().Code
 }
 
-// isAbsent says that the object is not there. A 404 of a server that does not
-// serve the resource, or of something that is no API server, says nothing about
-// the object.
+// isAbsent reports whether the object does not exist. A 404 from a server that does not serve
+// the resource, or that is no API server, proves nothing about the object.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// explain turns a peer's error into one that names the peer, the step, the cause
-// and what to do about it. One that does already stays as it is.
+// explain turns a peer's error into one that names the peer, the step, the cause and the
+// remedy. An error that names them already is returned unchanged.
 func explain(peer region.PeerName, op string, err error) error {
 	if err == nil {
 		return nil
@@ -134,8 +133,8 @@ func explain(peer region.PeerName, op string, err error) error {
 	return &where
 }
 
-// unreached is an error of a peer that an operation cannot do without, whatever
-// keeps it from doing its part: errors.Is finds region.ErrUnavailable.
+// unreached marks an error of a peer that an operation needs, whatever its cause: errors.Is
+// finds region.ErrUnavailable.
 type unreached struct{ error }
 
 func (e unreached) Is(target error) bool { return target == region.ErrUnavailable } //nolint:errorlint // a sentinel

@@ -12,9 +12,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// Every answer that a failed request may get. A write is NotApplied only if it never left,
-// or a server refused it once and for all; everything else is Unknown. Nothing that fails is
-// Applied. Only a 404 of the object's own resource is its absence.
+// All answers that a failed request may get. A write is NotApplied only if it never left, or if
+// a server rejected it for good; any other failure is Unknown, and none is Applied. Only a 404
+// of the object's own resource means absence.
 func TestAnswers(t *testing.T) {
 	refusals := map[int32]bool{}
 	for code := int32(300); code < 500; code++ {

@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// conclude turns what the machine found out into what the caller gets.
+// conclude converts the machine's result into the caller's Operation and error.
 func (r *runner) conclude(ctx context.Context, result protocol.Result, err error) (*Operation, error) {
 	operation := r.operation(result)
 	if err == nil {
@@ -78,17 +78,17 @@ func (r *runner) operation(result protocol.Result) *Operation {
 			outcomes[i].Err = r.unconfirmed(peer.Peer)
 		case peer.Peer == o.Primary || !unspread:
 		case r.kind.Mode == Once && r.finalizersAt(o.Primary) != nil:
-			outcomes[i].Value = PeerGuard // guards go after the finalizers of others at the primary
+			outcomes[i].Value = PeerGuard // guards are deleted after the finalizers of others at the primary are gone
 		default:
 			outcomes[i].Value = PeerPending
-			outcomes[i].Err = &region.Error{Peer: peer.Peer, Op: string(r.machine.Op.Action), Err: fmt.Errorf("is asked after peer %s, where the object is", o.Primary)}
+			outcomes[i].Err = &region.Error{Peer: peer.Peer, Op: string(r.machine.Op.Action), Err: fmt.Errorf("is asked after peer %s, which holds the object", o.Primary)}
 		}
 	}
 	operation.Peers = region.ResultsOf(operationName(r.machine.Op.Action, r.kind, r.key), outcomes...)
 	return operation
 }
 
-// unconfirmed is why peer has not confirmed.
+// unconfirmed returns why peer has not confirmed.
 func (r *runner) unconfirmed(peer region.PeerName) error {
 	if err := r.failure(peer); err != nil {
 		return err
@@ -99,18 +99,18 @@ func (r *runner) unconfirmed(peer region.PeerName) error {
 	case held != nil:
 		why = held
 	case state == v1alpha1.PeerQuarantined:
-		why = fmt.Errorf("the peer is being brought back: atollctl peer comeback %s goes on with it", peer)
+		why = fmt.Errorf("the peer is being brought back: atollctl peer comeback %s continues it", peer)
 	case state == v1alpha1.PeerJoining:
 		why = errors.New("the peer is joining the ring")
 	}
 	return &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: why}
 }
 
-// result is what the log remembers.
+// result returns the log's record of an ended operation.
 func (r *runner) result(result protocol.Result) outcome {
 	return outcome{
 		State:       stateOf(result),
-		Primary:     region.PeerName(result.Primary.Peer), // the rival's, if that had the effect
+		Primary:     region.PeerName(result.Primary.Peer), // the rival's, if the rival had the wanted effect
 		Revision:    result.Revision,
 		Durable:     result.Durable,
 		AlreadyDone: result.Ending == protocol.AlreadyDone,
@@ -134,7 +134,7 @@ func (r *runner) outcome() []byte {
 	return text
 }
 
-// told is why an operation came to nothing, as the log remembers it.
+// told returns why an operation ended without effect, shortened for the log.
 func (r *runner) told(result protocol.Result) string {
 	const limit = 2 << 10
 	var err error
@@ -148,8 +148,7 @@ func (r *runner) told(result protocol.Result) string {
 	return text[:min(len(text), limit)]
 }
 
-// operation is what an outcome tells: where the object is, and what the peers
-// hold of it.
+// operation converts the log's record into an Operation: the state, and what each peer holds.
 func (o outcome) operation(id string, kind Kind) *Operation {
 	operation := &Operation{ID: id, State: o.State, Primary: o.Primary, Revision: o.Revision, Durable: o.Durable, AlreadyDone: o.AlreadyDone}
 	var outcomes []region.Outcome[PeerState]
@@ -158,12 +157,12 @@ func (o outcome) operation(id string, kind Kind) *Operation {
 		switch {
 		case o.State == InDoubt:
 			peer.Value = PeerPending
-			peer.Err = &region.Error{Peer: peer.Peer, Op: "operation " + id, Err: errors.New("what it holds is not known yet")}
+			peer.Err = &region.Error{Peer: peer.Peer, Op: "operation " + id, Err: errors.New("its state is not known yet")}
 		case !o.committed():
 			peer.Value = PeerUnchanged
 		case o.Removal && kind.Mode == Everywhere && o.State == Committed && peer.Peer == o.Primary:
 			peer.Value = PeerPending
-			peer.Err = &region.Error{Peer: peer.Peer, Op: "operation " + id, Err: errors.New("the primary goes last, when every peer has confirmed")}
+			peer.Err = &region.Error{Peer: peer.Peer, Op: "operation " + id, Err: errors.New("the primary is deleted last, after every peer has confirmed")}
 		case o.Removal:
 			peer.Value = PeerGone
 		case peer.Peer == o.Primary:
@@ -181,7 +180,8 @@ func operationName(action protocol.Action, kind Kind, key types.NamespacedName) 
 	return fmt.Sprintf("%s %s %s", action, kind.Kind, keyString(key))
 }
 
-// reason is the error of an operation that was not committed.
+// reason returns the caller's error, or nil if the operation is committed. A committed removal
+// whose namespace is occupied has an error, too.
 func (r *runner) reason(ctx context.Context, result protocol.Result) error {
 	name := operationName(r.machine.Op.Action, r.kind, r.key)
 	switch result.Ending {
@@ -211,7 +211,7 @@ func (r *runner) reason(ctx context.Context, result protocol.Result) error {
 				name, ErrNotFound, r.machine.Op.UID, r.machine.Record.Primary.Peer, found)
 		}
 		if result.Peer != "" && r.machine.Op.Action == protocol.Remove {
-			return fmt.Errorf("%s: %w: peer %s does not answer, but what it may hold is guarded nowhere: it is dead or being removed, and is swept once the peer answers",
+			return fmt.Errorf("%s: %w: peer %s does not answer, but no member guards the name: an object there is dead or being removed, and is swept once the peer answers",
 				name, ErrNotFound, result.Peer)
 		}
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
@@ -223,7 +223,7 @@ func (r *runner) reason(ctx context.Context, result protocol.Result) error {
 	return fmt.Errorf("%s: %w (operation %s): %w", name, ending, r.operationID(), r.cause(ctx, result))
 }
 
-// cause is why an operation came to nothing.
+// cause returns why an operation ended without effect.
 func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	peer := region.PeerName(result.Peer)
 	switch result.Reason {
@@ -242,9 +242,9 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	case protocol.Departing:
 		return &region.Error{Peer: peer, Op: "adopt", Err: errors.New("the object is being deleted there")}
 	case protocol.UnknownOwner:
-		return &region.Error{Peer: peer, Op: "judge what holds the name", Err: fmt.Errorf("%w: its primary stands there: configure that peer, or let it leave the ring", region.ErrUnknownPeer)}
+		return &region.Error{Peer: peer, Op: "judge what holds the name", Err: fmt.Errorf("%w: its primary is there: configure that peer, or let it leave the ring", region.ErrUnknownPeer)}
 	case protocol.Fenced:
-		return &region.Error{Peer: peer, Op: "commit", Err: errors.New("the reservation was taken down by somebody else, who saw no sign of life for one lease or was told to: try again")}
+		return &region.Error{Peer: peer, Op: "commit", Err: errors.New("another coordinator deleted the reservation, after one lease without a sign of life or for an abort: try again")}
 	case protocol.Restored:
 		return &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: fmt.Errorf("%w after the commit may have been sent, so it is unknown whether it was in effect before: check what relied on it, and submit it again if it is still wanted", ErrReturned)}
 	case protocol.Contended:
@@ -272,16 +272,16 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	if err := ctx.Err(); err != nil {
 		return late(ctx, r.troubles.awaited())
 	}
-	return errors.New("its process ended before it was committed")
+	return errors.New("its process ended before the commit")
 }
 
-// late is why an operation came to nothing whose time was over; awaited, unless
-// nil, is what it waited for then.
+// late returns the error of an operation that missed its deadline. awaited, unless nil, is what
+// the operation waited for at that moment.
 func late(ctx context.Context, awaited error) error {
 	return waitedFor(fmt.Errorf("it was not committed in time: %w", context.Cause(ctx)), awaited)
 }
 
-// membershipError says what to do about what differs.
+// membershipError adds the remedy to a problem of the membership.
 func membershipError(problem string) error {
 	switch {
 	case strings.HasSuffix(problem, "has no PeerSet"):
@@ -289,7 +289,7 @@ func membershipError(problem string) error {
 	case strings.Contains(problem, "calls itself"):
 		return fmt.Errorf("%w: %s: correct the peer's credentials", ErrWrongPeer, problem)
 	default:
-		return fmt.Errorf("%w: %s: configure the peers that the PeerSets list, no more and no less", ErrMembership, problem)
+		return fmt.Errorf("%w: %s: configure exactly the peers that the PeerSets list", ErrMembership, problem)
 	}
 }
 
@@ -346,7 +346,7 @@ func (r *runner) inDoubt(result protocol.Result) error {
 	if result.Reason == protocol.Occupied {
 		return &InDoubtError{
 			Operation: r.operationID(),
-			Settles:   "it is settled by Recover (atollctl wal recover) once what lives in the namespace is removed",
+			Settles:   "it is settled by Recover (atollctl wal recover) once the objects in the namespace are removed",
 			Err:       r.occupied(result, false),
 		}
 	}
@@ -360,7 +360,7 @@ func (r *runner) inDoubt(result protocol.Result) error {
 	case protocol.TakenOver:
 		return &InDoubtError{
 			Operation: r.operationID(),
-			Settles:   "it is settled by the coordinator that took it over: ask Outcome (atollctl wal recover)",
+			Settles:   "it is settled by the coordinator that took it over: call Outcome (atollctl wal recover)",
 			Err:       cmp.Or(r.failure(""), wal.ErrStale),
 		}
 	case protocol.LogFailed:

@@ -17,13 +17,12 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// content is what a request is about: all of an object but its identity, its
-// status and the protocol's state. Labels and annotations stand under
-// "metadata".
+// content is an object without its identity, its status and the protocol's state. Labels and
+// annotations are under "metadata".
 type content map[string]any
 
-// UnmarshalJSON keeps whole numbers whole, as API objects have them, so that a
-// content has the same token before and after the log.
+// UnmarshalJSON decodes whole numbers as integers, as API objects have them, so that a content
+// has the same token before and after the log.
 func (c *content) UnmarshalJSON(data []byte) error {
 	return utiljson.Unmarshal(data, (*map[string]any)(c))
 }
@@ -31,7 +30,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 const (
 	// ours is the prefix of the annotations that this package writes.
 	ours = "fanout.atoll.dev/"
-	// lastApplied is what kubectl remembers of its own last write.
+	// lastApplied is the annotation in which kubectl stores its own last write.
 	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
@@ -83,7 +82,7 @@ func anyMap(m map[string]string) map[string]any {
 	return out
 }
 
-// token stands for the content: equal contents, equal tokens.
+// token returns the hash of the content: equal contents have equal tokens.
 func (c content) token() (string, error) {
 	if c == nil {
 		c = content{}
@@ -104,9 +103,9 @@ func hash(parts ...any) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// digest identifies a request. For a kind that exists once it covers the
-// request's own key too: two requests with equal content are two requests
-// there, while for a kind that exists everywhere they want the same.
+// digest identifies a request. For a kind that exists once it covers the request's own key: two
+// requests with equal content are different requests. For a kind that exists everywhere they
+// are the same request.
 func (k Kind) digest(obj *unstructured.Unstructured, target, key string) (string, error) {
 	var payload any = k.content(obj)
 	if k.Payload != nil {
@@ -122,7 +121,7 @@ func (k Kind) digest(obj *unstructured.Unstructured, target, key string) (string
 	return hash(payload, target, key)
 }
 
-// object makes an object of the kind with content c.
+// object returns an object of the kind with content c.
 func (k Kind) object(key types.NamespacedName, c content) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetGroupVersionKind(k.Resource.GroupVersion().WithKind(k.Kind))
@@ -132,7 +131,7 @@ func (k Kind) object(key types.NamespacedName, c content) *unstructured.Unstruct
 	return obj
 }
 
-// fill replaces the content of obj by c and leaves identity, status and claim.
+// fill replaces the content of obj by c, and keeps its identity, status and claim.
 func (k Kind) fill(obj *unstructured.Unstructured, c content) {
 	state, stateErr := k.Claim.read(obj)
 	for field := range obj.Object {
@@ -164,7 +163,7 @@ func (k Kind) fill(obj *unstructured.Unstructured, c content) {
 	obj.SetLabels(labels)
 	obj.SetAnnotations(annotations)
 	if stateErr == nil && state != nil {
-		// What was read from the object can be written to it.
+		// The state was read from this object, so it can be written to it.
 		_ = k.Claim.write(obj, state)
 	}
 }

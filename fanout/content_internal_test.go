@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// A content that comes out of the log has the token that it had before: what an
-// operation was to write is found under it after a crash.
+// A content keeps its token in the log: after a crash the content of an operation is found by
+// that token.
 func TestContentKeepsItsTokenInTheLog(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]content{

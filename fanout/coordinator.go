@@ -32,25 +32,25 @@ type Object interface {
 	runtime.Object
 }
 
-// Coordinator carries out operations on all peers and finishes what it or
-// another one left behind. Any number may work on the same peers, in any number
-// of processes, without knowing of one another. Only New makes one: the zero
-// value does not work. Safe for concurrent use.
+// Coordinator runs operations on all peers, and finishes operations that it or another
+// coordinator left open. Any number of coordinators may work on the same peers, in any number
+// of processes; they need not know one another. Use New: the zero value does not work. A
+// Coordinator is safe for concurrent use.
 type Coordinator struct {
 	directory region.Directory
 	log       wal.Log
 	opts      Options
 
 	logOurs atomic.Bool  // the open operations of the log are of this ring
-	logged  atomic.Int64 // nanoseconds that the last write of the log took
+	logged  atomic.Int64 // duration of the last write to the log, in nanoseconds
 
-	holder string // who this one is in a shared log; empty if its log is exclusive
+	holder string // this coordinator's name in a shared log; empty if the log is exclusive
 
 	mu      sync.Mutex
-	busy    map[string]bool      // operations of the log that are being worked on
-	watched map[string]watched   // entries of others
-	nothing map[string]watched   // entries of a shared log that came to nothing
-	rest    map[string]time.Time // when an operation that could not be settled may be tried again
+	busy    map[string]bool      // operations in the log that this process works on
+	watched map[string]watched   // entries of other coordinators
+	nothing map[string]watched   // entries of a shared log whose operations had no effect
+	rest    map[string]time.Time // when to retry an operation that could not be settled
 
 	tails      tails
 	noting     pace
@@ -60,16 +60,15 @@ type Coordinator struct {
 	guards     guardChecks
 }
 
-// New checks opts and reads nothing: it does not block, and d may still be
-// empty. Coordinators that use one log at the same time need one that is shared
-// (wal.Log.Shared), each with a handle of its own. Errors name the field of opts
-// and what would be right.
+// New checks opts and reads nothing: it does not block, and d may still be empty. Coordinators
+// that use one log at the same time need a shared log (wal.Log.Shared), each with a handle of
+// its own. An error names the field of opts and a valid value.
 func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	switch {
 	case argument.Missing(d):
 		return nil, errors.New("fanout: directory is nil: pass a region.Ring or region.Fixed(...)")
 	case argument.Missing(log):
-		return nil, errors.New("fanout: log is nil: pass what wal.Open returns")
+		return nil, errors.New("fanout: log is nil: pass a wal.Log, such as from wal.Open")
 	}
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
@@ -90,7 +89,7 @@ func (o Options) validate() error {
 		case k.Resource.Resource == "" || k.Resource.Version == "" || k.Kind == "":
 			return fmt.Errorf("fanout: Options.Kinds[%d]: Resource and Kind are required", i)
 		case seen[k.GroupKind()]:
-			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is there twice", i, k.GroupKind())
+			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is listed twice", i, k.GroupKind())
 		case !k.Within.Empty() && !k.Namespaced:
 			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is Within %s but has no namespace", i, k.Kind, k.Within.Resource)
 		case k.Guard != nil && k.Mode != Once:
@@ -120,17 +119,15 @@ func (o Options) validate() error {
 	return nil
 }
 
-// Add brings obj into being on all peers, or on none. Of its metadata the labels
-// and annotations count, besides the name; status is left out. Within ctx it
-// waits for the Directory's first Snapshot.
+// Add creates obj in all peers, or in none. It uses the name, the labels and the annotations of
+// obj's metadata, and ignores status. Within ctx it waits for the Directory's first Snapshot.
 //
-// It returns nil when the operation is committed: Operation.State is Done if
-// every peer has confirmed and Committed if one has yet to be brought along,
-// which Start or Recover do. Otherwise the error is a *HeldError if the name is
-// another's, a *InDoubtError if the outcome cannot be known yet (the operation
-// stays in the log: ask Outcome, never start it anew), or one that wraps
-// ErrAborted or ErrEnded: nothing is in effect. Adding the same object again
-// under the same idempotency key gives the first answer.
+// Add returns nil when the operation is committed: Operation.State is Done if every peer has
+// confirmed, and Committed if one has not; Start or Recover bring that peer along. Otherwise
+// the error is a *HeldError if another object has the name, or an *InDoubtError if the outcome
+// is not known yet: the operation stays in the log, so call Outcome and do not start it anew.
+// Any other error wraps ErrAborted or ErrEnded: nothing is in effect. Adding the same object
+// again under the same idempotency key returns the first result.
 func (c *Coordinator) Add(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
 	op, _, err := c.add(ctx, obj, opts, false)
 	return op, err
@@ -158,11 +155,10 @@ func (c *Coordinator) add(ctx context.Context, obj Object, opts AddOptions, agre
 	})
 }
 
-// Update replaces the content of obj on all peers, for kinds that exist
-// Everywhere. If obj has a resourceVersion it is ignored: the update is based on
-// the revision that is found, and another update that comes between makes it a
-// *ConflictError. Otherwise the errors are those of Add, and one that wraps
-// ErrNotFound if there is nothing to update.
+// Update replaces the content of obj in all peers, for kinds that exist Everywhere. It ignores
+// obj's resourceVersion: it is based on the revision that it finds. The error is a
+// *ConflictError if another update commits in between, and wraps ErrNotFound if the object does
+// not exist. Other errors are those of Add.
 func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
 	kind, u, err := c.object(obj)
 	if err != nil {
@@ -183,10 +179,10 @@ func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (
 	return op, err
 }
 
-// Agree is Add for content that is decided once, such as a generated password or
-// a CA: whoever is first wins, and everyone gets the object that the peers
-// hold, as its primary has it. Only for kinds that exist Everywhere. The errors
-// are those of Add; that the name is taken is none.
+// Agree is Add for content that is decided once, such as a generated password or a CA. The
+// first caller's content wins. Every caller gets the object that the peers hold, as its primary
+// has it. Agree is only for kinds that exist Everywhere. The errors are those of Add, but an
+// existing name is not an error.
 func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*unstructured.Unstructured, error) {
 	op, r, err := c.add(ctx, obj, opts, true)
 	if err != nil {
@@ -194,18 +190,16 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 	}
 	agreed, err := c.agreed(ctx, r, op)
 	if err != nil {
-		return nil, fmt.Errorf("operation %s is committed, reading what was agreed on: %w", op.ID, err)
+		return nil, fmt.Errorf("operation %s is committed, but its object cannot be read: %w", op.ID, err)
 	}
 	return agreed, nil
 }
 
-// Remove takes the object of that kind and name away from all peers. It returns
-// nil when the removal is committed: Operation.State is Done if nothing is left
-// and Committed if it goes on, which Start or Recover do. Otherwise the error
-// wraps ErrNotFound if no peer holds it, or is a *HeldError if what stands there
-// is not under the protocol or is only reserved, an *OccupiedError if other
-// objects live in the namespace that it owns, a *InDoubtError, or one that wraps
-// ErrAborted: the object stays.
+// Remove removes the object from all peers. It returns nil when the removal is committed:
+// Operation.State is Done if nothing is left, and Committed if Start or Recover have to
+// continue it. Otherwise the error wraps ErrNotFound if no peer holds the object, is a
+// *HeldError if the object has no claim or is only reserved, an *OccupiedError if other objects
+// are in the namespace that it owns, an *InDoubtError, or wraps ErrAborted: the object stays.
 func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, opts RemoveOptions) (*Operation, error) {
 	kind, err := c.kindFor(gk)
 	if err == nil {
@@ -225,24 +219,22 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 	return op, err
 }
 
-// owns says whether an object is this coordinator's to sweep.
+// owns reports whether this coordinator's Shard has the object.
 func (c *Coordinator) owns(kind Kind, key types.NamespacedName) bool {
 	return c.opts.Shard == nil || c.opts.Shard.Owns(kind.Kind+"/"+keyString(key))
 }
 
-// Start recovers the open operations of the log, then sweeps all peers again and
-// again until ctx ends: reservations of dead operations go, missing guards and
-// replicas come, removals end, and objects of kinds with AdoptApplied that were
-// applied without a claim are adopted. What cannot be settled or mended is logged to the
-// logger in ctx and tried again. Start blocks, and returns nil when ctx has ended.
-// Without it the open operations are settled at the beginning of each
-// operation, so a short-lived program need not call it.
+// Start recovers the open operations of the log and then sweeps all peers, every SweepEvery
+// until ctx ends. A sweep deletes reservations of dead operations, restores missing guards and
+// replicas, finishes removals, and adopts objects without a claim of kinds with AdoptApplied.
+// Start logs failures to the logger in ctx and retries. It blocks, and returns nil when ctx has
+// ended. Without Start each operation first settles the open ones, so a short-lived program
+// need not call it.
 func (c *Coordinator) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, c.opts.Logger, "fanout")
 	defer func() { _ = c.Wait(context.WithoutCancel(ctx)) }()
 	for {
-		// What fails is logged and tried again: a peer that is away must not
-		// stop the work on the others.
+		// Log failures and retry: an unreachable peer must not stop the work on the others.
 		var errs []error
 		c.recoverOpen(ctx, func(wal.Entry) bool { return true }, func(_ *Operation, err error) {
 			if unsettled(err) {
@@ -263,7 +255,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	}
 }
 
-// begin notes that this process works on an operation of the log.
+// begin marks an operation of the log as being worked on. It returns false if it is marked.
 func (c *Coordinator) begin(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,13 +22,12 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A crash stops a coordinator at one moment: no command begins after it and no
-// answer is heard. What was on its way by then arrives. Its goroutines stand
-// still until the test lets them go.
+// A crash stops a coordinator at one moment: no command begins after it, and no answer arrives.
+// Requests in flight still reach the peer. The goroutines block until the test releases them.
 type crash struct {
-	after    bool                        // the command is carried out and its answer lost
+	after    bool                        // crash after the command, whose answer is lost
 	at       int                         // the number of the command
-	of       func(fanout.StepEvent) bool // or else says which command it is
+	of       func(fanout.StepEvent) bool // or else selects the command
 	mu       sync.Mutex
 	count    int
 	inFlight int
@@ -67,13 +66,13 @@ func (c *crash) step(_ context.Context, e fanout.StepEvent) {
 	}
 }
 
-// An operation under test: what is there before, and what it does.
+// crashCase is an operation under test: its preparation, and the operation.
 type crashCase struct {
 	name    string
 	prepare func(t *testing.T, c *fanout.Coordinator, acme string) types.NamespacedName
 	run     func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error
-	// effect says whether obj, as a peer holds it (nil for not at all), shows
-	// that the operation is in effect.
+	// effect reports whether obj, nil if the peer has none, shows that the operation is in
+	// effect.
 	effect func(obj *unstructured.Unstructured) bool
 }
 
@@ -167,9 +166,8 @@ var crashCases = []crashCase{
 	},
 }
 
-// TestCrashAtEveryCommand stops a coordinator before and after each of its
-// commands; the next process finds the log, recovers, and all invariants hold
-// with nothing under way.
+// TestCrashAtEveryCommand stops a coordinator before and after each of its commands. The next
+// process recovers from the log, and all invariants hold with nothing under way.
 func TestCrashAtEveryCommand(t *testing.T) {
 	for _, tc := range crashCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -188,8 +186,8 @@ func TestCrashAtEveryCommand(t *testing.T) {
 	}
 }
 
-// stride is from one crash or fault to the next: each call is met in full, and few under -short, as the race
-// detector runs with, which looks for races and not for states.
+// stride is the distance between two crashes or faults: one, or larger with -short, where the
+// race detector looks for races and not for states.
 func stride() int {
 	if testing.Short() {
 		return 25
@@ -197,8 +195,8 @@ func stride() int {
 	return 1
 }
 
-// crashOnce crashes one operation at its command of that number. It returns
-// false when the operation was over before.
+// crashOnce crashes one operation at its command number at. It returns false if the operation
+// was over before that command.
 func crashOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, at int, after bool) bool {
 	t.Helper()
 	key := tc.prepare(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}), acme)
@@ -220,7 +218,7 @@ func crashOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, at i
 		return false
 	case <-stop.stopped:
 	}
-	time.Sleep(time.Millisecond) // virtual time: longer than anything is in flight
+	time.Sleep(time.Millisecond) // virtual time: longer than any request is in flight
 	next := log.Reopen()
 	successor := coordinator(t, r, next, fanout.Options{MaxInFlight: time.Nanosecond})
 	_, err := successor.Recover(t.Context())
@@ -228,7 +226,7 @@ func crashOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, at i
 	requireSettled(t, next)
 	requireClean(t, successor)
 
-	// The dead process must not act any more: its calls end with its context.
+	// The dead process must not act any longer: its calls end with its context.
 	heal := cut(r)
 	cancel()
 	close(stop.release)
@@ -237,7 +235,7 @@ func crashOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, at i
 	return true
 }
 
-// tidy removes what a case left, so that the next ones have less to look at.
+// tidy removes the objects of a case, so that the next cases read fewer of them.
 func tidy(t *testing.T, r *regiontest.Ring, key types.NamespacedName) {
 	t.Helper()
 	gk := serviceClusters
@@ -259,11 +257,11 @@ func tidy(t *testing.T, r *regiontest.Ring, key types.NamespacedName) {
 	}
 }
 
-// far is the way of a request in a bubble of synctest, whose clock stands still while processes work: without it no
-// operation would take long enough for a heartbeat.
+// far delays requests in a bubble of synctest, whose clock stands still while goroutines run:
+// without it no operation would take long enough for a heartbeat.
 var far = regiontest.Fault{Times: -1, Do: regiontest.Delay(2 * time.Millisecond)}
 
-// distant makes each request to a peer take its time.
+// distant delays each request to a peer.
 func distant(r *regiontest.Ring) *regiontest.Ring {
 	for _, p := range peers {
 		r.Server(p).Inject(far)
@@ -271,7 +269,7 @@ func distant(r *regiontest.Ring) *regiontest.Ring {
 	return r
 }
 
-// cut partitions all peers and returns what heals them.
+// cut partitions all peers and returns the function that heals them.
 func cut(r *regiontest.Ring) func() {
 	for _, p := range peers {
 		r.Partition(p, true)

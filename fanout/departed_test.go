@@ -20,11 +20,10 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestAReservationInAPeerThatHasLeft ends the process of an add that still has a
-// peer configured which has left: it has reserved there before it could read who
-// is a member. A recovery that does not have the peer configured any more says
-// that something may be left in it, and keeps the entry for the next one. What is
-// left goes with that, or a sweep, or the peer's next join.
+// TestAReservationInAPeerThatHasLeft kills the process of an add that still has a departed peer
+// configured: it has reserved there before it could read the members. A recovery without that
+// peer in its configuration reports that a reservation may be left, and keeps the entry. The
+// reservation is deleted by a recovery with the peer, by a sweep, or by the peer's next join.
 func TestAReservationInAPeerThatHasLeft(t *testing.T) {
 	r := servers(t, four...)
 	members := []region.PeerName{"ap-south", "eu-west", "us-east"}
@@ -74,10 +73,10 @@ func TestAReservationInAPeerThatHasLeft(t *testing.T) {
 	}
 }
 
-// TestAGuardForAPeerThatHasLeftMeanwhile lets an add read who the members are, and
-// a peer take its reservation only after it has left. The add is committed by what
-// it read; its guard stays in the peer and is in nobody's way: it is the peer's
-// own guard when it joins again, and dead when the object is removed meanwhile.
+// TestAGuardForAPeerThatHasLeftMeanwhile lets an add read the members, and lets a peer accept
+// the guard only after that peer has left. The add is committed with the members that it read.
+// Its guard stays in the peer and does no harm: it is the peer's own guard after it joins
+// again, and dead if the object was removed meanwhile.
 func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
 	r := servers(t, four...)
 	all, three := of(t, r, four...), of(t, r, "ap-south", "eu-west", "us-east")
@@ -85,7 +84,7 @@ func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		read, left := make(chan region.PeerName, len(four)), make(chan struct{})
 		slow := coordinator(t, some(t, r, four...), waltest.NewMemory(), fanout.Options{
-			LeaseTimeout: time.Minute, // nobody takes it for dead
+			LeaseTimeout: time.Minute, // no other coordinator takes it for dead
 			Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
 				switch {
 				case e.Verb == "read-peerset" && e.Done:
@@ -122,10 +121,9 @@ func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
 	}
 }
 
-// TestAJoinGuardsWhatComesToNothing lets a peer join between the reservation of an
-// add that does not have it configured and its read of the members. The join
-// guards what is reserved; the add is refused, and cannot take that guard back. It
-// is dead, and a sweep finds it.
+// TestAJoinGuardsWhatComesToNothing lets a peer join between the reservation of an add that
+// does not have it configured and the add's read of the members. The join guards the reserved
+// name. The add is refused and cannot delete that guard, which is dead: a sweep deletes it.
 func TestAJoinGuardsWhatComesToNothing(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	all, three := of(t, r, four...), of(t, r, "ap-south", "eu-west", "us-east")
@@ -133,7 +131,7 @@ func TestAJoinGuardsWhatComesToNothing(t *testing.T) {
 	reads, joined := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	slow := coordinator(t, some(t, r, "ap-south", "eu-west", "us-east"), waltest.NewMemory(), fanout.Options{
-		LeaseTimeout: time.Minute, // nobody takes it for dead
+		LeaseTimeout: time.Minute, // no other coordinator takes it for dead
 		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
 			if e.Verb == "read-peerset" && !e.Done {
 				once.Do(func() { close(reads) })
@@ -149,7 +147,7 @@ func TestAJoinGuardsWhatComesToNothing(t *testing.T) {
 	<-reads
 	_, err := all.Join(t.Context(), "sa-east")
 	require.NoError(t, err)
-	require.True(t, holds(t, r, "sa-east", acme, "db"), "what is reserved is guarded in a newcomer")
+	require.True(t, holds(t, r, "sa-east", acme, "db"), "a reserved name is guarded in a newcomer")
 	close(joined)
 	err = <-returned
 	require.ErrorIs(t, err, fanout.ErrMembership)
@@ -166,9 +164,8 @@ func TestAJoinGuardsWhatComesToNothing(t *testing.T) {
 	requireClean(t, all)
 }
 
-// dieBesideDeparted adds obj with all four peers configured, of which sa-east is
-// no member, and ends the process when sa-east has taken the reservation. It
-// returns the log.
+// dieBesideDeparted adds obj with all four peers configured, of which sa-east is no member, and
+// kills the process when sa-east has accepted the reservation. It returns the log.
 func dieBesideDeparted(t *testing.T, r *regiontest.Ring, obj *unstructured.Unstructured) *waltest.Memory {
 	t.Helper()
 	log := waltest.NewMemory()
@@ -186,7 +183,7 @@ func dieBesideDeparted(t *testing.T, r *regiontest.Ring, obj *unstructured.Unstr
 	}()
 	<-stop.stopped
 	next := log.Reopen()
-	// The dead process must not act any more: its calls end with its context.
+	// The dead process must not act any longer: its calls end with its context.
 	for _, peer := range four {
 		r.Partition(peer, true)
 	}
@@ -199,7 +196,7 @@ func dieBesideDeparted(t *testing.T, r *regiontest.Ring, obj *unstructured.Unstr
 	return next
 }
 
-// holds says whether peer holds a ServiceCluster of that name.
+// holds reports whether peer holds a ServiceCluster called name.
 func holds(t *testing.T, r *regiontest.Ring, peer region.PeerName, namespace, name string) bool {
 	t.Helper()
 	_, err := clustersIn(t, r, peer, namespace).Get(t.Context(), name, metav1.GetOptions{})

@@ -12,11 +12,10 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// errStalled would be a bug of the protocol: a machine that is not over and
-// waits for nothing.
+// errStalled means a bug of the protocol: a machine that is not over and waits for nothing.
 var errStalled = errors.New("protocol stalled: the machine waits for nothing")
 
-// machine is what decides: protocol.Machine or protocol.Change.
+// machine decides: it is a protocol.Machine or a protocol.Change.
 type machine interface {
 	Start() []protocol.Command
 	Handle(protocol.Reply) []protocol.Command
@@ -24,9 +23,9 @@ type machine interface {
 	Over() bool
 }
 
-// drive has commands executed until m is over. Begin is called while the machine
-// stands still; what it returns carries the command out. When ctx ends, the machine
-// is told so and has the time of cleanup to end.
+// drive executes the commands of m until m is over. It calls begin between two steps of the
+// machine, and runs the function that begin returns concurrently. When ctx ends, drive expires
+// the machine, which then has the duration cleanup to end.
 func drive(ctx context.Context, m machine, cleanup time.Duration, begin func(protocol.Command) func(context.Context) protocol.Reply) error {
 	d := newDriver(m, cleanup, begin)
 	defer d.close()
@@ -34,14 +33,14 @@ func drive(ctx context.Context, m machine, cleanup time.Duration, begin func(pro
 	return err
 }
 
-// driver has the commands of a machine executed.
+// driver executes the commands of a machine.
 type driver struct {
 	machine machine
 	cleanup time.Duration
 	begin   func(protocol.Command) func(context.Context) protocol.Reply
 
 	started     bool
-	next        []protocol.Command // of a machine that stopped on the way
+	next        []protocol.Command // commands that a stopped run has not launched
 	outstanding int
 	replies     chan protocol.Reply
 	wg          sync.WaitGroup
@@ -58,7 +57,7 @@ func newDriver(m machine, cleanup time.Duration, begin func(protocol.Command) fu
 	}
 }
 
-// close ends what is still on its way and waits for it.
+// close cancels the commands in flight and waits for them.
 func (d *driver) close() {
 	close(d.closed)
 	d.mu.Lock()
@@ -92,8 +91,8 @@ func (d *driver) launch(ctx context.Context, commands []protocol.Command) {
 	}
 }
 
-// run drives the machine until it is over, or until enough says after an answer
-// that it may go on later: then it returns false, and the next run goes on.
+// run drives the machine until it is over, and returns true. It returns false early if enough
+// returns true after a reply; the next run continues there.
 func (d *driver) run(ctx context.Context, enough func() bool) (over bool, err error) {
 	m := d.machine
 	commands := d.next

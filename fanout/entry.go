@@ -14,15 +14,14 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// logEntry is the log's entry of what this coordinator works on, as it was last
-// written. Its writes take turns: those of the operation and, in a shared log, the
-// signs of life.
+// logEntry is the log entry of the operation that this coordinator works on, as last written.
+// Its writes take turns: those of the operation and, in a shared log, the signs of life.
 type logEntry struct {
 	coordinator *Coordinator
-	turn        chan struct{} // holds one: whose turn it is
+	turn        chan struct{} // holds one element during a write
 
 	guard  sync.Mutex
-	stored wal.Entry // zero for what has none
+	stored wal.Entry // zero without an entry
 }
 
 func newLogEntry(c *Coordinator) *logEntry {
@@ -41,8 +40,8 @@ func (l *logEntry) took(e wal.Entry) {
 	l.stored = e
 }
 
-// showLife shows the other coordinators of a shared log that the operation is
-// being worked on, until stop is called, which waits for the last write.
+// showLife writes signs of life for the other coordinators of a shared log, until the caller
+// calls stop. stop waits for the last write.
 func (l *logEntry) showLife(ctx context.Context) (stop func()) {
 	if !l.coordinator.log.Shared() || l.present().ID == "" {
 		return func() {}
@@ -56,8 +55,7 @@ func (l *logEntry) showLife(ctx context.Context) (stop func()) {
 	}
 }
 
-// keepAlive shows the other coordinators of a shared log that the operation is
-// being worked on, until ctx ends.
+// keepAlive writes a sign of life every quarter of a lease, until ctx ends.
 func (l *logEntry) keepAlive(ctx context.Context) {
 	for {
 		select {
@@ -66,12 +64,12 @@ func (l *logEntry) keepAlive(ctx context.Context) {
 			return
 		}
 		if err := l.beat(ctx); errors.Is(err, wal.ErrStale) || errors.Is(err, wal.ErrNotFound) {
-			return // another has it, or it has ended
+			return // another coordinator has it, or it has ended
 		}
 	}
 }
 
-// beat writes the entry as it is.
+// beat writes the entry without a change.
 func (l *logEntry) beat(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -93,7 +91,7 @@ func (l *logEntry) beat(ctx context.Context) error {
 	return err
 }
 
-// advance writes e.
+// advance writes e and returns the stored entry.
 func (l *logEntry) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	now, err := l.coordinator.log.Advance(ctx, e)
 	if l.ownStale(e, now, err) {
@@ -106,17 +104,17 @@ func (l *logEntry) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) 
 	return now, err
 }
 
-// ownStale says that e is stale for an earlier write whose answer was lost: what
-// stands in a shared log as this coordinator's is by this operation, whose writes
-// take turns.
+// ownStale reports whether e is stale because of an earlier write whose answer was lost. The
+// stored entry is then still this coordinator's: only this operation writes it, one write at a
+// time.
 func (l *logEntry) ownStale(e, now wal.Entry, err error) bool {
 	return l.coordinator.log.Shared() && errors.Is(err, wal.ErrStale) &&
 		now.ID == e.ID && now.Owner == e.Owner && now.Ended.IsZero() && now.Version != e.Version
 }
 
-// end ends e. To end what has ended changes nothing: if another coordinator
-// has taken the entry over and ended it with another outcome, an operation
-// without effect gets wal.ErrStale, since that one may have committed it.
+// end ends e. Ending an ended entry changes nothing. So if another coordinator took the entry
+// over and ended it with another outcome, an operation without effect gets wal.ErrStale: the
+// other coordinator may have committed it.
 func (l *logEntry) end(ctx context.Context, e wal.Entry, outcome []byte, committed bool) error {
 	log := l.coordinator.log
 	err := log.End(ctx, e, outcome)

@@ -16,69 +16,67 @@ import (
 )
 
 var (
-	// ErrAborted says that an operation ended without effect: nothing of it
-	// is or will be in force. What an unreachable peer may still hold is dead
-	// and will be swept.
+	// ErrAborted means that an operation ended without effect, for good. Objects of it in an
+	// unreachable peer are dead and will be swept.
 	ErrAborted = errors.New("aborted: nothing is in effect")
 
-	// ErrEnded says that an operation is not in effect now and never will be
-	// again, but may have been for a while: its commit may have been applied
-	// before somebody removed the object. If errors.Is says ErrReturned too, the
-	// primary's peer was restored since, and what was in effect there is unknown.
+	// ErrEnded means that an operation is not in effect and never will be again, but may have
+	// been for a while: its commit may have been applied before the object was removed. If the
+	// error wraps ErrReturned, too, the primary's peer was restored since, and any effect there
+	// is unknown.
 	ErrEnded = errors.New("ended: not in effect now, perhaps was for a while")
 
-	// ErrNotFound says that no peer holds a committed object of that name.
+	// ErrNotFound means that no peer holds a committed object with the requested name.
 	ErrNotFound = errors.New("no peer holds it")
 
-	// ErrMembership says that the configured peers and the PeerSets of the
-	// peers do not agree. The error that wraps it names the difference.
+	// ErrMembership means that the configured peers and the PeerSets of the peers differ. The
+	// error that wraps it names the difference.
 	ErrMembership = errors.New("configured peers and PeerSet differ")
 
-	// ErrWrongPeer says that a peer's credentials lead to another cluster than the
-	// one that the ring knows under its name: a *WrongPeerError says in what it
-	// differs. It wraps ErrMembership.
+	// ErrWrongPeer means that a peer's credentials lead to another cluster than the one that
+	// the ring knows under its name. A *WrongPeerError names the difference. It wraps
+	// ErrMembership.
 	ErrWrongPeer = fmt.Errorf("%w: credentials lead to another peer", ErrMembership)
 
-	// ErrOtherRing says that a peer belongs to another ring than the other peers.
-	// The error that wraps it names the peer and both rings. It wraps ErrWrongPeer.
+	// ErrOtherRing means that a peer belongs to another ring than the other peers. The error
+	// that wraps it names the peer and both rings. It wraps ErrWrongPeer.
 	ErrOtherRing = fmt.Errorf("%w of another ring", ErrWrongPeer)
 
-	// ErrReturned says that a peer's store was restored from an older state. A
-	// *ReturnedError wraps it.
+	// ErrReturned means that a peer's store was restored from an older state. A *ReturnedError
+	// wraps it.
 	ErrReturned = errors.New("the peer was restored from an older state")
 
-	// ErrOtherLog says that the log has open operations of another ring. Nothing of it
-	// is settled, and nothing is begun in it.
+	// ErrOtherLog means that the log has open operations of another ring. They are not settled,
+	// and no operation begins in that log.
 	ErrOtherLog = errors.New("the log belongs to another ring")
 
-	// ErrNoOwner says that the object's namespace belongs to no Active object
-	// of the kind that it must be Within, such as an Account.
+	// ErrNoOwner means that no Active object of the kind in Kind.Within, such as an Account,
+	// owns the object's namespace.
 	ErrNoOwner = errors.New("its namespace has no active owner")
 
-	// ErrUnknownKind says that the Coordinator's Options.Kinds do not list the
-	// object's kind.
+	// ErrUnknownKind means that the Coordinator's Options.Kinds do not list the object's kind.
 	ErrUnknownKind = errors.New("kind is not in Options.Kinds")
 )
 
-// HeldError says that the name belongs to another. errors.As finds it. One that
-// was applied without a claim, whose Operation is empty, can be adopted: Adopt.
+// HeldError means that another object has the name. errors.As finds it. If Operation is empty,
+// that object was applied without a claim and can be adopted: see Adopt.
 type HeldError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
-	Holder    region.PeerName // where the owner's primary is
+	Holder    region.PeerName // peer of the owner's primary
 	UID       types.UID
 	Operation string // empty for an object that was applied without a claim
 	Stage     string // the primary's stage; empty without a claim
 	Since     time.Time
-	// Coordinator is who took the name; empty without a claim.
+	// Coordinator took the name; empty without a claim.
 	Coordinator string
-	// Lost, unless empty, is the peer where the object of that UID was committed and
-	// is missing: what stands in Holder proves it. The peer was restored from an older
-	// state, or somebody took our finalizer from the object.
+	// Lost, unless empty, is the peer where the object with UID was committed and is missing;
+	// the object in Holder proves the commit. That peer was restored from an older state, or
+	// our finalizer was removed from the object by hand.
 	Lost region.PeerName
 }
 
-// Error names the object, who holds it, where and since when, and what to do.
+// Error names the object, its holder and peer, since when, and the remedy.
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s is held by peer %s", e.Kind.Kind, keyString(e.Key), e.Holder)
@@ -108,15 +106,14 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// ConflictError says that an Account, or another object that exists everywhere,
-// got another revision than the one that an update was based on.
+// ConflictError means that an update was based on a revision that is no longer the latest.
 type ConflictError struct {
 	Kind     schema.GroupKind
 	Key      types.NamespacedName
-	Revision int64 // the revision now
+	Revision int64 // the latest revision
 }
 
-// Error names the object and its revision now.
+// Error names the object and its latest revision.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s %s was changed by another operation and is at revision %d: read it again and repeat the update",
 		e.Kind.Kind, keyString(e.Key), e.Revision)
@@ -130,14 +127,14 @@ type Occupant struct {
 	Stage    string // empty without a claim
 }
 
-// OccupiedError says that an object was not removed because others live in its
-// namespace. It lists them.
+// OccupiedError means that an object was not removed because its namespace holds other objects.
+// It lists them.
 type OccupiedError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Occupants []Occupant
-	// Committed says that the removal was committed before the occupants
-	// showed: it goes on once they are removed.
+	// Committed is set if the removal was committed before the occupants were found: it
+	// continues once they are removed.
 	Committed bool
 }
 
@@ -149,21 +146,21 @@ func (e *OccupiedError) Error() string {
 	}
 	state, do := "was not removed", "remove them first"
 	if e.Committed {
-		state, do = "is being removed and waits", "remove them, and it goes on"
+		state, do = "is being removed and waits", "remove them, and it continues"
 	}
 	return fmt.Sprintf("%s %s %s: its namespace still holds %s: %s", e.Kind.Kind, keyString(e.Key), state, strings.Join(names, ", "), do)
 }
 
-// InDoubtError says that the outcome cannot be known yet. The operation stays in
-// the log; Settles says what will settle it.
+// InDoubtError means that the outcome is not known yet. The operation stays in the log; Settles
+// names the event that settles it.
 type InDoubtError struct {
 	Operation string
-	Peers     []region.PeerName // that did not answer
+	Peers     []region.PeerName // peers that did not answer
 	Settles   string
 	Err       error
 }
 
-// Error names the operation, the silent peers and what will settle it.
+// Error names the operation, the peers that did not answer and the event that settles it.
 func (e *InDoubtError) Error() string {
 	peers := make([]string, len(e.Peers))
 	for i, p := range e.Peers {
@@ -176,8 +173,7 @@ func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("operation %s is in doubt: %s%s: %v", e.Operation, silent, e.Settles, e.Err)
 }
 
-// Unwrap returns why it is in doubt, such as the last failure of a request to
-// one of the peers.
+// Unwrap returns the cause of the doubt, such as the last failed request to one of the peers.
 func (e *InDoubtError) Unwrap() error { return e.Err }
 
 func keyString(key types.NamespacedName) string {

@@ -20,8 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestErrorTexts: an error says what it is about, who holds it, where, since when
-// and what to do.
+// TestErrorTexts: an error names its object, the holder, the peer, since when, and the remedy.
 func TestErrorTexts(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	db := fanout.HeldError{Kind: serviceClusters, Key: key("acme", "db"), Holder: "us-east", Operation: "123", Stage: "Configured", Since: since, Coordinator: "host/7"}
@@ -51,13 +50,13 @@ func TestErrorTexts(t *testing.T) {
 		"Account acme was not removed: its namespace still holds serviceclusters acme/db in ap-south, serviceclusters acme/db in us-east: remove them first": &fanout.OccupiedError{
 			Kind: accounts, Key: key("", "acme"), Occupants: occupants,
 		},
-		"Account acme is being removed and waits: its namespace still holds serviceclusters acme/db in ap-south: remove them, and it goes on": &fanout.OccupiedError{
+		"Account acme is being removed and waits: its namespace still holds serviceclusters acme/db in ap-south: remove them, and it continues": &fanout.OccupiedError{
 			Kind: accounts, Key: key("", "acme"), Occupants: occupants[:1], Committed: true,
 		},
 		"operation 123 is in doubt: no answer from us-east; it is settled by Recover: timeout": &fanout.InDoubtError{
 			Operation: "123", Peers: []region.PeerName{"us-east"}, Settles: "it is settled by Recover", Err: errors.New("timeout"),
 		},
-		"operation 123 is of coordinator host/7, which holds ServiceCluster acme/db in peer us-east since 2026-01-02T03:04:05Z: if that coordinator is gone, say so (AbortOptions.Others); if it is alive, its operation ends without effect": &fanout.ForeignError{
+		"operation 123 is of coordinator host/7, which holds ServiceCluster acme/db in peer us-east since 2026-01-02T03:04:05Z: to abort it all the same, set AbortOptions.Others: its operation ends without effect even if that coordinator is alive": &fanout.ForeignError{
 			Operation: "123", Coordinator: "host/7", Kind: serviceClusters, Key: key("acme", "db"), Holder: "us-east", Since: since,
 		},
 	} {
@@ -65,7 +64,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestErrorTextsOfOperations is the same of what operations return.
+// TestErrorTextsOfOperations tests the errors that operations return.
 func TestErrorTextsOfOperations(t *testing.T) {
 	const (
 		operation = `[0-9a-f]{11}-[0-9a-f]{20}`
@@ -99,13 +98,13 @@ func TestErrorTextsOfOperations(t *testing.T) {
 		}, `^add ServiceCluster ` + acme + `/db-2: aborted: nothing is in effect \(operation ` + operation + `\): peer ap-south: .* ServiceCluster ` + acme + `/db-2: dial ap-south\.invalid: connection refused \(\d+ attempts since ` + stamp + `\): check that the API server runs, and its address in the kubeconfig$`},
 		{"out of time", func(t *testing.T) (err error) {
 			t.Helper()
-			// In virtual time nothing but what hangs takes any.
+			// In virtual time only a request that hangs takes time.
 			synctest.Test(t, func(t *testing.T) {
 				r := newRing(t)
 				c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 				_, added := c.Add(t.Context(), newAccount(acme), fanout.AddOptions{})
 				require.NoError(t, added)
-				_, added = c.Add(t.Context(), newServiceCluster(acme, "db-1"), fanout.AddOptions{Target: "eu-west"}) // ap-south takes guards
+				_, added = c.Add(t.Context(), newServiceCluster(acme, "db-1"), fanout.AddOptions{Target: "eu-west"}) // ap-south accepts guards
 				require.NoError(t, added)
 				r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Times: -1, Do: regiontest.Hang()})
 				_, err = c.Add(within(t, 50*time.Millisecond), newServiceCluster(acme, "db-2"), fanout.AddOptions{Target: "eu-west"})
@@ -143,7 +142,7 @@ func TestErrorTextsOfOperations(t *testing.T) {
 			few := coordinator(t, some(t, r, "eu-west", "us-east"), waltest.NewMemory(), fanout.Options{})
 			_, err := few.Add(t.Context(), newAccount(unique("acme")), fanout.AddOptions{})
 			return err
-		}, `: configured peers and PeerSet differ: by the PeerSet of eu-west, ap-south is a member and not configured: configure the peers that the PeerSets list, no more and no less$`},
+		}, `: configured peers and PeerSet differ: by the PeerSet of eu-west, ap-south is a member and not configured: configure exactly the peers that the PeerSets list$`},
 		{"an unknown target", func(t *testing.T) error { t.Helper(); return add(t.Context(), "mars", "db") },
 			`unknown peer "mars": the configured peers are ap-south, eu-west, us-east$`},
 		{"a kind that is not configured", func(t *testing.T) error {
@@ -160,7 +159,7 @@ func TestErrorTextsOfOperations(t *testing.T) {
 	}
 }
 
-// What the log remembers of an operation says as much as the operation did.
+// Outcome returns the cause that the operation returned, from the log.
 func TestTheLogRemembersWhy(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()

@@ -15,19 +15,18 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// finding is something that is not as it will be: a violation of an invariant,
-// or work that is under way.
+// finding is a violation of an invariant, or work under way.
 type finding struct {
 	Violation
 	underWay  bool
-	unclaimed bool   // an object without a claim stands beside the committed one
-	open      string // the operation that the log has open
-	mend      met    // the object whose sweep mends it; no object if nothing does
+	unclaimed bool   // an object without a claim has the name of a committed object
+	open      string // ID of the operation that is open in the log
+	mend      met    // the object whose sweep repairs it; empty if no sweep does
 	mendAt    string
 }
 
-// examine judges a survey. It is pure. What it finds may have been mended
-// meanwhile: whoever acts on a finding reads again.
+// examine judges a survey. It is pure. A finding may be repaired by now, so a caller that acts
+// on one reads again.
 func (s survey) examine() []finding {
 	var findings []finding
 	for _, key := range s.keys() {
@@ -81,7 +80,7 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 			e.owner(peer, m)
 		case m.view.Leaving():
 			owners = append(owners, peer)
-			e.report("removal", peer, m, true, "its removal is committed and goes on%s", e.waiting(m))
+			e.report("removal", peer, m, true, "its removal is committed and under way%s", e.waiting(m))
 		case m.view.Undecided():
 			e.report("I6", peer, m, true, "operation %s of %s holds the name by a record in the central log", m.view.Claim.Operation, m.view.Claim.Coordinator)
 		case m.view.Pending():
@@ -98,7 +97,7 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
 		m := s.late[key][peer]
 		if len(owners) > 0 && m.bad == nil && !m.view.Claimed && s.late[key][owners[0]].view.InEffect() {
-			e.report("I1", peer, met{}, false, "an object without a claim stands beside the committed one in %s: delete it by hand", owners[0]).unclaimed = true
+			e.report("I1", peer, met{}, false, "an object without a claim has the name of the committed object in %s: delete it by hand", owners[0]).unclaimed = true
 		}
 	}
 	e.applied(owners)
@@ -110,7 +109,7 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 	return e.findings
 }
 
-// waiting names the finalizers of others that hold an object which is being
+// waiting returns a text with the finalizers of others that hold an object which is being
 // deleted; empty if there are none.
 func (e *examination) waiting(m met) string {
 	if m.obj == nil {
@@ -123,7 +122,7 @@ func (e *examination) waiting(m met) string {
 	return fmt.Sprintf(": it waits for finalizer %s, which its controller must remove", strings.Join(held.Finalizers, ", "))
 }
 
-// owner examines what the other members hold of a committed object.
+// owner examines the objects in the other members that belong to a committed object.
 func (e *examination) owner(peer string, m met) {
 	mode := protocol.Mode(e.kind.Mode)
 	set, ok := e.sets[peer]
@@ -156,21 +155,21 @@ func (e *examination) owner(peer string, m met) {
 		case mode == protocol.Everywhere && m.view.Outranks(there.view):
 			e.report("move", member.Peer, m, true, "the replica has not followed the primary to %s", peer).mendAt = peer
 		case !there.view.Claimed || there.view.Primary(mode) || there.view.Of(mode) != self:
-			e.report("I2", member.Peer, m, false, "what stands here does not name the object that is committed in %s", peer).mendAt = peer
+			e.report("I2", member.Peer, m, false, "the object here does not name the object that is committed in %s", peer).mendAt = peer
 		case mode == protocol.Everywhere && there.view.Stage != protocol.Active:
 			e.report("replica", member.Peer, m, true, "the replica is %s, not yet Active", there.view.Stage).mendAt = peer
 		case mode == protocol.Everywhere && there.view.Revision.Number < m.view.Revision.Number:
 			e.report("replica", member.Peer, m, true, "the replica has revision %d, the primary in %s %d",
 				there.view.Revision.Number, peer, m.view.Revision.Number).mendAt = peer
 		case mode == protocol.Everywhere && there.view.Finalizer:
-			e.report("move", member.Peer, m, true, "it was the primary and is held as one yet").mendAt = peer
+			e.report("move", member.Peer, m, true, "it was the primary and still has our finalizer").mendAt = peer
 		case mode == protocol.Everywhere && unready(there):
 			e.report("activation", member.Peer, m, true, "the replica is in force and not ready").mendAt = peer
 		}
 	}
 }
 
-// secondary judges a guard or a replica by its primary as it was read later.
+// secondary judges a guard or a replica by its primary, which was read later.
 func (e *examination) secondary(peer string, m met) {
 	mode := protocol.Mode(e.kind.Mode)
 	if m.view.Undecided() {
@@ -187,7 +186,7 @@ func (e *examination) secondary(peer string, m met) {
 			e.report("I6", peer, m, false, "its primary's peer %s has left", of.Peer)
 			return
 		}
-		e.report("I11", peer, met{}, false, "its primary stands in %s, which is not configured here", of.Peer)
+		e.report("I11", peer, met{}, false, "its primary is in %s, which is not configured here", of.Peer)
 		return
 	}
 	primary, ok := e.late[e.key][of.Peer]
@@ -195,7 +194,7 @@ func (e *examination) secondary(peer string, m met) {
 	switch {
 	case ok && primary.bad != nil:
 	case m.view.UID != now.view.UID && m.view.Evidence(mode):
-		// It went, or changed, between the looks.
+		// It was deleted or changed between the two reads.
 	case e.verdict(e.key, standing{peer, m}) == protocol.VerdictLost:
 		e.report("lost", peer, m, false, "%s", lostText(e.kind, e.key, m.view, of)).Mend = "atollctl peer comeback " + of.Peer
 	case (!ok || primary.view.UID != of.UID) && now.view.UID == m.view.UID && e.waiting(now) != "":
@@ -221,15 +220,14 @@ func (e *examination) secondary(peer string, m met) {
 	}
 }
 
-// lostText says for people what evidence x without its primary means, and what
-// ends it.
+// lostText describes evidence x whose primary is missing, and the remedies.
 func lostText(kind Kind, key types.NamespacedName, x protocol.Object, of protocol.Ref) string {
-	return fmt.Sprintf("operation %s committed %s %s in %s (UID %s), which does not hold it any more: that peer was restored from an older state, "+
-		"or somebody took our finalizer away: the name stays held until the peer has come back (atollctl peer comeback %s) or the loss is released (%s)",
+	return fmt.Sprintf("operation %s committed %s %s in %s (UID %s), which no longer holds it: that peer was restored from an older state, "+
+		"or our finalizer was removed by hand: the name stays held until the peer has come back (atollctl peer comeback %s) or the loss is released (%s)",
 		x.Claim.Operation, kind.Kind, keyString(key), of.Peer, of.UID, of.Peer, releaseOf(kind.Kind, key))
 }
 
-// releaseOf is the command that releases what is held of an object.
+// releaseOf returns the command that releases the name of a lost object.
 func releaseOf(kind string, key types.NamespacedName) string {
 	command := fmt.Sprintf("atollctl %s release %s", strings.ToLower(kind), key.Name)
 	if key.Namespace != "" {
@@ -238,16 +236,15 @@ func releaseOf(kind string, key types.NamespacedName) string {
 	return command
 }
 
-// overfull examines a guard that stays. One whose primary is pending may go with
-// it, and is a guard only once that is committed.
+// overfull reports a guard that carries payload. It is not called for a guard whose primary is
+// pending, which may be deleted with its primary.
 func (e *examination) overfull(peer string, m met) {
 	if m.view.Overfull(protocol.Mode(e.kind.Mode)) {
 		e.report("I12", peer, m, false, "the guard carries payload, which belongs into peer %s alone", m.view.Of(protocol.Mode(e.kind.Mode)).Peer)
 	}
 }
 
-// examineSets compares the members' PeerSets. While a change is under way they
-// may differ.
+// examineSets compares the members' PeerSets, which may differ while a change is under way.
 func (s survey) examineSets() []finding {
 	e := &examination{survey: s}
 	changes := s.changes()

@@ -18,8 +18,8 @@ import (
 )
 
 // TestExamineFindsWhatASweepMends puts every pair of objects of one name into two members.
-// After the findings of the examination are mended, a sweep of each object changes nothing:
-// the examination misses nothing that the protocol would mend.
+// After the findings of the examination are repaired, a sweep of each object changes nothing:
+// the examination finds everything that the protocol repairs.
 func TestExamineFindsWhatASweepMends(t *testing.T) {
 	for _, mode := range []protocol.Mode{protocol.Once, protocol.Everywhere} {
 		pairs, found := 0, 0
@@ -57,12 +57,12 @@ func TestExamineFindsWhatASweepMends(t *testing.T) {
 	}
 }
 
-// impossible says that secondary x names y, which is no primary: no claim ever changes.
+// impossible reports whether secondary x names y, which is no primary: no claim ever changes.
 func impossible(mode protocol.Mode, x, y *protocol.Object) bool {
 	return x != nil && y != nil && x.Claimed && !x.Primary(mode) && x.Of(mode).UID == y.UID && !y.Primary(mode)
 }
 
-// variants are the objects that may stand in peer, each of operation o or of a rival's.
+// variants returns the objects that peer may hold, each of operation o or of a rival's.
 func variants(mode protocol.Mode, peer, other string) []*protocol.Object {
 	base := protocol.Object{UID: "u-" + peer, RV: "1", Claimed: true, Payload: "p", Digest: "dp"}
 	base.Claim = protocol.Claim{Operation: "o", Peer: peer, Target: peer, Digest: "dp"}
@@ -144,7 +144,7 @@ func variants(mode protocol.Mode, peer, other string) []*protocol.Object {
 	)
 }
 
-// twoPeers are the members a and b, which hold objects of one name.
+// twoPeers are the members a and b, with their objects of one name.
 type twoPeers struct {
 	mode    protocol.Mode
 	objects map[string]*protocol.Object
@@ -204,7 +204,7 @@ func (p twoPeers) survey() survey {
 	}
 }
 
-// sweep lets a machine sweep what was met in peer.
+// sweep runs a machine that sweeps object o in peer.
 func (p *twoPeers) sweep(t *testing.T, peer string, o protocol.Object) {
 	t.Helper()
 	m := protocol.New(protocol.Operation{
@@ -221,7 +221,7 @@ func (p *twoPeers) sweep(t *testing.T, peer string, o protocol.Object) {
 	require.True(t, m.Over())
 }
 
-// answer does what an API server does with a command.
+// answer replies to a command as an API server does.
 func (p *twoPeers) answer(c protocol.Command) protocol.Reply {
 	applied := protocol.Reply{Class: protocol.Applied, Code: protocol.OK}
 	at := p.objects[c.Peer]

@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// ring makes three peers in memory that know one another. A program has a
-// region.Ring and a wal.File instead.
+// ring returns three peers in memory that are members of one ring. A program has a region.Ring
+// and a wal.File instead.
 func ring(ctx context.Context) (*regiontest.Ring, error) {
 	ring := regiontest.NewRing("ap-south", "eu-west", "us-east")
 	crds, err := config.TypedCRDs()

@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// fieldManager owns what the protocol writes.
+// fieldManager owns the fields that the protocol writes.
 const fieldManager = "atoll-fanout"
 
 var (
@@ -29,7 +29,7 @@ var (
 	background = metav1.DeletePropagationBackground
 )
 
-// execute carries out one command and says what came of it.
+// execute runs one command and returns its reply.
 func (r *runner) execute(ctx context.Context, command protocol.Command, write logWrite) protocol.Reply {
 	if command.Verb == protocol.Sleep {
 		return r.sleep(ctx)
@@ -46,13 +46,13 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	}
 	observer := r.coordinator.opts.Observer
 	if r.rehearsal != nil {
-		observer = nil // nothing is carried out
+		observer = nil // a rehearsal changes nothing
 	}
 	observer.step(ctx, event)
 	about := fmt.Sprintf("%s %s %s", stepOf(command.Verb), r.kind.Kind, keyString(r.key))
 	call := r.troubles.begin(event.Peer, about, writes(command.Verb))
 	reply, err := r.call(ctx, command, write)
-	if event.Peer != "" { // else it is the log
+	if event.Peer != "" { // empty for a command of the log
 		err = explain(event.Peer, about, err)
 	}
 	if err == nil || !errors.Is(context.Cause(ctx), errWatched) {
@@ -67,7 +67,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	return reply
 }
 
-// call performs a command within the time that its peer has.
+// call runs a command within the time limit of its peer.
 func (r *runner) call(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
 	peer := region.PeerName(command.Peer)
 	limit, err := r.coordinator.reach.begin(r.coordinator, peer)
@@ -76,7 +76,7 @@ func (r *runner) call(ctx context.Context, command protocol.Command, write logWr
 	}
 	call, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	// Nothing is repeated behind the machine's back: it counts its own attempts.
+	// No layer below repeats a request: the machine counts its own attempts.
 	var attempt region.Attempt
 	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
 	r.coordinator.reach.end(peer, err != nil && call.Err() != nil && ctx.Err() == nil)
@@ -89,7 +89,7 @@ func (r *runner) call(ctx context.Context, command protocol.Command, write logWr
 	return reply, err
 }
 
-// stepOf names a command for people.
+// stepOf returns the name of a command in texts.
 func stepOf(verb protocol.Verb) string {
 	switch verb {
 	case protocol.Put:
@@ -107,7 +107,7 @@ func stepOf(verb protocol.Verb) string {
 	}
 }
 
-// writes says whether the command changes something.
+// writes reports whether the command changes something.
 func writes(verb protocol.Verb) bool {
 	switch verb {
 	case protocol.Create, protocol.Put, protocol.Delete, protocol.Activate, protocol.Release, protocol.PutPeerSet:
@@ -128,8 +128,8 @@ func roleOf(command protocol.Command) string {
 	}
 }
 
-// operationID is the one that the log and the caller know. A request that gave
-// way and was tried again has another one in its claims.
+// operationID returns the ID that the log and the caller know. An attempt after giving way has
+// another ID in its claims.
 func (r *runner) operationID() string {
 	if id := r.entry.present().ID; id != "" {
 		return id
@@ -174,7 +174,7 @@ func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command p
 	}
 	reply, err := r.ask(ctx, attempt, conn, command)
 	if command.Verb != protocol.ReadPeerSet && !writes(command.Verb) {
-		// What another peer said meanwhile may have refuted it.
+		// An answer of another peer may have shown meanwhile that this is the wrong cluster.
 		if _, wrong := r.coordinator.identities.standing(conn); wrong != nil {
 			return untrusted(wrong), wrong
 		}
@@ -182,7 +182,7 @@ func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command p
 	return reply, err
 }
 
-// untrusted is the reply of a peer that counts as silent: nothing was sent.
+// untrusted returns the reply for a wrong cluster, which counts as an unreachable peer.
 func untrusted(err error) protocol.Reply {
 	code := classifyRead(err)
 	if code == protocol.NotFound || code == protocol.OK {
@@ -215,8 +215,8 @@ func (r *runner) ask(ctx context.Context, attempt *region.Attempt, conn *region.
 	}
 }
 
-// writeLog carries out a log command. The log is not cancelled half-way by the
-// caller's context: whether an entry is durable must be known.
+// writeLog runs a command of the log. The caller's context does not cancel it half-way: whether
+// an entry is durable must be known.
 func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrite) (protocol.Reply, error) {
 	err := write.err
 	log := r.coordinator.log
@@ -248,7 +248,7 @@ func (r *runner) resource(conn *region.Conn) dynamic.ResourceInterface {
 	return r.kind.in(conn, r.key.Namespace)
 }
 
-// in is the kind's client in a peer.
+// in returns the kind's client in a peer.
 func (k Kind) in(conn *region.Conn, namespace string) dynamic.ResourceInterface {
 	client := conn.Dynamic().Resource(k.Resource)
 	if k.Namespaced {
@@ -257,7 +257,7 @@ func (k Kind) in(conn *region.Conn, namespace string) dynamic.ResourceInterface 
 	return client
 }
 
-// write sends one conditional write and says whether it was applied.
+// write sends one conditional write and reports whether it was applied.
 func (r *runner) write(ctx context.Context, attempt *region.Attempt, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	obj, err := r.body(command)
 	if err != nil {
@@ -298,11 +298,11 @@ func (r *runner) write(ctx context.Context, attempt *region.Attempt, conn *regio
 	return reply, err
 }
 
-// body makes what a write sends.
+// body returns the object that a write sends, or nil for a delete.
 func (r *runner) body(command protocol.Command) (*unstructured.Unstructured, error) {
 	switch command.Verb {
 	case protocol.Create:
-		// An inert reservation is made of the content that it will get.
+		// An inert reservation is derived from the content that it will get.
 		token := command.Object.Payload
 		if r.kind.Inert != nil && token == "" && !r.isGuard(command.Object) {
 			token = r.inertToken(command.Object)
@@ -319,7 +319,7 @@ func (r *runner) body(command protocol.Command) (*unstructured.Unstructured, err
 	}
 }
 
-// guardRefused says what to do about a guard that peer does not take.
+// guardRefused adds the remedy to the error of a peer that rejected a guard.
 func (r *runner) guardRefused(peer region.PeerName, command protocol.Command, err error) error {
 	if _, was, _ := r.recall(command.UID, command.RV); command.Verb == protocol.Put && was.Payload != command.Object.Payload {
 		return scrubRefused(err)
@@ -336,8 +336,8 @@ func (r *runner) guardRefused(peer region.PeerName, command protocol.Command, er
 
 func (r *runner) isGuard(o protocol.Object) bool { return o.Guard(protocol.Mode(r.kind.Mode)) }
 
-// inertToken is the content behind an inert reservation: the request's own, or
-// that of the primary which it is brought up to.
+// inertToken returns the token of the content behind an inert reservation: that of the request,
+// or that of the primary whose replica it will be.
 func (r *runner) inertToken(o protocol.Object) string {
 	if o.Claim.Operation == r.journal.Operation.ID && r.journal.Operation.Action != protocol.Adopt {
 		return r.requestToken
@@ -352,7 +352,7 @@ func (r *runner) inertToken(o protocol.Object) string {
 	return ""
 }
 
-// changed makes the object that a put sends of the one that the machine read.
+// changed returns the object that a put sends, made of the object that the machine read.
 func (r *runner) changed(command protocol.Command) (*unstructured.Unstructured, error) {
 	base, was, ok := r.recall(command.UID, command.RV)
 	if !ok {
@@ -418,7 +418,7 @@ func (r *runner) readOwner(ctx context.Context, conn *region.Conn) (protocol.Rep
 	return reply, err
 }
 
-// tell calls the kind's hook for the object as it was read.
+// tell calls the kind's hook with the object as it was read.
 func (r *runner) tell(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	hook := r.kind.Activated
 	if command.Verb == protocol.Release {

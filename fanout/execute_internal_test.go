@@ -18,7 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// newReader returns a runner that asks for an object that no peer of ring has. The peers eu and us list each other as members.
+// newReader returns a runner for an object that no peer of ring has. The peers eu and us list
+// each other as members.
 func newReader(t *testing.T, ring *regiontest.Ring) *runner {
 	t.Helper()
 	t.Cleanup(ring.Close)
@@ -49,7 +50,7 @@ func perform(t *testing.T, r *runner, command protocol.Command) (protocol.Reply,
 	return r.perform(region.WithAttempt(t.Context(), &attempt), &attempt, command, logWrite{})
 }
 
-// A cluster that was never asked who it is gets no request, not even one that only reads.
+// A cluster that was not identified gets no request, not even a read.
 func TestNothingIsAskedOfAClusterBeforeItIsKnown(t *testing.T) {
 	t.Parallel()
 	ring, other := regiontest.NewRing("eu", "us"), regiontest.NewRing("eu", "us")
@@ -68,7 +69,7 @@ func TestNothingIsAskedOfAClusterBeforeItIsKnown(t *testing.T) {
 	}
 }
 
-// An answer does not count if the cluster is found to be the wrong one before it comes.
+// An answer does not count if the cluster is identified as the wrong one before it arrives.
 func TestAClusterThatIsRefutedWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

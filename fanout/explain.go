@@ -19,34 +19,35 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// ErrUnknownOperation says that neither the log nor any peer knows an operation:
-// it ended and left nothing, or never was.
+// ErrUnknownOperation means that neither the log nor any peer has an operation: it ended and
+// left nothing, or never was.
 var ErrUnknownOperation = errors.New("neither the log nor any peer that answers knows it")
 
-// Explanation says how an operation, or a name, stands, and why.
+// Explanation is the state of an operation, or of a name, with the reasons.
 type Explanation struct {
-	// Operation is the ID that was asked for; empty for a name.
+	// Operation is the requested ID; empty for a name.
 	Operation string
 	// Action is "add", "adopt", "update", "move" or "remove"; empty for a name.
 	Action string
-	// Coordinator is who began it, if a claim or the log tells.
+	// Coordinator began the operation, if a claim or the log names it.
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
-	// State is how it stands by what the peers hold. It is empty for a name
-	// that nobody has.
+	// State is the operation's state according to the peers. It is empty for a name that no
+	// object has.
 	State State
-	// Since is when it began.
+	// Since is when the operation began.
 	Since time.Time
-	// Log says what this Coordinator's log has of it; empty if nothing.
+	// Log is the operation's state in this Coordinator's log; empty if the log does not have
+	// it.
 	Log string
-	// Text says in a sentence how it stands, and Next what would change it.
+	// Text describes the state in a sentence, and Next the event or command that changes it.
 	Text, Next string
-	// Peers are what stands in each peer, by name.
+	// Peers describe the object in each peer, ordered by peer.
 	Peers []PeerExplanation
-	// Changes are the changes of the membership that are under way, as the peers
-	// that answer have them in their PeerSets: what is missing in the peer
-	// concerned, or cannot be decided, may be so because of one.
+	// Changes are the changes of the membership under way, from the PeerSets of the peers that
+	// answer. One of them may be why the peer concerned lacks an object, or why an object
+	// cannot be judged.
 	Changes []Changing
 }
 
@@ -56,53 +57,50 @@ type Changing struct {
 	Kind ChangeKind
 	// Peer is the peer that joins or leaves.
 	Peer region.PeerName
-	// Coordinator is who began it or went on with it last.
+	// Coordinator began the change, or continued it last.
 	Coordinator string
-	// In are the peers whose PeerSet it holds, by name.
+	// In are the peers whose slots the change holds, in order.
 	In []region.PeerName
 }
 
-// PeerExplanation says what one peer holds of a name, and what that is.
+// PeerExplanation describes and judges the object that one peer holds under a name.
 type PeerExplanation struct {
 	Peer region.PeerName
-	// UID, Stage and Role are the object's; empty if there is none or it has no
-	// claim.
+	// UID, Stage and Role are those of the object; empty without an object or a claim.
 	UID   types.UID
 	Stage string
 	Role  string
 	// Operation and Coordinator are those of the claim.
 	Operation, Coordinator string
-	// Since is when the claim began, or an object without one was created.
+	// Since is when the claim began, or when an object without a claim was created.
 	Since time.Time
-	// Judgement is what it is: "primary", "guard", "replica", "reservation",
-	// "yielded" (it was the primary), "elect" (it becomes the primary),
-	// "leftover", "leaving", "unclaimed", "missing", "absent", "damaged" or
-	// "undecidable".
+	// Judgement is "primary", "guard", "replica", "reservation", "yielded" (it was the
+	// primary), "elect" (it becomes the primary), "leftover", "leaving", "unclaimed",
+	// "missing", "absent", "damaged" or "undecidable".
 	Judgement string
-	// Rule is what was judged by: an invariant ("I2") or the title of a section
-	// of docs/fanout.md.
+	// Rule is the basis of the judgement: an invariant ("I2") or the title of a section of
+	// docs/fanout-specification.md.
 	Rule string
-	// Text says in a sentence what was found, and Next what would change it.
+	// Text describes the object in a sentence, and Next the event or command that changes it.
 	Text, Next string
 	// Err is why the peer could not be read.
 	Err error
 
-	names bool // the object there is of the operation that was asked for
+	names bool // the object belongs to the requested operation
 }
 
-// Explain says how the operation of that ID stands: one of this Coordinator's
-// log, or any whose claim is found in a peer, whoever began it. It reads every
-// peer, judges what stands there as the protocol does, and writes nothing. The
-// error wraps ErrUnknownOperation if nobody knows it, joined with one for each
-// peer that could not be read; a peer that does not answer makes no error
-// otherwise, but is explained as such.
+// Explain reports the state of an operation of any coordinator: one in this Coordinator's log,
+// or one whose claim is in a peer. It reads every peer, judges the objects as the protocol
+// does, and writes nothing. The error wraps ErrUnknownOperation if neither the log nor a peer
+// has the operation, and then also an error for each peer that could not be read. Otherwise a
+// peer that does not answer is not an error: its PeerExplanation has Err.
 func (c *Coordinator) Explain(ctx context.Context, operation string) (*Explanation, error) {
 	e, _, err := c.explain(ctx, operation)
 	return e, err
 }
 
-// ExplainName says how an object's name stands in all peers: who has it, who
-// wants it, and what is left of others. It writes nothing.
+// ExplainName reports the state of a name in all peers: its owner, the operations that want it,
+// and leftovers. It writes nothing.
 func (c *Coordinator) ExplainName(ctx context.Context, gk schema.GroupKind, key types.NamespacedName) (*Explanation, error) {
 	kind, err := c.kindFor(gk)
 	if err == nil {
@@ -118,19 +116,19 @@ func (c *Coordinator) ExplainName(ctx context.Context, gk schema.GroupKind, key 
 	return c.lookAt(ctx, kind, key, peers).explain(key, peers, ""), nil
 }
 
-// known is what an operation was found by: the log's entry, if it is there, and
-// one look at the name.
+// known is an operation that was found: its log entry, if there is one, and a survey of its
+// name.
 type known struct {
 	kind   Kind
 	key    types.NamespacedName
-	entry  wal.Entry // zero if the log does not know it
-	claims string    // the ID in its claims: that of its last attempt
+	entry  wal.Entry // zero if the log does not have it
+	claims string    // ID in its claims: that of its last attempt
 	survey survey
 }
 
 func (c *Coordinator) explain(ctx context.Context, operation string) (*Explanation, known, error) {
 	if operation == "" {
-		return nil, known{}, errors.New("operation is empty: give the ID of one")
+		return nil, known{}, errors.New("operation is empty: give its ID")
 	}
 	peers, err := c.peers(ctx)
 	if err != nil {
@@ -165,7 +163,7 @@ func (c *Coordinator) explain(ctx context.Context, operation string) (*Explanati
 	return e, k, nil
 }
 
-// journalled is what the log has of an operation, open or ended.
+// journalled returns the log entry of an operation, open or ended.
 func (c *Coordinator) journalled(ctx context.Context, operation string) (wal.Entry, journal, error) {
 	entry, err := wal.Entry{}, wal.ErrNotFound
 	for e, failed := range c.log.Open(ctx) {
@@ -184,7 +182,7 @@ func (c *Coordinator) journalled(ctx context.Context, operation string) (wal.Ent
 	return entry, j, err
 }
 
-// locate finds the name that an operation's claims stand under.
+// locate returns the kind and name of the objects whose claims name the operation.
 func (c *Coordinator) locate(ctx context.Context, operation string, peers []string) (Kind, types.NamespacedName, error) {
 	unread := map[string]error{}
 	for _, kind := range c.opts.Kinds {
@@ -219,19 +217,20 @@ func keysOf(m map[string]error) func(yield func(string) bool) {
 	}
 }
 
-// names says whether the object tells of the operation.
+// names reports whether the claim, removal, revision or history of the object names the
+// operation.
 func (m met) names(operation string) bool {
 	v := m.view
 	return v.Claim.Operation == operation || v.Removal == operation || v.Revision.Operation == operation ||
 		slices.ContainsFunc(v.History, func(r protocol.Revision) bool { return r.Operation == operation })
 }
 
-// of is names of an object that may not be there.
+// of is names for an object that may be absent, unreadable or without a claim.
 func (m met) of(operation string) bool {
 	return m.obj != nil && m.bad == nil && m.view.Claimed && m.names(operation)
 }
 
-// recorded adds what the log knows to what the peers show.
+// recorded adds the state in the log to the state in the peers.
 func (e *Explanation) recorded(entry wal.Entry, j journal) {
 	if !entry.Ended.IsZero() {
 		var o outcome
@@ -254,15 +253,15 @@ func (e *Explanation) recorded(entry wal.Entry, j journal) {
 	}
 }
 
-// unnamed says how an open operation of the log stands that no primary names.
+// unnamed returns the state of an open operation of the log that no primary names.
 func unnamed(j journal, owned bool, otherwise string) (State, string) {
 	switch {
 	case !j.Record.Committing:
 		return Aborted, "nothing that could commit it was sent: it never took effect"
 	case j.Operation.Action == protocol.Remove && !owned:
-		return Committed, "what it removes is gone"
+		return Committed, "the object that it removes is gone"
 	case j.Operation.Action != protocol.Add && owned:
-		return InDoubt, "its commit may have been sent, and is not to be seen"
+		return InDoubt, "its commit may have been sent, and no peer shows it"
 	default:
 		return Ended, otherwise
 	}

@@ -15,9 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// named says whether m names a primary that perhaps is none yet: as the one that
-// has yielded to it, which our finalizer holds, or as a replica of one that was
-// lost with its peer.
+// named reports whether m names an object that may not be the primary yet: m has yielded to it
+// and still has our finalizer, or m is a replica of a primary that was lost with its peer.
 func (s survey) named(m met) bool {
 	return m.bad == nil && m.view.Claimed && s.kind.Mode == Everywhere && m.view.Home.Yielded &&
 		!m.view.Primary(protocol.Mode(s.kind.Mode))
@@ -25,7 +24,7 @@ func (s survey) named(m met) bool {
 
 func (s survey) gaveUp(m met) bool { return s.named(m) && m.view.Finalizer }
 
-// yielded finds the primary of a name that has yielded in the latest term.
+// yielded returns the former primary of a name that yielded in the latest term.
 func (s survey) yielded(key types.NamespacedName) (peer string, m met, ok bool) {
 	for _, p := range slices.Sorted(maps.Keys(s.late[key])) {
 		if y := s.late[key][p]; s.gaveUp(y) && (!ok || y.view.Home.Term > m.view.Home.Term) {
@@ -35,8 +34,8 @@ func (s survey) yielded(key types.NamespacedName) (peer string, m met, ok bool) 
 	return peer, m, ok
 }
 
-// explainMove is about a secondary that was the primary, or is to be it. It says
-// whether it is one of these.
+// explainMove describes a secondary that was the primary or becomes it. It returns false for
+// any other secondary.
 func (s survey) explainMove(key types.NamespacedName, x standing, of protocol.Ref, p *PeerExplanation) bool {
 	now := x
 	if late, ok := s.late[key][x.peer]; ok && late.view.UID == x.view.UID {
@@ -51,7 +50,7 @@ func (s survey) explainMove(key types.NamespacedName, x standing, of protocol.Re
 	if s.named(now.met) {
 		p.Judgement, p.Rule = "replica", ruleForce
 		p.Text = fmt.Sprintf("its primary was lost with its peer, and the object in %s, UID %s, becomes the next one", of.Peer, of.UID)
-		p.Next = "whoever takes the lost peer out of the ring ends it"
+		p.Next = "the force-remove of the lost peer ends it"
 		return true
 	}
 	from, y, ok := s.yielded(key)
@@ -59,13 +58,13 @@ func (s survey) explainMove(key types.NamespacedName, x standing, of protocol.Re
 		return false
 	}
 	p.Judgement, p.Rule = "elect", ruleMoves
-	p.Text = fmt.Sprintf("what stands in %s has yielded to it, and it is not the primary yet", from)
+	p.Text = fmt.Sprintf("the object in %s has yielded to it, and it is not the primary yet", from)
 	p.Next = "the move, recovery or any sweep makes it the primary"
 	return true
 }
 
-// explainMoving says how an object stands whose primary, m, has yielded while
-// nothing that answers has taken its place.
+// explainMoving describes an object whose primary m has yielded, while no peer that answers
+// holds the next primary.
 func (s survey) explainMoving(e *Explanation, from string, m met) {
 	to := m.view.Home.Peer
 	e.State = Committed
@@ -76,14 +75,14 @@ func (s survey) explainMoving(e *Explanation, from string, m met) {
 			e.Action = string(protocol.Update)
 		}
 	}
-	e.Text = fmt.Sprintf("it is committed, and its primary moves: what stands in %s has yielded to %s, where it is not the primary yet", from, to)
+	e.Text = fmt.Sprintf("it is committed, and its primary moves: the object in %s has yielded to %s, where it is not the primary yet", from, to)
 	if s.unread[to] != nil {
 		e.Text += ", as far as is known: that peer cannot be read"
 	}
-	e.Next = "it goes forward only: Recover or any sweep ends the move"
+	e.Next = "it only rolls forward: Recover or any sweep ends the move"
 }
 
-// changes are the changes of the membership that hold the slot of a PeerSet.
+// changes returns the changes of the membership that hold the slot of a PeerSet.
 func (s survey) changes() []Changing {
 	var all []Changing
 	for _, peer := range slices.Sorted(maps.Keys(s.sets)) {

@@ -27,7 +27,7 @@ func TestExplainAMove(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fanout.Committed, e.State)
 	require.Equal(t, "move", e.Action)
-	require.Contains(t, e.Text, "what stands in ap-south has yielded to eu-west")
+	require.Contains(t, e.Text, "the object in ap-south has yielded to eu-west")
 	require.Equal(t, map[region.PeerName]string{
 		"ap-south": "yielded by The primary moves", "eu-west": "elect by The primary moves", "us-east": "replica by Judging a secondary",
 	}, judged(t, e))
@@ -43,7 +43,7 @@ func TestExplainAMove(t *testing.T) {
 	require.Equal(t, region.PeerName("ap-south"), traces[0].Primary)
 	require.Equal(t, []region.PeerName{"eu-west"}, traces[0].Peers)
 
-	// Nobody else's log knows the operation.
+	// No other coordinator's log has the operation.
 	_, err = coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "you/1"}).Resume(t.Context(), op.ID)
 	require.NoError(t, err)
 	traces, err = c.Traces(t.Context())

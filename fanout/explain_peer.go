@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// The rules by which things are judged: invariants and sections of
-// docs/fanout.md.
+// The rules of judgements: invariants, and titles of sections of
+// docs/fanout-specification.md.
 const (
 	ruleAdd      = "Add"
 	ruleJudging  = "Judging a secondary"
@@ -31,12 +31,12 @@ const (
 	ruleRecovery = "Recovery"
 )
 
-// explainPeer says what one peer holds of a name. It is pure.
+// explainPeer describes the object that one peer holds under a name. It is pure.
 func (s survey) explainPeer(key types.NamespacedName, peer string) PeerExplanation {
 	if err := s.unread[peer]; err != nil {
 		return PeerExplanation{
 			Peer: region.PeerName(peer), Judgement: "undecidable", Rule: ruleJudging, Err: err,
-			Text: "it could not be read, so what it holds is not known and nothing of it is touched",
+			Text: "it could not be read, so its object is not known and nothing there is touched",
 			Next: "that the peer answers",
 		}
 	}
@@ -52,15 +52,15 @@ func (s survey) explainPeer(key types.NamespacedName, peer string) PeerExplanati
 		s.explainAbsence(key, &p)
 	case m.bad != nil:
 		p.UID, p.Judgement, p.Rule = m.obj.GetUID(), "damaged", "claim"
-		p.Text = fmt.Sprintf("its claim cannot be read, so nobody touches it: %v", m.bad)
-		p.Next = "that a person mends the claim or deletes the object"
+		p.Text = fmt.Sprintf("its claim cannot be read, so it is not touched: %v", m.bad)
+		p.Next = "that a person repairs the claim or deletes the object"
 	case !m.view.Claimed:
 		p.UID, p.Since = m.obj.GetUID(), m.obj.GetCreationTimestamp().UTC()
 		p.Judgement, p.Rule = "unclaimed", rulePerson
-		p.Text = "somebody applied it without a claim: it takes effect nowhere, holds the name here and is never deleted by the protocol"
+		p.Text = "it was applied without a claim: it takes effect nowhere, holds the name here and is never deleted by the protocol"
 		p.Next = "that a person adopts or deletes it (Adopt)"
 	case !m.view.Primary(protocol.Mode(s.kind.Mode)):
-		// It appeared between the two looks.
+		// It appeared between the two reads.
 		p = s.explainSecondary(key, standing{peer, m})
 	default:
 		s.explainPrimary(m, &p)
@@ -68,7 +68,7 @@ func (s survey) explainPeer(key types.NamespacedName, peer string) PeerExplanati
 	return p
 }
 
-// claimed fills in what the claim tells.
+// claimed fills in the fields that the claim determines.
 func (p *PeerExplanation) claimed(m met) {
 	p.UID, p.Stage, p.Role = m.obj.GetUID(), stageOf(m.view), "Secondary"
 	if m.view.Claim.Primary {
@@ -84,21 +84,21 @@ func (s survey) explainPrimary(m met, p *PeerExplanation) {
 	case m.view.Pending():
 		p.Judgement, p.Rule = "reservation", ruleRivals
 		p.Text = fmt.Sprintf("operation %s of %s holds the name and is not committed", p.Operation, p.Coordinator)
-		p.Next = "its coordinator commits it or takes it down; without a sign of life for one lease anybody may take it down (Sweep, Abort)"
+		p.Next = "its coordinator commits or deletes it; after one lease without a sign of life any coordinator may delete it (Sweep, Abort)"
 	case m.view.Stage == protocol.Reserved:
 		p.Judgement, p.Rule = "reservation", ruleEndings
-		p.Text = "it was taken down before it was committed, and a finalizer of somebody else holds what is left"
-		p.Next = "that the finalizer goes"
+		p.Text = "it was deleted before it was committed, and a finalizer of another controller holds it"
+		p.Next = "that the finalizer is removed"
 	case m.view.Requested():
 		p.Judgement, p.Rule = "held", ruleRemove
 		p.Text = requestText(m.view)
 		p.Next = "that the reason ends, or a release (ReleaseRemoval, atollctl account release); moving its home to another peer undoes the deletion"
 	case m.view.Leaving():
 		p.Judgement, p.Rule = "leaving", ruleRemove
-		p.Text = "its removal is committed and goes forward only"
+		p.Text = "its removal is committed and only rolls forward"
 		p.Next = "that every peer has confirmed"
 		if m.view.Foreign {
-			p.Next = "that the finalizers of others go, and then that every peer has confirmed"
+			p.Next = "that the finalizers of others are removed, and then that every peer has confirmed"
 		}
 	default:
 		p.Judgement, p.Rule = "primary", ruleStays
@@ -126,14 +126,14 @@ func (s survey) explainSecondary(key types.NamespacedName, x standing) PeerExpla
 	case protocol.VerdictPending:
 		p.Judgement = "reservation"
 		p.Text = fmt.Sprintf("its primary in %s may yet be committed", of.Peer)
-		p.Next = "what becomes of its primary"
+		p.Next = "the commit or the deletion of its primary"
 	case protocol.VerdictFenced:
 		p.Judgement = "reservation"
-		p.Text = fmt.Sprintf("its primary in %s is being taken down", of.Peer)
+		p.Text = fmt.Sprintf("its primary in %s is being deleted", of.Peer)
 		p.Next = "it is dead once its primary is gone"
 	case protocol.VerdictLeaving:
 		p.Judgement, p.Rule = "leaving", ruleRemove
-		p.Text = fmt.Sprintf("the removal of its primary in %s is committed: it is to go", of.Peer)
+		p.Text = fmt.Sprintf("the removal of its primary in %s is committed: it is to be deleted", of.Peer)
 		p.Next = "the removal, or any sweep, deletes it"
 	case protocol.VerdictMoved:
 		p.Judgement = "replica"
@@ -143,19 +143,19 @@ func (s survey) explainSecondary(key types.NamespacedName, x standing) PeerExpla
 		s.explainOwned(key, x, of, &p)
 	default:
 		p.Judgement = "undecidable"
-		p.Text = fmt.Sprintf("its primary's peer %s cannot be asked, so it may be alive and is not touched", of.Peer)
+		p.Text = fmt.Sprintf("its primary's peer %s cannot be read, so it may be alive and is not touched", of.Peer)
 		p.Next = fmt.Sprintf("that %s answers, or has left the ring", of.Peer)
 	}
 	return p
 }
 
-// explainOwned is about a secondary whose primary is committed.
+// explainOwned describes a secondary whose primary is committed.
 func (s survey) explainOwned(key types.NamespacedName, x standing, of protocol.Ref, p *PeerExplanation) {
 	y := s.late[key][of.Peer]
 	if s.kind.Mode == Once {
 		p.Judgement, p.Rule = "guard", ruleGuarded
 		p.Text = fmt.Sprintf("it guards the name for the object that is committed in %s", of.Peer)
-		p.Next = "the removal of that object"
+		p.Next = "the removal of the object"
 		return
 	}
 	p.Judgement, p.Rule = "replica", ruleActivate
@@ -170,14 +170,14 @@ func (s survey) explainOwned(key types.NamespacedName, x standing, of protocol.R
 		p.Next = "the operation, recovery or any sweep brings it into force"
 	case now.view.Revision.Number < y.view.Revision.Number:
 		p.Text = fmt.Sprintf("it has revision %d, its primary in %s has %d", now.view.Revision.Number, of.Peer, y.view.Revision.Number)
-		p.Next = "the operation, recovery or any sweep brings it along"
+		p.Next = "the operation, recovery or any sweep updates it"
 	default:
 		p.Text = fmt.Sprintf("it is in force with revision %d, as its primary in %s", now.view.Revision.Number, of.Peer)
 		p.Next = "an update or the removal of its primary"
 	}
 }
 
-// explainAbsence says why nothing stands in a peer.
+// explainAbsence explains why a peer has no object of the name.
 func (s survey) explainAbsence(key types.NamespacedName, p *PeerExplanation) {
 	mode := protocol.Mode(s.kind.Mode)
 	p.Judgement, p.Rule = "absent", ruleGuarded

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// explain judges one name, for the operation of that ID or, if it is empty, for
-// whoever has the name. It is pure.
+// explain judges one name, for the given operation or, if that is empty, for the owner of the
+// name. It is pure.
 func (s survey) explain(key types.NamespacedName, peers []string, operation string) *Explanation {
 	e := &Explanation{Operation: operation, Kind: s.kind.GroupKind(), Key: key, Changes: s.changes()}
 	for _, peer := range peers {
@@ -42,7 +42,7 @@ func (s survey) explain(key types.NamespacedName, peers []string, operation stri
 	return e
 }
 
-// explainBy says how an operation stands by primary m, which names it.
+// explainBy describes an operation by primary m, which names it.
 func (s survey) explainBy(e *Explanation, key types.NamespacedName, peer string, m met) {
 	v := m.view
 	e.Action, e.Coordinator, e.Since = string(v.Claim.Begins()), v.Claim.Coordinator, time.UnixMicro(v.Claim.Start).UTC()
@@ -55,22 +55,22 @@ func (s survey) explainBy(e *Explanation, key types.NamespacedName, peer string,
 	case v.Pending():
 		e.State = Reserving
 		e.Text = fmt.Sprintf("it holds the name with its reservation in %s, and is not committed", peer)
-		e.Next = "its coordinator commits it or takes it down; without a sign of life for one lease anybody may take it down (atollctl operation abort)"
+		e.Next = "its coordinator commits or deletes it; after one lease without a sign of life any coordinator may delete it (atollctl operation abort)"
 		return
 	case v.Stage == protocol.Reserved:
 		e.State = Aborted
-		e.Text = fmt.Sprintf("its reservation in %s was taken down before it was committed", peer)
-		e.Next = "what is left is swept once the finalizer of somebody else goes"
+		e.Text = fmt.Sprintf("its reservation in %s was deleted before it was committed", peer)
+		e.Next = "a sweep deletes the rest once the finalizer of another controller is removed"
 		return
 	case v.Leaving() && (e.Operation == "" || v.Removal == e.Operation):
 		e.State, e.Action, e.Coordinator, e.Since = Committed, t.Action, t.Coordinator, t.Since
-		e.Text = fmt.Sprintf("the removal of the object in %s is committed; %s has yet to go", peer, strings.Join(behind, ", "))
-		e.Next = "it goes forward only: Recover or any sweep ends it (atollctl operation resume)"
+		e.Text = fmt.Sprintf("the removal of the object in %s is committed, and not finished in %s", peer, strings.Join(behind, ", "))
+		e.Next = "it only rolls forward: Recover or any sweep ends it (atollctl operation resume)"
 		return
 	case v.Leaving():
 		e.State = Done
 		e.Text = fmt.Sprintf("it was committed in %s, and is being removed by %s", peer, or(t.Operation, "a deletion by hand"))
-		e.Next = "nothing: the removal goes forward only"
+		e.Next = "nothing: the removal only rolls forward"
 		return
 	}
 	e.State, e.Text = Done, fmt.Sprintf("it is committed in %s and confirmed by every peer that answers", peer)
@@ -83,12 +83,12 @@ func (s survey) explainBy(e *Explanation, key types.NamespacedName, peer string,
 		}
 	}
 	if open {
-		e.State, e.Text = Committed, fmt.Sprintf("it is committed in %s; %s has yet to follow", peer, strings.Join(behind, ", "))
-		e.Next = "it goes forward only: Recover or any sweep brings the rest along (atollctl operation resume)"
+		e.State, e.Text = Committed, fmt.Sprintf("it is committed in %s, and not confirmed in %s", peer, strings.Join(behind, ", "))
+		e.Next = "it only rolls forward: Recover or any sweep brings the rest along (atollctl operation resume)"
 	}
 }
 
-// explainWithout says how an operation stands that no primary names.
+// explainWithout describes an operation that no primary names.
 func (s survey) explainWithout(e *Explanation, key types.NamespacedName) {
 	unread := slices.Sorted(maps.Keys(s.unread))
 	var left []string
@@ -107,16 +107,16 @@ func (s survey) explainWithout(e *Explanation, key types.NamespacedName) {
 		e.Next = fmt.Sprintf("that %s answers", strings.Join(unread, ", "))
 	case len(left) > 0:
 		e.State = Ended
-		e.Text = fmt.Sprintf("its primary is gone; what it left in %s is dead", strings.Join(left, ", "))
+		e.Text = fmt.Sprintf("its primary is gone; its objects in %s are dead", strings.Join(left, ", "))
 		e.Next = "any sweep deletes it, or the next operation of the name"
 	case e.Operation == "":
-		e.Text, e.Next = "nobody has the name", "an add"
+		e.Text, e.Next = "no operation has the name", "an add"
 	default:
 		e.Text, e.Next = "nothing of it is in any peer", "nothing"
 	}
 }
 
-// or returns s, or what stands for nothing.
+// or returns s, or nothing if s is empty.
 func or(s, nothing string) string {
 	if s == "" {
 		return nothing

@@ -18,18 +18,18 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// judged are the judgements and rules of an explanation, by peer. Every peer has
-// a sentence, and what would change it.
+// judged returns the judgements and rules of an explanation, by peer. It requires a Text and a
+// Next for every peer.
 func judged(t *testing.T, e *fanout.Explanation) map[region.PeerName]string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/fanout.md")
+	text, err := os.ReadFile("../docs/fanout-specification.md")
 	require.NoError(t, err)
 	all := map[region.PeerName]string{}
 	for _, p := range e.Peers {
 		all[p.Peer] = p.Judgement + " by " + p.Rule
 		require.NotEmpty(t, p.Text)
 		require.NotEmpty(t, p.Next)
-		require.Regexp(t, `(?m)(^## |\*\*|^\| )`+p.Rule+`\b`, string(text), "the rule is in docs/fanout.md")
+		require.Regexp(t, `(?m)(^## |\*\*|^\| )`+p.Rule+`\b`, string(text), "the rule is in docs/fanout-specification.md")
 	}
 	require.NotEmpty(t, e.Text)
 	require.NotEmpty(t, e.Next)
@@ -59,7 +59,7 @@ func TestExplain(t *testing.T) {
 	_, err = c.Explain(t.Context(), "unheard-of")
 	require.ErrorIs(t, err, fanout.ErrUnknownOperation)
 
-	// A guard that a person took away.
+	// A guard that was deleted by hand.
 	require.NoError(t, clusters(t, r, "eu-west", acme).Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	e, err := stranger.Explain(t.Context(), op.ID)
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestExplain(t *testing.T) {
 	require.ErrorIs(t, err, region.ErrUnavailable, "it may be known there")
 	r.Partition("us-east", false)
 
-	// What lives everywhere.
+	// An object that exists everywhere.
 	e, err = c.ExplainName(t.Context(), accounts, key("", acme))
 	require.NoError(t, err)
 	require.Equal(t, map[region.PeerName]string{
@@ -97,7 +97,7 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, fanout.Done, e.State)
 	require.Contains(t, e.Text, "overtaken: the object is at revision 3 by operation "+second.ID)
 
-	// What a person applied, and what nobody has.
+	// An object that a person applied, and a name that no object has.
 	_, err = clusters(t, r, "ap-south", acme).Create(t.Context(), newServiceCluster(acme, "applied"), metav1.CreateOptions{})
 	require.NoError(t, err)
 	e, err = c.ExplainName(t.Context(), serviceClusters, key(acme, "applied"))
@@ -191,7 +191,7 @@ func TestAbort(t *testing.T) {
 	r := newRing(t)
 	plain := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 	acme := addAccount(t, plain)
-	// A lease that does not run out in a test: nothing waits for it.
+	// The lease does not run out in this test: nothing waits for it.
 	patient := fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour}
 
 	t.Run("own, in the log", func(t *testing.T) {

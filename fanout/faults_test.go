@@ -22,9 +22,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestEveryFaultAtEveryCall lets each call of an operation, in each peer, meet
-// each misfortune. What the caller is told is true, also after the operation was
-// recovered and all that arrived late was swept.
+// TestEveryFaultAtEveryCall lets each call of an operation, in each peer, meet each fault. The
+// result that the caller gets is true, also after the operation was recovered and all late
+// objects were swept.
 func TestEveryFaultAtEveryCall(t *testing.T) {
 	faults := []struct {
 		name string
@@ -46,7 +46,8 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 				r := distant(newRing(t))
 				acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
 				for i, fault := range faults {
-					// One peer that may be the primary's, one that never is; under -short either, in turn.
+					// One peer that may be the primary's and one that never is; with -short
+					// either, in turn.
 					both := []region.PeerName{"ap-south", "us-east"}
 					if testing.Short() {
 						both = both[i%2 : i%2+1]
@@ -63,8 +64,8 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// faultOnce carries the operation out with one fault. It returns false when the
-// operation made too few calls to meet it.
+// faultOnce runs the operation with one fault. It returns false if the operation made too few
+// calls to meet the fault.
 func faultOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, peer region.PeerName, skip int, do regiontest.Action) bool {
 	t.Helper()
 	key := tc.prepare(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}), acme)
@@ -79,7 +80,7 @@ func faultOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, peer
 	server.Reset()
 	server.Inject(far)
 
-	time.Sleep(time.Millisecond) // virtual time: longer than anything is in flight
+	time.Sleep(time.Millisecond) // virtual time: longer than any request is in flight
 	_, err := c.Recover(t.Context())
 	require.NoError(t, err)
 	requireSettled(t, log)
@@ -88,9 +89,9 @@ func faultOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, peer
 	_, inDoubt := errors.AsType[*fanout.InDoubtError](told)
 	switch {
 	case told == nil:
-		require.True(t, inEffect, "it was said to be committed (%s at call %d of %s)", do, skip, peer)
+		require.True(t, inEffect, "it was reported as committed (%s at call %d of %s)", do, skip, peer)
 	case errors.Is(told, fanout.ErrAborted), errors.Is(told, fanout.ErrEnded):
-		require.False(t, inEffect, "it was said not to be in effect (%s at call %d of %s): %v", do, skip, peer, told)
+		require.False(t, inEffect, "it was reported as without effect (%s at call %d of %s): %v", do, skip, peer, told)
 	default:
 		require.True(t, inDoubt, "%s at call %d of %s: %v", do, skip, peer, told)
 	}
@@ -114,8 +115,7 @@ func calls(s *regiontest.Server, gr schema.GroupResource) int {
 	return n
 }
 
-// held is the object as the peers have it; they must agree on whether it is
-// there.
+// held returns the object in the peers, which must agree on whether it exists.
 func held(t *testing.T, r *regiontest.Ring, key types.NamespacedName) (found *unstructured.Unstructured) {
 	t.Helper()
 	for i, peer := range peers {

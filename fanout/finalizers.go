@@ -18,9 +18,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// FinalizerError says that an object which is being deleted in a peer waits for
-// finalizers that are not the protocol's. A removal that is committed has it in
-// its Operation's Peers, one for each peer where that is so; errors.As finds it.
+// FinalizerError means that an object which is being deleted in a peer waits for finalizers of
+// others. A committed removal has one in its Operation's Peers for each such peer; errors.As
+// finds it.
 type FinalizerError struct {
 	Kind       schema.GroupKind
 	Key        types.NamespacedName
@@ -28,15 +28,14 @@ type FinalizerError struct {
 	Since      time.Time // of the deletion
 }
 
-// Error names the object, since when it is being deleted, its finalizers and
-// what to do.
+// Error names the object, since when it is being deleted, its finalizers and the remedy.
 func (e *FinalizerError) Error() string {
 	return fmt.Sprintf("%s %s is being deleted since %s and waits for finalizer %s: the controller that set it must remove it",
 		e.Kind.Kind, keyString(e.Key), e.Since.UTC().Format(time.RFC3339), strings.Join(e.Finalizers, ", "))
 }
 
-// waitsFor says which finalizers of others hold obj, which is being deleted; nil if
-// none do.
+// waitsFor returns the finalizers of others that hold obj, which is being deleted; nil if there
+// are none.
 func waitsFor(gk schema.GroupKind, obj *unstructured.Unstructured) *FinalizerError {
 	at := obj.GetDeletionTimestamp()
 	if at == nil {
@@ -50,8 +49,8 @@ func waitsFor(gk schema.GroupKind, obj *unstructured.Unstructured) *FinalizerErr
 	return &FinalizerError{Kind: gk, Key: objectKey(obj), Finalizers: foreign, Since: at.UTC()}
 }
 
-// observe keeps what finalizers hold the object in a peer, by what a command
-// showed of it, and returns them.
+// observe stores and returns the finalizers of others that hold the object in a peer, according
+// to the reply to a command.
 func (r *runner) observe(peer region.PeerName, command protocol.Command, reply protocol.Reply) *FinalizerError {
 	if command.Verb != protocol.Read && command.Verb != protocol.Put {
 		return nil
@@ -68,8 +67,8 @@ func (r *runner) observe(peer region.PeerName, command protocol.Command, reply p
 	return r.finalizers[peer]
 }
 
-// finalizersAt is why the object in peer stays although it is being deleted; nil if
-// it does not.
+// finalizersAt returns the finalizers of others that hold the object in peer; nil if it is not
+// being deleted or there are none.
 func (r *runner) finalizersAt(peer region.PeerName) *FinalizerError {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// waiting are the finalizers that an operation waits for, by peer.
+// waiting returns the finalizers for which an operation waits, by peer.
 func waiting(op *fanout.Operation) map[region.PeerName][]string {
 	found := map[region.PeerName][]string{}
 	for o := range op.Peers.All() {
@@ -29,8 +29,8 @@ func waiting(op *fanout.Operation) map[region.PeerName][]string {
 	return found
 }
 
-// A removal that waits for the finalizers of others names them at each peer, in
-// its steps, its outcome and to a recovery.
+// A removal that waits for the finalizers of others reports them for each peer: in its steps,
+// in its outcome, and in a recovery.
 func TestARemovalNamesTheFinalizersThatItWaitsFor(t *testing.T) {
 	const teardown = "example.com/teardown"
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestARemovalNamesTheFinalizersThatItWaitsFor(t *testing.T) {
 	})
 }
 
-// The same of an object that exists everywhere, whose replicas go at once.
+// The same for an object that exists everywhere, whose replicas are deleted at once.
 func TestARemovalNamesTheFinalizersOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -103,7 +103,7 @@ func TestARemovalNamesTheFinalizersOfReplicas(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fanout.Committed, op.State)
 		require.Len(t, waiting(op), 2, "%v", op.Peers.Err())
-		require.Nil(t, waiting(op)["us-east"], "the primary goes last")
+		require.Nil(t, waiting(op)["us-east"], "the primary is deleted last")
 		for _, release := range releases {
 			release()
 		}

@@ -12,26 +12,26 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Class sorts what an audit finds by what mends it.
+// Class is the kind of repair that a finding needs.
 type Class string
 
 const (
-	// ClassRepair is mended by a sweep, and by an audit with repair.
+	// ClassRepair is repaired by a sweep, and by an audit with repair.
 	ClassRepair Class = "Repair"
-	// ClassIdentity says that a peer is not the cluster that the ring knows, that this
-	// cannot be checked, or that PeerSets and configuration differ. While a peer is a
-	// wrong cluster nothing is repaired.
+	// ClassIdentity means that a peer is not the cluster that the ring knows, that this cannot
+	// be checked, or that PeerSets and configuration differ. Nothing is repaired while a peer
+	// is the wrong cluster.
 	ClassIdentity Class = "Identity"
-	// ClassRestored says that a peer was restored from an older state.
+	// ClassRestored means that a peer was restored from an older state.
 	ClassRestored Class = "Restored"
-	// ClassConflict needs a person's decision: nothing mends it that was not asked for by
-	// the object's name.
+	// ClassConflict needs a person's decision: it is repaired only if the caller names the
+	// object.
 	ClassConflict Class = "Conflict"
-	// ClassInProgress is work that goes on by itself, and no violation.
+	// ClassInProgress is work that continues without help, and no violation.
 	ClassInProgress Class = "InProgress"
 )
 
-// sorted gives a finding its class, unless it has one, and the command that mends it.
+// sorted sets the finding's class and the command that repairs it, unless they are set.
 func (f finding) sorted() finding {
 	if f.Class == "" {
 		f.Class = f.class()
@@ -57,7 +57,7 @@ func (f finding) class() Class {
 	}
 }
 
-// remedy is the command that mends the finding, and nothing else.
+// remedy returns the command that repairs this finding and nothing else.
 func (f finding) remedy() string {
 	name := strings.ToLower(f.Kind.Kind) + "/" + keyString(f.Key)
 	repair := "atollctl audit --repair --only " + name
@@ -87,7 +87,7 @@ func (f finding) remedy() string {
 	}
 }
 
-// object names the object as kubectl does.
+// object returns the object's name for kubectl.
 func (f finding) object() string {
 	name := strings.ToLower(f.Kind.Kind) + "." + f.Kind.Group + " " + f.Key.Name
 	if f.Key.Namespace != "" {
@@ -96,8 +96,9 @@ func (f finding) object() string {
 	return name
 }
 
-// identityFindings are those of peers that could not be read because they are not, or
-// may not be, the clusters that the ring knows, or are in an older state.
+// identityFindings returns the findings for peers that could not be read because they are not,
+// or may not be, the clusters that the ring knows, or were restored. wrong is set if one is the
+// wrong cluster.
 func identityFindings(peers []string, unread map[string]error) (found []Violation, wrong error) {
 	for _, p := range peers {
 		err := unread[p]

@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// Each finding has the class of what mends it, and the command that mends exactly it;
-// an audit with repair mends one class.
+// Each finding has the class of its repair, and the command that repairs exactly it; an audit
+// with repair repairs one class.
 func TestFindingsAreSorted(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -72,15 +72,15 @@ func TestFindingsAreSorted(t *testing.T) {
 	for _, v := range report.Violations {
 		require.Equal(t, "two", v.Key.Name, "%+v", v)
 	}
-	// The command of the conflict mends it, and then a repair the rest.
+	// The command of the conflict repairs it, and then a repair repairs the rest.
 	require.NoError(t, in("eu-west").Dynamic().Resource(resource).Namespace(acme).Delete(t.Context(), "two", metav1.DeleteOptions{}))
 	_, err = c.Audit(t.Context(), true)
 	require.NoError(t, err)
 	requireClean(t, c)
 }
 
-// While a peer is the wrong cluster nothing is repaired: what it lacks looks as if it
-// were gone. The finding names the peer.
+// While a peer is the wrong cluster nothing is repaired: objects that it lacks look deleted.
+// The finding names the peer.
 func TestARepairIsRefusedBesideAWrongCluster(t *testing.T) {
 	own, other := newRing(t), newRing(t)
 	c := coordinator(t, own, waltest.NewMemory(), fanout.Options{})
@@ -124,8 +124,8 @@ func TestARepairIsRefusedBesideAWrongCluster(t *testing.T) {
 	}
 }
 
-// Credentials that may not read which cluster it is: the ring's ID and the peer's own
-// PeerSet stand for it. Without an ID nothing does, and the error names the right.
+// If the credentials may not read a cluster's UID, the ring's ID and the peer's own PeerSet
+// identify it. Without an ID the error names the missing right.
 func TestAPeerThatMayNotSayWhichClusterItIs(t *testing.T) {
 	for _, ids := range []bool{true, false} {
 		r := newRing(t)

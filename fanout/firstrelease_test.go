@@ -26,8 +26,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// firstRelease does what a coordinator of the first release with a central log
-// did for one add, step by step. What it writes was taken down from that release.
+// firstRelease makes the writes of one add by a coordinator of the first release with a central
+// log, step by step. The writes were recorded from that release.
 type firstRelease struct {
 	t        *testing.T
 	ring     *regiontest.Ring
@@ -62,7 +62,7 @@ func addOfFirstRelease(t *testing.T, r *regiontest.Ring, s *regiontest.Server, o
 	return f
 }
 
-// steps are what it does, in this order.
+// steps returns its writes, in order.
 func (f *firstRelease) steps() []func() {
 	steps := []func(){f.propose}
 	for _, peer := range peers {
@@ -169,8 +169,8 @@ func (f *firstRelease) put(peer region.PeerName, obj *unstructured.Unstructured,
 	require.NoError(f.t, err)
 }
 
-// requireFate fails the test unless all of it is there if it was decided, and
-// nothing otherwise.
+// requireFate fails the test unless every peer has its object if the record was decided, and no
+// peer otherwise.
 func (f *firstRelease) requireFate() {
 	f.t.Helper()
 	for _, peer := range peers {
@@ -190,17 +190,16 @@ func (f *firstRelease) requireFate() {
 	}
 }
 
-// firstReleaseObjects are an object that exists once and one that exists
-// everywhere.
+// firstReleaseObjects returns an object that exists once and one that exists everywhere.
 func firstReleaseObjects(acme string) map[string]*unstructured.Unstructured {
 	sc := newServiceCluster(acme, unique("db"))
 	_ = unstructured.SetNestedField(sc.Object, "db", "spec", "kubeconfigSecret", "name")
 	return map[string]*unstructured.Unstructured{"once": sc, "everywhere": newAccount(unique("globex"))}
 }
 
-// TestAddsOfTheFirstRelease: wherever a coordinator of the first release died in
-// an add that a record decides, one of this release settles it as the record
-// says, by the log or by sweeps, also if its log is wrapped.
+// TestAddsOfTheFirstRelease: after each step at which a coordinator of the first release may
+// die in an add with a record, a coordinator of this release settles the add by that record,
+// from the log or by sweeps, also if its log is wrapped.
 func TestAddsOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"recovered", "swept, then recovered"} {
@@ -222,7 +221,7 @@ func TestAddsOfTheFirstRelease(t *testing.T) {
 							step()
 						}
 						if way != "recovered" {
-							_, _ = c.Sweep(t.Context()) // what it cannot settle is settled by the log
+							_, _ = c.Sweep(t.Context()) // an add that it cannot settle is settled by the log
 						}
 						_, err := c.Recover(t.Context())
 						require.NoError(t, err, "after %d steps", died)
@@ -248,9 +247,9 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// TestRivalOfTheFirstRelease: an add that meets a claim which a record decides
-// withdraws the record if its owner shows no sign of life, and is refused
-// otherwise. By a log that holds no records it decides nothing about such a claim.
+// TestRivalOfTheFirstRelease: an add that meets a claim with a record withdraws the record if
+// its owner shows no sign of life, and is refused otherwise. With a log that holds no records
+// it does not judge such a claim.
 func TestRivalOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -258,7 +257,7 @@ func TestRivalOfTheFirstRelease(t *testing.T) {
 		c := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{MaxInFlight: time.Nanosecond})
 		alone := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 		acme := addAccount(t, c)
-		for died := 2; died <= 5; died++ { // with the first claim, up to the decision
+		for died := 2; died <= 5; died++ { // from the first claim to the decision
 			f := addOfFirstRelease(t, r, s, firstReleaseObjects(acme)["once"])
 			for _, step := range f.steps()[:died] {
 				step()

@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A younger request waits for the older one to end and is told how it ended,
-// also if one of its own requests got lost on the way.
+// A younger request waits for the end of the older one and returns that result, also if one of
+// its own requests was lost.
 func TestTheYoungerWaitsForTheOlder(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		r := newRing(t)
@@ -72,7 +72,7 @@ func TestTheYoungerWaitsForTheOlder(t *testing.T) {
 	}
 }
 
-// A removal says in the object who is at it.
+// A removal stores its coordinator in the object.
 func TestARemovalNamesItsCoordinator(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "alice's laptop"})

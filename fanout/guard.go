@@ -15,13 +15,13 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// guardAnnotation on a guard is the digest of the content that its maker gave it.
-// An API server adds defaults and webhooks add more, so that the content alone
-// does not show whether it is a guard's own.
+// guardAnnotation on a guard is the digest of the content that its maker filled in. An API
+// server adds defaults and webhooks add more, so the content alone does not show whether it is
+// a guard's.
 const guardAnnotation = "fanout.atoll.dev/guard"
 
-// guardContent is what a guard of key carries beside its claim: what Guard fills
-// in, and its digest. It depends on nothing but the key, so it holds no payload.
+// guardContent returns the content of a guard of key, which Guard fills in, and its digest.
+// Both depend on the key alone, so they hold no payload.
 func (k Kind) guardContent(key types.NamespacedName) (content, string, error) {
 	obj := k.object(key, nil)
 	if k.Guard != nil {
@@ -34,11 +34,10 @@ func (k Kind) guardContent(key types.NamespacedName) (content, string, error) {
 	return c, token, err
 }
 
-// mark is how guardAnnotation shows a digest.
+// mark shortens a digest for guardAnnotation.
 func mark(token string) string { return token[:min(len(token), 16)] }
 
-// surplus stands for the content of guard obj if that is not a guard's own, and
-// is empty otherwise.
+// surplus returns the token of guard obj's content if that content is not a guard's, else "".
 func (k Kind) surplus(obj *unstructured.Unstructured, token string) (string, error) {
 	_, want, err := k.guardContent(objectKey(obj))
 	if err != nil {
@@ -52,7 +51,7 @@ func (k Kind) surplus(obj *unstructured.Unstructured, token string) (string, err
 	return token, nil
 }
 
-// bornGuard makes the guard that a create sends.
+// bornGuard returns the guard that a create sends.
 func (k Kind) bornGuard(key types.NamespacedName, o protocol.Object) (*unstructured.Unstructured, error) {
 	obj := k.object(key, nil)
 	if err := k.guard(obj); err != nil {
@@ -61,8 +60,8 @@ func (k Kind) bornGuard(key types.NamespacedName, o protocol.Object) (*unstructu
 	return obj, k.Claim.write(obj, state(o, "", time.Time{}))
 }
 
-// guard leaves of obj its identity, its status and its claim, and makes its
-// content that of a guard.
+// guard replaces the content of obj by that of a guard, and keeps its identity, status and
+// claim.
 func (k Kind) guard(obj *unstructured.Unstructured) error {
 	c, token, err := k.guardContent(objectKey(obj))
 	if err != nil {

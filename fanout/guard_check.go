@@ -20,17 +20,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// GuardError says that a peer's API server refuses the guards of a kind, such as
-// for a field that the kind's CRD requires. errors.As finds it; the *region.Error
-// around it names the peer.
+// GuardError means that a peer's API server rejects the guards of a kind, such as for a field
+// that the kind's CRD requires. errors.As finds it; the *region.Error around it names the peer.
 type GuardError struct {
 	Kind   schema.GroupKind
 	Fields []string // that Kind.Guard has to fill; none if the API server names none
 	Err    error    // the API server's answer
 }
 
-// Error gives the API server's answer and names the fields that Kind.Guard has
-// to fill.
+// Error has the API server's answer and the fields that Kind.Guard has to fill.
 func (e *GuardError) Error() string {
 	what := "make a guard that the peer takes"
 	if len(e.Fields) > 0 {
@@ -42,9 +40,9 @@ func (e *GuardError) Error() string {
 // Unwrap returns the API server's answer.
 func (e *GuardError) Unwrap() error { return e.Err }
 
-// guardRefused names what a guard lacks if err, the answer to its create, is the
-// verdict of the kind's schema or of a policy. It returns other errors as they
-// are, also one about the claim, which no Kind.Guard can change.
+// guardRefused converts err, the answer to the create of a guard, into a *GuardError if the
+// kind's schema or a policy rejected the guard. It returns other errors unchanged, also one
+// about the claim, which no Kind.Guard can change.
 func (k Kind) guardRefused(err error) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
@@ -70,7 +68,8 @@ func (k Kind) guardRefused(err error) error {
 	return refused
 }
 
-// scrubRefused says what to do about a guard that keeps its payload.
+// scrubRefused adds the remedy to the error of a peer that rejects the removal of a guard's
+// payload.
 func scrubRefused(err error) error {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return err
@@ -79,11 +78,11 @@ func scrubRefused(err error) error {
 }
 
 const (
-	// guardPatience bounds the dry run of a guard. Without an answer the add goes
-	// on, and its own create is the judge.
+	// guardPatience bounds the dry run of a guard. Without an answer the add continues, and its
+	// create decides.
 	guardPatience = 2 * time.Second
-	// guardUnasked is how long a peer that cannot judge a dry run is not asked
-	// again, such as for a webhook that does not support dry runs.
+	// guardUnasked is how long a peer that does not support a dry run, such as for a webhook,
+	// gets no other one.
 	guardUnasked = time.Minute
 )
 
@@ -93,10 +92,10 @@ type guardPlace struct {
 	kind schema.GroupKind
 }
 
-// guardChecks remembers which peers take the guards of which kinds.
+// guardChecks records which peers accept the guards of which kinds.
 type guardChecks struct {
 	mu    sync.Mutex
-	until map[guardPlace]time.Time // zero: for good
+	until map[guardPlace]time.Time // do not ask until then; zero: never again
 }
 
 func (g *guardChecks) known(at guardPlace) bool {
@@ -115,14 +114,14 @@ func (g *guardChecks) note(at guardPlace, until time.Time) {
 	g.until[at] = until
 }
 
-// taken notes that the peer behind conn took a guard of the kind.
+// taken records that the peer behind conn accepts guards of the kind.
 func (g *guardChecks) taken(ctx context.Context, conn *region.Conn, k Kind) {
 	if cluster, err := conn.UID(ctx); err == nil {
 		g.note(guardPlace{place{conn.Peer(), cluster}, k.GroupKind()}, time.Time{})
 	}
 }
 
-// refused forgets that a peer takes the guards of a kind: its CRD was changed.
+// refused drops the record that a peer accepts guards of a kind: its CRD was changed.
 func (g *guardChecks) refused(peer region.PeerName, kind schema.GroupKind) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,10 +132,9 @@ func (g *guardChecks) refused(peer region.PeerName, kind schema.GroupKind) {
 	}
 }
 
-// checkGuards finds out by dry run, before anything is written, whether the other
-// peers take guards of the kind. A peer is asked once for each kind. Only a
-// verdict on the guard is an error: what could not be asked, in unasked, is left
-// to the create.
+// checkGuards sends each other peer a dry run of the kind's guard, before anything is written,
+// and once per peer and kind. err is set only if a peer rejects the guard. unasked has the
+// errors of peers that could not be asked: there the create decides.
 func (c *Coordinator) checkGuards(ctx context.Context, req request, op protocol.Operation) (unasked, err error) {
 	if req.kind.Mode != Once || op.Action != protocol.Add && op.Action != protocol.Adopt {
 		return nil, nil
@@ -181,11 +179,11 @@ func (c *Coordinator) checkGuard(ctx context.Context, conn *region.Conn, req req
 	if err != nil {
 		return err
 	}
-	var attempt region.Attempt // so that client-go does not repeat it
+	var attempt region.Attempt // makes client-go send the request once
 	_, err = kind.in(conn, req.key.Namespace).Create(region.WithAttempt(call, &attempt), obj, metav1.CreateOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
-		// That a name is taken is the last thing an API server finds out.
+		// An API server checks last whether the name exists.
 		c.guards.note(at, time.Time{})
 	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
 		c.guards.note(at, time.Now().Add(guardUnasked))

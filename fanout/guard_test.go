@@ -27,8 +27,8 @@ import (
 
 const vaultClaim = "vault.example.com/claim"
 
-// vaultKind is a third party's kind that exists once and whose CRD requires a
-// field, has a default and knows nothing of claims.
+// vaultKind is a third party's kind that exists once, whose CRD requires a field, has a default
+// and has no field for claims.
 func vaultKind() fanout.Kind {
 	return fanout.Kind{
 		Resource:   schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "vaults"},
@@ -43,7 +43,7 @@ func vaultKind() fanout.Kind {
 	}
 }
 
-// bareKind is vaultKind without all that its CRD requires.
+// bareKind is vaultKind with guards that lack a field which its CRD requires.
 func bareKind() fanout.Kind {
 	k := vaultKind()
 	k.Guard = func(guard *unstructured.Unstructured) error {
@@ -101,7 +101,7 @@ func vaultsIn(t testing.TB, r *regiontest.Ring, peer region.PeerName) dynamic.Re
 	return conn.Dynamic().Resource(vaultKind().Resource).Namespace("default")
 }
 
-// requireNoSecret fails the test if a peer's object has a part of the payload.
+// requireNoSecret fails the test if obj has a part of the payload.
 func requireNoSecret(t testing.TB, obj *unstructured.Unstructured) {
 	t.Helper()
 	text, err := json.Marshal(obj)
@@ -132,9 +132,9 @@ func dryRuns(r *regiontest.Ring) (n int) {
 	return n
 }
 
-// A guard carries its claim and what Kind.Guard fills in, from its birth as a
-// reservation on, also where Inert keeps the payload of reservations. A sweep
-// finds nothing to do, though the API server fills in a default.
+// A guard carries its claim and the fields that Kind.Guard fills in, and nothing else, already
+// as a reservation and also if Inert keeps the payload of reservations. A sweep changes
+// nothing, though the API server fills in a default.
 func TestAGuardCarriesNoPayload(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
@@ -157,8 +157,8 @@ func TestAGuardCarriesNoPayload(t *testing.T) {
 	requireClean(t, c)
 }
 
-// releasedBefore gives the guards in all peers but one the payload, as an earlier
-// release did for kinds with Inert, and a person's record of it.
+// releasedBefore adds the payload, and a last-applied annotation with it, to the guards, as an
+// earlier release did for kinds with Inert.
 func releasedBefore(t *testing.T, r *regiontest.Ring, primary region.PeerName, name string) {
 	t.Helper()
 	for _, peer := range peers {
@@ -177,8 +177,8 @@ func releasedBefore(t *testing.T, r *regiontest.Ring, primary region.PeerName, n
 	}
 }
 
-// A sweep takes the payload from guards that an earlier release wrote, once, and
-// keeps their claims. It does so also while the primary's peer is away.
+// A sweep removes the payload from guards that an earlier release wrote, once, and keeps their
+// claims. It does so also while the primary's peer is unreachable.
 func TestASweepScrubsGuards(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]bool{"all answer": false, "the primary's peer is away": true} {
@@ -215,8 +215,8 @@ func TestASweepScrubsGuards(t *testing.T) {
 	}
 }
 
-// A guard whose payload the API server does not let go is reported with what to
-// do, and stays a guard.
+// If an API server rejects the removal of a guard's payload, the error has the remedy, and the
+// guard stays.
 func TestAScrubThatIsRefusedSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
@@ -236,8 +236,7 @@ func TestAScrubThatIsRefusedSaysWhatToDo(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A guard that lacks what the CRD requires is found before anything is written,
-// by Add, Adopt and Plan.
+// Add, Adopt and Plan detect a guard that lacks required fields before anything is written.
 func TestAGuardThatAPeerRefusesIsFoundBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
@@ -282,9 +281,8 @@ func TestAGuardThatAPeerRefusesIsFoundBeforeTheFirstWrite(t *testing.T) {
 	require.ErrorContains(t, err, "set Kind.Guard to fill spec")
 }
 
-// Each peer is asked once, whatever it answers but a refusal: a coordinator at
-// work makes no request for it. A CRD that changes is noticed by the next guard,
-// and from then on before the first write again.
+// Each peer that accepts a guard gets one dry run; later adds send none. If the CRD changes,
+// the next guard is rejected, and from then on the dry run comes before the first write again.
 func TestGuardsAreAskedForOnce(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
@@ -307,8 +305,8 @@ func TestGuardsAreAskedForOnce(t *testing.T) {
 	require.Equal(t, before, written(r))
 }
 
-// What says nothing about the guard blocks no add: a webhook that does not
-// support dry runs, a peer that answers late or with an error.
+// A dry run without a verdict on the guard blocks no add: a webhook without support for dry
+// runs, or a peer that answers late or with an error.
 func TestADryRunThatCannotBeAskedBlocksNoAdd(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
@@ -327,7 +325,7 @@ func TestADryRunThatCannotBeAskedBlocksNoAdd(t *testing.T) {
 	}
 }
 
-// An add whose time ends in the dry run names the peer that it waited for.
+// An add whose deadline passes in the dry run names the peer for which it waited.
 func TestADryRunThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

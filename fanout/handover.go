@@ -11,10 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// handOver makes manager own the content of obj as if it had applied it, and
-// leaves the claim to us. Without it a field that the requester's tool drops
-// from its manifest later would stay, since the coordinator that created the
-// object owned it too.
+// handOver makes manager the owner of the content of obj, as if manager had applied it; the
+// coordinator keeps the claim. Otherwise a field that the requester later drops from its
+// manifest would stay, because the coordinator, which created the object, would own it too.
 func handOver(obj *unstructured.Unstructured, kind Kind, manager string, now time.Time) {
 	if manager == "" {
 		manager = "atoll"
@@ -48,7 +47,7 @@ func handOver(obj *unstructured.Unstructured, kind Kind, manager string, now tim
 		entry(fieldManager, metav1.ManagedFieldsOperationUpdate, ours),
 	}
 	for _, old := range obj.GetManagedFields() {
-		// Others, such as a controller's status, keep what they own.
+		// Other managers, such as a controller of the status, keep their fields.
 		if old.Manager != fieldManager && (old.Manager != manager || old.Operation != metav1.ManagedFieldsOperationApply) {
 			entries = append(entries, old)
 		}
@@ -56,8 +55,7 @@ func handOver(obj *unstructured.Unstructured, kind Kind, manager string, now tim
 	obj.SetManagedFields(entries)
 }
 
-// ownership is the set of fields of c in the form of FieldsV1. Lists are owned
-// whole.
+// ownership returns the fields of c in the form of FieldsV1. A list is one field.
 func ownership(c map[string]any) map[string]any {
 	set := map[string]any{}
 	for field, value := range c {

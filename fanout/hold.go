@@ -25,26 +25,25 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Hold is a removal that a plain delete of a primary requests and that is not
-// committed: the object is in force in all peers. What is left of an object whose
-// primary is lost is held likewise, until a release.
+// Hold is a removal that a plain delete of a primary requests and that is not committed: the
+// object stays in effect in all peers. Guards and replicas whose primary is lost are held
+// likewise, until a release.
 type Hold struct {
-	// Reason is "Occupied" while something lives in the namespace that the object
-	// owns, "Unknown" while a peer cannot say whether something does, "TooMany"
-	// if Options.RemovalCap was exceeded, until a release, and "Lost" of a guard or
-	// replica whose primary is gone without a removal; empty if no sweep has judged
-	// it yet.
+	// Reason is "Occupied" while the object's namespace holds an object, "Unknown" while a peer
+	// cannot report whether it does, "TooMany" if Options.RemovalCap was exceeded, until a
+	// release, and "Lost" for a guard or replica whose primary is gone without a removal. It is
+	// empty until a sweep has judged the request.
 	Reason string
-	// Message says for people what lives where, or what was exceeded.
+	// Message lists the objects in the namespace, or the numbers that exceed the cap.
 	Message string
 	// Since is the deletionTimestamp.
 	Since time.Time
-	// Released says that a person has released it.
+	// Released is set if a person has released the removal.
 	Released bool
 }
 
-// Hold returns how the removal of obj stands that a plain delete requests; ok is
-// false if none does. It is pure.
+// Hold returns the hold of obj's removal that a plain delete requests. ok is false if none is
+// requested. It is pure.
 func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
 	if obj == nil || obj.GetDeletionTimestamp() == nil {
 		return Hold{}, false
@@ -56,8 +55,8 @@ func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
 	return RecordedHold(obj), true
 }
 
-// RecordedHold returns what stands in obj about its held removal, whatever obj is; the
-// zero value if nothing does. It is pure.
+// RecordedHold returns the hold that is recorded in obj, whatever obj is, or the zero value. It
+// is pure.
 func RecordedHold(obj *unstructured.Unstructured) Hold {
 	if obj == nil {
 		return Hold{}
@@ -70,7 +69,7 @@ func RecordedHold(obj *unstructured.Unstructured) Hold {
 	return hold
 }
 
-// heldIn is why the removal of obj is held, as it was recorded there.
+// heldIn returns the recorded reason why obj's removal is held.
 func heldIn(obj *unstructured.Unstructured) protocol.Held {
 	reason, text, ok := strings.Cut(obj.GetAnnotations()[v1alpha1.RemovalHeldAnnotation], ": ")
 	if !ok {
@@ -79,13 +78,13 @@ func heldIn(obj *unstructured.Unstructured) protocol.Held {
 	return protocol.Held{Reason: protocol.HoldReason(reason), Text: text}
 }
 
-// released says whether a person released the removal of this very obj.
+// released reports whether a person released the removal of obj, by its UID.
 func released(obj *unstructured.Unstructured) bool {
 	uid := obj.GetAnnotations()[v1alpha1.ReleaseRemovalAnnotation]
 	return uid != "" && uid == string(obj.GetUID())
 }
 
-// hold records in obj why its removal is held.
+// hold records in obj why its removal is held, or deletes the record if held is zero.
 func hold(obj *unstructured.Unstructured, held protocol.Held) {
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
@@ -99,34 +98,34 @@ func hold(obj *unstructured.Unstructured, held protocol.Held) {
 	obj.SetAnnotations(annotations)
 }
 
-// requestText says for people how a requested removal stands.
+// requestText describes the state of a requested removal.
 func requestText(o protocol.Object) string {
 	switch {
 	case o.Released:
-		return "it was deleted and released: its removal goes on with the next sweep"
+		return "it was deleted and released: the next sweep commits its removal"
 	case o.Held.Reason == "":
 		return "it was deleted, its removal is not committed yet"
 	case o.Held.Reason == protocol.HoldTooMany:
 		return fmt.Sprintf("it was deleted, its removal is held (%s): %s: release it, or undo the deletion by moving its home", o.Held.Reason, o.Held.Text)
 	default:
-		return fmt.Sprintf("it was deleted, its removal is held (%s): %s: it goes on when that ends or when it is released", o.Held.Reason, o.Held.Text)
+		return fmt.Sprintf("it was deleted, its removal is held (%s): %s: it continues when that ends or when it is released", o.Held.Reason, o.Held.Text)
 	}
 }
 
-// ErrNotHeld says that no removal of the object waits for a release: it was not
-// deleted, or its removal is committed.
+// ErrNotHeld means that no removal of the object waits for a release: it was not deleted, or
+// its removal is committed.
 var ErrNotHeld = errors.New("no deletion of it waits for a release")
 
-// ReleaseRemoval lets a removal go on that a plain delete of the primary requested
-// and that is held: the next sweep of any coordinator commits it, whatever lives in
-// the object's namespace and however many wait. It sets the annotation
-// v1alpha1.ReleaseRemovalAnnotation on the primary to the primary's UID, so it holds
-// for this object alone and for none that gets its name later. Guards and replicas
-// whose primary is lost are released likewise, each in its own peer: they are dead
-// then, and the name is free. uid, unless empty, must be the primary's UID, or that
-// of the primary that is lost. It returns what was held, reads all peers, blocks, and
-// may be repeated. The error wraps ErrNotHeld if nothing waits, or says which peer
-// could not be read.
+// ReleaseRemoval releases a removal that a plain delete of the primary requested and that is
+// held. The next sweep of any coordinator commits it, whatever objects the namespace holds and
+// however many removals wait. It sets the annotation v1alpha1.ReleaseRemovalAnnotation on the
+// primary to the primary's UID, so a later object of the name is not released. It also releases
+// guards and replicas whose primary is lost, each in its own peer: then they are dead, and the
+// name is free. uid, unless empty, must be the UID of the primary, or of the lost primary.
+//
+// ReleaseRemoval returns the hold that it released. It reads all peers, blocks, and is
+// idempotent. The error wraps ErrNotHeld if no removal waits, or names the peers that could not
+// be read.
 func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, uid types.UID) (Hold, error) {
 	kind, err := c.kindFor(gk)
 	if err == nil {
@@ -183,8 +182,8 @@ func (c *Coordinator) release(ctx context.Context, kind Kind, peer region.PeerNa
 	}
 	client := kind.in(conn, key.Namespace)
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		// The resource version is a precondition: another object of the name is not
-		// released.
+		// The update requires the resourceVersion that was read, so a later object of the name
+		// is not released.
 		released := obj.DeepCopy()
 		annotations := released.GetAnnotations()
 		if annotations == nil {

@@ -27,12 +27,12 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// home is where accounts of these tests have their primaries.
+// home is the peer of the primaries of these tests' Accounts.
 const home region.PeerName = "ap-south"
 
 var crdsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// addAccounts makes n Accounts at home.
+// addAccounts adds n Accounts with their primaries at home.
 func addAccounts(t testing.TB, c *fanout.Coordinator, n int) []string {
 	t.Helper()
 	var (
@@ -127,7 +127,7 @@ func TestADeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	require.ErrorAs(t, err, new(*fanout.OccupiedError), "an explicit removal is refused by the same occupants")
 	requireInForce(t, r, acme)
 
-	// Neither another coordinator nor a restart lets it go, and nothing is written.
+	// Neither another coordinator nor a restart ends the hold, and neither writes anything.
 	for _, p := range peers {
 		r.Server(p).Reset()
 	}
@@ -136,7 +136,7 @@ func TestADeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	require.Zero(t, writes(r))
 	requireInForce(t, r, acme)
 
-	// A replica that is lost while the removal is held comes back.
+	// A replica that is deleted while the removal is held is restored.
 	deleteAt(t, r, "eu-west", acme)
 	sweep(t, other)
 	requireInForce(t, r, acme)
@@ -180,7 +180,7 @@ func TestAReleaseLetsAHeldRemovalGo(t *testing.T) {
 	sweep(t, c)
 	requireInForce(t, r, acme)
 
-	// What was meant for another object of the name is no release.
+	// The UID of another object of the name is no release.
 	stale := fmt.Sprintf(`{"metadata":{"annotations":{%q:"another-uid"}}}`, v1alpha1.ReleaseRemovalAnnotation)
 	_, err = accountsIn(t, r, home).Patch(t.Context(), acme, types.MergePatchType, []byte(stale), metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestAReleaseLetsAHeldRemovalGo(t *testing.T) {
 	sweep(t, c)
 	requireGone(t, r, acme)
 
-	// The next Account of the name is none that was released.
+	// The next Account of the name is not released.
 	_, err = c.Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: home})
 	require.NoError(t, err)
 	_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
@@ -250,7 +250,7 @@ func TestTheDeletionOfAllAccountsIsHeld(t *testing.T) {
 	sweep(t, other)
 	require.Zero(t, writes(r))
 
-	// What is released goes. That few are left lets none of them go.
+	// A released Account is removed. The rest stay held, although they are fewer than the cap.
 	for _, name := range names[:17] {
 		_, err := c.ReleaseRemoval(t.Context(), accounts, key("", name), "")
 		require.NoError(t, err)
@@ -270,7 +270,7 @@ func TestDeletionsWaitForOthersOfTheirKind(t *testing.T) {
 		sweep(t, c)
 	}
 	requireInForce(t, r, names...)
-	require.Empty(t, holdOf(t, r, names[0]).Reason, "nobody has judged it")
+	require.Empty(t, holdOf(t, r, names[0]).Reason, "no sweep has judged it")
 	sweep(t, at)
 	requireInForce(t, r, names...)
 	require.Equal(t, "TooMany", holdOf(t, r, names[0]).Reason)
@@ -287,23 +287,24 @@ func TestTheDeletionOfTheTypeIsHeld(t *testing.T) {
 	require.NoError(t, err)
 	crds := conn.Dynamic().Resource(crdsResource)
 	require.NoError(t, crds.Delete(t.Context(), "accounts.catalog.kubecarrier.io", metav1.DeleteOptions{}))
-	_, _ = c.Sweep(t.Context()) // nothing can be created there, so the replica of elsewhere is missing
+	_, _ = c.Sweep(t.Context()) // nothing can be created there, so one replica stays missing
 	requireInForce(t, r, names...)
 	require.Equal(t, "TooMany", holdOf(t, r, names[0]).Reason)
 
-	// All homes move away: what is left of the type goes, and comes back with it.
+	// All homes move away: the other objects of the type are deleted, and restored with the
+	// type.
 	for _, name := range names {
 		_, err := c.Move(t.Context(), accounts, key("", name), "eu-west", fanout.MoveOptions{})
 		require.NoError(t, err)
 	}
-	// A real API server creates nothing of a type that is being deleted.
+	// A real API server rejects creates of a type that is being deleted.
 	require.NoError(t, accountsIn(t, r, home).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.Eventually(t, func() bool {
 		_, err := crds.Get(t.Context(), "accounts.catalog.kubecarrier.io", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	}, time.Minute, time.Millisecond)
 
-	// That a type is not served is no absence of its objects.
+	// A type that is not served does not mean that its objects are absent.
 	_, err = c.Sweep(t.Context())
 	require.Error(t, err)
 	for _, p := range []region.PeerName{"eu-west", "us-east"} {
@@ -332,7 +333,7 @@ func TestTwoCoordinatorsMeetAHeldRemoval(t *testing.T) {
 	for _, who := range []*fanout.Coordinator{c, other} {
 		wg.Go(func() {
 			for range 5 {
-				_, _ = who.Sweep(t.Context()) // one writes what the other has read
+				_, _ = who.Sweep(t.Context()) // a write of one may conflict with the read of the other
 			}
 		})
 	}
@@ -356,16 +357,15 @@ func TestTwoCoordinatorsMeetAHeldRemoval(t *testing.T) {
 	requireClean(t, c)
 }
 
-// strip takes all finalizers from an Account that was deleted, as a person in a hurry
-// does.
+// strip removes all finalizers of a deleted Account, as a person may do by hand.
 func strip(t testing.TB, r *regiontest.Ring, peer region.PeerName, name string) {
 	t.Helper()
 	_, err := accountsIn(t, r, peer).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
-// A home that goes without a removal takes nothing with it: its replicas prove the
-// commit. They hold the name, and are reported, until somebody releases them.
+// A home that is deleted without a removal does not take its replicas: they prove the commit.
+// They hold the name, and are reported, until a person releases them.
 func TestReplicasWithoutAHomeAreKept(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -400,10 +400,10 @@ func TestReplicasWithoutAHomeAreKept(t *testing.T) {
 	sweep(t, c)
 	requireGone(t, r, names[0])
 	_, err = accountsIn(t, r, "eu-west").Get(t.Context(), names[1], metav1.GetOptions{})
-	require.NoError(t, err, "nobody released this one")
+	require.NoError(t, err, "this one was not released")
 }
 
-// A guard that is bound outlives its primary likewise.
+// A bound guard outlives its primary likewise.
 func TestAGuardWithoutItsPrimaryIsKept(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -436,7 +436,7 @@ func TestAGuardWithoutItsPrimaryIsKept(t *testing.T) {
 	requireClean(t, c)
 }
 
-// forget deletes an object without a trace, as a restore from an older backup does.
+// forget deletes an object without a removal, as a restore from an older backup does.
 func forget(t *testing.T, client dynamic.ResourceInterface, name string) {
 	t.Helper()
 	require.NoError(t, client.Delete(t.Context(), name, metav1.DeleteOptions{}))

@@ -13,29 +13,29 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// The operations of one idempotency key are a chain in the log: KEY, KEY#1, KEY#2 and so
-// on. A request goes along it until an operation answers it, or a key is free.
+// The operations of one idempotency key are a chain in the log: KEY, KEY#1, KEY#2 and so on. A
+// request follows the chain to an operation that has its result, or to a free key.
 
-// keyStep is what follows from the operation that the log has under a key.
+// keyStep is the next step after reading the operation that the log has under a key.
 type keyStep uint8
 
 const (
 	keyFree    keyStep = iota // the request takes the key
-	keySettle                 // the operation is open: its end decides
-	keyAnswer                 // the request gets its answer
-	keyNext                   // it answers nothing: the next key of the chain decides
-	keyReused                 // refuse: it was another request
-	keyUnclear                // in doubt: it may be another ring's
-	keyForeign                // refuse: it may be another ring's, and no peer here shows it
+	keySettle                 // the operation is open: settle it, its end decides
+	keyAnswer                 // return the operation's result
+	keyNext                   // the operation has no result for the request: read the next key of the chain
+	keyReused                 // reject: the operation was another request
+	keyUnclear                // in doubt: the operation may be of another ring
+	keyForeign                // reject: the operation may be of another ring, and no peer here shows it
 )
 
-// keyed is an operation that the log has under a key.
+// keyed is the operation that the log has under a key.
 type keyed struct {
-	stored    bool // there is one
+	stored    bool // there is an operation
 	open      bool
-	same      bool // it was this very request
+	same      bool // it was the same request
 	committed bool // it ended in effect
-	signed    bool // its entry has its ring
+	signed    bool // its entry stores its ring
 	belongs   protocol.Belonging
 }
 
@@ -62,15 +62,16 @@ func (k keyed) step() keyStep {
 	}
 }
 
-// settledStep is what follows once the open operation of a key was settled as far as can
-// be: over says that it has ended meanwhile, by another hand. An operation that is still in
-// doubt answers as such.
+// settledStep returns the next step after an attempt to settle the open operation of a key.
+// over means that another process has ended it meanwhile. An operation that is still in doubt
+// is returned as such.
 func settledStep(over bool, state State) keyStep {
 	switch {
 	case over:
 		return keySettle
 	case state == Aborted, state == Ended:
-		// It came to nothing, also if something of it may yet appear and is swept then.
+		// It has no effect, also if an object of it may still appear, which a sweep would
+		// delete.
 		return keyNext
 	default:
 		return keyAnswer
@@ -82,13 +83,13 @@ type link struct {
 	keyed
 	key     string
 	entry   wal.Entry
-	outcome outcome          // of one that has ended
-	unread  map[string]error // why peers were not read that may show it
+	outcome outcome          // set if the operation has ended
+	unread  map[string]error // errors of unread peers that may show the operation
 }
 
-// earlier looks the idempotency key up. It returns the key for a new entry, or
-// the answer of the operation that was committed under it. A key whose
-// operation came to nothing, or is of another ring, may be used again.
+// earlier looks up the idempotency key. It returns the key for a new entry, or the Operation
+// that was committed under it. A key whose operation had no effect, or is of another ring, may
+// be used again.
 func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Operation, id string) (string, *Operation, error) {
 	if req.idempotencyKey == "" {
 		return "operation/" + id, nil, nil
@@ -123,8 +124,8 @@ func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Oper
 	}
 }
 
-// link reads what the log has under the n-th key of a chain. Peers are read only for an
-// operation of the first release that would answer.
+// link reads the n-th key of a chain from the log. It reads the peers only for an operation of
+// the first release whose result would be returned.
 func (c *Coordinator) link(ctx context.Context, req request, request string, n int) (l link, err error) {
 	l.key = req.idempotencyKey
 	if n > 0 {
@@ -140,7 +141,7 @@ func (c *Coordinator) link(ctx context.Context, req request, request string, n i
 	l.stored, l.open = true, l.entry.Ended.IsZero()
 	j, damaged := decodeJournal(l.entry)
 	if l.open {
-		l.same = damaged != nil || j.Request == request // what is damaged is not settled
+		l.same = damaged != nil || j.Request == request // a damaged entry is not settled
 		return l, nil
 	}
 	if err := json.Unmarshal(l.entry.Outcome, &l.outcome); err != nil {
@@ -157,7 +158,7 @@ func (c *Coordinator) link(ctx context.Context, req request, request string, n i
 	return l, err
 }
 
-// refusal is why a request under a key is neither answered nor begun.
+// refusal returns why a request under a key is rejected.
 func (l link) refusal(step keyStep, req request) error {
 	switch step {
 	case keyUnclear:
@@ -170,8 +171,8 @@ func (l link) refusal(step keyStep, req request) error {
 	}
 }
 
-// sightEnded looks for an operation that has ended in all peers. A removal is seen where
-// nothing stands: its answer is true in this ring, too.
+// sightEnded looks in all peers for an operation that has ended. A removal counts as found if
+// all peers were read and none has an object of the name.
 func (c *Coordinator) sightEnded(ctx context.Context, req request, j journal, l link) (seen protocol.Sighting, unread map[string]error, err error) {
 	peers, err := c.peers(ctx)
 	if err != nil {

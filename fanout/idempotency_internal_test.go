@@ -11,10 +11,10 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// All that the log may have under an idempotency key.
+// TestKeySteps covers everything that the log may have under an idempotency key.
 func TestKeySteps(t *testing.T) {
 	const any = 2
-	rules := []struct { // the first that fits decides; 0 is no, 1 is yes
+	rules := []struct { // the first rule that fits decides; 0 is no, 1 is yes
 		stored, open, same, committed, signed int
 		belongs                               []protocol.Belonging
 		want                                  keyStep

@@ -17,33 +17,33 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// identities remembers which cluster answered for each peer, and judges them together.
-// A Conn never changes its cluster, so each is asked once; each PeerSet that is read
-// later is judged again. Safe for concurrent use.
+// identities records which cluster answered for each peer, and judges all of them together. A
+// Conn never changes its cluster, so each is identified once; each PeerSet that is read later
+// is judged again. It is safe for concurrent use.
 type identities struct {
-	turn chan struct{} // holds one: who asks all peers
+	turn chan struct{} // holds one element while a goroutine asks all peers
 
 	mu     sync.Mutex
-	ring   string // once it is known for certain
+	ring   string // empty until it is known for certain
 	met    map[region.PeerName]meeting
-	asked  map[region.PeerName]time.Time      // when a peer was asked last together with others
-	judged map[string]protocol.Identification // nil if something has changed since
-	unkept map[*region.Conn]bool              // clusters that cannot keep a ring's ID
+	asked  map[region.PeerName]time.Time      // when a peer was last asked together with others
+	judged map[string]protocol.Identification // nil if something has changed since the last judgement
+	unkept map[*region.Conn]bool              // connections to clusters that cannot store a ring's ID
 }
 
-// meeting is what the cluster behind a connection told of itself.
+// meeting is the identity that the cluster behind a connection reported.
 type meeting struct {
 	conn   *region.Conn
 	uid    types.UID
 	denied error    // why uid is empty
-	set    *readSet // nil if it has none
+	set    *readSet // nil without a PeerSet
 }
 
 func newIdentities() *identities {
 	return &identities{turn: make(chan struct{}, 1), met: map[region.PeerName]meeting{}, asked: map[region.PeerName]time.Time{}, unkept: map[*region.Conn]bool{}}
 }
 
-// standing says whether conn's cluster was met, and why its answers do not count.
+// standing reports whether conn's cluster was identified, and why its answers do not count.
 func (s *identities) standing(conn *region.Conn) (known bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,8 @@ func (s *identities) standing(conn *region.Conn) (known bool, err error) {
 	}
 }
 
-// of is how the cluster behind a connection that was met presents itself.
+// of returns the identity that the cluster behind conn reported, and why its answers do not
+// count.
 func (s *identities) of(conn *region.Conn) PeerIdentity {
 	_, problem := s.standing(conn)
 	s.mu.Lock()
@@ -75,7 +76,7 @@ func (s *identities) of(conn *region.Conn) PeerIdentity {
 	return out
 }
 
-// judge judges anew if something has changed. The lock is held.
+// judge judges again if something has changed. The caller holds mu.
 func (s *identities) judge() {
 	if s.judged != nil {
 		return
@@ -89,7 +90,7 @@ func (s *identities) judge() {
 	}
 }
 
-// presences are what the clusters told of themselves. The lock is held.
+// presences returns the identities that the clusters reported. The caller holds mu.
 func (s *identities) presences() map[string]protocol.Presence {
 	peers := map[string]protocol.Presence{}
 	for peer, m := range s.met {
@@ -102,7 +103,7 @@ func (s *identities) presences() map[string]protocol.Presence {
 	return peers
 }
 
-// epochs are those of the peers' PeerSets as they were read last.
+// epochs returns the epochs of the peers' PeerSets as last read.
 func (s *identities) epochs() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +116,7 @@ func (s *identities) epochs() map[string]int64 {
 	return epochs
 }
 
-// enrolled says whether the cluster had a PeerSet when it was read last.
+// enrolled reports whether the cluster had a PeerSet when it was last read.
 func (s *identities) enrolled(conn *region.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +124,7 @@ func (s *identities) enrolled(conn *region.Conn) bool {
 	return m.conn == conn && m.set != nil
 }
 
-// ownState is the state of a peer by its own PeerSet, as that was read last; empty if it
-// has none.
+// ownState returns the state of a peer in its own PeerSet as last read; empty if it has none.
 func (s *identities) ownState(peer region.PeerName) v1alpha1.PeerState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *identities) ownState(peer region.PeerName) v1alpha1.PeerState {
 	return set.Spec.Self.State
 }
 
-// note remembers meetings, all at once: one that answers first is not judged alone.
+// note stores meetings together, so that the first one to arrive is not judged alone.
 func (s *identities) note(meetings ...meeting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *identities) note(meetings ...meeting) {
 	}
 }
 
-// update notes the PeerSet of a cluster that was met; nil if it has none.
+// update stores the PeerSet of an identified cluster; nil if it has none.
 func (s *identities) update(conn *region.Conn, set *readSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,14 +157,14 @@ func (s *identities) update(conn *region.Conn, set *readSet) {
 	}
 }
 
-// ringless says whether conn's cluster cannot keep a ring's ID.
+// ringless reports whether conn's cluster cannot store a ring's ID.
 func (s *identities) ringless(conn *region.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unkept[conn]
 }
 
-// lackRing says whether a member has no ring ID.
+// lackRing reports whether a member has no ring ID.
 func (s *identities) lackRing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *identities) lackRing() bool {
 	return false
 }
 
-// known is the ring, once it is known for certain.
+// known returns the ID of the ring; empty until it is known for certain.
 func (s *identities) known() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +189,8 @@ func (s *identities) keepsNoRing(conn *region.Conn) {
 	s.unkept[conn] = true
 }
 
-// due says whether a peer is to be asked together with another: if its connection was
-// not met yet, or again if the one asked about was refuted, and not a moment ago.
+// due reports whether to ask a peer together with another: if its connection was not identified
+// yet, or again if the other was refuted. It limits the rate, and records the time.
 func (s *identities) due(conn *region.Conn, again bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,11 +210,11 @@ func (s *identities) due(conn *region.Conn, again bool) bool {
 	return true
 }
 
-// meet asks conn's cluster who it is, and with it those peers that were not asked
-// yet: one alone cannot be told from another ring's of the same name. It waits for
-// the others no longer than hasty.
+// meet identifies conn's cluster, and with it the peers that were not identified yet: a single
+// peer cannot be distinguished from its namesake in another ring. It waits for the other peers
+// no longer than hasty.
 func (c *Coordinator) meet(ctx context.Context, conn *region.Conn) error {
-	ctx = region.WithAttempt(ctx, new(region.Attempt)) // what is asked here says nothing about the request that waits for it
+	ctx = region.WithAttempt(ctx, new(region.Attempt)) // these requests are no attempts of the request that waits for them
 	if err := c.meetAll(ctx, conn); err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (c *Coordinator) meetAll(ctx context.Context, conn *region.Conn) error {
 	if snapshot == nil {
 		return nil
 	}
-	// Not cut short by the caller: those that were not heard would have no say.
+	// The caller's deadline does not apply: peers cut off by it would have no vote.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hasty)
 	defer cancel()
 	var (
@@ -256,7 +256,7 @@ func (c *Coordinator) meetAll(ctx context.Context, conn *region.Conn) error {
 		wg.Go(func() {
 			m, err := c.ask(ctx, other)
 			if err != nil {
-				return // it has no say
+				return // it has no vote
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -268,7 +268,7 @@ func (c *Coordinator) meetAll(ctx context.Context, conn *region.Conn) error {
 	return nil
 }
 
-// ask asks a cluster who it is.
+// ask reads the UID and the PeerSet of a cluster.
 func (c *Coordinator) ask(ctx context.Context, conn *region.Conn) (meeting, error) {
 	m := meeting{conn: conn}
 	var wg sync.WaitGroup

@@ -33,24 +33,23 @@ const (
 	PropertyRing = Property(protocol.MismatchRing)
 )
 
-// WrongPeerError says that the cluster behind a peer's credentials is not the one
-// that the ring knows under the peer's name. The peer counts as one that does not
-// answer: nothing is read or written there. errors.As finds it; it wraps ErrWrongPeer,
-// or ErrOtherRing if the ring differs.
+// WrongPeerError means that the cluster behind a peer's credentials is not the one that the
+// ring knows under the peer's name. The peer counts as unreachable: nothing is read or written
+// there. errors.As finds it; it wraps ErrWrongPeer, or ErrOtherRing if the ring differs.
 type WrongPeerError struct {
 	Peer     region.PeerName
 	Property Property
-	Found    string // how the cluster has the property
-	Want     string // how it must be
-	// By are the peers that know it so; none if the peer's own PeerSet, or the ring
-	// that was known before, does.
+	Found    string // the property of the cluster
+	Want     string // the property that it must have
+	// By are the peers that know the wanted property. It is empty if the peer's own PeerSet has
+	// it, or if it is the ring that was known before.
 	By []region.PeerName
-	// Tied says that as many peers know it as it was found, so that nothing decides
-	// which of them are right, and none of them is believed.
+	// Tied is set if equally many peers know either property: nothing decides which of them are
+	// right, and none of them is trusted.
 	Tied bool
 }
 
-// Error names the peer, what is expected, what was found, and what to do.
+// Error names the peer, the wanted and the found property, and the remedy.
 func (e *WrongPeerError) Error() string {
 	by := make([]string, len(e.By))
 	for i, p := range e.By {
@@ -85,42 +84,42 @@ func (e *WrongPeerError) Unwrap() error {
 	return ErrWrongPeer
 }
 
-// Is makes the cause of it region.CauseOtherCluster.
+// Is makes region.CauseOtherCluster the cause of the error.
 func (e *WrongPeerError) Is(target error) bool { return target == region.ErrOtherCluster } //nolint:errorlint // a sentinel
 
-// ReturnedError says that a peer's store was restored from an older state: what it
-// holds, or does not hold, says nothing about the ring until the peer has come back.
-// The peer counts as one that does not answer. errors.As finds it; it wraps
-// ErrReturned.
+// ReturnedError means that a peer's store was restored from an older state: objects that it
+// holds or lacks prove nothing about the ring until the peer has come back. The peer counts as
+// unreachable. errors.As finds it; it wraps ErrReturned.
 type ReturnedError struct {
 	Peer  region.PeerName
-	Epoch int64 // of its PeerSet
-	Noted int64 // which the peers in By have seen there before
+	Epoch int64 // epoch of its PeerSet
+	Noted int64 // epoch that the peers in By noted before
 	By    []region.PeerName
 }
 
-// Error names the peer, what shows it, and what to do.
+// Error names the peer, the two epochs, and the remedy.
 func (e *ReturnedError) Error() string {
 	by := make([]string, len(e.By))
 	for i, p := range e.By {
 		by[i] = string(p)
 	}
-	return fmt.Sprintf("%v: the PeerSet of peer %s is at epoch %d, and %s saw epoch %d there: bring it back (atollctl peer comeback %s)",
+	return fmt.Sprintf("%v: the PeerSet of peer %s is at epoch %d, and %s noted epoch %d there: bring it back (atollctl peer comeback %s)",
 		ErrReturned, e.Peer, e.Epoch, strings.Join(by, ", "), e.Noted, e.Peer)
 }
 
 // Unwrap returns ErrReturned.
 func (e *ReturnedError) Unwrap() error { return ErrReturned }
 
-// returningKey is the key of the peer that a context's calls bring back.
+// returningKey is the context key of the peer that a call brings back.
 type returningKey struct{}
 
-// returning makes calls under ctx believe a peer that was restored: they bring it back.
+// returning makes calls under ctx trust a restored peer, because they bring it back.
 func returning(ctx context.Context, peer region.PeerName) context.Context {
 	return context.WithValue(ctx, returningKey{}, peer)
 }
 
-// excused says whether err is that a peer was restored which calls under ctx bring back.
+// excused reports whether err is the *ReturnedError of the peer that calls under ctx bring
+// back.
 func excused(ctx context.Context, err error) bool {
 	returned, ok := errors.AsType[*ReturnedError](err)
 	peer, _ := ctx.Value(returningKey{}).(region.PeerName)
@@ -142,9 +141,9 @@ func wrongPeer(peer region.PeerName, i protocol.Identification) error {
 	return e
 }
 
-// trust returns nil if the answers and writes of conn's peer count: if its cluster is
-// the one that the ring knows, or belongs to no ring yet. It asks the peers only if
-// that is not known of this connection yet, or was refuted.
+// trust returns nil if the answers of conn's peer, and writes to it, count: its cluster is the
+// one that the ring knows, or belongs to no ring yet. It sends requests only if this connection
+// was not judged yet, or was refuted.
 func (c *Coordinator) trust(ctx context.Context, conn *region.Conn) error {
 	known, err := c.identities.standing(conn)
 	if known && err == nil {
@@ -159,17 +158,18 @@ func (c *Coordinator) trust(ctx context.Context, conn *region.Conn) error {
 	return err
 }
 
-// Recognize returns nil if the answers of a configured peer count: its cluster is the one
-// that the ring knows under its name, or belongs to no ring yet. Otherwise the error is a
-// *WrongPeerError, or wraps region.ErrIdentityUnknown, or says why the peer does not
-// answer. Those who read peers beside a Coordinator, from caches of their own, ask it
-// before they act on what a peer lacks. It asks the peers only if it does not know.
+// Recognize returns nil if the answers of a configured peer count: its cluster is the one that
+// the ring knows under its name, or belongs to no ring yet. Otherwise the error is a
+// *WrongPeerError, wraps region.ErrIdentityUnknown, or is why the peer does not answer. A
+// program that reads peers from caches of its own calls it before it acts on an object's
+// absence. Recognize sends requests only if the identity is not known yet, and blocks for one
+// call at most.
 func (c *Coordinator) Recognize(ctx context.Context, peer region.PeerName) error {
 	_, err := c.trusted(ctx, peer)
 	return explain(peer, "identify", err)
 }
 
-// trusted is the connection to a peer whose answers and writes count.
+// trusted returns the connection to a peer whose answers and writes count.
 func (c *Coordinator) trusted(ctx context.Context, peer region.PeerName) (*region.Conn, error) {
 	conn, err := c.directory.Conn(peer)
 	if err != nil {
@@ -180,8 +180,8 @@ func (c *Coordinator) trusted(ctx context.Context, peer region.PeerName) (*regio
 	return conn, c.trust(ctx, conn)
 }
 
-// recognize is trust of a peer that has a PeerSet: what one without holds, or does
-// not hold, is of no ring.
+// recognize is trust for a peer that must have a PeerSet: objects in a peer without one belong
+// to no ring.
 func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
 	if err := c.trust(ctx, conn); err != nil {
 		return err
@@ -189,15 +189,15 @@ func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
 	if c.identities.enrolled(conn) {
 		return nil
 	}
-	_, err := c.readSet(ctx, conn) // it may have one since
+	_, err := c.readSet(ctx, conn) // it may have one by now
 	if isAbsent(err) {
 		return fmt.Errorf("%w: peer %s has no PeerSet", ErrMembership, conn.Peer())
 	}
 	return err
 }
 
-// readSet reads the PeerSet of a peer now. It is judged with those that the others
-// sent last, and refused if its cluster is the wrong one.
+// readSet reads the PeerSet of a peer now, and judges it together with those last read from the
+// other peers. It returns an error if the cluster is the wrong one.
 func (c *Coordinator) readSet(ctx context.Context, conn *region.Conn) (*readSet, error) {
 	if known, _ := c.identities.standing(conn); !known {
 		if err := c.meet(ctx, conn); err != nil {

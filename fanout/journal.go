@@ -15,8 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// journal is what the log holds of an operation: enough to settle it in a new
-// process.
+// journal is the log's data of an operation, enough to settle it in a new process.
 type journal struct {
 	Group        string             `json:"group"`
 	Kind         string             `json:"kind"`
@@ -27,9 +26,9 @@ type journal struct {
 	Content      content            `json:"content,omitempty"`
 	FieldManager string             `json:"fieldManager,omitempty"`
 	Attempt      int                `json:"attempt,omitempty"`
-	Request      string             `json:"request,omitempty"` // its fingerprint
-	Change       *changeJournal     `json:"change,omitempty"`  // instead of Operation
-	Origin       protocol.Origin    `json:"origin,omitzero"`   // the ring that it was begun in
+	Request      string             `json:"request,omitempty"` // the request's fingerprint
+	Change       *changeJournal     `json:"change,omitempty"`  // set instead of Operation
+	Origin       protocol.Origin    `json:"origin,omitzero"`   // the ring in which it began
 }
 
 func (j journal) groupKind() schema.GroupKind { return schema.GroupKind{Group: j.Group, Kind: j.Kind} }
@@ -54,7 +53,7 @@ func decodeJournal(e wal.Entry) (journal, error) {
 	return j, nil
 }
 
-// outcome is what the log remembers of an ended operation.
+// outcome is the log's record of an ended operation.
 type outcome struct {
 	State       State           `json:"state"`
 	Primary     region.PeerName `json:"primary,omitempty"`
@@ -62,14 +61,14 @@ type outcome struct {
 	Durable     bool            `json:"durable,omitempty"`
 	AlreadyDone bool            `json:"alreadyDone,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
-	Cause       string          `json:"cause,omitempty"` // for people
+	Cause       string          `json:"cause,omitempty"` // text for a person
 	Peers       []string        `json:"peers,omitempty"`
 	Removal     bool            `json:"removal,omitempty"`
 	Mode        Mode            `json:"mode"`
 	Request     string          `json:"request,omitempty"`
 }
 
-// because says why nothing is in effect.
+// because returns why nothing is in effect.
 func (o outcome) because() string { return or(o.Cause, o.Reason) }
 
 func (o outcome) committed() bool { return o.State == Done || o.State == Committed }
@@ -79,9 +78,8 @@ func entryKind(gk schema.GroupKind, action protocol.Action) string {
 	return fmt.Sprintf("%s %s", action, gk)
 }
 
-// Describe says for people what a log entry of a Coordinator is about: the
-// action, the object, the primary's peer and the ring. An entry of something else gives
-// an error.
+// Describe returns the action, the object, the primary's peer and the ring of a Coordinator's
+// log entry. It returns an error for an entry of another program.
 func Describe(e wal.Entry) (Description, error) {
 	j, err := decodeJournal(e)
 	if err != nil {
@@ -100,12 +98,12 @@ func Describe(e wal.Entry) (Description, error) {
 	}, nil
 }
 
-// Description is a log entry for people.
+// Description describes a log entry.
 type Description struct {
 	Operation string
 	Action    string // "add", "update", "move" or "remove"
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Primary   region.PeerName
-	Ring      string // the ID of the ring that it was begun in; empty if that had none, and in entries of the first release
+	Ring      string // ID of the ring in which it began; empty if that ring had none, and in entries of the first release
 }

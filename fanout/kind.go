@@ -12,12 +12,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Mode says what the other peers hold once an object is committed.
+// Mode is what the other peers hold of a committed object.
 type Mode int
 
 const (
-	// Once: one peer has the object, the others hold a guard of its name that
-	// carries no payload.
+	// Once: one peer has the object, and the others hold a guard of its name without payload.
 	Once Mode = iota
 	// Everywhere: each peer has the object, with the same content.
 	Everywhere
@@ -31,9 +30,9 @@ func (m Mode) String() string {
 	return "Once"
 }
 
-// Kind describes a resource that can be fanned out. It is a value: there is no
-// registration, and the protocol reads claims, never payloads, so third parties
-// describe their own types with it and pass them in Options.Kinds.
+// Kind describes a resource that can be fanned out. It is a value: there is no registration.
+// The protocol reads claims, never payloads, so third parties describe their own types with a
+// Kind and pass them in Options.Kinds.
 type Kind struct {
 	// Resource is the resource as the peers serve it.
 	Resource schema.GroupVersionResource
@@ -41,78 +40,68 @@ type Kind struct {
 	// Kind is the object's kind, such as "ServiceCluster".
 	Kind string
 
-	// Namespaced says that the resource lives in namespaces.
+	// Namespaced is set if the resource is namespaced.
 	Namespaced bool
 
-	// Mode says what the other peers hold.
+	// Mode is what the other peers hold of a committed object.
 	Mode Mode
 
-	// Claim says where the protocol keeps its state in the object. The zero
-	// value is InSpec("fanout"). InAnnotation is for kinds whose schema one
-	// cannot change.
+	// Claim selects where the protocol keeps its state in the object. The zero value is
+	// InSpec("fanout"). InAnnotation is for kinds whose schema cannot be changed.
 	Claim Carrier
 
-	// Payload returns the fields on which two requests must agree to be the
-	// same request. Nil means all but status, claim and metadata other than
-	// labels and annotations. It must be pure, and for a kind that exists
-	// Everywhere give the same for an object as requested and as a peer keeps
-	// it, in every coordinator: a home whose digest is not that of its revision
-	// was edited by hand, which makes a sweep commit the next revision. A kind
-	// whose fields a server fills in by itself leaves them out here.
+	// Payload returns the fields in which two requests must agree to be the same request. Nil
+	// means all but status, claim and metadata other than labels and annotations. It must be
+	// pure. For a kind that exists Everywhere it must return the same for an object as
+	// requested and as a peer stores it, in every coordinator: a home whose digest differs from
+	// that of its revision counts as edited by hand, and a sweep commits the next revision. So
+	// Payload leaves out fields that a server fills in.
 	Payload func(*unstructured.Unstructured) (map[string]any, error)
 
-	// Inert makes of a copy of the object a reservation without effect on
-	// programs that know nothing of claims, such as a Secret without data. Nil
-	// keeps the payload, for kinds whose controllers leave Reserved objects
-	// alone. It is called for the peers that the payload goes to: each for a kind
-	// that exists Everywhere, the target alone for one that exists Once. It must
-	// be pure.
+	// Inert turns a copy of the object into a reservation without effect on programs that do
+	// not know claims, such as a Secret without data. Nil keeps the payload, for kinds whose
+	// controllers ignore Reserved objects. It is called for the peers that get the payload:
+	// each for a kind that exists Everywhere, the target for one that exists Once. It must be
+	// pure.
 	Inert func(obj *unstructured.Unstructured) error
 
-	// Guard, for a kind that exists Once, fills in what the other peers require
-	// of an object of the kind: fields that its CRD requires, labels that a
-	// policy demands. It gets an object with apiVersion, kind, namespace and name
-	// and nothing else, so that a guard carries no payload; of what it changes,
-	// metadata other than labels and annotations, status and claim are left out.
-	// It must be pure, and the same in every coordinator: a sweep rewrites a guard
-	// that was made by another one. Nil leaves guards with their claim alone. If a
-	// peer refuses a guard, Add and Adopt fail with a *GuardError before their
-	// first write.
+	// Guard, for a kind that exists Once, fills in the fields that the other peers require of
+	// an object of the kind, such as required fields of its CRD or labels that a policy
+	// demands. It gets an object with apiVersion, kind, namespace and name only, so a guard
+	// carries no payload. Its changes to status, claim and metadata other than labels and
+	// annotations are ignored. It must be pure and the same in every coordinator: a sweep
+	// rewrites a guard that another one made. Nil leaves guards with their claim alone. If a
+	// peer rejects a guard, Add and Adopt fail with a *GuardError before their first write.
 	Guard func(guard *unstructured.Unstructured) error
 
-	// AdoptApplied makes Start adopt objects that were applied without a claim,
-	// as Adopt does. Until then such an object holds its name in its peer and is
-	// not in force.
+	// AdoptApplied makes Start adopt objects that were applied without a claim, as Adopt does.
+	// Until then such an object holds its name in its peer and is not in effect.
 	AdoptApplied bool
 
-	// Within, for a namespaced kind, is a cluster-scoped kind that exists
-	// everywhere: an object of it that is named like the namespace must be
-	// Active in the target, or the object is not added.
+	// Within, for a namespaced kind, is a cluster-scoped kind that exists everywhere. An object
+	// is added only if an owner, an object of Within named like the namespace, is Active in the
+	// target.
 	Within schema.GroupVersionResource
 
-	// Holds, for a kind that other kinds are Within, are those kinds'
-	// resources: while one of their objects lives in the namespace of that
-	// name, in any peer, the object is not removed.
+	// Holds are the resources of the kinds that are Within this kind: an object is not removed
+	// while the namespace of its name holds one of their objects, in any peer.
 	Holds []schema.GroupVersionResource
 
-	// Activated is called in each peer after the object became Configured or
-	// Active there: at least once, and again after changes and crashes, so it
-	// must be idempotent. An error is tried again and reported; it never undoes
-	// the commit. May be nil.
+	// Activated is called in each peer after the object became Configured or Active there: at
+	// least once, and again after changes and crashes, so it must be idempotent. An error is
+	// reported, and the call is retried; the commit stays. May be nil.
 	Activated func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error
 
-	// Ready says of an object that is in force, as a peer lists it, whether what
-	// Activated makes of it is there, such as by a condition in its status. A
-	// sweep calls Activated again where it is not. It must be pure. Nil means
-	// that no sweep looks.
+	// Ready reports whether an object in effect, as a peer lists it, has the result of
+	// Activated, such as a condition in its status. A sweep calls Activated again if not. It
+	// must be pure. With nil no sweep checks.
 	Ready func(obj *unstructured.Unstructured) bool
 
-	// Released is called in each peer, with the object as it was, when a
-	// committed removal has taken away all that the object Holds and before
-	// the object itself is gone: at least once, so it must be idempotent. It may
-	// come so late that somebody else finished the removal and the name was
-	// added again: it must leave alone what was made for an object with another
-	// claim. An error is tried again and holds the removal up. May be nil.
+	// Released is called in each peer, with the object as it was, after a committed removal has
+	// deleted everything that the object Holds and before the object itself is deleted: at
+	// least once, so it must be idempotent. It may be called late, when another coordinator has
+	// finished the removal and the name was added again: it must not touch results of an object
+	// with another claim. An error delays the removal, and the call is retried. May be nil.
 	Released func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error
 }
 
@@ -121,8 +110,8 @@ func (k Kind) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Resource.Group, Kind: k.Kind}
 }
 
-// ServiceClusters returns the kind kubecarrier.io/v1alpha1 ServiceCluster: one
-// peer has it, the others guard its name, and its namespace is an Account's.
+// ServiceClusters returns the kind kubecarrier.io/v1alpha1 ServiceCluster: one peer has it, the
+// others guard its name, and an Account owns its namespace.
 func ServiceClusters() Kind {
 	return Kind{
 		Resource:   schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"},

@@ -11,10 +11,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// Content returns the fields of obj in which all copies of an object that exists
-// everywhere agree: what Payload returns, or else all but status, claim and
-// metadata other than labels and annotations. It is pure and does not modify obj;
-// the error is Payload's.
+// Content returns the fields of obj that are equal in all peers if the kind exists everywhere:
+// the result of Payload, or else all but status, claim and metadata other than labels and
+// annotations. It is pure and does not modify obj; the error is Payload's.
 func (k Kind) Content(obj *unstructured.Unstructured) (map[string]any, error) {
 	if obj == nil {
 		return nil, errObjectNil
@@ -29,8 +28,8 @@ func (k Kind) Content(obj *unstructured.Unstructured) (map[string]any, error) {
 	return fields, nil
 }
 
-// Digest identifies the Content of obj, as a kind that exists Everywhere has it in
-// its revisions. It is pure and does not modify obj.
+// Digest returns the hash of the Content of obj, which revisions of a kind that exists
+// Everywhere store. It is pure and does not modify obj.
 func (k Kind) Digest(obj *unstructured.Unstructured) (string, error) {
 	fields, err := k.Content(obj)
 	if err != nil {
@@ -39,8 +38,8 @@ func (k Kind) Digest(obj *unstructured.Unstructured) (string, error) {
 	return hash(content(fields))
 }
 
-// State returns the protocol's part of obj, nil if it has none. The error says
-// that what stands in its place cannot be read, which is not the same as nothing.
+// State returns the protocol's state in obj, nil if it has none. The error means that there is
+// a state which cannot be read.
 func (k Kind) State(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 	if obj == nil {
 		return nil, errObjectNil
@@ -48,7 +47,6 @@ func (k Kind) State(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 	return k.Claim.read(obj)
 }
 
-// SeesEdits says whether a copy that was changed without a revision is told from
-// one that a server filled in by itself: where the claim is in the spec, or where
-// Payload says what counts.
+// SeesEdits reports whether an edit without a revision can be distinguished from fields that a
+// server filled in: if the claim is in the spec, or if there is a Payload.
 func (k Kind) SeesEdits() bool { return k.Claim.annotation == "" || k.Payload != nil }

@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// secretKind is how a third party describes a type that it did not make: a
-// Secret that is generated once and the same in every peer.
+// secretKind describes a type of another project: a Secret that is generated once and the same
+// in every peer.
 func secretKind() fanout.Kind {
 	return fanout.Kind{
 		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "secrets"},
@@ -47,7 +47,7 @@ func newSecret(name, password string) *unstructured.Unstructured {
 	}}
 }
 
-// Whoever comes first decides the content; all get the same.
+// The first coordinator decides the content; all get the same.
 func TestAgreeOnASecret(t *testing.T) {
 	r := newRing(t)
 	name := unique("ca")
@@ -95,7 +95,7 @@ func TestAgreeOnASecret(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A reservation of a Secret has no data that a program could take for real.
+// A reservation of a Secret has no data that a program could use.
 func TestAReservedSecretIsInert(t *testing.T) {
 	r := newRing(t)
 	name := unique("ca")

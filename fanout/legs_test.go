@@ -19,22 +19,21 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// distances are the round trips to the peers, from next door to the other side
-// of the world.
+// distances are the round trips to the peers, from near to far.
 var distances = map[region.PeerName]time.Duration{
 	"ap-south": 250 * time.Millisecond,
 	"eu-west":  10 * time.Millisecond,
 	"us-east":  90 * time.Millisecond,
 }
 
-// farAway makes every request to a peer take the peer's round trip.
+// farAway delays every request to a peer by the peer's round trip.
 func farAway(r *regiontest.Ring) {
 	for peer, distance := range distances {
 		r.Server(peer).Inject(regiontest.Fault{Times: -1, Do: regiontest.Delay(distance)})
 	}
 }
 
-// rounds are the round trips that an operation's cost is made of.
+// rounds are the round trips that make up an operation's cost.
 type rounds struct {
 	target time.Duration // to the primary's peer
 	others time.Duration // to the farthest of the others
@@ -52,16 +51,15 @@ func roundsOf(target region.PeerName) rounds {
 	return r
 }
 
-// What the protocol costs beside the log, in round trips one after another:
-// the primary; at once the secondaries and, in the target too, the reads that
-// must follow the primary; the commit.
+// add returns the cost of an add beside the log, in round trips one after another: the primary;
+// at once the secondaries and the reads in the target that must follow the primary; the commit.
 func (r rounds) add() time.Duration { return r.target + r.all + r.target }
 
-// What exists everywhere is activated after the commit.
+// addEverywhere adds the activation, which follows the commit if the kind exists everywhere.
 func (r rounds) addEverywhere() time.Duration { return r.add() + r.others }
 
-// protocolOnly are the kinds without their hooks, whose cost is their own: an
-// Account's make a namespace and report it.
+// protocolOnly returns the kinds without their hooks, which cost extra: an Account's hooks
+// create a namespace and report it.
 func protocolOnly() []fanout.Kind {
 	kinds := account.Kinds()
 	for i := range kinds {
@@ -70,11 +68,11 @@ func protocolOnly() []fanout.Kind {
 	return kinds
 }
 
-// warm makes the coordinator know its peers, which it asks once for their names and
-// whether they take guards.
+// warm lets the coordinator identify its peers and learn that they accept guards, which it does
+// once.
 func warm(t testing.TB, c *fanout.Coordinator, namespace string) {
 	t.Helper()
-	for _, target := range []region.PeerName{"eu-west", "us-east"} { // so that each peer has taken a guard
+	for _, target := range []region.PeerName{"eu-west", "us-east"} { // so that each peer has accepted a guard
 		_, err := c.Add(t.Context(), newServiceCluster(namespace, "warm-up"), fanout.AddOptions{Target: target, Durable: true})
 		require.NoError(t, err)
 		_, err = c.Remove(t.Context(), serviceClusters, key(namespace, "warm-up"), fanout.RemoveOptions{})
@@ -82,7 +80,7 @@ func warm(t testing.TB, c *fanout.Coordinator, namespace string) {
 	}
 }
 
-// TestLegs counts round trips in virtual time, in which nothing else takes any.
+// TestLegs counts round trips in virtual time, in which nothing else takes time.
 func TestLegs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -101,9 +99,9 @@ func TestLegs(t *testing.T) {
 				{"add", cost.add(), func(ctx context.Context) (*fanout.Operation, error) {
 					return c.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: target})
 				}},
-				// It is found, marked, deleted and read; who the members are is read;
-				// each guard is read, and then the object, once more; each guard is deleted
-				// and read; the finalizer goes.
+				// The object is found, marked, deleted and read; the members are read; each
+				// guard is read, then the object once more; each guard is deleted and read; the
+				// finalizer is removed.
 				{"remove", 7*cost.target + 3*cost.others, func(ctx context.Context) (*fanout.Operation, error) {
 					return c.Remove(ctx, serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
 				}},
@@ -121,9 +119,9 @@ func TestLegs(t *testing.T) {
 	})
 }
 
-// TestLegsWithASharedLog: beside the protocol an add costs three round trips to the
-// plane of a shared log before it is answered: what is open, the entry, and that a
-// commit may be sent.
+// TestLegsWithASharedLog: with a shared log an add costs three more round trips to the log's
+// plane before it returns: the open entries, the entry, and the record that a commit may be
+// sent.
 func TestLegsWithASharedLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const plane = 40 * time.Millisecond
@@ -143,10 +141,9 @@ func TestLegsWithASharedLog(t *testing.T) {
 	})
 }
 
-// BenchmarkLatency adds ServiceClusters and Accounts over peers that are 10, 90
-// and 250 ms away, journalled in a file, and reports the protocol's own formula
-// over the measured time: what is below 1 is our own work and that of the peers
-// in memory.
+// BenchmarkLatency adds ServiceClusters and Accounts over peers with round trips of 10, 90 and
+// 250 ms, journalled in a file, and reports the protocol's formula over the measured time. The
+// difference to 1 is the work of the coordinator and of the peers in memory.
 func BenchmarkLatency(b *testing.B) {
 	r := newRing(b)
 	acme := addAccount(b, coordinator(b, r, waltest.NewMemory(), fanout.Options{}))

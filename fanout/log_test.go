@@ -28,8 +28,8 @@ func (d damaged) Open(ctx context.Context) iter.Seq2[wal.Entry, error] {
 	}
 }
 
-// What the log holds and this Coordinator cannot settle is told, stays, and
-// keeps nothing else from being done.
+// An entry that this Coordinator cannot settle is reported, stays, and does not block other
+// operations.
 func TestEntriesThatCannotBeSettled(t *testing.T) {
 	r := newRing(t)
 	memory := waltest.NewMemory()
@@ -65,5 +65,5 @@ func TestEntriesThatCannotBeSettled(t *testing.T) {
 		require.NoError(t, err)
 		open++
 	}
-	require.Equal(t, 2, open, "what is not understood stays")
+	require.Equal(t, 2, open, "unknown entries stay")
 }

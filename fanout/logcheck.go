@@ -18,10 +18,10 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Ring returns the ID of the ring that the configured peers are in, or "" if that ring has
-// none yet or all peers are in none. It asks them unless that is known, writes nothing, and
-// blocks for at most a second and a call. The error says why the ring is not known: no
-// member answers, or none of the answers counts.
+// Ring returns the ID of the ring of the configured peers, or "" if that ring has none yet or
+// the peers are in no ring. It reads the peers unless the ring is known, writes nothing, and
+// blocks for at most a second and a call. The error is why the ring is not known: no member
+// answers, or none of the answers counts.
 func (c *Coordinator) Ring(ctx context.Context) (string, error) {
 	c.acquaint(ctx)
 	if ring := c.identities.origin(); ring.Known() {
@@ -41,14 +41,14 @@ func (c *Coordinator) Ring(ctx context.Context) (string, error) {
 	if err := errors.Join(errs...); err != nil {
 		return "", fmt.Errorf("the ring of the peers is not known: %w", err)
 	}
-	return "", nil // they are in none
+	return "", nil // they are in no ring
 }
 
 // CheckLog returns nil if this Coordinator may settle all open operations of its log: each
-// was begun in this ring, or is in effect nowhere. It writes nothing. Otherwise the error
-// wraps ErrOtherLog and names an operation, or is an *InDoubtError while a peer does not
-// answer that may show an operation of the first release, whose entries do not have their
-// ring. It blocks until the peers were read that it takes.
+// began in this ring, or is in effect nowhere. It writes nothing. Otherwise the error wraps
+// ErrOtherLog and names an operation, or is an *InDoubtError while a peer does not answer that
+// may show an operation of the first release, whose entry does not store its ring. It blocks
+// until the necessary peers were read.
 func (c *Coordinator) CheckLog(ctx context.Context) error {
 	if _, err := c.Ring(ctx); err != nil {
 		return err
@@ -67,10 +67,10 @@ func (c *Coordinator) CheckLog(ctx context.Context) error {
 	return errors.Join(unclear...)
 }
 
-// SignLog notes this ring in all open entries of the log that have none: those of the
-// first release. A person says by it that they are of this ring, where CheckLog cannot
-// know. It returns the operations that it signed. In a shared log it waits a lease for a
-// sign of life of another owner, whose entries it leaves alone.
+// SignLog writes this ring into the open entries of the log that have none: those of the first
+// release. The caller vouches that they are of this ring, which CheckLog cannot know. It
+// returns the IDs of the operations that it signed. In a shared log it waits a lease for a sign
+// of life of another owner, and skips the entries of owners that are alive.
 func (c *Coordinator) SignLog(ctx context.Context) ([]string, error) {
 	if _, err := c.Ring(ctx); err != nil {
 		return nil, err
@@ -111,8 +111,8 @@ func (c *Coordinator) sign(ctx context.Context, entry wal.Entry, j journal, ring
 	return err
 }
 
-// ofThisRing returns the journal of an entry that may be settled here. What was found in
-// this ring has the ring from then on, also in the log as soon as it is written.
+// ofThisRing returns the journal of an entry that may be settled here. If a peer shows the
+// operation, the journal gets this ring, which the next write of the entry stores.
 func (c *Coordinator) ofThisRing(ctx context.Context, entry wal.Entry) (journal, error) {
 	j, err := decodeJournal(entry)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Coordinator) ofThisRing(ctx context.Context, entry wal.Entry) (journal,
 func (c *Coordinator) effectless(ctx context.Context, entry wal.Entry, j journal) (bool, error) {
 	switch {
 	case j.Origin.Known():
-		return false, nil // that decides
+		return false, nil // the stored ring decides
 	case j.Change != nil:
 		return protocol.EffectlessChange(j.Change.Record), nil
 	case !j.Operation.Central:
@@ -159,8 +159,8 @@ func (c *Coordinator) effectless(ctx context.Context, entry wal.Entry, j journal
 	return protocol.Effectless(j.Operation, j.Record, entry.State, err == nil && !decision.Decided), nil
 }
 
-// sight looks for an operation in all peers: at the name that it is about, or at the
-// PeerSets. unread says why peers were not read.
+// sight looks for an operation in all peers: in the objects of its name, or in the PeerSets.
+// unread has the errors of peers that were not read.
 func (c *Coordinator) sight(ctx context.Context, entry wal.Entry, j journal) (seen protocol.Sighting, unread map[string]error, err error) {
 	peers, err := c.peers(ctx)
 	if err != nil {
@@ -190,8 +190,7 @@ func (c *Coordinator) sight(ctx context.Context, entry wal.Entry, j journal) (se
 	return seen, s.unread, nil
 }
 
-// glance looks once at one name. Of a member that is not configured here it notes that it
-// was not read.
+// glance reads one name once. A member that is not configured here counts as unread.
 func (c *Coordinator) glance(ctx context.Context, kind Kind, key types.NamespacedName, peers []string) survey {
 	s := survey{kind: kind, unread: map[string]error{}, sets: map[string]protocol.PeerSet{}}
 	s.early = s.gather(peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
@@ -227,7 +226,7 @@ func otherLog(id string, j journal, now protocol.Origin) error {
 		ErrOtherLog, id, j.about(), ringText(now))
 }
 
-// about says for people what an operation is about.
+// about describes the operation.
 func (j journal) about() string {
 	if j.Change != nil {
 		return fmt.Sprintf("%s of %s", j.Change.Operation.Kind, j.Change.Operation.Peer)

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// unsigned is a log as the first release writes it: its entries do not have their ring.
+// unsigned is a log of the first release: its entries do not store their ring.
 type unsigned struct{ wal.Log }
 
 func (l unsigned) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
@@ -41,7 +41,7 @@ func withoutOrigin(data []byte) []byte {
 	return data
 }
 
-// asBegun keeps the entry of an operation as it was begun.
+// asBegun keeps the first version of an operation's entry.
 type asBegun struct {
 	wal.Log
 	entry wal.Entry
@@ -52,7 +52,7 @@ func (l *asBegun) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return l.Log.Begin(ctx, e)
 }
 
-// twins are two rings whose peers have the same names, with the same Account.
+// twins returns two rings whose peers have the same names, with the same Account.
 func twins(t *testing.T) (own, other *regiontest.Ring, acme string) {
 	t.Helper()
 	own, other = newRing(t), newRing(t)
@@ -66,8 +66,8 @@ func twins(t *testing.T) (own, other *regiontest.Ring, acme string) {
 	return own, other, acme
 }
 
-// cutAtCommit lets the process end that op runs in, as its commit was applied and before that is
-// answered. It returns the ID of the open operation.
+// cutAtCommit kills the process of op after its commit was applied and before the answer. It
+// returns the ID of the open operation.
 func cutAtCommit(t *testing.T, r *regiontest.Ring, log *waltest.Memory, op func(context.Context, *fanout.Coordinator) error) string {
 	t.Helper()
 	ctx, stop := withCancel(t)
@@ -84,9 +84,9 @@ func cutAtCommit(t *testing.T, r *regiontest.Ring, log *waltest.Memory, op func(
 	return open[0]
 }
 
-// Of the first release the entries do not have their ring. An operation that may be in
-// effect is settled where the peers show it, and refused, by name, where they do not:
-// another ring's would be taken for removed.
+// Entries of the first release do not store their ring. An operation that may be in effect is
+// settled if the peers show it, and refused by name otherwise: an operation of another ring
+// would count as removed.
 func TestAnUnsignedLogOfAnotherRingIsRefused(t *testing.T) {
 	for name, op := range map[string]func(context.Context, *fanout.Coordinator, string) error{
 		"add": func(ctx context.Context, c *fanout.Coordinator, acme string) error {
@@ -121,7 +121,7 @@ func TestAnUnsignedLogOfAnotherRingIsRefused(t *testing.T) {
 			_, err = abroad.Resume(t.Context(), id)
 			require.ErrorIs(t, err, fanout.ErrOtherLog)
 
-			// While a peer is silent that may show it, it is in doubt.
+			// It is in doubt while a peer that may show it does not answer.
 			other.Server("us-east").Partition(true)
 			abroad = coordinator(t, other, log, fanout.Options{CallTimeout: 50 * time.Millisecond})
 			_, err = abroad.Recover(t.Context())
@@ -144,7 +144,7 @@ func TestAnUnsignedLogOfAnotherRingIsRefused(t *testing.T) {
 	}
 }
 
-// What was not committed is in effect nowhere, so any ring may settle it.
+// An operation that was not committed is in effect nowhere, so any ring may settle it.
 func TestAnUnsignedLogOfWhatIsInEffectNowhereIsAccepted(t *testing.T) {
 	own, other, acme := twins(t)
 	first := &asBegun{Log: waltest.NewMemory()}
@@ -162,7 +162,8 @@ func TestAnUnsignedLogOfWhatIsInEffectNowhereIsAccepted(t *testing.T) {
 	require.Equal(t, fanout.Aborted, settled[0].State)
 }
 
-// A person may say that a log is of this ring. What the ring lacks of it is settled then.
+// A person may sign a log as this ring's. Then its operations are settled, also if no peer
+// shows them.
 func TestSignLog(t *testing.T) {
 	own, other, acme := twins(t)
 	log := waltest.NewMemory()
@@ -185,8 +186,8 @@ func TestSignLog(t *testing.T) {
 	require.Len(t, settled, 1)
 }
 
-// An operation that has ended in another ring answers no idempotency key of this one: in a
-// log that was shared, or copied.
+// An operation that has ended in another ring is no result for an idempotency key of this one,
+// in a log that was shared or copied.
 func TestAnEndedOperationOfAnotherRingAnswersNoKey(t *testing.T) {
 	add := func(r *regiontest.Ring, log wal.Log, acme string) (*fanout.Operation, error) {
 		c := coordinator(t, r, log, fanout.Options{})
@@ -207,7 +208,7 @@ func TestAnEndedOperationOfAnotherRingAnswersNoKey(t *testing.T) {
 	require.NotEqual(t, first.ID, abroad.ID)
 	read(t, conn(t, other, "eu-west").Dynamic().Resource(serviceClusterResource).Namespace(acme), "db")
 
-	// Each ring gets its own first answer again.
+	// Each ring returns its own first result again.
 	for r, want := range map[*regiontest.Ring]*fanout.Operation{own: first, other: abroad} {
 		again, err := add(r, log, acme)
 		require.NoError(t, err)
@@ -216,7 +217,8 @@ func TestAnEndedOperationOfAnotherRingAnswersNoKey(t *testing.T) {
 	_, err = coordinator(t, other, log, fanout.Options{}).Outcome(t.Context(), "key")
 	require.ErrorIs(t, err, fanout.ErrOtherLog)
 
-	// Of the first release: where the peers show it, it answers. Elsewhere the key is refused.
+	// An operation of the first release is a result if the peers show it; otherwise the key is
+	// refused.
 	old := waltest.NewMemory()
 	own, other, acme = twins(t)
 	first, err = add(own, unsigned{old}, acme)
@@ -230,8 +232,7 @@ func TestAnEndedOperationOfAnotherRingAnswersNoKey(t *testing.T) {
 	require.ErrorContains(t, err, "choose a new key")
 }
 
-// A removal of the first release leaves nothing that shows it. Its answer is true where
-// nothing stands.
+// A removal of the first release leaves no trace. It is a result if no peer has the object.
 func TestAnEndedUnsignedRemovalAnswersWhereNothingStands(t *testing.T) {
 	own, other, acme := twins(t)
 	log := waltest.NewMemory()

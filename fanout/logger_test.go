@@ -16,7 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// The logger in Options reports why nothing happens, also if the context of Start has no
+// logger.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	ring := regiontest.NewRing("eu-west")

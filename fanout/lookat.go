@@ -21,8 +21,8 @@ func (c *Coordinator) lookAt(ctx context.Context, kind Kind, key types.Namespace
 	})
 }
 
-// readPeer reads the object of that name in peer, if there is one, and before it
-// the peer's PeerSet, which must be that of its cluster.
+// readPeer reads the PeerSet in peer, which must be that of its cluster, and then the object
+// with the given name, if there is one.
 func (c *Coordinator) readPeer(ctx context.Context, kind Kind, key types.NamespacedName, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 	conn, err := c.directory.Conn(peer)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// some is a directory of some of another's peers.
+// some returns a directory of the named peers of d.
 func some(t testing.TB, d region.Directory, names ...region.PeerName) region.Directory {
 	t.Helper()
 	var conns []*region.Conn
@@ -97,8 +97,8 @@ func TestUnknownTargetIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "Target is required")
 }
 
-// An unreachable peer makes an add fail without effect and is skipped by the
-// removal of what exists once; its guard goes when it is back.
+// An unreachable peer makes an add fail without effect. The removal of an object that exists
+// once skips it, and its guard is deleted when it answers again.
 func TestOnePeerDown(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -127,7 +127,7 @@ func TestOnePeerDown(t *testing.T) {
 	awaitClean(t, c)
 }
 
-// An Account's removal skips nobody: the tombstone stays until all confirmed.
+// An Account's removal skips no peer: the tombstone stays until all have confirmed.
 func TestAccountRemovalWaitsForEveryPeer(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -150,7 +150,7 @@ func TestAccountRemovalWaitsForEveryPeer(t *testing.T) {
 	require.Nil(t, held(t, r, key("", name)))
 }
 
-// Rivals for one name, all at once: exactly one is committed.
+// Of concurrent rivals for one name exactly one is committed.
 func TestRivals(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -180,8 +180,7 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// Everything is Start's to mend: a Coordinator that runs takes care of what
-// others leave behind.
+// Start also repairs leftovers of other coordinators, and returns when its context ends.
 func TestStartMendsAndEnds(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{SweepEvery: time.Millisecond})
@@ -203,8 +202,8 @@ func TestStartMendsAndEnds(t *testing.T) {
 	wg.Wait()
 }
 
-// A peer whose credentials lead to another one's cluster is not believed: what
-// it does not hold is no proof that something is dead.
+// A peer whose credentials lead to the cluster of another peer is not trusted: an object that
+// is absent there does not make its guards dead.
 func TestASweepDoesNotBelieveAClusterOfAnotherName(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -234,8 +233,8 @@ func TestASweepDoesNotBelieveAClusterOfAnotherName(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A peer whose credentials lead to another cluster is not believed: that its
-// cluster does not hold a primary does not make the primary's guards dead.
+// A peer whose credentials lead to a cluster of another ring is not trusted: a primary that is
+// absent there does not make its guards dead.
 func TestAnImpostorIsNotBelieved(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

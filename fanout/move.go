@@ -16,29 +16,27 @@ import (
 
 // MoveOptions tune one Move.
 type MoveOptions struct {
-	// IdempotencyKey makes a repeated call give the first call's answer.
+	// IdempotencyKey makes a repeated call return the first call's result.
 	IdempotencyKey string
 
-	// Unreachable says what to do about peers that do not answer: Fail, the
-	// default, or Wait; Forward is Fail. The peer of the primary and the one it
-	// moves to are needed; the others are brought along when they answer.
+	// Unreachable is the policy for peers that do not answer: Fail, the default, or Wait;
+	// Forward is Fail. The move needs the primary's peer and the peer that it moves to; it
+	// brings the other peers along when they answer.
 	Unreachable Unreachable
 }
 
-// Move makes to the peer of the primary of the object of that kind and name, for
-// kinds that exist Everywhere: because the primary's peer is to leave, or because
-// another one is nearer. The content and its revisions stay what they are.
-// Between two of its steps the object takes no update and no removal: they
-// finish the move first.
+// Move makes the object in peer to the primary, for kinds that exist Everywhere: because the
+// primary's peer is to leave, or because to is nearer. The content and its revisions do not
+// change. Between two of its steps the object accepts no update and no removal: they finish the
+// move first.
 //
-// It returns nil when the move is committed: Operation.State is Done if every
-// peer follows the new primary and Committed if one has yet to be brought along,
-// which Start or Recover do; AlreadyDone says that the primary was there before.
-// Otherwise the error wraps ErrNotFound if no peer holds the object, or is a
-// *HeldError if it is only reserved, is being removed, or is not under the
-// protocol, a *InDoubtError, or one that wraps ErrAborted, or ErrEnded if the
-// primary was moved and has moved on since. A move that a crash interrupted is
-// finished by Recover, or by anybody's sweep.
+// Move returns nil when the move is committed: Operation.State is Done if every peer follows
+// the new primary, and Committed if one does not yet; Start or Recover bring it along.
+// AlreadyDone is set if the primary was there before. Otherwise the error wraps ErrNotFound if
+// no peer holds the object, is a *HeldError if the object is only reserved, is being removed or
+// has no claim, is an *InDoubtError, or wraps ErrAborted, or ErrEnded if the primary was moved
+// and has moved on since. Recover, or a sweep of any coordinator, finishes a move that a crash
+// interrupted.
 func (c *Coordinator) Move(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, to region.PeerName, opts MoveOptions) (*Operation, error) {
 	kind, err := c.kindFor(gk)
 	if err == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// requireHome says that the account's primary stands in home, that all peers
-// know it, and that no other peer holds it as a primary.
+// requireHome fails the test unless home holds the account's primary, all peers name it, and no
+// other peer has a primary.
 func requireHome(t *testing.T, r *regiontest.Ring, name string, home region.PeerName) {
 	t.Helper()
 	for _, peer := range peers {
@@ -39,7 +39,7 @@ func requireHome(t *testing.T, r *regiontest.Ring, name string, home region.Peer
 	}
 }
 
-// accountIn is the account as peer holds it.
+// accountIn returns the account in peer.
 func accountIn(t *testing.T, r *regiontest.Ring, peer region.PeerName, name string) *unstructured.Unstructured {
 	t.Helper()
 	conn, err := r.Conn(peer)
@@ -49,7 +49,7 @@ func accountIn(t *testing.T, r *regiontest.Ring, peer region.PeerName, name stri
 	return obj
 }
 
-// yield takes the first step of a move, and leaves it there.
+// yield makes the first write of a move, and no other.
 func yield(t *testing.T, r *regiontest.Ring, name string, from, to region.PeerName) {
 	t.Helper()
 	obj := accountIn(t, r, from, name)
@@ -111,8 +111,8 @@ func TestMoveRefuses(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A peer that does not answer is moved to by nobody; one that is neither the old
-// home nor the new one is brought along when it answers.
+// A move to a peer that does not answer fails, and so does one from such a peer. Any other peer
+// is brought along when it answers.
 func TestMoveAndSilentPeers(t *testing.T) {
 	for silent, committed := range map[region.PeerName]bool{"ap-south": false, "eu-west": false, "us-east": true} {
 		t.Run(string(silent), func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestMoveAndSilentPeers(t *testing.T) {
 	}
 }
 
-// A move that is to wait for its peers goes on when they answer.
+// A move with Unreachable: Wait continues when its peers answer.
 func TestMoveWaits(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -162,7 +162,7 @@ func TestMoveWaits(t *testing.T) {
 	requireClean(t, c)
 }
 
-// Whoever comes upon a move that nobody finished does so first.
+// Every operation that meets an unfinished move finishes it first.
 func TestAMoveInTheMiddleIsFinishedByWhoeverMeetsIt(t *testing.T) {
 	for what, meet := range map[string]func(ctx context.Context, c *fanout.Coordinator, name string) error{
 		"update": func(ctx context.Context, c *fanout.Coordinator, name string) error {
@@ -213,7 +213,8 @@ func TestAMoveInTheMiddleIsFinishedByWhoeverMeetsIt(t *testing.T) {
 	})
 }
 
-// A removal by UID means the object, wherever its primary is by now.
+// A removal by the UID of an earlier primary removes the object, wherever its primary is by
+// now.
 func TestRemoveByTheUIDOfAnEarlierPrimary(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

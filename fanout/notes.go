@@ -13,13 +13,13 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// pace remembers when something was done last.
+// pace stores when something was last done.
 type pace struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-// due says whether it is to be done again, and remembers that it is.
+// due reports whether it is time to do it again, and then stores the time.
 func (p *pace) due(every time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,9 +31,9 @@ func (p *pace) due(every time.Duration) bool {
 	return true
 }
 
-// takeNotes writes into each member's PeerSet which epochs the others' had when they
-// were read before. So each member has a number that grows, and the others know how
-// far it had come: one that is behind was restored from an older state.
+// takeNotes writes into each member's PeerSet the epochs of the other members' PeerSets. A
+// member whose epoch is below one that another member has noted was restored from an older
+// state.
 func (c *Coordinator) takeNotes(ctx context.Context) error {
 	if c.opts.NoteEvery < 0 || !c.noting.due(c.opts.NoteEvery) {
 		return nil
@@ -59,9 +59,9 @@ func (c *Coordinator) takeNotes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// writeNotes writes notes into the PeerSet of a peer as it was read, unless it was
-// written a moment ago. That another write came between is no error: the next pass
-// notes it.
+// writeNotes writes notes into the PeerSet of a peer, unless notes were written there a moment
+// ago, or the PeerSet has changed since it was read at resourceVersion rv. The next call tries
+// again.
 func (c *Coordinator) writeNotes(ctx context.Context, peer region.PeerName, rv string, notes []protocol.Note) error {
 	conn, err := c.trusted(ctx, peer)
 	if err != nil || c.identities.ringless(conn) {

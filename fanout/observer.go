@@ -12,37 +12,37 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Observer receives what a Coordinator does. A nil Observer and any nil field
-// are fine. Hooks are called synchronously without a lock held, possibly from
-// many goroutines, and must return quickly.
+// Observer receives the events of a Coordinator. A nil Observer and nil fields are valid. Hooks
+// are called synchronously without a lock held, possibly from many goroutines, and must return
+// quickly.
 type Observer struct {
 	// Step is called before and after each command of the protocol.
 	Step func(ctx context.Context, e StepEvent)
 	// End is called when an operation has ended or its call returns.
 	End func(ctx context.Context, e EndEvent)
-	// Durable is called after End when an operation that was answered at its commit
-	// has ended: EndEvent.Durable says whether it is durable, and State is Committed
-	// if recovery or a sweep has yet to make it so.
+	// Durable is called after End for an operation that returned at its commit, when its work
+	// has ended: EndEvent.Durable reports whether it is durable. State is Committed if recovery
+	// or a sweep has yet to make it durable.
 	Durable func(ctx context.Context, e EndEvent)
 }
 
 // StepEvent is one command of the protocol.
 type StepEvent struct {
 	Operation string
-	Action    string // "add", "update", "remove"; "sweep" for whoever meets a leftover
+	Action    string // "add", "update", "remove"; "sweep" for the sweep of a leftover
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Peer      region.PeerName // empty for the log
 	Verb      string          // "create", "read", "put", "delete", "begin", ...
-	Stage     string          // of the object that is written, if one is
-	Role      string          // of the object that is written, if one is
+	Stage     string          // of the object that is written, if any
+	Role      string          // of the object that is written, if any
 	Done      bool            // false before the command, true after it
-	Code      string          // how it was answered, once done
-	Class     string          // what is known of its effect, once done: "NotApplied", "Applied" or "Unknown"
+	Code      string          // code of the answer, once done
+	Class     string          // known effect, once done: "NotApplied", "Applied" or "Unknown"
 	Err       error           // why it failed, once done
 
-	// Finalizers are those of others that hold the object, which is being deleted
-	// there, once a read has shown them.
+	// Finalizers are the finalizers of others that hold the object, if a read has shown that it
+	// is being deleted.
 	Finalizers []string
 }
 
@@ -52,7 +52,7 @@ type EndEvent struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	State     State
-	// Durable says what Operation.Durable does.
+	// Durable is Operation.Durable.
 	Durable bool
 	Err     error
 }

@@ -20,7 +20,7 @@ type occupant struct {
 	view protocol.Object
 }
 
-// occupants lists what lives in the namespace in conn's peer.
+// occupants lists the objects in the namespace in conn's peer.
 func (r *runner) occupants(ctx context.Context, conn *region.Conn) ([]occupant, error) {
 	var found []occupant
 	for _, resource := range r.kind.Holds {
@@ -60,8 +60,8 @@ func (r *runner) list(ctx context.Context, conn *region.Conn) (protocol.Reply, e
 	return reply, err
 }
 
-// settle sweeps every reservation in the namespace and answers with what is
-// left, each with the stage of its primary.
+// settle sweeps every reservation in the namespace and replies with the remaining objects, each
+// with the stage of its primary.
 func (r *runner) settle(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
 	found, err := r.occupants(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}

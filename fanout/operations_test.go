@@ -70,8 +70,8 @@ func TestAddRemoveServiceCluster(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// After the commit the payload belongs to the requester, who changes and drops
-// fields by apply without a conflict, and the claim to the protocol.
+// After the commit the requester owns the payload, and changes and drops fields by apply
+// without a conflict; the protocol owns the claim.
 func TestPayloadIsTheRequesters(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -129,7 +129,7 @@ func TestAnObjectWithoutClaimHoldsItsName(t *testing.T) {
 	_, err = c.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
 	require.ErrorAs(t, err, &held)
 	_, err = conn.Dynamic().Resource(serviceClusterResource).Namespace(acme).Get(t.Context(), "db", metav1.GetOptions{})
-	require.NoError(t, err, "nobody but a person deletes it")
+	require.NoError(t, err, "only a person deletes it")
 	requireClean(t, c)
 }
 
@@ -229,7 +229,7 @@ func TestIdempotencyKeyGivesTheFirstAnswer(t *testing.T) {
 	_, err = c.Outcome(t.Context(), "unheard-of")
 	require.ErrorIs(t, err, wal.ErrNotFound)
 
-	// A key whose operation came to nothing may be used again.
+	// A key whose operation had no effect may be used again.
 	r.Partition("eu-west", true)
 	opts.IdempotencyKey = "request-2"
 	_, err = c.Add(within(t, 5*time.Second), newServiceCluster(acme, "db-2"), opts)

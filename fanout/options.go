@@ -20,73 +20,71 @@ import (
 
 // Options configure a Coordinator. The zero value works.
 type Options struct {
-	// Kinds are what may be fanned out; they are also needed to recover. Nil
-	// means ServiceClusters alone.
+	// Kinds are the kinds that may be fanned out; recovery needs them, too. Nil means
+	// ServiceClusters alone.
 	Kinds []Kind
 
 	// Scheme finds the kind of typed objects. Nil means the types of this
 	// module. Unstructured objects need none.
 	Scheme *runtime.Scheme
 
-	// Identity is how this coordinator is named to others, in claims and in
-	// error messages. It decides nothing. Zero means host name and process.
+	// Identity names this coordinator in claims and in error messages. It decides nothing. Zero
+	// means host name and process.
 	Identity string
 
-	// LeaseTimeout is how long the heartbeat of a rival may stand still before
-	// its reservation is taken down. Zero means 15 seconds. Safety does not
-	// depend on it: a lease decides only when somebody may try.
+	// LeaseTimeout is how long the heartbeat of a rival may stay unchanged before its
+	// reservation may be deleted. Zero means 15 seconds. Safety does not depend on it: a lease
+	// decides only when another coordinator may try.
 	LeaseTimeout time.Duration
 
-	// CallTimeout bounds each request to a peer. In an operation on an object, one
-	// that the Directory knows to be Unhealthy has a second at most, and if it does
-	// not use it, no operation asks it again for five. Zero means 12 seconds: longer
-	// than the 10 that an API server gives a webhook by default, so that its answer
+	// CallTimeout bounds each request to a peer. In an operation on an object, a request to a
+	// peer that the Directory knows to be Unhealthy gets at most a second. After such a request
+	// has timed out, no operation asks that peer for five seconds. Zero means 12 seconds:
+	// longer than the 10 that an API server gives a webhook by default, so that its answer
 	// names the webhook.
 	CallTimeout time.Duration
 
-	// Cleanup bounds what an operation still does after its context has ended:
-	// taking down its own reservations, or finding out whether its commit was
-	// applied. Zero means 10 seconds.
+	// Cleanup bounds the work of an operation after its context has ended: deleting its own
+	// reservations, or finding out whether its commit was applied. Zero means 10 seconds.
 	Cleanup time.Duration
 
-	// SweepEvery is the pause between the passes of Start over all peers. Zero
-	// means one minute.
+	// SweepEvery is the pause between two sweeps of Start. Zero means one minute.
 	SweepEvery time.Duration
 
-	// NoteEvery is how often Start writes into the PeerSet of each peer how far those of
-	// the others have come, which shows later that one was restored from an older state:
-	// one request to each peer, whichever coordinator makes it, and at most once in
-	// SweepEvery. Zero means one minute.
-	// Negative: never; then only what contradicts it shows a restored peer.
+	// NoteEvery is how often Start writes into the PeerSet of each peer the epochs of the other
+	// PeerSets, which show later that a peer was restored from an older state. It takes one
+	// request to each peer, by one of the coordinators, and at most once in SweepEvery. Zero
+	// means one minute. Negative means never; then only contradictions between peers show a
+	// restored peer.
 	NoteEvery time.Duration
 
-	// RemovalCap stops plain deletes of primaries that look like an accident, such as
-	// the deletion of a CRD. Zero: more than 5 objects and 10 % of a peer's are held.
+	// RemovalCap holds plain deletes of primaries that look like an accident, such as the
+	// deletion of a CRD. Zero holds them above 5 objects and 10 % of a peer's objects.
 	RemovalCap RemovalCap
 
-	// Shard divides what Start sweeps and adopts among the replicas of a program, by
-	// keys "KIND/NAME" or "KIND/NAMESPACE/NAME". Nil means all. It is for economy
-	// alone: any number may sweep the same object. Open operations of the log are
-	// everybody's.
+	// Shard divides the objects that Start sweeps and adopts among the replicas of a program,
+	// by keys "KIND/NAME" or "KIND/NAMESPACE/NAME". Nil means all objects. It only saves work:
+	// any number of replicas may sweep the same object. Every replica recovers the log's open
+	// operations.
 	Shard Shard
 
-	// MaxInFlight is how long a request whose answer was lost may still be
-	// applied by a peer. An aborted operation whose reservation may yet appear
-	// stays in the log for so long. Zero means 5 minutes. Safety does not
-	// depend on it: what appears late is dead and will be swept.
+	// MaxInFlight is how long a request whose answer was lost may still be applied by a peer.
+	// An aborted operation whose reservation may yet appear stays in the log for so long. Zero
+	// means 5 minutes. Safety does not depend on it: a late reservation is dead and will be
+	// swept.
 	MaxInFlight time.Duration
 
-	// Observer receives what happens. Nil means nobody.
+	// Observer receives events. May be nil.
 	Observer *Observer
 
-	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
-	// logr.FromSlogHandler(slog.DiscardHandler).
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log
+	// nothing, use logr.FromSlogHandler(slog.DiscardHandler).
 	Logger logr.Logger
 }
 
-// Shard says which objects a replica works on. A *shard.Members of region/shard is one.
+// Shard selects the objects that a replica works on. A *shard.Members of region/shard is one.
 type Shard interface {
-	// Owns says whether the key is this replica's. It does no I/O.
+	// Owns reports whether the key belongs to this replica. It does no I/O.
 	Owns(key string) bool
 }
 
@@ -123,65 +121,62 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// defaultScheme knows the types of this module that can be fanned out.
+// defaultScheme returns a scheme of the types of this module that can be fanned out.
 func defaultScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	// AddToScheme of generated types fails only on a kind that is there twice.
+	// AddToScheme of generated types fails only on a duplicate kind.
 	utilruntime.Must(accountv1alpha1.AddToScheme(scheme))
 	utilruntime.Must(regionv1alpha1.AddToScheme(scheme))
 	return scheme
 }
 
-// Unreachable says what an operation does about a peer that does not answer.
+// Unreachable is the policy of an operation for a peer that does not answer.
 type Unreachable int
 
 const (
-	// Fail ends the operation without effect if it is not yet committed.
+	// Fail ends the operation without effect if it is not committed yet.
 	Fail Unreachable = iota
-	// Wait tries again until the context's deadline, then fails.
+	// Wait retries until the context's deadline, then fails.
 	Wait
-	// Forward, for removals, leaves the peer behind: what it holds is dead once
-	// the primary is gone, and is swept when the peer answers again. An object
-	// that exists everywhere is not gone before every peer has confirmed, so
-	// there Forward means that Remove returns while the removal goes on.
+	// Forward, for removals, continues without the peer. For an object that exists once, the
+	// peer's guard is dead once the primary is deleted, and is swept when the peer answers
+	// again. For an object that exists everywhere, Remove returns while the removal waits for
+	// the peer.
 	Forward
 )
 
 // AddOptions tune one Add, Update, Agree or Plan.
 type AddOptions struct {
-	// Target is the peer in which the object comes into being. Required for
-	// kinds that exist once. For kinds that exist everywhere it names the
-	// primary; zero picks one.
+	// Target is the peer in which the object is created. Required for kinds that exist once.
+	// For kinds that exist everywhere it is the primary's peer; zero picks one.
 	Target region.PeerName
 
-	// IdempotencyKey makes a repeated call give the first call's answer, also
-	// after a restart. Zero means that each call is a request of its own.
+	// IdempotencyKey makes a repeated call return the first call's result, also after a
+	// restart. Zero means that each call is a request of its own.
 	IdempotencyKey string
 
-	// FieldManager owns the payload's fields after the commit, as if it had
-	// applied them. Zero means "atoll". The claim's fields are always ours.
+	// FieldManager owns the payload's fields after the commit, as if it had applied them. Zero
+	// means "atoll". The protocol always owns the claim's fields.
 	FieldManager string
 
-	// Unreachable says what to do about peers that do not answer: Fail, the
-	// default, or Wait.
+	// Unreachable is the policy for peers that do not answer: Fail, the default, or Wait.
 	Unreachable Unreachable
 
-	// Durable makes the call return when the operation is durable, one request to
-	// each peer later, and not at its commit. See Operation.Durable.
+	// Durable makes the call return when the operation is durable, one request to each peer
+	// after its commit. See Operation.Durable.
 	Durable bool
 }
 
 // RemoveOptions tune one Remove.
 type RemoveOptions struct {
-	// UID, unless empty, is the UID of the primary that is to go; another
-	// object of the same name is left alone.
+	// UID, unless empty, is the UID of the primary to remove; an object of the name with
+	// another UID stays.
 	UID types.UID
 
-	// IdempotencyKey makes a repeated call give the first call's answer.
+	// IdempotencyKey makes a repeated call return the first call's result.
 	IdempotencyKey string
 
-	// Unreachable says what to do about peers that do not answer: Fail, the
-	// default, Wait or Forward. Once the removal is committed it goes on in any
-	// case.
+	// Unreachable is the policy for peers that do not answer: Fail, the default, Wait or
+	// Forward. A committed removal continues in any case.
 	Unreachable Unreachable
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// origin is the ring that this coordinator works on, as far as it is known.
+// origin returns the ring that this coordinator works on, as far as it is known.
 func (s *identities) origin() protocol.Origin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,23 +24,24 @@ func (s *identities) origin() protocol.Origin {
 	return protocol.OriginOf(s.presences(), s.judged)
 }
 
-// acquaint asks the peers which clusters they are, unless that is known.
+// acquaint identifies the clusters of the peers, unless the ring is known.
 func (c *Coordinator) acquaint(ctx context.Context) {
 	if c.identities.origin().Known() {
 		return
 	}
 	for p := range c.directory.Snapshot().Peers() {
 		if conn, err := c.directory.Conn(p.Name); err == nil {
-			// One asks all; those that do not answer have no say.
+			// One call identifies all peers; those that do not answer have no vote.
 			_ = c.meetAll(region.WithAttempt(ctx, new(region.Attempt)), conn)
 			return
 		}
 	}
 }
 
-// checkLog refuses a log that has an operation of another ring: what this ring lacks of it
-// was not undone. The first entry that has its ring tells for all that follow. It is asked
-// until the ring is known, and then no longer.
+// checkLog returns an error that wraps ErrOtherLog if an operation of another ring is open in
+// the log: its absence in this ring does not mean that it was undone. An entry that stores its
+// ring vouches for all later ones. Once the log is checked and the ring known, checkLog does
+// nothing.
 func (c *Coordinator) checkLog(ctx context.Context) error {
 	if c.logOurs.Load() {
 		return nil
@@ -54,7 +55,7 @@ func (c *Coordinator) checkLog(ctx context.Context) error {
 			return err
 		}
 		if j, err := decodeJournal(entry); err == nil && j.Origin.Known() {
-			break // nothing was begun in it for another ring
+			break // no later operation began in it for another ring
 		}
 	}
 	if c.identities.origin().Known() {
@@ -63,7 +64,7 @@ func (c *Coordinator) checkLog(ctx context.Context) error {
 	return nil
 }
 
-// ringText names a ring for people.
+// ringText describes a ring in error texts.
 func ringText(o protocol.Origin) string {
 	var peers []string
 	for _, p := range slices.Sorted(maps.Keys(o.Clusters)) {

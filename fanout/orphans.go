@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// orphans are committed objects of s in namespaces that nobody owns.
+// orphans returns violations for the committed objects of s whose namespaces have no owner.
 func (c *Coordinator) orphans(ctx context.Context, s, owners survey) []Violation {
 	var found []Violation
 	for _, key := range s.keys() {
@@ -46,9 +46,9 @@ func (c *Coordinator) orphans(ctx context.Context, s, owners survey) []Violation
 	return found
 }
 
-// orphan confirms it by further reads: the owner is in no peer, and afterwards
-// the object, which had been committed before, still is. While a removal that has
-// been committed waits for the object to go, the owner's primary is still there.
+// orphan confirms it by further reads: no peer has the owner, and after that the object, which
+// was committed before, still is. A removal of the owner deletes the owner's primary last,
+// after the objects in its namespace.
 func (c *Coordinator) orphan(ctx context.Context, s survey, peer string, m met) bool {
 	for _, p := range s.peers {
 		_, err := c.get(ctx, region.PeerName(p), s.kind.Within, types.NamespacedName{Name: m.obj.GetNamespace()})

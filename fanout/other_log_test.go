@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A log of another ring is refused and left as it is: what this ring lacks of its open
-// operation was not undone. In its own ring it is settled.
+// A log of another ring is refused and left unchanged: if its open operation is absent in this
+// ring, it was not undone. Its own ring settles it.
 func TestALogOfAnotherRingIsRefused(t *testing.T) {
 	for _, ids := range []bool{true, false} {
 		own, other := newRing(t), newRing(t)
@@ -29,7 +29,7 @@ func TestALogOfAnotherRingIsRefused(t *testing.T) {
 		require.NoError(t, c.Wait(t.Context()))
 		ctx, stop := withCancel(t)
 		own.Server("eu-west").Inject(regiontest.Fault{Verb: "update", Do: regiontest.CrashAfter(func() {
-			own.Server("eu-west").Partition(true) // the commit is applied, and nobody learns of it
+			own.Server("eu-west").Partition(true) // the commit is applied, and its answer is lost
 			stop()
 		})})
 		_, err := coordinator(t, own, log, fanout.Options{Cleanup: 50 * time.Millisecond}).Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})

@@ -20,12 +20,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// InitPeers writes the first PeerSet of every peer of the Directory: all are
-// Active members. Every peer must answer. It is idempotent, and refuses with an
-// error that wraps ErrMembership, before it writes anything, if a peer has
-// another PeerSet already, and ErrOtherRing if two belong to different rings; peers
-// are added to a ring by joining it. Two peers that are one cluster are refused with
-// region.ErrSameCluster.
+// InitPeers writes the first PeerSet of every peer of the Directory, with all of them as Active
+// members. Every peer must answer. It is idempotent; to add a peer to a ring, join it. Before
+// it writes anything it returns an error that wraps ErrMembership if a peer has another
+// PeerSet, ErrOtherRing if two peers belong to different rings, or region.ErrSameCluster if two
+// peers are one cluster.
 func (c *Coordinator) InitPeers(ctx context.Context) error {
 	if _, err := c.peers(ctx); err != nil {
 		return err
@@ -68,7 +67,7 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The first one's decides what the ring is called, also for others who begin now.
+	// The first peer's PeerSet decides the ring's ID, also for a concurrent InitPeers.
 	first, err := c.directory.Conn(region.PeerName(members[0].Peer))
 	if err != nil {
 		return err
@@ -92,7 +91,7 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	return err
 }
 
-// ringOf is the ring that the PeerSets which are there already belong to, or empty.
+// ringOf returns the ring of the existing PeerSets, or "".
 func ringOf(present region.Results[*readSet]) (string, error) {
 	var ring string
 	var at region.PeerName
@@ -108,8 +107,8 @@ func ringOf(present region.Results[*readSet]) (string, error) {
 	return ring, nil
 }
 
-// createPeerSet creates the PeerSet of a peer and returns the ring that it belongs to:
-// another's, if somebody was faster.
+// createPeerSet creates the PeerSet of a peer and returns its ring, which is another one if
+// another process created the PeerSet first.
 func (c *Coordinator) createPeerSet(ctx context.Context, conn *region.Conn, ring string, members []v1alpha1.Member) (string, error) {
 	set := v1alpha1.PeerSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PeerSet"},
@@ -127,7 +126,7 @@ func (c *Coordinator) createPeerSet(ctx context.Context, conn *region.Conn, ring
 	}
 	_, err = conn.Dynamic().Resource(peerSets).Create(ctx, &unstructured.Unstructured{Object: raw}, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
-		// Somebody initialised the ring at the same time.
+		// Another process initialised the ring at the same time.
 		got, err := c.sets.read(ctx, conn)
 		if err != nil {
 			return "", err
@@ -140,7 +139,8 @@ func (c *Coordinator) createPeerSet(ctx context.Context, conn *region.Conn, ring
 	return ring, err
 }
 
-// differs says in what a PeerSet is not the one that peer would get.
+// differs describes how a PeerSet differs from the one that peer would get; empty if it does
+// not.
 func differs(set *v1alpha1.PeerSet, peer string, members []v1alpha1.Member) string {
 	if set.Spec.Self.Peer != peer {
 		return fmt.Sprintf("it is called %s", set.Spec.Self.Peer)

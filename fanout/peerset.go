@@ -22,20 +22,20 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// setReader reads PeerSets. Each operation reads that of every peer, and each of them
-// lists all: what a peer sends again, byte for byte, is not decoded again. It is always
-// asked for.
+// setReader reads PeerSets. It always asks the peer, but decodes an answer only if its bytes
+// differ from the last one: each operation reads the PeerSet of every peer, and each of them
+// lists all members.
 type setReader struct {
 	codecs runtime.NegotiatedSerializer
 
 	mu    sync.Mutex
 	known map[region.PeerName]*knownSet
-	// What most of them have in common, so that it is kept once.
+	// Lists that most PeerSets have in common, kept once.
 	listed  []v1alpha1.Member
 	members []protocol.Member
 }
 
-// knownSet is a PeerSet as it was sent last.
+// knownSet is the last answer of a peer.
 type knownSet struct {
 	conn   *region.Conn
 	client rest.Interface
@@ -43,7 +43,7 @@ type knownSet struct {
 	set    *readSet // nil before the first answer
 }
 
-// readSet is a PeerSet as a peer has it. It is shared and must not be modified.
+// readSet is a PeerSet as read. It is shared and must not be modified.
 type readSet struct {
 	*v1alpha1.PeerSet // without managed fields
 
@@ -52,11 +52,11 @@ type readSet struct {
 
 func newSetReader() *setReader {
 	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // what errors are told in
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // the API version of errors
 	return &setReader{codecs: serializer.NewCodecFactory(scheme).WithoutConversion(), known: map[region.PeerName]*knownSet{}}
 }
 
-// read asks a peer for its PeerSet.
+// read reads the PeerSet of a peer.
 func (s *setReader) read(ctx context.Context, conn *region.Conn) (*readSet, error) {
 	client, err := s.clientFor(conn)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *setReader) read(ctx context.Context, conn *region.Conn) (*readSet, erro
 	return read, nil
 }
 
-// common returns had in the place of an equal list, and what is had from then on.
+// common returns had instead of an equal list, and the list to pass as had next time.
 func common[T comparable](list, had []T) (shared, now []T) {
 	if slices.Equal(list, had) {
 		return had, had
@@ -102,7 +102,7 @@ func common[T comparable](list, had []T) (shared, now []T) {
 	return list, list
 }
 
-// clientFor makes a peer's client once for each connection.
+// clientFor returns a peer's client, and makes one for each new connection.
 func (s *setReader) clientFor(conn *region.Conn) (rest.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

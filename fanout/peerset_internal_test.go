@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A PeerSet is asked for each time and decoded only if it is another one; what peers list
-// alike is kept once.
+// A PeerSet is requested each time, but decoded only if it has changed; equal lists of peers
+// are kept once.
 func TestSetReader(t *testing.T) {
 	t.Parallel()
 	ring := regiontest.NewRing("eu", "us")
@@ -73,7 +73,7 @@ func TestSetReader(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Leaving", now.view.Self.State)
 	require.NotEqual(t, first.view.RV, now.view.RV)
-	require.Equal(t, "Active", first.view.Self.State, "what was handed out stays as it was")
+	require.Equal(t, "Active", first.view.Self.State, "a returned PeerSet does not change")
 
 	ring.Server("eu").Inject(regiontest.Fault{Verb: "get", Do: regiontest.Refuse(http.StatusServiceUnavailable)})
 	_, err = s.read(t.Context(), conn("eu"))
@@ -82,7 +82,7 @@ func TestSetReader(t *testing.T) {
 	_, err = s.read(t.Context(), conn("eu"))
 	require.ErrorIs(t, err, region.ErrUnavailable)
 
-	// Another cluster in its place, and an old state of it, are read as they are.
+	// Another cluster under the peer's name, and an old state of it, are read as they are.
 	server := regiontest.NewServer(regiontest.Options{Name: "eu-2"})
 	t.Cleanup(server.Close)
 	require.NoError(t, server.AddCRD(crd))

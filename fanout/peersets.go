@@ -28,8 +28,8 @@ func (c *Coordinator) peerSet(ctx context.Context, peer region.PeerName) (protoc
 	return set.view, nil
 }
 
-// readSets reads the PeerSets of the peers. One that does not answer is left out: it is
-// reported when its objects are read.
+// readSets reads the PeerSets of the peers. It omits a peer that does not answer: the read of
+// its objects reports that.
 func (c *Coordinator) readSets(ctx context.Context, peers []string) map[string]protocol.PeerSet {
 	var (
 		mu   sync.Mutex
@@ -49,10 +49,9 @@ func (c *Coordinator) readSets(ctx context.Context, peers []string) map[string]p
 	return sets
 }
 
-// editSet has edit change the spec of the PeerSet that conn leads to, and counts its epoch
-// on. It returns what stands there then: nil if it is no longer as it was read at
-// resourceVersion rv, or if edit reports that there is nothing to change. Fields of a later
-// release stay.
+// editSet lets edit change the spec of the PeerSet in conn's peer, and raises its epoch. It
+// returns the updated PeerSet; nil if the PeerSet has changed since it was read at
+// resourceVersion rv, or if edit returns false. Fields of a later release stay.
 func (c *Coordinator) editSet(ctx context.Context, conn *region.Conn, rv string, edit func(spec map[string]any) bool) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
 	defer cancel()

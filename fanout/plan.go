@@ -16,42 +16,37 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Plan is what an Add would do, as the peers stood when they were asked. They may
-// have changed when the Add comes.
+// Plan is the predicted result of an Add, for the state of the peers when they were asked. That
+// state may have changed when Add is called.
 type Plan struct {
 	// State is Done if the object would be committed, else Aborted.
 	State State
-	// Primary is the peer of the object that would decide, or that does
-	// already.
+	// Primary is the peer of the primary after the Add, or of the existing one.
 	Primary region.PeerName
-	// AlreadyDone says that an earlier operation had the same effect, so that
-	// Add would change nothing.
+	// AlreadyDone is set if an earlier operation had the same effect, so that Add would change
+	// nothing.
 	AlreadyDone bool
-	// Latency predicts how long Add would take, zero if it would be aborted:
-	// the measured round trips, one after another as the protocol needs them,
-	// and the log's writes as long as the Coordinator's last one took, if there
-	// was one. Hooks of the kind are not in it.
+	// Latency predicts the duration of Add; zero if it would be aborted. It sums the measured
+	// round trips that the protocol makes one after another, and the log's writes, each as long
+	// as the Coordinator's last one. It does not include the kind's hooks.
 	Latency time.Duration
-	// Peers are what the peers would hold then. Err says why one would not take
-	// its part, and Elapsed is the round trip that was measured.
+	// Peers are the states of the peers after the Add. Err is why a peer would reject its
+	// write, and Elapsed is the measured round trip.
 	Peers region.Results[PeerState]
-	// Leftovers are, by peer, the dead operations whose reservation of the name
-	// would be taken down first.
+	// Leftovers are, by peer, the dead operations whose reservations Add would delete first.
 	Leftovers map[region.PeerName]string
 }
 
-// Plan tells what Add would do and writes nothing. Each peer gets the very
-// create that Add would send as a dry run, with all that the peer's API server
-// checks (rights, admission, validation, quota); the name's holders, the members
-// and the namespace's owner are judged as Add judges them. Only what the protocol
-// would write after the creates is not asked for, such as the commit itself.
+// Plan predicts the result of Add and writes nothing. It sends each peer the create of Add as a
+// dry run, which the peer's API server checks fully (rights, admission, validation, quota). It
+// judges the name's holders, the members and the namespace's owner as Add does. It does not
+// check writes after the creates, such as the commit.
 //
-// The error is nil if Add would be committed, and otherwise what Add would
-// return: a *HeldError, or one that wraps ErrAborted. The Plan is there in both
-// cases, with each peer's own answer, unless the request itself is bad. A
-// reservation of a live operation is a *HeldError with stage Reserved: Add would
-// wait for it. Plan blocks, and asks a peer that does not answer a few times
-// whatever opts.Unreachable says.
+// The error is nil if Add would be committed, and otherwise the error that Add would return: a
+// *HeldError, or one that wraps ErrAborted. The Plan is not nil in both cases, with each peer's
+// own answer, unless the request is invalid. A reservation of a live operation is a *HeldError
+// with stage Reserved: Add would wait for it. Plan blocks, and asks a peer that does not answer
+// a few times whatever opts.Unreachable is.
 func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*Plan, error) {
 	kind, u, err := c.object(obj)
 	if err != nil {
@@ -84,8 +79,8 @@ func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*P
 	if plan, err := c.planned(ctx, req, op); plan != nil || err != nil {
 		return plan, err
 	}
-	// Nobody is watched for a lease, and everybody is older: a plan waits for
-	// no rival.
+	// The lease is one quantum and the start is in the future: every rival is older, and the
+	// plan waits for none.
 	op.Lease = 1
 	op.Start = time.Now().AddDate(100, 0, 0).UnixMicro()
 	r := c.runner(kind, req.key, protocol.New(op), journal{Operation: op, Content: content})
@@ -98,7 +93,7 @@ func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*P
 	return r.plan(ctx, result)
 }
 
-// planned answers from the log for an idempotency key that was used.
+// planned returns the Plan for an idempotency key that the log has.
 func (c *Coordinator) planned(ctx context.Context, req request, op protocol.Operation) (*Plan, error) {
 	if req.idempotencyKey == "" {
 		return nil, nil
@@ -128,15 +123,15 @@ func (c *Coordinator) planned(ctx context.Context, req request, op protocol.Oper
 	}
 }
 
-// rehearsal is what a runner that writes nothing notes.
+// rehearsal records the results of a runner that writes nothing.
 type rehearsal struct {
 	mu        sync.Mutex
 	trips     map[region.PeerName]time.Duration // of the creates
 	leftovers map[region.PeerName]string        // that would be deleted
-	primary   protocol.Object                   // as it was created
+	primary   protocol.Object                   // as the dry run created it
 }
 
-// dryRun is what a create of this runner says to the API server.
+// dryRun returns the DryRun option of this runner's creates.
 func (r *runner) dryRun() []string {
 	if r.rehearsal == nil {
 		return nil
@@ -144,9 +139,8 @@ func (r *runner) dryRun() []string {
 	return []string{"All"}
 }
 
-// rehearse carries out a command without its effect. What a peer can check is
-// sent as a dry run; the rest is taken to succeed. It returns false for commands
-// that only read.
+// rehearse runs a command without its effect: a create as a dry run, and any other write as if
+// it succeeded. rehearsed is false for a command that only reads.
 func (r *runner) rehearse(ctx context.Context, attempt *region.Attempt, command protocol.Command) (reply protocol.Reply, rehearsed bool, err error) {
 	done := protocol.Reply{Class: protocol.Applied, Code: protocol.OK, Object: command.Object}
 	h := r.rehearsal
@@ -187,8 +181,8 @@ func (r *runner) rehearseCreate(ctx context.Context, attempt *region.Attempt, co
 		h.trips[peer] = time.Since(begun)
 	}
 	if h.leftovers[peer] != "" && reply.Code == protocol.Exists {
-		// What is there would be gone. That it is in the way is the last thing a
-		// server finds out.
+		// The leftover would be deleted first. An API server checks last whether the name
+		// exists, so it has accepted the rest.
 		reply.Class, reply.Code, reply.Object, err = protocol.Applied, protocol.OK, command.Object, nil
 		reply.Object.UID = "planned"
 	}
@@ -198,8 +192,8 @@ func (r *runner) rehearseCreate(ctx context.Context, attempt *region.Attempt, co
 	return reply, err
 }
 
-// rehearseRest asks the peers that the machine did not come to, because another
-// had refused before: whoever plans wants to know of all at once.
+// rehearseRest sends the dry run to the peers that the machine did not reach because another
+// peer had rejected its own: a Plan has the answers of all peers.
 func (r *runner) rehearseRest(ctx context.Context) {
 	op := r.machine.Op
 	primary := r.rehearsal.primary
@@ -218,7 +212,7 @@ func (r *runner) rehearseRest(ctx context.Context) {
 	wg.Wait()
 }
 
-// plan turns what the rehearsal came to into what the caller gets.
+// plan converts the result of the rehearsal into the caller's Plan and error.
 func (r *runner) plan(ctx context.Context, result protocol.Result) (*Plan, error) {
 	o := r.result(result)
 	h := r.rehearsal
@@ -246,8 +240,8 @@ func (r *runner) plan(ctx context.Context, result protocol.Result) (*Plan, error
 	return plan, err
 }
 
-// refused is why peer would not take its part. That the name is taken there is
-// judged by the machine.
+// refused returns why peer would reject its write. An existing name is no such reason: the
+// machine judges it.
 func (r *runner) refused(peer region.PeerName) error {
 	if _, ok := r.rehearsal.trips[peer]; ok {
 		return nil
@@ -255,7 +249,7 @@ func (r *runner) refused(peer region.PeerName) error {
 	return r.failure(peer)
 }
 
-// refusal is the error that Add would return.
+// refusal returns the error that Add would return.
 func (r *runner) refusal(ctx context.Context, result protocol.Result) error {
 	switch result.Ending {
 	case protocol.Done, protocol.AlreadyDone, protocol.Committed:
@@ -268,9 +262,9 @@ func (r *runner) refusal(ctx context.Context, result protocol.Result) error {
 	return fmt.Errorf("%s would be %w: %w", operationName(r.machine.Op.Action, r.kind, r.key), ErrAborted, r.cause(ctx, result))
 }
 
-// latency is the protocol's: the primary; then at once the secondaries and, in
-// the target too, what must be read after the primary; then the commit. What
-// exists everywhere is activated after that.
+// latency sums the round trips of the protocol: the primary; then at once the secondaries and
+// the reads in the target; then the commit; then, if the kind exists everywhere, the
+// activation.
 func (r *runner) latency() time.Duration {
 	var target, others time.Duration
 	for peer, trip := range r.rehearsal.trips {

@@ -20,8 +20,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// planWritesNothing runs a plan and fails the test if anything but a read or a
-// dry run reached a peer, or anything the log.
+// planWritesNothing runs a plan and fails the test if a request other than a read or a dry run
+// reached a peer, or if the log was written.
 func planWritesNothing(t *testing.T, r *regiontest.Ring, obj fanout.Object, opts fanout.AddOptions) (*fanout.Plan, error) {
 	t.Helper()
 	before := map[region.PeerName]int{}
@@ -88,7 +88,7 @@ func TestPlanOfWhatWouldBeCommitted(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A plan tells as much as Add, and of every peer.
+// A plan has the error that Add would return, and a result for every peer.
 func TestPlanOfWhatWouldBeRefused(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -197,7 +197,7 @@ func TestPlanOfWhatWouldBeRefused(t *testing.T) {
 	}
 }
 
-// What a dead operation left behind is no refusal: Add would take it down.
+// A dead reservation is no refusal: Add would delete it.
 func TestPlanSeesThroughDeadReservations(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -215,7 +215,7 @@ func TestPlanSeesThroughDeadReservations(t *testing.T) {
 	require.Equal(t, map[region.PeerName]string{"ap-south": op.ID}, plan.Leftovers)
 }
 
-// A reservation of a live rival is told with who holds it, at once.
+// A reservation of a live rival is reported at once, with its holder.
 func TestPlanDoesNotWaitForRivals(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -251,8 +251,7 @@ func TestPlanKnowsTheIdempotencyKey(t *testing.T) {
 	require.ErrorContains(t, err, "object is nil")
 }
 
-// In virtual time, where nothing else takes any, an add takes what its plan
-// says.
+// In virtual time, in which nothing else takes time, an add takes as long as its plan predicts.
 func TestPlanPredictsTheLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -278,7 +277,7 @@ func TestPlanPredictsTheLatency(t *testing.T) {
 	})
 }
 
-// TestPlanWithASharedLog: a plan writes nothing to a central log either, and says what an add would do.
+// TestPlanWithASharedLog: a plan does not write to a central log, and predicts an add's result.
 func TestPlanWithASharedLog(t *testing.T) {
 	t.Parallel()
 	r, s := newRing(t), newCentral(t)

@@ -18,15 +18,15 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// moment is a step of an operation at which a peer falls silent.
+// moment selects the step of an operation at which a peer becomes unreachable.
 type moment func(fanout.StepEvent) bool
 
-// beforeCommit is when the write that decides is about to be sent.
+// beforeCommit selects the moment before the commit is sent.
 func beforeCommit(e fanout.StepEvent) bool {
 	return !e.Done && e.Verb == "put" && e.Stage == "Configured"
 }
 
-// beforeMembers is when a secondary's peer is asked for its members.
+// beforeMembers selects the moment before a secondary's PeerSet is read.
 func beforeMembers(e fanout.StepEvent) bool {
 	return !e.Done && e.Verb == "read-peerset" && e.Peer == "ap-south"
 }
@@ -37,10 +37,9 @@ func after(verb string, peer region.PeerName) moment {
 
 func always(e fanout.StepEvent) bool { return e.Verb == "begin" }
 
-// silence makes peer unreachable from when on, and reachable again after the
-// given pause, if there is one. If there is none it calls tired when the peer was
-// asked more often than who does not wait would ask, and so many others have been
-// activated.
+// silence makes peer unreachable from when on, and reachable again after back, unless back is
+// zero. If back is zero, it calls tired once peer was asked more often than an operation
+// without Wait would ask, and others other peers have been activated.
 func silence(t *testing.T, r *regiontest.Ring, peer region.PeerName, when moment, back time.Duration, others int, tired func()) *fanout.Observer {
 	t.Helper()
 	var (
@@ -78,8 +77,7 @@ func silence(t *testing.T, r *regiontest.Ring, peer region.PeerName, when moment
 	}}
 }
 
-// TestUnreachable loses a peer in each phase of each operation, under each
-// policy.
+// TestUnreachable loses a peer in each phase of each operation, under each policy.
 func TestUnreachable(t *testing.T) {
 	const (
 		soon  = 50 * time.Millisecond // less than a lease
@@ -152,7 +150,7 @@ func TestUnreachable(t *testing.T) {
 		when   moment
 		back   time.Duration
 		want   func(*testing.T, *fanout.Operation, error)
-		others int // that are activated before its caller is tired of waiting
+		others int // peers that are activated before the caller stops waiting
 	}{
 		{"add/reserving/fail", addCluster, fanout.Fail, "us-east", always, never, aborted, 0},
 		{"add/reserving/wait, it comes back", addCluster, fanout.Wait, "us-east", always, soon, done, 0},
@@ -235,8 +233,8 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// Who removes again what is gone but for a guard that nobody can reach is told
-// that it is gone.
+// A repeated removal of an object of which only an unreachable guard is left reports that it is
+// gone.
 func TestARetriedForwardRemovalSaysThatItIsGone(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -255,7 +253,7 @@ func TestARetriedForwardRemovalSaysThatItIsGone(t *testing.T) {
 	require.ErrorIs(t, err, fanout.ErrAborted, "without Forward every peer must say so")
 	require.ErrorIs(t, err, region.ErrUnavailable)
 
-	// What a guard says is not gone.
+	// A name with a guard is not gone.
 	r.Partition("ap-south", false)
 	_, err = c.Add(t.Context(), newServiceCluster(acme, "db-2"), fanout.AddOptions{Target: "us-east"})
 	require.NoError(t, err)
@@ -265,8 +263,8 @@ func TestARetriedForwardRemovalSaysThatItIsGone(t *testing.T) {
 	require.ErrorIs(t, err, region.ErrUnavailable)
 }
 
-// An operation that came to nothing stays in the log while something of it may
-// yet appear. It is told once, and later operations do not look at it again.
+// An aborted operation stays in the log while one of its requests may still be applied. It is
+// returned once, and later operations do not read the peers for it.
 func TestAnAbortedOperationIsToldOnce(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -280,7 +278,7 @@ func TestAnAbortedOperationIsToldOnce(t *testing.T) {
 
 	ops, err = coordinator(t, r, log, fanout.Options{}).Recover(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, ops, "it was told")
+	require.Empty(t, ops, "it was returned before")
 	r.Server("ap-south").Reset()
 	_, err = coordinator(t, r, log, fanout.Options{}).Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: "ap-south"})
 	require.NoError(t, err)

@@ -11,18 +11,16 @@ import (
 )
 
 // AdmissionPolicy returns a ValidatingAdmissionPolicy and its binding, of
-// admissionregistration.k8s.io/v1, which guard the claims of a kind that keeps
-// them in an annotation as CEL rules guard those in a CRD: a claim cannot be
-// changed or dropped and has the form in which coordinators write it, a stage
-// never goes back, an object is created Reserved, and what is only Reserved keeps
-// its content, but for a guard that a sweep takes payload from. Apply both in every peer, with the rights to do so. For a kind
-// that keeps its claim in its spec, whose CRD guards it (v1alpha1.Schema), it
-// returns nil.
+// admissionregistration.k8s.io/v1, for a kind that keeps its claims in an annotation. They
+// protect the claims as the CEL rules of a CRD do: a claim cannot be changed or dropped and has
+// the form in which coordinators write it, a stage never goes back, an object is created
+// Reserved, and a Reserved object keeps its content, except a guard whose payload a sweep
+// removes. Apply both in every peer, with the rights to do so. For a kind that keeps its claim
+// in its spec, whose CRD protects it (v1alpha1.Schema), AdmissionPolicy returns nil.
 //
-// Objects without the annotation are not looked at. The policy refuses mistakes,
-// also those of an old or broken coordinator; it does not say who may write, and
-// does not see deletions. Its values are the caller's to change. AdmissionPolicy
-// is pure.
+// The policy ignores objects without the annotation. It rejects mistakes, also those of an old
+// or broken coordinator; it does not restrict who may write, and does not see deletions. The
+// caller may modify the returned objects. AdmissionPolicy is pure.
 func AdmissionPolicy(k Kind) []*unstructured.Unstructured {
 	if k.Claim.annotation == "" {
 		return nil
@@ -63,10 +61,9 @@ func admission(kind, name string, spec map[string]any) *unstructured.Unstructure
 	return obj
 }
 
-// policy writes CEL about one annotation. CEL reads no JSON, so a claim must
-// have the one form that coordinators write, and its parts are cut out of that.
-// Inside a string a quote has a backslash before it, so that a name in quotes
-// with a colon behind it stands for a field and nothing else.
+// policy writes CEL about one annotation. CEL cannot parse JSON, so a claim must have the one
+// form that coordinators write, and the expressions cut its parts out of this form. Inside a
+// string each quote follows a backslash, so a quoted name before a colon is always a field.
 type policy struct {
 	key    string
 	stages []string
@@ -79,7 +76,7 @@ func policyOf(k Kind) policy {
 	}
 	return policy{
 		key: k.Claim.annotation, stages: []string{"Reserved", "Configured", "Decided", "Removing"},
-		// A guard gets the content of a guard, which its maker marks.
+		// A guard may get a guard's own content, which its maker marks.
 		scrub: `(variables.newClaim.contains('"role":"Secondary"') && variables.newMark != '' && variables.newMark != variables.oldMark)`,
 	}
 }
@@ -92,14 +89,14 @@ const (
 	list   = `\[([^"\[\]]|` + quoted + `)*\]`
 )
 
-// form is a claim as coordinators write it.
+// form returns the regular expression of a claim as coordinators write it.
 func (p policy) form() string {
 	return `^\{"claim":` + nested +
 		`,"stage":"(` + strings.Join(p.stages, "|") + `)"` +
 		`(,"bound":` + flat + `)?(,"heartbeat":[0-9]+)?(,"removal":` + flat + `)?(,"revision":` + flat + `)?(,"history":` + list + `)?(,"home":` + flat + `)?\}$`
 }
 
-// annotation is the text of the claim in an object, empty if there is none.
+// annotation returns the expression for the claim's text in an object, empty without a claim.
 func (p policy) annotation(object string) string { return annotation(object, p.key) }
 
 func annotation(object, key string) string {
@@ -130,14 +127,14 @@ func (p policy) variables() []any {
 		add(side.prefix+"HomePeer", fmt.Sprintf(`variables.%sHome.find(r'"peer":%s')`, side.prefix, quoted))
 		add(side.prefix+"HomeUID", fmt.Sprintf(`variables.%sHome.find(r'"uid":%s')`, side.prefix, quoted))
 	}
-	// Between two reservations nothing but metadata and status may differ.
+	// Between two reservations only metadata and status may differ.
 	add("sameContent", `oldObject == null || (dyn(object).all(k, k in ['metadata', 'status'] || (k in dyn(oldObject) && dyn(object)[k] == dyn(oldObject)[k])) && `+
 		`dyn(oldObject).all(k, k in ['metadata', 'status'] || k in dyn(object)))`)
 	add("holder", fmt.Sprintf(`'the name is held for ' + variables.oldText.find(r'"target":%[1]s') + ' by ' + variables.oldText.find(r'"operation":%[1]s') + ' since ' + variables.oldText.find(r'"start":%[1]s')`, quoted))
 	return all
 }
 
-// number is the whole number behind a name in a text.
+// number returns the expression for the integer after a name in a text.
 func number(text, name, none string) string {
 	return fmt.Sprintf(`%[1]s.contains('"%[2]s":') ? int(%[1]s.split('"%[2]s":')[1].find('^[0-9]+')) : %[3]s`, text, name, none)
 }

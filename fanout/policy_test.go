@@ -29,8 +29,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// judge judges objects by an AdmissionPolicy with the packages that an API server
-// uses. They take no variables, which are written out here.
+// judge evaluates an AdmissionPolicy with the packages that an API server uses. These take no
+// variables, so judge writes the variables out in the expressions.
 type judge struct {
 	kind       fanout.Kind
 	spec       admissionregistrationv1.ValidatingAdmissionPolicySpec
@@ -80,8 +80,7 @@ func judgeOf(t *testing.T, kind fanout.Kind) *judge {
 	return &judge{kind: kind, spec: policy.Spec, conditions: compile(policy.Spec.MatchConditions[0].Expression), rules: compile(rules...)}
 }
 
-// refusals are the messages of the rules that a write breaks. A nil old is a
-// create.
+// refusals returns the messages of the rules that a write breaks. A nil old is a create.
 func (j *judge) refusals(t *testing.T, obj, old *unstructured.Unstructured) (messages []string) {
 	t.Helper()
 	gvk := j.kind.Resource.GroupVersion().WithKind(j.kind.Kind)
@@ -119,7 +118,7 @@ func (j *judge) refusals(t *testing.T, obj, old *unstructured.Unstructured) (mes
 	return messages
 }
 
-// annotated is an object of the kind with a claim.
+// annotated returns an object of the kind with a claim.
 func annotated(t *testing.T, state *v1alpha1.Fanout, password string) *unstructured.Unstructured {
 	t.Helper()
 	obj := newSecret("x", password)
@@ -143,7 +142,7 @@ func reservation() *v1alpha1.Fanout {
 	}
 }
 
-// edited is a reservation that was changed.
+// edited returns a changed reservation.
 func edited(edit func(*v1alpha1.Fanout)) *v1alpha1.Fanout {
 	f := reservation()
 	edit(f)
@@ -161,7 +160,7 @@ func committed(edit func(*v1alpha1.Fanout)) *v1alpha1.Fanout {
 	})
 }
 
-// recorded is a secondary's claim by an operation of a central log.
+// recorded returns a secondary's claim by an operation of a central log.
 func recorded(edit func(*v1alpha1.Fanout)) *v1alpha1.Fanout {
 	return edited(func(f *v1alpha1.Fanout) {
 		f.Claim.Role, f.Claim.Record = v1alpha1.RoleSecondary, "r"
@@ -180,7 +179,7 @@ func TestAdmissionPolicy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		old, new *v1alpha1.Fanout
 		create   bool
-		content  string // of the new object; the old one's is "a"
+		content  string // of the new object; that of the old one is "a"
 		refused  string // a part of the message; empty if it is admitted
 	}{
 		"a reservation is created":     {create: true, new: reservation()},
@@ -247,7 +246,8 @@ func TestAdmissionPolicy(t *testing.T) {
 	require.Contains(t, fmt.Sprint(judgeOf(t, once).refusals(t, annotated(t, edited(func(f *v1alpha1.Fanout) { f.Stage = v1alpha1.StageActive }), "a"), annotated(t, reservation(), "a"))), "is not a claim")
 }
 
-// A guard may lose its payload, in the hands of a coordinator alone; a primary's reservation keeps it.
+// A coordinator may remove the payload of a guard; no other client may, and no reservation of a
+// primary may lose it.
 func TestAdmissionPolicyAdmitsTheScrubOfAGuard(t *testing.T) {
 	once := secretKind()
 	once.Mode = fanout.Once
@@ -278,7 +278,7 @@ func history(n int) (all []v1alpha1.HistoryEntry) {
 	return all
 }
 
-// Text that an API server would read differently from a coordinator is refused.
+// The policy rejects text that an API server would read differently from a coordinator.
 func TestAdmissionPolicyKnowsOneForm(t *testing.T) {
 	j := judgeOf(t, secretKind())
 	text, err := json.Marshal(reservation())
@@ -301,8 +301,8 @@ func TestAdmissionPolicyKnowsOneForm(t *testing.T) {
 	}
 }
 
-// Whatever a coordinator can write has the form that the policy knows: a field
-// that is new to the claim must be made known to it.
+// Everything that a coordinator can write has the form that the policy accepts: extend the
+// policy with each new field of the claim.
 func TestAdmissionPolicyKnowsEveryField(t *testing.T) {
 	j := judgeOf(t, secretKind())
 	var full v1alpha1.Fanout
@@ -314,7 +314,7 @@ func TestAdmissionPolicyKnowsEveryField(t *testing.T) {
 	require.Empty(t, j.refusals(t, annotated(t, &full, "a"), annotated(t, &old, "a")))
 }
 
-// fillAll gives every field a value.
+// fillAll sets every field.
 func fillAll(v reflect.Value) {
 	switch {
 	case v.Type() == reflect.TypeFor[metav1.MicroTime]():
@@ -340,8 +340,7 @@ func fillAll(v reflect.Value) {
 	}
 }
 
-// TestAdmissionPolicyAdmitsTheProtocol asks the policy about every write of real
-// operations.
+// TestAdmissionPolicyAdmitsTheProtocol evaluates the policy for every write of real operations.
 func TestAdmissionPolicyAdmitsTheProtocol(t *testing.T) {
 	r := newRing(t)
 	kind := secretKind()

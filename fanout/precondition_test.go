@@ -24,7 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// meanwhile runs do, and change while the first request of that verb for the object is on its way to the peer.
+// meanwhile runs do, and runs change while the first request with verb for the object is in
+// flight.
 func meanwhile(t *testing.T, s *regiontest.Server, verb string, gr schema.GroupResource, name string, change, do func()) {
 	t.Helper()
 	s.Inject(regiontest.Fault{Verb: verb, Resource: gr, Name: name, Do: regiontest.Delay(2 * time.Second)})
@@ -41,7 +42,7 @@ func meanwhile(t *testing.T, s *regiontest.Server, verb string, gr schema.GroupR
 
 var labelled = []byte(`{"metadata":{"labels":{"edited":"meanwhile"}}}`)
 
-// What another client changed since it was read is read again before it is deleted.
+// An object that another client changed since the read is read again before it is deleted.
 func TestADeletionHasPreconditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -69,7 +70,8 @@ func TestADeletionHasPreconditions(t *testing.T) {
 	})
 }
 
-// A release that meets a change by another client is made again; another object that has the name by then is not released.
+// A release that conflicts with a change by another client is retried; it does not release
+// another object that has the name by then.
 func TestAReleaseMeetsAConflict(t *testing.T) {
 	held := func(t *testing.T) (*regiontest.Ring, *fanout.Coordinator, string) {
 		r := newRing(t)
@@ -115,7 +117,7 @@ func TestAReleaseMeetsAConflict(t *testing.T) {
 	})
 }
 
-// Finalizers of others stay on an object that is adopted and given up again.
+// Finalizers of others stay on an object that is adopted.
 func TestAnAdoptionKeepsTheFinalizersOfOthers(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -129,7 +131,8 @@ func TestAnAdoptionKeepsTheFinalizersOfOthers(t *testing.T) {
 	require.Equal(t, []string{"example.com/teardown", v1alpha1.PrimaryFinalizer}, read(t, client, "db").GetFinalizers())
 }
 
-// What went between two lists of an audit with its owner is no object without an owner: it is read again.
+// An object that was deleted with its owner between two lists of an audit is not reported as an
+// object without an owner: the audit reads it again.
 func TestAnAuditBesideARemovalFindsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -151,7 +154,8 @@ func TestAnAuditBesideARemovalFindsNothing(t *testing.T) {
 	})
 }
 
-// A list that fails is not an empty one: a sweep mends nothing because of it, and an audit names the peer.
+// A failed list is not an empty list: a sweep repairs nothing because of it, and an audit names
+// the peer.
 func TestAListThatFailsIsNotEmpty(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -170,7 +174,8 @@ func TestAListThatFailsIsNotEmpty(t *testing.T) {
 	require.Empty(t, report.Violations)
 }
 
-// An attempt after giving way to an older operation is not the operation of the first attempt, which others may have ended.
+// An attempt after giving way is not the operation of the first attempt, which another
+// coordinator may have ended.
 func TestEachAttemptIsAnOperationOfItsOwn(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -204,7 +209,8 @@ func TestEachAttemptIsAnOperationOfItsOwn(t *testing.T) {
 	require.NotEqual(t, op.ID, id, "the first attempt gave way")
 }
 
-// Processes that make a ring at once agree on the ID of the first PeerSet that was written.
+// Processes that initialise a ring concurrently agree on the ID of the first PeerSet that was
+// written.
 func TestTwoProcessesMakeOneRing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := regiontest.NewRing(peers...)
@@ -215,7 +221,7 @@ func TestTwoProcessesMakeOneRing(t *testing.T) {
 		}
 		made, first := make(chan error), coordinator(t, r, waltest.NewMemory(), fanout.Options{CallTimeout: time.Minute})
 		go func() { made <- first.InitPeers(t.Context()) }()
-		time.Sleep(time.Second) // the first one is on its way to ap-south, and the second one overtakes it there
+		time.Sleep(time.Second) // the create of the first one is on its way to ap-south, and the second one overtakes it
 		require.NoError(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{CallTimeout: time.Minute}).InitPeers(t.Context()))
 		require.NoError(t, <-made)
 		oneRing(t, r)

@@ -12,21 +12,20 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// PeerIdentity is how the cluster behind a configured peer presents itself.
+// PeerIdentity is the identity that the cluster behind a configured peer reports.
 type PeerIdentity struct {
-	// UID is that of its namespace kube-system; empty if it may not be read.
+	// UID is the UID of its namespace kube-system; empty if reading it is forbidden.
 	UID types.UID
 	// Set is its PeerSet; nil if it has none.
 	Set *v1alpha1.PeerSet
-	// Problem says why its answers do not count: a *WrongPeerError, a *ReturnedError, or
-	// an error that
-	// wraps region.ErrIdentityUnknown or region.ErrSameCluster; nil if they do.
+	// Problem is why its answers do not count: a *WrongPeerError, a *ReturnedError, or an error
+	// that wraps region.ErrIdentityUnknown or region.ErrSameCluster; nil if they count.
 	Problem error
 }
 
-// Identities asks every configured peer now which cluster it is and judges the answers
-// together, as each operation does. The outcome of a peer that does not answer has an
-// error. It writes nothing and blocks until all peers have answered or were given up.
+// Identities reads the identities of all configured peers now and judges them together, as each
+// operation does. A peer that does not answer has Err set. It writes nothing and blocks until
+// all peers have answered or timed out.
 func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdentity], error) {
 	if _, err := c.peers(ctx); err != nil {
 		return region.Results[PeerIdentity]{}, err
@@ -42,7 +41,7 @@ func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdenti
 		}
 	}
 	c.identities.note(met...)
-	named := map[types.UID][]int{} // peers that nothing else speaks against
+	named := map[types.UID][]int{} // peers without another problem
 	var outcomes []region.Outcome[PeerIdentity]
 	for o := range asked.All() {
 		out := region.Outcome[PeerIdentity]{Peer: o.Peer, Err: o.Err}
@@ -52,7 +51,7 @@ func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdenti
 			out.Value = c.identities.of(conn)
 			out.Value.Problem = explain(o.Peer, "identify", out.Value.Problem)
 		} else if uid, err := within(ctx, c.opts.CallTimeout, conn.UID); err == nil {
-			out.Value.UID = uid // what it did not tell is its PeerSet, such as without the type
+			out.Value.UID = uid // only its PeerSet could not be read, such as without the type
 		}
 		if uid := out.Value.UID; uid != "" && out.Value.Problem == nil {
 			named[uid] = append(named[uid], len(outcomes))

@@ -17,55 +17,55 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ProgressState says how far an operation has come in one peer.
+// ProgressState is the state of an operation in one peer.
 type ProgressState string
 
 const (
-	// ProgressAsked: the peer was asked for what it holds.
+	// ProgressAsked: a read was sent to the peer.
 	ProgressAsked ProgressState = "asked"
-	// ProgressReserving: the peer was asked for the name.
+	// ProgressReserving: a create was sent to the peer.
 	ProgressReserving ProgressState = "reserving"
-	// ProgressHeld: it holds the name for the operation.
+	// ProgressHeld: the peer holds the name for the operation.
 	ProgressHeld ProgressState = "held"
-	// ProgressCommitting: the write that decides was sent to it.
+	// ProgressCommitting: the write that commits was sent to the peer.
 	ProgressCommitting ProgressState = "committing"
 	// ProgressCommitted: that write was applied.
 	ProgressCommitted ProgressState = "committed"
-	// ProgressActivating: the content is being brought into force.
+	// ProgressActivating: the object is being activated.
 	ProgressActivating ProgressState = "activating"
-	// ProgressConfirmed: the peer has all that it is to have.
+	// ProgressConfirmed: the peer has confirmed.
 	ProgressConfirmed ProgressState = "confirmed"
-	// ProgressClearing: what it holds is being deleted.
+	// ProgressClearing: the object is being deleted.
 	ProgressClearing ProgressState = "clearing"
-	// ProgressCleared: nothing of it is left there.
+	// ProgressCleared: the peer holds nothing of the operation.
 	ProgressCleared ProgressState = "cleared"
 )
 
-// PeerProgress is how far an operation has come in one peer.
+// PeerProgress is the progress of an operation in one peer.
 type PeerProgress struct {
 	Operation string
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Peer      region.PeerName
 	State     ProgressState
-	// Since is when it came to that state.
+	// Since is when it reached that state.
 	Since time.Time
-	// Unanswered is since when the peer has owed an answer; zero if it owes
-	// none. For some milliseconds every peer does.
+	// Unanswered is when the oldest unanswered request was sent; zero without one. For some
+	// milliseconds every peer has one.
 	Unanswered time.Time
 	// Err is why the last request to the peer failed, if it did.
 	Err error
-	// Finalizers are those of others that the operation waits for there.
+	// Finalizers are the finalizers of others for which the operation waits there.
 	Finalizers []string
 }
 
-// Progress folds the steps of operations into how far each has come in each
-// peer, for people who wait. Its methods Step and End are hooks of an Observer:
+// Progress converts the steps of operations into the state of each operation in each peer, for
+// people who wait. Its methods Step and End are hooks of an Observer:
 //
 //	progress := fanout.NewProgress(nil)
 //	options.Observer = &fanout.Observer{Step: progress.Step, End: progress.End}
 //
-// Safe for concurrent use.
+// It is safe for concurrent use.
 type Progress struct {
 	changed func(PeerProgress)
 
@@ -78,9 +78,9 @@ type peerProgress struct {
 	outstanding int
 }
 
-// NewProgress returns a Progress that knows of nothing yet. changed is called
-// whenever an operation comes to another state in a peer, without a lock held and
-// maybe from many goroutines; it must return quickly, and may be nil.
+// NewProgress returns an empty Progress. It calls changed whenever an operation reaches another
+// state in a peer, without a lock held and possibly from many goroutines; changed must return
+// quickly, and may be nil.
 func NewProgress(changed func(PeerProgress)) *Progress {
 	if changed == nil {
 		changed = func(PeerProgress) {}
@@ -88,24 +88,24 @@ func NewProgress(changed func(PeerProgress)) *Progress {
 	return &Progress{changed: changed, operations: map[string]map[region.PeerName]*peerProgress{}}
 }
 
-// Step takes one step in. Those of sweeps do not count.
+// Step records one step. It ignores the steps of sweeps.
 func (p *Progress) Step(_ context.Context, e StepEvent) {
 	if e.Peer == "" || e.Action == string(protocol.Sweep) {
-		return // a sweep is nobody's wait
+		return // no caller waits for a sweep
 	}
 	for _, changed := range p.step(e, time.Now()) {
 		p.changed(changed)
 	}
 }
 
-// End forgets an operation that has ended.
+// End drops an operation that has ended.
 func (p *Progress) End(_ context.Context, e EndEvent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.operations, e.Operation)
 }
 
-// Peers are all operations under way in each peer, by operation and peer.
+// Peers returns the progress of all operations under way, ordered by operation and peer.
 func (p *Progress) Peers() []PeerProgress {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *Progress) step(e StepEvent, now time.Time) (changed []PeerProgress) {
 	}
 	to(at, ended(e, at.State))
 	if at.State == ProgressCommitted && e.Stage == string(protocol.Configured) {
-		// The guards are in place, and nothing more is asked of them.
+		// The guards are in place: the peers that hold them have confirmed.
 		for _, peer := range slices.Sorted(maps.Keys(peers)) {
 			if peers[peer].State == ProgressHeld {
 				to(peers[peer], ProgressConfirmed)
@@ -168,7 +168,7 @@ func (p *Progress) step(e StepEvent, now time.Time) (changed []PeerProgress) {
 	return changed
 }
 
-// begun is the state after a command was sent.
+// begun returns the state after a command was sent.
 func begun(e StepEvent, was ProgressState) ProgressState {
 	switch protocol.Verb(e.Verb) {
 	case protocol.Create:
@@ -182,7 +182,7 @@ func begun(e StepEvent, was ProgressState) ProgressState {
 		case e.Stage == string(protocol.Reserved): // a sign of life
 			return was
 		case e.Stage == string(protocol.Removing) && (was == ProgressCommitted || was == ProgressClearing || was == ProgressCleared):
-			return ProgressClearing // our finalizer goes, the last of it
+			return ProgressClearing // the last write, which removes our finalizer
 		case e.Role == "secondary":
 			return ProgressActivating
 		default:
@@ -193,7 +193,7 @@ func begun(e StepEvent, was ProgressState) ProgressState {
 	}
 }
 
-// ended is the state after a command was answered.
+// ended returns the state after a command was answered.
 func ended(e StepEvent, was ProgressState) ProgressState {
 	absent := e.Code == string(protocol.NotFound)
 	if e.Code != string(protocol.OK) && (!absent || was != ProgressClearing) {

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// watched is a Progress and the states that each peer went through.
+// watched is a Progress that records the states of each peer.
 type watched struct {
 	*fanout.Progress
 	mu     sync.Mutex
@@ -90,7 +90,7 @@ func TestProgress(t *testing.T) {
 	}, w.take())
 }
 
-// A peer that does not answer is told with since when.
+// A peer that does not answer is reported with the time since when.
 func TestProgressOfASilentPeer(t *testing.T) {
 	r := newRing(t)
 	w := watch()

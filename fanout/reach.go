@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// hasty is the time that a call has which is likely to be in vain.
+	// hasty is the time limit of a call that is likely to time out.
 	hasty = time.Second
-	// reserve is how long nobody tries again after one that was.
+	// reserve is how long no operation asks a peer after such a call timed out.
 	reserve = 5 * time.Second
 )
 
-// reach remembers the peers that let a call time out. Those that answer no probes either
-// are still asked, since probes may be wrong, but what the others wait for is a second in
-// a while and not several times CallTimeout in every operation. A request that is not made
-// is certainly not applied; one that was made is as unknown after a second as after ten.
+// reach records the peers that let a call time out. A peer that fails its probes, too, is still
+// asked, since probes may be wrong, but with the short limit and the pause: otherwise every
+// operation would wait several times CallTimeout. A request that is not made is certainly not
+// applied; one that was made is as unknown after a second as after ten.
 type reach struct {
 	mu   sync.Mutex
 	vain map[region.PeerName]time.Time // when the last call timed out
 	mute map[region.PeerName]time.Time // when the last call got no answer
 }
 
-// beginning is how long an API server that has just begun may refuse what it will
-// grant: it answers before it has read its roles.
+// beginning is how long an API server that has just started may forbid requests that it will
+// allow: it answers before it has read its roles.
 const beginning = 15 * time.Second
 
-// heard notes whether a call to peer was answered.
+// heard records a call to peer that got no answer.
 func (r *reach) heard(peer region.PeerName, err error) {
 	if err == nil || statusCode(err) != 0 || errors.Is(err, context.Canceled) {
 		return
@@ -47,8 +47,8 @@ func (r *reach) heard(peer region.PeerName, err error) {
 	r.mute[peer] = time.Now()
 }
 
-// begins says whether peer gave no answer a moment ago, so that its refusal is
-// perhaps that of a server that has not read its roles yet.
+// begins reports whether peer gave no answer a moment ago, so that a 403 may come from a server
+// that has not read its roles yet.
 func (r *reach) begins(peer region.PeerName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *reach) begins(peer region.PeerName) bool {
 	return ok && time.Since(silence) < beginning
 }
 
-// begin says how long a call may take. An error says that there is to be none.
+// begin returns the time limit of a call. An error means that no call is allowed now.
 func (r *reach) begin(c *Coordinator, peer region.PeerName) (time.Duration, error) {
 	conn, err := c.directory.Conn(peer)
 	if err != nil || conn.Health().State != region.Unhealthy {
@@ -71,14 +71,14 @@ func (r *reach) begin(c *Coordinator, peer region.PeerName) (time.Duration, erro
 	}
 	limit := hastily(ago, c.opts.CallTimeout)
 	if limit == 0 {
-		return 0, fmt.Errorf("%w: it answers no probes and let a call time out %s ago; it is asked again after %s",
+		return 0, fmt.Errorf("%w: it answers no probes and let a call time out %s ago; the next call is allowed after %s",
 			region.ErrUnavailable, ago.Round(time.Millisecond), reserve)
 	}
 	return limit, nil
 }
 
-// hastily is how long a call may take to a peer that answers no probes and let the last one
-// time out so long ago; zero: there is to be none.
+// hastily returns the time limit of a call to a peer that fails its probes and let the last
+// call time out so long ago; zero means that no call is allowed.
 func hastily(ago, whole time.Duration) time.Duration {
 	if ago < reserve {
 		return 0
@@ -86,7 +86,7 @@ func hastily(ago, whole time.Duration) time.Duration {
 	return min(hasty, whole)
 }
 
-// end notes how a call ended.
+// end records whether a call timed out.
 func (r *reach) end(peer region.PeerName, timedOut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

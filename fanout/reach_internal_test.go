@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// TestHastily has the time that a call to a peer gets that answers no probes.
+// TestHastily covers the time limits of calls to a peer that fails its probes.
 func TestHastily(t *testing.T) {
 	for _, tc := range []struct{ ago, whole, want time.Duration }{
 		{0, 10 * time.Second, 0},
@@ -30,8 +30,8 @@ func TestHastily(t *testing.T) {
 	}
 }
 
-// Only a peer that answers neither probes nor calls is asked hastily, and then not at all
-// for a while.
+// Only calls to a peer that answers neither probes nor calls get the short limit, and after one
+// more timeout none is allowed for a while.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestReach(t *testing.T) {
 		begins("nobody", whole)
 		begins("", whole) // the log
 		c.reach.end("us", true)
-		begins("us", whole) // its probes say otherwise
+		begins("us", whole) // its probes succeed
 
 		ring.Server("us").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
 		time.Sleep(2 * time.Minute)

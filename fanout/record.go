@@ -13,9 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// onRecord carries out a command on a record of the first release, which decides
-// about its add. Nothing makes or commits such records any more: they are read,
-// and ended.
+// onRecord runs a command on a record of the first release, which decides about its add. No add
+// makes or commits such a record now: records are read, and ended.
 func (r *runner) onRecord(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
 	log := r.coordinator.log
 	r.entry.turn <- struct{}{}
@@ -36,8 +35,8 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 			UID: d.UID, RV: d.Version, Committed: d.Decided, Of: protocol.Ref{Peer: d.Target, UID: d.TargetUID},
 		}}
 		if e := r.entry.present(); own && e.Version != "" {
-			// A coordinator that took the entry over while this process stood still
-			// writes it from then on: the version that this one knows stays stale.
+			// A coordinator that took the entry over while this process was paused writes it
+			// from then on: the version that this process knows must stay stale.
 			reply.Decision.Taken = d.Owner != e.Owner
 			if !reply.Decision.Taken {
 				e.Version = d.Version
@@ -46,8 +45,7 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 		}
 		return reply, nil
 	}
-	// Withdraw: at this version the record is undecided, so to end it decides
-	// nothing.
+	// Withdraw: at this version the record is undecided, so ending it cannot undo a commit.
 	e := wal.Entry{ID: command.Record, Version: command.RV}
 	result := outcome{State: Ended, Reason: "withdrawn by " + r.coordinator.opts.Identity}
 	if own {
@@ -62,12 +60,12 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 	}
 	reply, err := logged(err)
 	if reply.Code == protocol.Denied {
-		reply = protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable} // no peer has refused anything
+		reply = protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable} // no peer has rejected anything
 	}
 	return reply, err
 }
 
-// logged classifies the answer to a write of the log.
+// logged classifies the result of a write of the log.
 func logged(err error) (protocol.Reply, error) {
 	switch {
 	case err == nil:

@@ -19,20 +19,21 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// recoveries bounds how many operations are recovered at once.
+// recoveries bounds the number of concurrent recoveries.
 const recoveries = 16
 
-// Recover settles every open operation of the log, once: what was not committed
-// is taken down, what was committed goes forward. It returns the operations as
-// they stand then, oldest first; the error joins one for each that could not be
-// settled (an *InDoubtError while a peer does not answer, a *wal.CorruptError for
-// an entry that cannot be read, one that wraps ErrOtherLog for a log of another ring). A removal that waits for somebody's finalizer
-// stays open, Committed. What came to nothing stays for Options.MaxInFlight if
-// something of it may yet appear, and is returned only once; a peer that could
-// not be asked for its reservation meanwhile is PeerPending. A change of the
-// membership that shows no sign of life for a lease is gone on with, whoever
-// began it. Recover blocks until all have been tried, is idempotent, and leaves
-// alone what this Coordinator is working on.
+// Recover settles every open operation of the log once: it deletes the reservations of an
+// operation that is not committed, and rolls a committed one forward. It continues changes of
+// the membership of any coordinator that show no sign of life for a lease. It returns the
+// operations, oldest first. The error joins one for each operation that could not be settled:
+// an *InDoubtError while a peer does not answer, a *wal.CorruptError for an entry that cannot
+// be read, one that wraps ErrOtherLog for a log of another ring.
+//
+// A removal that waits for finalizers of others stays open and Committed. An operation without
+// effect stays in the log for Options.MaxInFlight if one of its requests may still be applied,
+// and is returned once; a peer that could not be asked for its reservation is PeerPending.
+// Recover blocks until it has tried all, is idempotent, and skips operations that this
+// Coordinator works on.
 func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 	var (
 		settled []*Operation
@@ -51,10 +52,9 @@ func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 	return settled, errors.Join(errs...)
 }
 
-// recoverFirst settles what is open before a new operation begins. An operation
-// that cannot be settled now is left for later, with a pause, so that a dead
-// peer does not hold up every operation after it. The error is why the first of
-// these is still open.
+// recoverFirst settles open operations before a new one begins. It skips for a while an
+// operation that could not be settled, so that an unreachable peer does not delay every new
+// operation. The error is why the first of the open operations stays open.
 func (c *Coordinator) recoverFirst(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Cleanup)
 	defer cancel()
@@ -81,23 +81,22 @@ func (c *Coordinator) recoverFirst(ctx context.Context) error {
 	return open
 }
 
-// openEntry is what is known of an open entry of the log before a new operation begins.
+// openEntry is an open entry of the log before a new operation begins.
 type openEntry struct {
-	nothing bool          // its ending is proved: it came to nothing
-	idle    time.Duration // how long ago that one was begun
+	nothing bool          // the log has its ending, without effect
+	idle    time.Duration // how long ago it began, if it had no effect
 	lapsed  bool          // no other coordinator works on it
-	rest    time.Time     // it is not tried again before
+	rest    time.Time     // do not retry before then
 }
 
-// due says whether to settle the entry first. One that came to nothing stays as long as
-// what it sent may yet appear, and was told already.
+// due reports whether to settle the entry first. An entry without effect was reported before,
+// and stays as long as one of its requests may still be applied.
 func (o openEntry) due(now time.Time, inFlight time.Duration) bool {
 	return o.lapsed && now.After(o.rest) && !(o.nothing && o.idle <= inFlight)
 }
 
-// recoverOpen settles the due entries of the log, some at once, and tells what
-// came of each, one after another. It holds no more of them in memory than it
-// works on, however many there are.
+// recoverOpen settles the due entries of the log concurrently, and calls tell with each result,
+// one call at a time. It keeps only the entries that it works on in memory.
 func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool, tell func(*Operation, error)) {
 	var (
 		g  errgroup.Group
@@ -131,14 +130,13 @@ func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool,
 	c.unwatch()
 }
 
-// cameToNothing says that the log has the ending of an open entry: one without
-// effect, of which something may yet appear.
+// cameToNothing reports whether an open entry has its ending, without effect: it stays because
+// a request of it may still be applied.
 func cameToNothing(e wal.Entry) bool {
 	return e.State == string(protocol.Aborted) || e.State == string(protocol.Ended)
 }
 
-// unsettled says whether err leaves an operation open, unlike one that tells how
-// it ended.
+// unsettled reports whether err leaves an operation open. Other errors are how it ended.
 func unsettled(err error) bool {
 	_, doubt := errors.AsType[*InDoubtError](err)
 	switch {
@@ -155,15 +153,14 @@ func unsettled(err error) bool {
 	return true
 }
 
-// Two reasons to leave an entry of the log alone.
+// Reasons to skip an entry of the log.
 var (
 	errAtWork = errors.New("another call works on it")
 	errOver   = errors.New("it has ended meanwhile")
 )
 
-// settleEntry settles one open operation of the log. It returns errAtWork for
-// one that this process is working on, and errOver for one that has ended since
-// entry was read.
+// settleEntry settles one open operation of the log. It returns errAtWork if this process works
+// on the operation, and errOver if it has ended since entry was read.
 func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operation, error) {
 	if !c.begin(entry.ID) {
 		return nil, errAtWork
@@ -193,11 +190,11 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 	}
 	op := j.Operation
 	if op.Action != protocol.Add {
-		// Who the members are is read again; who is configured may have changed.
+		// The members are read again; the configured peers may have changed.
 		op.Peers = peers
 	}
 	if entry.State == string(protocol.Aborted) {
-		// That is proved: only what may yet appear is left to be seen to.
+		// The abort is proved: only requests that may still be applied are left.
 		j.Record.Committing = false
 	}
 	r := c.runner(kind, j.key(), protocol.Recover(op, j.Record), j)
@@ -215,8 +212,8 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 	return r.conclude(ctx, result, err)
 }
 
-// settleAsked settles an open operation for somebody who asks for it: one that
-// this process is working on is in doubt until then.
+// settleAsked settles an open operation for a caller that asks for it. If another call of this
+// process works on the operation, the error is an *InDoubtError.
 func (c *Coordinator) settleAsked(ctx context.Context, entry wal.Entry) (*Operation, error) {
 	if err := c.Wait(ctx); err != nil {
 		return nil, err
@@ -228,11 +225,11 @@ func (c *Coordinator) settleAsked(ctx context.Context, entry wal.Entry) (*Operat
 	return operation, err
 }
 
-// reread returns an open entry as it is now: it may have gone on since it was
-// read, and what is concluded from an older state would be wrong.
+// reread returns the current state of an open entry, which may have changed since it was read:
+// conclusions from an older state would be wrong.
 func (c *Coordinator) reread(ctx context.Context, entry wal.Entry) (wal.Entry, error) {
 	if entry.Key == "" {
-		return entry, nil // no Coordinator's
+		return entry, nil // no Coordinator wrote it
 	}
 	now, err := c.log.Find(ctx, entry.Key)
 	switch {
@@ -246,8 +243,8 @@ func (c *Coordinator) reread(ctx context.Context, entry wal.Entry) (wal.Entry, e
 	return now, nil
 }
 
-// postpone keeps an operation that could not be settled from being tried again
-// before each new one.
+// postpone records that an operation could not be settled, and is not to be retried for a
+// lease.
 func (c *Coordinator) postpone(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,11 +258,10 @@ func (c *Coordinator) forget(id string) {
 	delete(c.rest, id)
 }
 
-// Outcome tells how the operation of that ID stands, or of that idempotency
-// key. An open one is settled first, as far as the peers answer. The error is
-// that of the operation itself, an *InDoubtError while it cannot be known, or
-// one that wraps wal.ErrNotFound if the log does not have it (any more), or ErrOtherLog
-// if it was begun in another ring.
+// Outcome returns the state of the operation with that ID or idempotency key. It first settles
+// an open operation, as far as the peers answer. The error is that of the operation itself, or
+// an *InDoubtError while the outcome is unknown. It wraps wal.ErrNotFound if the log does not
+// have the operation, or no longer, and ErrOtherLog if it began in another ring.
 func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error) {
 	if id == "" {
 		return nil, errors.New("operation is empty: give its ID or its idempotency key")

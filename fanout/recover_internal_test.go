@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// TestDue has every open entry, and whether it is settled before a new operation begins.
+// TestDue covers every open entry, and whether it is settled before a new operation begins.
 func TestDue(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, nothing := range []bool{false, true} {
@@ -31,8 +31,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestUnsettled has the errors that leave an operation open, and those that tell how it
-// ended.
+// TestUnsettled covers errors that leave an operation open, and errors that are its outcome.
 func TestUnsettled(t *testing.T) {
 	unreachable := &region.Error{Peer: "eu-west", Op: "read", Err: region.ErrUnavailable}
 	for _, tc := range []struct {

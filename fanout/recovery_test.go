@@ -26,7 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// recordingLog keeps an entry as it was before the commit.
+// recordingLog stores an entry as it was before the commit.
 type recordingLog struct {
 	wal.Log
 	entry wal.Entry
@@ -37,8 +37,8 @@ func (l *recordingLog) Advance(ctx context.Context, e wal.Entry) (wal.Entry, err
 	return l.Log.Advance(ctx, e)
 }
 
-// interrupted makes what adds leave that die just before their commit: a
-// reservation in every peer and an entry in the log.
+// interrupted makes leftovers of adds that died just before their commit: a reservation in
+// every peer and an entry in the log.
 type interrupted struct {
 	namespace string
 	entry     wal.Entry
@@ -71,7 +71,7 @@ func newInterrupted(t testing.TB, r *regiontest.Ring) *interrupted {
 	return i
 }
 
-// leave makes the n-th of them.
+// leave makes the leftovers of the n-th add.
 func (i *interrupted) leave(t testing.TB, log wal.Log, n int) {
 	t.Helper()
 	name := fmt.Sprintf("db-%06d", n)
@@ -106,7 +106,7 @@ func (i *interrupted) reserve(t testing.TB, peer, name, operation, primary strin
 	return string(got.GetUID())
 }
 
-// gone says whether no peer holds anything of them.
+// gone reports whether no peer holds a leftover.
 func (i *interrupted) gone(t testing.TB) bool {
 	t.Helper()
 	left := 0
@@ -118,7 +118,7 @@ func (i *interrupted) gone(t testing.TB) bool {
 	return left == 0
 }
 
-// countingLog counts the entries that were handed out and not taken up again.
+// countingLog counts the entries that were yielded and not read again yet.
 type countingLog struct {
 	wal.Log
 	open, most atomic.Int64
@@ -142,8 +142,8 @@ func (l *countingLog) Find(ctx context.Context, key string) (wal.Entry, error) {
 	return l.Log.Find(ctx, key)
 }
 
-// TestRecoveryHoldsFewEntries recovers many operations and counts how many of
-// them are in memory at once.
+// TestRecoveryHoldsFewEntries recovers many operations and counts how many entries are in
+// memory at once.
 func TestRecoveryHoldsFewEntries(t *testing.T) {
 	r := newRing(t)
 	left := newInterrupted(t, r)
@@ -160,16 +160,16 @@ func TestRecoveryHoldsFewEntries(t *testing.T) {
 		require.True(t, strings.HasSuffix(operation.ID, fmt.Sprintf("%06d", n+1)), "oldest first")
 	}
 	require.True(t, left.gone(t))
-	// Those that are worked on, the next one, and the first, which told the log's ring.
+	// The entries that are worked on, the next one, and the first, which stored the log's ring.
 	require.LessOrEqual(t, log.most.Load(), int64(18), "entries in memory at once")
 	require.Positive(t, log.most.Load())
 	requireSettled(t, log)
 	requireClean(t, c)
 }
 
-// BenchmarkRecovery recovers 10,000 adds that died just before their commit. The
-// baseline reads and deletes the same reservations with bare clients, 16
-// operations at a time: the rate at which the peers take such writes.
+// BenchmarkRecovery recovers 10,000 adds that died just before their commit. The baseline reads
+// and deletes the same reservations with bare clients, 16 operations at a time: the rate at
+// which the peers accept such writes.
 func BenchmarkRecovery(b *testing.B) {
 	const pending = 10_000
 	for b.Loop() {
@@ -203,7 +203,7 @@ func BenchmarkRecovery(b *testing.B) {
 	}
 }
 
-// take deletes a reservation as it was read.
+// take deletes a reservation on the UID and resourceVersion that it read.
 func (i *interrupted) take(ctx context.Context, peer region.PeerName, name string) error {
 	client := i.clients[string(peer)]
 	obj, err := client.Get(ctx, name, metav1.GetOptions{})
@@ -214,7 +214,7 @@ func (i *interrupted) take(ctx context.Context, peer region.PeerName, name strin
 	return client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &rv}})
 }
 
-// discard takes the reservations away with bare clients.
+// discard deletes the reservations with bare clients.
 func (i *interrupted) discard(b *testing.B, pending int) time.Duration {
 	b.Helper()
 	var next atomic.Int64

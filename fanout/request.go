@@ -26,7 +26,7 @@ import (
 
 var errObjectNil = errors.New("object is nil")
 
-// request is one call of Add, Update, Agree, Remove or Adopt, checked.
+// request is one validated call of Add, Update, Agree, Remove, Move or Adopt.
 type request struct {
 	action         protocol.Action
 	kind           Kind
@@ -39,7 +39,7 @@ type request struct {
 	unreachable    Unreachable
 	agree          bool
 	durable        bool
-	start          time.Time // of its first attempt; zero for now
+	start          time.Time // start of its first attempt; zero for now
 }
 
 // newOperationID returns an ID that sorts by time and is not guessable.
@@ -50,7 +50,7 @@ func newOperationID(now time.Time) string {
 	return fmt.Sprintf("%011x-%s", now.UnixMilli(), hex.EncodeToString(random[:]))
 }
 
-// kindFor finds the kind of a group and kind.
+// kindFor returns the kind of a group and kind.
 func (c *Coordinator) kindFor(gk schema.GroupKind) (Kind, error) {
 	for _, k := range c.opts.Kinds {
 		if k.GroupKind() == gk {
@@ -64,8 +64,8 @@ func (c *Coordinator) kindFor(gk schema.GroupKind) (Kind, error) {
 	return Kind{}, fmt.Errorf("%w: %s (known are %s)", ErrUnknownKind, gk, strings.Join(known, ", "))
 }
 
-// kindOf finds the kind of a resource. One that is not in Options.Kinds, such as
-// what a kind Holds, is taken to keep its claim in the default place.
+// kindOf returns the kind of a resource. A resource that is not in Options.Kinds, such as one
+// that a kind Holds, keeps its claim in the default place.
 func (c *Coordinator) kindOf(resource schema.GroupVersionResource) Kind {
 	for _, k := range c.opts.Kinds {
 		if k.Resource.GroupResource() == resource.GroupResource() {
@@ -75,7 +75,7 @@ func (c *Coordinator) kindOf(resource schema.GroupVersionResource) Kind {
 	return Kind{Resource: resource, Kind: resource.Resource, Namespaced: true}
 }
 
-// object checks a caller's object and turns it into its kind and content.
+// object validates a caller's object and returns its kind and an unstructured copy.
 func (c *Coordinator) object(obj Object) (Kind, *unstructured.Unstructured, error) {
 	if argument.Missing(obj) {
 		return Kind{}, nil, errObjectNil
@@ -116,8 +116,8 @@ func (c *Coordinator) object(obj Object) (Kind, *unstructured.Unstructured, erro
 	return kind, u, kind.checkOwner(u.GetName())
 }
 
-// checkOwner refuses a name that no namespace can have, if the kind's objects
-// own the namespaces of their names.
+// checkOwner rejects a name that no namespace can have, if the kind's objects own the
+// namespaces of their names.
 func (k Kind) checkOwner(name string) error {
 	if len(k.Holds) == 0 {
 		return nil
@@ -126,12 +126,12 @@ func (k Kind) checkOwner(name string) error {
 		return fmt.Errorf("%s: metadata.name %q must be the name of a namespace: %s", k.Kind, name, strings.Join(problems, "; "))
 	}
 	if name == "default" || strings.HasPrefix(name, "kube-") {
-		return fmt.Errorf("%s: metadata.name %q: the namespace of that name is Kubernetes' own in every peer, so no %s can own it: choose another name", k.Kind, name, k.Kind)
+		return fmt.Errorf("%s: metadata.name %q: that namespace is Kubernetes' own in every peer, so no %s can own it: choose another name", k.Kind, name, k.Kind)
 	}
 	return nil
 }
 
-// check refuses a name that no peer would take.
+// check rejects a name that no API server accepts.
 func (k Kind) check(key types.NamespacedName) error {
 	if problems := validation.IsDNS1123Subdomain(key.Name); len(problems) > 0 {
 		return fmt.Errorf("%s: metadata.name %q: %s", k.Kind, key.Name, strings.Join(problems, "; "))
@@ -145,7 +145,7 @@ func (k Kind) check(key types.NamespacedName) error {
 	return nil
 }
 
-// peers are the names of the directory's peers, once there are some.
+// peers returns the names of the directory's peers, and waits until there are some.
 func (c *Coordinator) peers(ctx context.Context) ([]string, error) {
 	for snapshot := range c.directory.Watch(ctx) {
 		var names []string
@@ -159,7 +159,7 @@ func (c *Coordinator) peers(ctx context.Context) ([]string, error) {
 	return nil, fmt.Errorf("%w: the directory had none before the context ended: %w", region.ErrNoPeers, context.Cause(ctx))
 }
 
-// operation makes what the machine is told.
+// operation returns the machine's input and the content of a request.
 func (c *Coordinator) operation(req request, peers []string, start time.Time, id string) (protocol.Operation, content, error) {
 	op := protocol.Operation{
 		ID:          id,
@@ -201,8 +201,8 @@ func (c *Coordinator) operation(req request, peers []string, start time.Time, id
 	return op, content, err
 }
 
-// nearest picks the primary of an object that exists everywhere: the first
-// healthy peer by name.
+// nearest returns the default peer for the primary of an object that exists everywhere: the
+// first healthy peer by name.
 func (c *Coordinator) nearest(peers []string) string {
 	for _, p := range peers {
 		conn, err := c.directory.Conn(region.PeerName(p))

@@ -19,51 +19,48 @@ import (
 
 // RescueOptions tune one Rescue.
 type RescueOptions struct {
-	// Identity is whose operations are rescued, as claims name the coordinator.
-	// With a "*" at its end it stands for all that begin so. Zero means
-	// Options.Identity.
+	// Identity is the coordinator, as in claims, whose operations are rescued. With a "*" at
+	// its end it is a prefix. Zero means Options.Identity.
 	Identity string
 }
 
 // Rescued is one operation that a Rescue found.
 type Rescued struct {
 	Trace
-	// Did says what was done, for people.
+	// Did describes what the Rescue did.
 	Did string
-	// Left says that something of it is still there.
+	// Left is set if objects of the operation are left.
 	Left bool
-	// Err is why not all was done, if it was not.
+	// Err is why the Rescue could not do everything; nil if it did.
 	Err error
 }
 
-// RescueReport says what a Rescue found and did, signed off by who did it.
+// RescueReport is the result of a Rescue.
 type RescueReport struct {
-	Identity string // whose operations were rescued
-	By       string // the Coordinator that did it
+	Identity string // the coordinator whose operations were rescued
+	By       string // the Coordinator that rescued them
 	From, To time.Time
 	// Clusters are the peers that were read, each with the UID of its
 	// kube-system namespace.
 	Clusters map[region.PeerName]types.UID
-	// Operations are what was found, by kind and name.
+	// Operations are the operations that were found, ordered by kind and name.
 	Operations []Rescued
-	// Unread are the peers, with Err set for one that could not be read.
+	// Unread lists all peers. Err is set for a peer that could not be read.
 	Unread region.Results[struct{}]
 }
 
-// Complete says that every peer was read and nothing of the operations that were
-// found is left.
+// Complete reports whether every peer was read and no object of the operations is left.
 func (r *RescueReport) Complete() bool {
 	return r.Unread.Complete() && !slices.ContainsFunc(r.Operations, func(o Rescued) bool { return o.Left })
 }
 
-// Rescue rebuilds the open operations of a lost log from the claims in the
-// peers, and settles them as Recover would: a reservation that shows no sign of
-// life for one lease is taken down, with its secondaries; a removal is resumed; a
-// committed object is brought to every peer. What no claim tells the coordinator
-// of, such as an update, is brought along whoever began it. At the end it looks
-// again and tells what is left, such as a reservation that is alive. A peer that
-// cannot be read makes no error: the report names it. Rescue needs no log, blocks,
-// and is idempotent; it changes nothing that a sweep would not.
+// Rescue rebuilds the open operations of a lost log from the claims in the peers, and settles
+// them as Recover would: it deletes a reservation that shows no sign of life for one lease,
+// with its secondaries, resumes a removal, and brings a committed object to every peer. An
+// operation whose claims do not name a coordinator, such as an update, is brought along, too.
+// At the end Rescue reads the peers again and reports the remaining objects, such as a
+// reservation that is alive. A peer that cannot be read is not an error: the report names it.
+// Rescue needs no log, blocks, and is idempotent; it changes nothing that a sweep would not.
 func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueReport, error) {
 	report := &RescueReport{Identity: opts.Identity, By: c.opts.Identity, From: time.Now().UTC()}
 	if report.Identity == "" {
@@ -102,8 +99,8 @@ func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueRe
 	return report, nil
 }
 
-// of says whether the operation is of the coordinators of that identity, or may
-// be.
+// of reports whether the operation belongs to identity, or may do so because no coordinator is
+// known.
 func (t trace) of(identity string) bool {
 	if prefix, ok := strings.CutSuffix(identity, "*"); ok {
 		return t.Coordinator == "" || strings.HasPrefix(t.Coordinator, prefix)
@@ -121,13 +118,13 @@ func (t trace) did(left bool) string {
 	case t.State == InDoubt:
 		return "nothing: " + string(t.Primary) + " does not answer"
 	case t.State == Reserving && left:
-		return "left its reservation" + at + ": it is alive, or could not be taken down"
+		return "left its reservation" + at + ": it is alive, or could not be deleted"
 	case t.State == Reserving:
-		return "took its reservation" + at + " down, and what it had in other peers"
+		return "deleted its reservation" + at + ", and its objects in other peers"
 	case t.State == Ended:
-		return "deleted what it had left"
+		return "deleted its leftovers"
 	case t.Action == "remove" && left:
-		return "resumed the removal" + at + ": it goes on"
+		return "resumed the removal" + at + ": it is not finished"
 	case t.Action == "remove":
 		return "ended the removal" + at
 	case left:
@@ -145,7 +142,7 @@ func (c *Coordinator) unread(errs map[string]error) region.Results[struct{}] {
 	return region.ResultsOf("read", outcomes...)
 }
 
-// clusters are the identities of the peers that answer.
+// clusters returns the UIDs of the peers that answer.
 func (c *Coordinator) clusters(ctx context.Context) map[region.PeerName]types.UID {
 	uids, _ := region.Each(ctx, c.directory, "read identity", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
 		return within(ctx, c.opts.CallTimeout, conn.UID)

@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A coordinator whose disk is gone finds its operations in the peers, and leaves
-// those of others alone.
+// A coordinator that lost its disk finds its operations in the peers, and leaves those of other
+// coordinators alone.
 func TestRescue(t *testing.T) {
 	r := newRing(t)
 	mine := fanout.Options{Identity: "me/1"}
@@ -44,7 +44,7 @@ func TestRescue(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fanout.Committed, update.State)
 
-	// The log is gone, and a peer does not answer.
+	// The log is lost, and a peer does not answer.
 	lost := coordinator(t, r, waltest.NewMemory(), mine)
 	report, err := lost.Rescue(t.Context(), fanout.RescueOptions{})
 	require.NoError(t, err)
@@ -65,8 +65,8 @@ func TestRescue(t *testing.T) {
 		require.Equal(t, o.Operation == removal.ID, o.Left, "%s: %v", o.Did, o.Err)
 	}
 	require.Equal(t, map[string]string{
-		reserved:   "took its reservation in us-east down, and what it had in other peers",
-		removal.ID: "resumed the removal in eu-west: it goes on",
+		reserved:   "deleted its reservation in us-east, and its objects in other peers",
+		removal.ID: "resumed the removal in eu-west: it is not finished",
 		update.ID:  "brought it to every peer, from ap-south",
 	}, did)
 
@@ -97,7 +97,7 @@ func members(err error) []error {
 	return partial.WrappedErrors()
 }
 
-// A reservation that is alive is left, and the report says so.
+// A reservation that is alive stays, and the report lists it.
 func TestRescueLeavesTheLiving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// stop abandons an add of the named coordinator, as a crash does, before the
-// first command that before says yes to. It returns the operation's ID and log.
+// stop abandons an add of the coordinator identity, as a crash does, before the first command
+// for which before returns true. It returns the operation's ID and log.
 func stop(t testing.TB, r *regiontest.Ring, obj fanout.Object, opts fanout.AddOptions, identity string, before func(fanout.StepEvent) bool) (string, *waltest.Memory) {
 	t.Helper()
 	ctx, crash := withCancel(t)
@@ -43,7 +43,7 @@ func stop(t testing.TB, r *regiontest.Ring, obj fanout.Object, opts fanout.AddOp
 	return id, log
 }
 
-// reserve leaves the Reserved primary of an add behind, and its secondaries.
+// reserve leaves the Reserved primary and the secondaries of an add behind.
 func reserve(t testing.TB, r *regiontest.Ring, namespace, name string, target region.PeerName, identity string) string {
 	t.Helper()
 	id, _ := stop(t, r, newServiceCluster(namespace, name), fanout.AddOptions{Target: target}, identity, func(e fanout.StepEvent) bool {
@@ -52,8 +52,8 @@ func reserve(t testing.TB, r *regiontest.Ring, namespace, name string, target re
 	return id
 }
 
-// removeHeld removes a cluster that somebody's finalizer holds, and waits no
-// longer than until it is marked and its deletion was asked for.
+// removeHeld removes a cluster that a finalizer of another controller holds, and returns after
+// the cluster is marked and deleted.
 func removeHeld(t testing.TB, r *regiontest.Ring, namespace, name, identity string) *fanout.Operation {
 	t.Helper()
 	ctx, cancel := withCancel(t)
@@ -71,7 +71,7 @@ func removeHeld(t testing.TB, r *regiontest.Ring, namespace, name, identity stri
 	return op
 }
 
-// door is a ring that nothing passes once it is shut.
+// door is a ring that has no connections once it is shut.
 type door struct {
 	*regiontest.Ring
 	mu     sync.Mutex
@@ -97,7 +97,7 @@ func (g *door) Conn(name region.PeerName) (*region.Conn, error) {
 	return g.Ring.Conn(name)
 }
 
-// abandoned is a log that a crashed process writes no more.
+// abandoned is a log that rejects writes after its process has crashed.
 type abandoned struct {
 	wal.Log
 	door *door

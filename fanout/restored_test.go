@@ -34,8 +34,8 @@ func atWork(t *testing.T, c *fanout.Coordinator) {
 	})
 }
 
-// forgetful is a ring whose us-east was restored from a state before the object "db",
-// before an update of the Account "grown" and before the removals of "gone" and "old".
+// forgetful returns a ring whose us-east was restored from a state before the adds of "db" and
+// "new", before an update of the Account "grown" and before the removals of "gone" and "old".
 func forgetful(t *testing.T) (*regiontest.Ring, *fanout.Coordinator, string) {
 	t.Helper()
 	r := newRing(t)
@@ -65,8 +65,8 @@ func forgetful(t *testing.T) (*regiontest.Ring, *fanout.Coordinator, string) {
 	return r, c, acme
 }
 
-// forgetRemoved deletes in the restored peer of forgetful what was removed since, as a comeback
-// asks of a person.
+// forgetRemoved deletes the objects in the restored peer of forgetful that were removed since,
+// as a comeback asks a person to do.
 func forgetRemoved(t *testing.T, r *regiontest.Ring, acme string) {
 	t.Helper()
 	forget(t, clusters(t, r, "us-east", acme), "gone")
@@ -74,8 +74,8 @@ func forgetRemoved(t *testing.T, r *regiontest.Ring, acme string) {
 	strip(t, r, "us-east", "old")
 }
 
-// A peer that was restored from an older state is found by what the others noted, and
-// neither believed nor written to.
+// A peer that was restored from an older state is detected by the notes of the others. It is
+// not trusted, and nothing is written to it.
 func TestARestoredPeerIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, acme := forgetful(t)
@@ -83,7 +83,7 @@ func TestARestoredPeerIsNotBelieved(t *testing.T) {
 		report, err := c.Audit(t.Context(), true)
 		require.NoError(t, err)
 		require.ErrorContains(t, report.Unread.Err(), "the peer was restored from an older state")
-		time.Sleep(5 * time.Minute) // passes of Start
+		time.Sleep(5 * time.Minute) // several sweeps of Start
 		for _, request := range r.Server("us-east").Requests() {
 			require.Equal(t, "GET", request.Method, "%s %s", request.Method, request.Path)
 		}
@@ -100,7 +100,7 @@ func TestARestoredPeerIsNotBelieved(t *testing.T) {
 	})
 }
 
-// Comeback brings it back from what the others hold, and ends when the ring agrees.
+// Comeback restores the peer from the objects of the others, and ends when all members agree.
 func TestARestoredPeerComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, acme := forgetful(t)
@@ -125,7 +125,7 @@ func TestARestoredPeerComesBack(t *testing.T) {
 			grown, err := accountsIn(t, r, p).Get(t.Context(), "grown", metav1.GetOptions{})
 			require.NoError(t, err)
 			require.True(t, revised(grown), "the update is in %s", p)
-			require.True(t, present(read(t, accountsIn(t, r, p), "new")), "what it forgot is in %s again", p)
+			require.True(t, present(read(t, accountsIn(t, r, p), "new")), "the forgotten object is in %s again", p)
 		}
 		_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 		held, ok := errors.AsType[*fanout.HeldError](err)
@@ -139,8 +139,8 @@ func TestARestoredPeerComesBack(t *testing.T) {
 	})
 }
 
-// What is committed in a peer that is being brought back asks no other peer until that
-// one is a full member again. It says so of each peer.
+// An operation that is committed in a peer which is being brought back waits with all other
+// peers until that peer is a full member again. The Operation reports that for each peer.
 func TestAnOperationSaysThatItsHomeIsBeingBroughtBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, acme := forgetful(t)
@@ -181,8 +181,8 @@ func TestAnOperationSaysThatItsHomeIsBeingBroughtBack(t *testing.T) {
 	})
 }
 
-// An update whose process died with its commit sent is not called aborted if the home's
-// peer was restored since: it was in effect, and only the log knows of it.
+// An update whose process died after its commit was sent is not reported as aborted if the
+// home's peer was restored since: it was in effect, and only the log has it.
 func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -192,7 +192,7 @@ func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {
 		atWork(t, c)
 		time.Sleep(2 * time.Minute)
 		saved := r.Server("us-east").Save()
-		time.Sleep(3 * time.Minute) // it is noted that the peer was further than that
+		time.Sleep(3 * time.Minute) // the others note a later epoch than the saved one
 
 		log, stop := waltest.NewMemory(), newCrash(0, true)
 		stop.of = func(e fanout.StepEvent) bool { return e.Verb == "put" && e.Peer == "us-east" }
@@ -231,8 +231,8 @@ func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {
 	})
 }
 
-// An add whose process died is in doubt while its home is missing and a replica in force
-// proves that it was committed: the error says what decides, and then it ends.
+// An add whose process died is in doubt while its home is missing and an Active replica proves
+// the commit. The error names the remedies; after a release the add ends.
 func TestAnAddWhoseHomeIsMissingSaysWhatDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

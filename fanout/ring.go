@@ -27,12 +27,12 @@ func newRingID() string {
 	return hex.EncodeToString(random[:])
 }
 
-// ringRounds bounds how often the PeerSets are read again: after the ID is made, after
-// it was copied, and once for another who does the same.
+// ringRounds bounds how often the PeerSets are read: again after the ID is made, after it is
+// copied, and once for a concurrent maker.
 const ringRounds = 4
 
-// ensureRing gives a ring of the first release its ID, and members that lack it. It does
-// nothing unless all members answer and no change of the membership is under way.
+// ensureRing gives a ring of the first release its ID, and copies the ID to members that lack
+// it. It does nothing unless all members answer and no change of the membership is under way.
 func (c *Coordinator) ensureRing(ctx context.Context, peers []string) error {
 	for range ringRounds {
 		sets := c.readSets(ctx, peers)
@@ -54,7 +54,7 @@ func (c *Coordinator) ensureRing(ctx context.Context, peers []string) error {
 	return nil
 }
 
-// trustAll says for each peer why its cluster is not believed, nil where it is.
+// trustAll returns for each peer why its cluster is not trusted, nil if it is.
 func (c *Coordinator) trustAll(ctx context.Context, peers []string) []error {
 	errs := make([]error, len(peers))
 	var wg sync.WaitGroup
@@ -68,9 +68,9 @@ func (c *Coordinator) trustAll(ctx context.Context, peers []string) []error {
 	return errs
 }
 
-// identify refuses a change of the membership while a peer is a wrong cluster: it would
-// wait for it, and a peer of another ring must not join. A ring without an ID gets one
-// before, so that the peer concerned knows it.
+// identify returns an error if a peer is the wrong cluster: a change of the membership would
+// wait for it, and a peer of another ring must not join. It gives a ring without an ID one
+// first, which the peer concerned then gets.
 func (c *Coordinator) identify(ctx context.Context, peers []string) error {
 	errs := c.trustAll(ctx, peers)
 	for _, err := range errs {
@@ -79,7 +79,7 @@ func (c *Coordinator) identify(ctx context.Context, peers []string) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil || !c.identities.lackRing() {
-		return nil // one that is silent is waited for, and named, by the change
+		return nil // the change waits for a silent peer, and names it
 	}
 	if err := c.ensureRing(ctx, peers); errors.Is(err, ErrOtherRing) {
 		return err
@@ -87,7 +87,7 @@ func (c *Coordinator) identify(ctx context.Context, peers []string) error {
 	return nil
 }
 
-// lacksRing says whether a PeerSet has no ring ID.
+// lacksRing reports whether a PeerSet has no ring ID.
 func lacksRing(sets map[string]protocol.PeerSet) bool {
 	for _, set := range sets {
 		if set.Ring == "" && set.Self.Peer != "" {
@@ -97,9 +97,9 @@ func lacksRing(sets map[string]protocol.PeerSet) bool {
 	return false
 }
 
-// writeRing writes the ring's ID into a PeerSet as it was read. That another write came
-// between is no error: what stands there is read back. It reports false where the ID
-// cannot be kept: the cluster has the first release's CRD, or grants no update.
+// writeRing writes the ring's ID into a PeerSet, unless the PeerSet has changed since it was
+// read; the caller reads it again. It returns false if the cluster cannot store the ID: it has
+// the first release's CRD, or forbids the update.
 func (c *Coordinator) writeRing(ctx context.Context, peer region.PeerName, rv, id string) (bool, error) {
 	conn, err := c.trusted(ctx, peer)
 	if err != nil {

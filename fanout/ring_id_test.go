@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// ringIDs are the IDs in the PeerSets, by peer; empty where there is none.
+// ringIDs returns the IDs in the PeerSets, by peer; empty without an ID.
 func ringIDs(t testing.TB, r *regiontest.Ring) map[region.PeerName]string {
 	t.Helper()
 	ids := map[region.PeerName]string{}
@@ -51,13 +51,13 @@ func TestInitPeersMakesTheRingsID(t *testing.T) {
 	require.NotEqual(t, id, oneRing(t, newRing(t)))
 }
 
-// Several processes that make peers a ring at once make one ring, and so does the next
-// one if they end in the middle.
+// Processes that initialise a ring concurrently make one ring, and so does the next process if
+// they die before the end.
 func TestInitPeersOfSeveralProcesses(t *testing.T) {
 	r := regiontest.NewRing(peers...)
 	t.Cleanup(r.Close)
 	require.NoError(t, r.AddDefinitions(definitions(t)))
-	// us-east takes no PeerSet at first.
+	// us-east rejects PeerSets at first.
 	r.Server("us-east").Inject(regiontest.Fault{Times: 3, Verb: "create", Resource: v1alpha1.Resource("peersets"), Do: regiontest.Refuse(http.StatusServiceUnavailable)})
 	var wg sync.WaitGroup
 	for range 3 {
@@ -70,13 +70,13 @@ func TestInitPeersOfSeveralProcesses(t *testing.T) {
 	oneRing(t, r)
 }
 
-// A ring of the first release gets its ID with the next sweep, from several sweeps at
-// once, and none is written again.
+// A ring of the first release gets its ID from the next sweep, also from several concurrent
+// sweeps, and the ID is not written again.
 func TestASweepMakesTheRingsID(t *testing.T) {
 	r := newRing(t)
 	forgetRing(t, r)
 	require.Equal(t, map[region.PeerName]string{"ap-south": "", "eu-west": "", "us-east": ""}, ringIDs(t, r))
-	// The first one is cut off before it has told the others.
+	// The first sweep fails before it has copied the ID to all members.
 	r.Server("us-east").Inject(regiontest.Fault{Times: 1, Verb: "update", Resource: v1alpha1.Resource("peersets"), Do: regiontest.Refuse(http.StatusServiceUnavailable)})
 	var wg sync.WaitGroup
 	for range 4 {
@@ -97,8 +97,8 @@ func TestASweepMakesTheRingsID(t *testing.T) {
 	require.Zero(t, writes(r))
 }
 
-// A ring that only commands work on has no sweeps: an audit with repair is one. An audit
-// without it writes nothing.
+// A ring without a running Start has no sweeps: there an audit with repair makes the ID. An
+// audit without repair writes nothing.
 func TestARepairMakesTheRingsID(t *testing.T) {
 	r := newRing(t)
 	forgetRing(t, r)
@@ -129,7 +129,7 @@ func TestNoRingIDIsMadeWithoutAllMembers(t *testing.T) {
 	require.Equal(t, map[region.PeerName]string{"ap-south": "", "eu-west": "", "us-east": ""}, ringIDs(t, r))
 }
 
-// Members that list each other and have two IDs are named, and nothing is written.
+// Members that list each other and have two IDs are reported, and nothing is written.
 func TestTwoRingIDsAreNamed(t *testing.T) {
 	r := newRing(t)
 	id := oneRing(t, r)
@@ -149,7 +149,7 @@ func TestTwoRingIDsAreNamed(t *testing.T) {
 	require.Zero(t, writes(r))
 }
 
-// setRing puts another ring's ID into a PeerSet, as if it were another ring's.
+// setRing puts another ring's ID into a PeerSet.
 func setRing(t testing.TB, r *regiontest.Ring, peer region.PeerName, id string) {
 	t.Helper()
 	client := conn(t, r, peer).Dynamic().Resource(v1alpha1.GroupVersion.WithResource("peersets"))

@@ -35,7 +35,7 @@ var (
 	peers           = []region.PeerName{"ap-south", "eu-west", "us-east"}
 )
 
-// compiled are the types of all rings of these tests.
+// compiled returns the types of all rings of these tests, compiled once.
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range []string{"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
@@ -55,7 +55,7 @@ func definitions(t testing.TB) *regiontest.Definitions {
 	return d
 }
 
-// newRing makes three peers in memory that know one another.
+// newRing returns three peers in memory that are members of one ring.
 func newRing(t testing.TB) *regiontest.Ring {
 	t.Helper()
 	r := regiontest.NewRing(peers...)
@@ -65,7 +65,7 @@ func newRing(t testing.TB) *regiontest.Ring {
 	return r
 }
 
-// coordinator makes one that works on r in short leases.
+// coordinator returns a Coordinator for d with short leases.
 func coordinator(t testing.TB, d region.Directory, log wal.Log, opts fanout.Options) *fanout.Coordinator {
 	t.Helper()
 	if opts.Kinds == nil {
@@ -78,7 +78,7 @@ func coordinator(t testing.TB, d region.Directory, log wal.Log, opts fanout.Opti
 		opts.RemovalCap.Within = -1 // deletions are judged at once
 	}
 	if opts.CallTimeout == 0 {
-		opts.CallTimeout = time.Minute // no call is given up because its process stood still
+		opts.CallTimeout = time.Minute // no call times out because its process was paused
 	}
 	c, err := fanout.New(d, log, opts)
 	require.NoError(t, err)
@@ -133,10 +133,10 @@ func key(namespace, name string) types.NamespacedName {
 
 var names atomic.Int64
 
-// unique makes a name that no other test uses.
+// unique returns a name that no other test uses.
 func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, names.Add(1)) }
 
-// addAccount makes the Account that ServiceClusters of a test live in.
+// addAccount adds the Account that owns the namespace of a test's ServiceClusters.
 func addAccount(t testing.TB, c *fanout.Coordinator) string {
 	t.Helper()
 	name := unique("acme")

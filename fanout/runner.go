@@ -19,30 +19,30 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// lease is how many quanta make a lease.
+// lease is the length of a lease in quanta.
 const lease = 60
 
-// runner carries one machine through: it executes commands against peers and
-// log and feeds back what came of them. It decides nothing.
+// runner runs one machine: it executes the machine's commands against peers and log, and
+// returns the replies to it. It decides nothing.
 type runner struct {
 	coordinator *Coordinator
 	kind        Kind
 	key         types.NamespacedName
 	machine     *protocol.Machine
 	journal     journal
-	entry       *logEntry // empty for sweeps, which have none
+	entry       *logEntry // empty for a sweep
 
-	requestToken string // of the request's content
+	requestToken string // token of the request's content
 
-	census *census // of a sweep: shared by all that one pass meets
+	census *census // of a sweep: all of its objects share it
 
-	rehearsal *rehearsal // of a plan, which writes nothing; else nil
+	rehearsal *rehearsal // of a plan, which writes nothing; nil otherwise
 
 	mu         sync.Mutex
 	contents   map[string]content                    // by token
 	objects    map[string]*unstructured.Unstructured // as read, by incarnation
 	views      map[string]protocol.Object            // of objects, by incarnation
-	finalizers map[region.PeerName]*FinalizerError   // that hold the object, as last read
+	finalizers map[region.PeerName]*FinalizerError   // finalizers of others that hold the object, as last read
 	troubles   troubles
 }
 
@@ -67,9 +67,8 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 	return r
 }
 
-// run executes commands until the machine is over. When ctx ends, the machine
-// is told so; what it still has to find out or to clean up happens within
-// Options.Cleanup.
+// run executes commands until the machine is over. When ctx ends, run expires the machine,
+// which then has Options.Cleanup to read the outcome and to clean up.
 func (r *runner) run(ctx context.Context) (protocol.Result, error) {
 	defer r.entry.showLife(ctx)()
 	d := r.driver()
@@ -79,8 +78,8 @@ func (r *runner) run(ctx context.Context) (protocol.Result, error) {
 	return r.machine.Result, err
 }
 
-// report logs what people must know though the operation goes on: a conflict of two
-// revisions, of which one content is in force nowhere any more.
+// report logs a conflict of two revisions after a restore, because one of the two contents is
+// lost, though the operation succeeds.
 func (r *runner) report(ctx context.Context, result protocol.Result) {
 	if m := result.Mend; m.Number > 0 {
 		logging.From(ctx).Info("Two contents under one revision number were reconciled: a peer was restored from an older state",
@@ -96,8 +95,7 @@ func (r *runner) driver() *driver {
 	})
 }
 
-// logWrite is what a command writes to the log, taken while the machine stands
-// still.
+// logWrite is what a command writes to the log, copied before the machine continues.
 type logWrite struct {
 	entry   wal.Entry
 	outcome []byte
@@ -106,7 +104,7 @@ type logWrite struct {
 	err     error
 }
 
-// prepare takes from the machine what a log command needs.
+// prepare copies the data of a log command from the machine.
 func (r *runner) prepare(command protocol.Command) logWrite {
 	var outcome []byte
 	if command.Verb == protocol.Forget {
@@ -132,14 +130,14 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 		e.Data = data
 		return logWrite{entry: e, err: err}
 	case protocol.Forget:
-		// A request that gave way goes on under the same entry.
+		// An attempt that gave way continues under the same entry.
 		return logWrite{entry: entry, outcome: outcome, result: r.result(r.machine.Result), skip: r.machine.Result.Reason == protocol.GaveWay}
 	default:
 		return logWrite{}
 	}
 }
 
-// remember keeps an object as it was read or written, for later writes on it.
+// remember stores an object as it was read or written, for later writes on it.
 func (r *runner) remember(obj *unstructured.Unstructured) (protocol.Object, error) {
 	o, c, err := r.kind.view(obj)
 	if err != nil {
@@ -164,7 +162,7 @@ func (r *runner) recall(uid, rv string) (*unstructured.Unstructured, protocol.Ob
 	return obj, r.views[incarnation(uid, rv)], ok
 }
 
-// content is the one that token stands for; the empty token for none.
+// content returns the content of a token; nil for the empty token.
 func (r *runner) content(token string) (content, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,10 +175,10 @@ func (r *runner) content(token string) (content, error) {
 
 func incarnation(uid, rv string) string { return uid + "@" + rv }
 
-// failure is why the last calls of peer failed; nil if they did not.
+// failure returns why the last calls of peer failed; nil if they did not.
 func (r *runner) failure(peer region.PeerName) error { return r.troubles.failure(peer) }
 
-// timed is a machine of which is kept what it waits for when its time is over.
+// timed records what its machine waits for when the machine expires.
 type timed struct {
 	machine
 	troubles *troubles
@@ -191,5 +189,5 @@ func (w timed) Expire() []protocol.Command {
 	return w.machine.Expire()
 }
 
-// quantum is one pause of a machine.
+// quantum returns the length of one pause of a machine.
 func (c *Coordinator) quantum() time.Duration { return c.opts.LeaseTimeout / lease }

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A typed object needs a Scheme that knows it, and names its kind itself where that does not.
+// The Scheme must know a typed object; if it does not, the error names the type.
 func TestScheme(t *testing.T) {
 	r := newRing(t)
 	typed := &accountv1alpha1.Account{ObjectMeta: metav1.ObjectMeta{Name: unique("acme")}}

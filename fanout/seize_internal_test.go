@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// An entry that has moved since it was read is another coordinator's.
+// An entry that has changed since it was read belongs to another coordinator.
 func TestAnEntryThatMovedIsNotSeized(t *testing.T) {
 	log := waltest.NewSharedMemory()
 	c := &Coordinator{log: log, holder: "me/1", watched: map[string]watched{}}
@@ -30,7 +30,7 @@ func TestAnEntryThatMovedIsNotSeized(t *testing.T) {
 	require.Equal(t, "me/1", taken.Owner)
 }
 
-// An entry that another coordinator has ended otherwise was not ended by this one.
+// If another coordinator has ended an entry with another outcome, this one did not end it.
 func TestAnEndOfAnotherCoordinatorIsNotOurs(t *testing.T) {
 	log := waltest.NewSharedMemory()
 	l := newLogEntry(&Coordinator{log: log})
@@ -41,7 +41,7 @@ func TestAnEndOfAnotherCoordinatorIsNotOurs(t *testing.T) {
 	require.NoError(t, l.end(t.Context(), e, []byte("committed"), false))
 }
 
-// A 404 of a server that does not serve the type says nothing about the object.
+// A 404 of a server that does not serve the type proves nothing about the object.
 func TestATypeThatIsNotServedIsNoAbsence(t *testing.T) {
 	absent := apierrors.NewNotFound(peerSets.GroupResource(), "a")
 	require.True(t, isAbsent(absent))

@@ -17,12 +17,12 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// ownerOf owns the keys that end so.
+// ownerOf owns the keys with this suffix.
 type ownerOf string
 
 func (o ownerOf) Owns(key string) bool { return strings.HasSuffix(key, string(o)) }
 
-// Replicas share what Start mends: each leaves what another owns.
+// Replicas share the sweeps of Start: each skips objects of another replica's shard.
 func TestStartSweepsItsShard(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()

@@ -14,20 +14,19 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Of a log that several coordinators share, each leaves the operations of the
-// others alone until they show no sign of life for one lease, on its own clock.
-// Then it takes them over by compare-and-swap of the entry's owner. The log
-// decides nothing else: operations are decided at their primaries, so a former
-// owner that goes on meets its successor there.
+// A coordinator that shares its log leaves the operations of other coordinators alone until
+// they show no sign of life for one lease, on its own clock. Then it takes them over by
+// compare-and-swap of the entry's owner. The log decides nothing else: operations are decided
+// at their primaries, so a former owner that continues meets its successor there.
 
-// watched is another coordinator's entry as it was last seen.
+// watched is another coordinator's entry as last read.
 type watched struct {
 	version string
-	since   time.Time // when it was first seen so, on this coordinator's clock
-	seen    time.Time // when it was last seen
+	since   time.Time // when this version was first read, on this coordinator's clock
+	seen    time.Time // when it was last read
 }
 
-// see is what is known of an entry that is seen in a version now.
+// see returns the record after the entry was read in a version now.
 func (w watched) see(version string, now time.Time) watched {
 	if w.version != version || w.since.IsZero() {
 		w = watched{version: version, since: now}
@@ -36,11 +35,11 @@ func (w watched) see(version string, now time.Time) watched {
 	return w
 }
 
-// still is for how long the entry has been seen in one version.
+// still returns how long the entry has kept its version.
 func (w watched) still() time.Duration { return w.seen.Sub(w.since) }
 
-// lapsed says whether the lease of an entry's holder has run out, as far as has
-// been seen here. It has for one's own.
+// lapsed reports whether this coordinator may work on an entry: it owns the entry, or has seen
+// the owner show no sign of life for a lease.
 func (c *Coordinator) lapsed(e wal.Entry) bool {
 	if !c.log.Shared() || e.Owner == c.holder {
 		return true
@@ -52,9 +51,8 @@ func (c *Coordinator) lapsed(e wal.Entry) bool {
 	return w.still() >= c.opts.LeaseTimeout
 }
 
-// idle is how long ago an entry that came to nothing was begun: by the clock of
-// who began it if that is this coordinator's identity, else as far as has been
-// seen here.
+// idle returns how long ago an entry without effect began: by the stored start if its
+// coordinator has this identity, else since this coordinator first read it.
 func (c *Coordinator) idle(e wal.Entry) time.Duration {
 	now := time.Now()
 	if !c.log.Shared() {
@@ -65,12 +63,13 @@ func (c *Coordinator) idle(e wal.Entry) time.Duration {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.nothing[e.ID].see("", now) // whatever its version: its end is proved
+	w := c.nothing[e.ID].see("", now) // the version does not matter: its end is proved
 	c.nothing[e.ID] = w
 	return w.still()
 }
 
-// unwatch forgets the entries that are no longer seen: others have ended them.
+// unwatch drops the entries that were not read for two leases: other coordinators have ended
+// them.
 func (c *Coordinator) unwatch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +79,8 @@ func (c *Coordinator) unwatch() {
 	maps.DeleteFunc(c.rest, func(_ string, until time.Time) bool { return now.After(until) })
 }
 
-// adopt makes an open entry of a shared log this coordinator's. It watches the
-// entry for one lease if it must, and returns errAtWork if its holder is alive.
+// adopt takes over an open entry of a shared log. It watches the entry for one lease if
+// necessary, and returns errAtWork if its owner is alive.
 func (c *Coordinator) adopt(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	if !c.log.Shared() || e.Owner == c.holder {
 		return e, nil
@@ -104,8 +103,8 @@ func (c *Coordinator) adopt(ctx context.Context, e wal.Entry) (wal.Entry, error)
 	return c.seize(ctx, e)
 }
 
-// foreign says whether another coordinator works on an entry of a shared log, or
-// did, and how it is named: by its identity, as in claims.
+// foreign returns the identity of the coordinator that owns an entry of a shared log. ok is
+// false if that is this one, or a process with the same identity.
 func (c *Coordinator) foreign(e wal.Entry) (identity string, ok bool) {
 	if !c.log.Shared() || e.Owner == c.holder {
 		return "", false
@@ -114,8 +113,7 @@ func (c *Coordinator) foreign(e wal.Entry) (identity string, ok bool) {
 	return identity, identity != c.opts.Identity
 }
 
-// identityOf is the identity of the holder of an entry, of which a shared log
-// holds one for each process.
+// identityOf returns the identity in the name of an entry's owner, which is unique per process.
 func identityOf(holder string) string {
 	if at := strings.LastIndex(holder, "/"); at >= 0 {
 		return holder[:at]
@@ -123,8 +121,8 @@ func identityOf(holder string) string {
 	return holder
 }
 
-// takeOver makes an open entry of a shared log this coordinator's at once, be
-// its holder alive or not: every write of the holder's to the log fails then.
+// takeOver takes over an open entry of a shared log at once, whether its owner is alive or not:
+// every later write of the entry by that owner fails.
 func (c *Coordinator) takeOver(ctx context.Context, e wal.Entry) error {
 	for range takeovers {
 		now, err := c.reread(ctx, e)
@@ -138,11 +136,11 @@ func (c *Coordinator) takeOver(ctx context.Context, e wal.Entry) error {
 	return errAtWork
 }
 
-// takeovers is how often an entry is taken that goes on meanwhile.
+// takeovers bounds how often takeOver tries while the entry changes.
 const takeovers = 5
 
-// seize writes this coordinator into an entry that is as it was read, or returns
-// errAtWork.
+// seize writes this coordinator as the owner of an entry. It returns errAtWork if the entry has
+// changed since it was read.
 func (c *Coordinator) seize(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	c.mu.Lock()
 	delete(c.watched, e.ID)

@@ -19,11 +19,11 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// measured is a decorator as programs write them for metrics: it embeds the
-// interface, so that it has the methods of wal.Log and no others.
+// measured is a decorator as programs write it for metrics: it embeds the interface, so it has
+// the methods of wal.Log and no others.
 type measured struct{ wal.Log }
 
-// pausing stops an operation before its first command of that verb.
+// pausing stops an operation before its first command with verb.
 type pausing struct {
 	verb    string
 	role    string // "": any
@@ -49,8 +49,8 @@ func (h *pausing) observer() *fanout.Observer {
 	}}
 }
 
-// TestSharedLogLeavesTheLiving: a coordinator that shares the log leaves the
-// operation of a living one alone, whether the log is wrapped or not.
+// TestSharedLogLeavesTheLiving: a coordinator that shares the log leaves the operation of a
+// live one alone, whether the log is wrapped or not.
 func TestSharedLogLeavesTheLiving(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(wal.Log) wal.Log{
@@ -87,8 +87,8 @@ func TestSharedLogLeavesTheLiving(t *testing.T) {
 	}
 }
 
-// TestExclusiveLogIsRecoveredAtOnce: what is open in an exclusive log, wrapped or
-// not, is of a process that has ended, so its recovery waits for no lease.
+// TestExclusiveLogIsRecoveredAtOnce: the process of an open entry in an exclusive log, wrapped
+// or not, has ended, so the recovery of the entry waits for no lease.
 func TestExclusiveLogIsRecoveredAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, wrap := range []func(wal.Log) wal.Log{
@@ -110,8 +110,8 @@ func TestExclusiveLogIsRecoveredAtOnce(t *testing.T) {
 	}
 }
 
-// TestSharedLogWhileItWaits: an operation that gave way to an older rival, and
-// waits for it, is alive for those who share its log.
+// TestSharedLogWhileItWaits: an operation that waits for an older rival is alive for the
+// coordinators that share its log.
 func TestSharedLogWhileItWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,12 +123,12 @@ func TestSharedLogWhileItWaits(t *testing.T) {
 		older := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: lease, Observer: hold.observer()})
 		acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
 		won, lost := make(chan error, 1), make(chan error, 1)
-		go func() { // its primary beats while one of its secondaries is held up
+		go func() { // its primary has a heartbeat while one of its secondaries is delayed
 			_, err := older.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 			won <- err
 		}()
 		<-hold.reached
-		time.Sleep(lease) // of two that begin at one time the ID decides who is older
+		time.Sleep(lease) // of two with the same start, the ID decides which is older
 		waiting := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{LeaseTimeout: lease})
 		go func() {
 			_, err := waiting.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
@@ -150,9 +150,9 @@ func TestSharedLogWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestSharedLogAbortOfAnothers: what another coordinator works on is taken back
-// only if a caller asks for that, and at once then. The other one, which goes on,
-// neither aborts nor ends what is not its own any longer.
+// TestSharedLogAbortOfAnothers: an operation of another coordinator is aborted only if the
+// caller sets Others, and then at once. The former owner then neither aborts nor ends the
+// operation.
 func TestSharedLogAbortOfAnothers(t *testing.T) {
 	t.Parallel()
 	for verb, want := range map[string]func(t *testing.T, err error){
@@ -162,7 +162,7 @@ func TestSharedLogAbortOfAnothers(t *testing.T) {
 			require.ErrorContains(t, err, "me/1 has taken the operation over")
 			require.ErrorIs(t, doubt, wal.ErrStale)
 		},
-		"put": func(t *testing.T, err error) { // the commit: its primary is gone
+		"put": func(t *testing.T, err error) { // the commit: its primary is deleted
 			require.ErrorIs(t, err, fanout.ErrAborted)
 		},
 	} {
@@ -172,7 +172,7 @@ func TestSharedLogAbortOfAnothers(t *testing.T) {
 			hold := pauseAt(verb)
 			defer hold.release()
 			log := sharedLog(t, s, &line{})
-			// A lease that does not run out in a test: nothing waits for it.
+			// The lease does not run out in this test: nothing waits for it.
 			other := coordinator(t, r, measured{log}, fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour, MaxInFlight: time.Nanosecond})
 			acme := addAccount(t, other)
 			working := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{Identity: "them/1", LeaseTimeout: time.Hour, Observer: hold.observer()})
@@ -195,14 +195,14 @@ func TestSharedLogAbortOfAnothers(t *testing.T) {
 			want(t, <-done)
 			requireEnded(t, other, log, id)
 			op, err = working.Outcome(t.Context(), id)
-			require.ErrorIs(t, err, fanout.ErrAborted, "what became of it the log knows")
+			require.ErrorIs(t, err, fanout.ErrAborted, "the log has its outcome")
 			require.Equal(t, fanout.Aborted, op.State)
 		})
 	}
 }
 
-// TestSharedLogPausedOwner: a coordinator that stood still while another took its
-// operation over leaves peers and log as they are once it goes on.
+// TestSharedLogPausedOwner: a coordinator that was paused while another one took its operation
+// over changes neither peers nor log when it continues.
 func TestSharedLogPausedOwner(t *testing.T) {
 	t.Parallel()
 	r, s := newRing(t), newCentral(t)
@@ -234,7 +234,7 @@ func TestSharedLogPausedOwner(t *testing.T) {
 
 	advancing.release()
 	_, inDoubt := errors.AsType[*fanout.InDoubtError](<-added)
-	require.True(t, inDoubt, "what becomes of it is for the successor to say")
+	require.True(t, inDoubt, "the successor decides the outcome")
 	now, err := log.Find(t.Context(), "operation/"+id)
 	require.NoError(t, err)
 	require.Equal(t, taken, now, "its owner alone writes it")
@@ -246,8 +246,8 @@ func TestSharedLogPausedOwner(t *testing.T) {
 	requireEnded(t, successor, log, id)
 }
 
-// requireEnded fails the test unless its owner ends the operation, which stays in
-// the log for what may yet appear of it.
+// requireEnded fails the test unless owner ends the operation, which stays in the log while one
+// of its requests may still be applied.
 func requireEnded(t *testing.T, owner *fanout.Coordinator, log wal.Log, id string) {
 	t.Helper()
 	_, err := owner.Recover(t.Context())
@@ -259,9 +259,9 @@ func requireEnded(t *testing.T, owner *fanout.Coordinator, log wal.Log, id strin
 	require.False(t, entry.Ended.IsZero())
 }
 
-// TestSharedLogChange: a change of the membership is alive, too, for those who
-// share its log, while its coordinator is; and in doubt, not aborted, once another
-// one has taken it over.
+// TestSharedLogChange: a change of the membership is alive for the coordinators that share its
+// log while its own coordinator is alive. After another one has taken it over, it is in doubt
+// and not aborted.
 func TestSharedLogChange(t *testing.T) {
 	t.Parallel()
 	for name, alive := range map[string]bool{"alive": true, "taken over": false} {
@@ -281,7 +281,7 @@ func TestSharedLogChange(t *testing.T) {
 					joined <- err
 				}()
 				<-hold.reached
-				own.cut.Store(!alive) // it shows no sign of life
+				own.cut.Store(!alive) // no sign of life arrives
 				var taken int
 				for range 8 {
 					time.Sleep(lease)

@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestARefusalCancelsNoSibling lets the nearest peer refuse while the requests
-// to the others are under way. They are waited for: a request that is given up
-// would be of unknown effect, and its answer was on its way. (N21)
+// TestARefusalCancelsNoSibling lets the nearest peer reject a request while the requests to the
+// others are in flight. The operation waits for their answers: a cancelled request would have
+// an unknown effect. (N21)
 func TestARefusalCancelsNoSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

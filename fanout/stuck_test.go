@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// clusters are the ServiceClusters of a namespace in one peer.
+// clusters returns the client for the ServiceClusters of a namespace in one peer.
 func clusters(t *testing.T, r *regiontest.Ring, peer region.PeerName, namespace string) dynamic.ResourceInterface {
 	t.Helper()
 	conn, err := r.Conn(peer)
@@ -44,7 +44,7 @@ func writes(r *regiontest.Ring) (n int) {
 	return n
 }
 
-// Where nothing is to be mended a sweep writes nothing and reads by lists.
+// If nothing needs repair, a sweep writes nothing and reads by lists.
 func TestASweepOfASoundRingWritesNothing(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -64,7 +64,7 @@ func TestASweepOfASoundRingWritesNothing(t *testing.T) {
 	require.Zero(t, writes(r))
 }
 
-// hold puts somebody's finalizer on a cluster and deletes it.
+// hold adds a finalizer of another controller to a cluster. release removes it.
 func hold(t *testing.T, client dynamic.ResourceInterface, name string) (release func()) {
 	t.Helper()
 	edit := func(finalizers func([]string) []string) {
@@ -80,7 +80,7 @@ func hold(t *testing.T, client dynamic.ResourceInterface, name string) (release 
 	}
 }
 
-// A finalizer of somebody else holds one removal up, not the sweep of all.
+// A finalizer of another controller delays one removal, but not the sweep.
 func TestASweepDoesNotWaitForForeignFinalizers(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -101,14 +101,14 @@ func TestASweepDoesNotWaitForForeignFinalizers(t *testing.T) {
 	requireClean(t, c)
 }
 
-// Nor does it hold up a recovery, and so every operation after it.
+// It does not delay a recovery either, which would delay every operation after it.
 func TestARecoveryDoesNotWaitForForeignFinalizers(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
 	asked, tired := withCancel(t)
 	c := coordinator(t, r, log, fanout.Options{Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
 		if e.Done && e.Verb == "delete" {
-			tired() // what remains is to wait
+			tired() // only the wait is left
 		}
 	}}})
 	acme := addAccount(t, c)
@@ -132,8 +132,8 @@ func TestARecoveryDoesNotWaitForForeignFinalizers(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A reservation that shows signs of life is left alone after one lease, however
-// long its operation takes. That is no failure, be a request under way then.
+// A sweep leaves a reservation with signs of life alone after one lease, however long its
+// operation takes. That is no failure, even if a request is in flight then.
 func TestASweepDoesNotOutlastALiveOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -168,7 +168,7 @@ func TestASweepDoesNotOutlastALiveOperation(t *testing.T) {
 	})
 }
 
-// What a sweep cannot mend is told.
+// A sweep reports the objects that it cannot repair.
 func TestASweepTellsWhatItCannotMend(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -185,7 +185,7 @@ func TestASweepTellsWhatItCannotMend(t *testing.T) {
 	require.ErrorContains(t, err, acme+"/db")
 }
 
-// CallTimeout is that of one page, however many there are. In virtual time nothing else takes any.
+// CallTimeout bounds one page, however many there are. In virtual time nothing else takes time.
 func TestManyPagesHaveTimeEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -203,8 +203,8 @@ func TestManyPagesHaveTimeEach(t *testing.T) {
 	})
 }
 
-// What an Account needs in a peer is made by whoever sweeps, also when the
-// coordinator that committed it is gone with its log.
+// Any coordinator's sweep creates what an Account needs in a peer, also if the coordinator that
+// committed the Account is gone with its log.
 func TestASweepActivatesWhatIsNotReady(t *testing.T) {
 	r := newRing(t)
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}

@@ -19,8 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// submit carries a request out, as one operation or, if it has to give way to
-// older rivals, as several after another.
+// submit runs a request: as one operation, or as several if it gives way to older rivals.
 func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *runner, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%s %s %s: %w: %w", req.action, req.kind.Kind, keyString(req.key), ErrAborted, err)
@@ -45,7 +44,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		return nil, nil, err
 	}
 	waited := silent
-	if ctx.Err() == nil { // else what is asked now fails as well, and is not the cause
+	if ctx.Err() == nil { // after the deadline this fails as well, and would hide the cause
 		waited = cmp.Or(c.recoverFirst(ctx), silent)
 	}
 	if errors.Is(waited, ErrOtherLog) {
@@ -97,7 +96,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	}
 	again := func(r *runner, result protocol.Result) (*Operation, *runner, error) {
 		c.done(id)
-		_, _ = r.conclude(ctx, result, nil) // the caller is told of the other
+		_, _ = r.conclude(ctx, result, nil) // the caller gets the result of the next operation
 		req.start = start
 		return c.submit(ctx, req)
 	}
@@ -136,21 +135,21 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	}
 }
 
-// outlast waits, holding nothing, until the older rival that a request gave way
-// to is no longer pending, or takes it down once its lease has run out.
+// outlast waits, without a reservation, until the older rival to which a request gave way is no
+// longer pending, or deletes that rival's reservation after a lease without a sign of life.
 func (c *Coordinator) outlast(ctx context.Context, kind Kind, key types.NamespacedName, result protocol.Result) {
 	obj := kind.object(key, nil)
-	// Whatever comes of it, the next attempt looks for itself.
+	// The result does not matter: the next attempt reads the name itself.
 	_, _ = c.sweepOne(ctx, kind, region.PeerName(result.HolderAt), obj, result.Holder, true)
 }
 
-// notBegun is the error of an operation whose time was over before anything was
-// sent for it; waited is what took the time, nil if nothing did.
+// notBegun returns the error of an operation whose deadline passed before it sent anything;
+// waited is what took the time, nil if nothing did.
 func notBegun(name string, cause, waited error) error {
 	return waitedFor(fmt.Errorf("%s: %w: it was not begun in time: %w", name, ErrAborted, cause), waited)
 }
 
-// waitedFor adds to an error that the time was over what took the time, unless it is nil.
+// waitedFor adds what took the time to an error about a deadline; waited may be nil.
 func waitedFor(err, waited error) error {
 	if waited == nil {
 		return err
@@ -158,8 +157,8 @@ func waitedFor(err, waited error) error {
 	return fmt.Errorf("%w: it waited for %w", err, waited)
 }
 
-// distinct refuses peers that are one cluster under two names. A peer that does
-// not tell its identity, in silent, is refused by the operation itself.
+// distinct returns an error if two peers are one cluster. silent has the errors of peers whose
+// identity could not be read: the operation itself rejects those.
 func (c *Coordinator) distinct(ctx context.Context) (silent, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
 	defer cancel()
@@ -184,7 +183,7 @@ func sameCluster(one, other region.PeerName, uid types.UID) error {
 	return fmt.Errorf("%w: %s and %s (kube-system has UID %s): configure it under one name", region.ErrSameCluster, one, other, uid)
 }
 
-// fingerprint identifies what a request asks for.
+// fingerprint returns a hash that identifies a request.
 func fingerprint(req request, op protocol.Operation) string {
 	sum, err := hash(req.action, req.kind.GroupKind().String(), keyString(req.key), op.Payload, req.target, req.uid)
 	if err != nil {
@@ -193,7 +192,7 @@ func fingerprint(req request, op protocol.Operation) string {
 	return sum
 }
 
-// agreed reads the object that was agreed on from its primary.
+// agreed reads the object that was agreed on from its primary's peer.
 func (c *Coordinator) agreed(ctx context.Context, r *runner, op *Operation) (*unstructured.Unstructured, error) {
 	conn, err := c.trusted(ctx, op.Primary)
 	if err != nil {

@@ -19,26 +19,26 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// met is an object under the protocol as a survey found it.
+// met is an object that a survey read.
 type met struct {
 	obj  *unstructured.Unstructured
 	view protocol.Object
-	bad  error // it cannot be read as the protocol's
+	bad  error // why its state cannot be read
 }
 
-// survey is what all peers hold of one kind.
+// survey is the state of one kind in all peers.
 type survey struct {
 	kind   Kind
 	peers  []string // that answered, sorted
 	unread map[string]error
-	// early and late are two looks at every peer, by key and peer. The second
-	// look at any peer began after the first look at all: a primary as the late
-	// look shows it was read after any secondary of the early one.
+	// early and late are two reads of every peer, by key and peer. The second read of any peer
+	// began after the first read of all: a primary in late was read after any secondary in
+	// early.
 	early, late map[types.NamespacedName]map[string]met
 	sets        map[string]protocol.PeerSet
 }
 
-// lookout surveys what peers hold of a kind, or of one name of it.
+// lookout surveys a kind in the peers, or one name of it.
 type lookout func(ctx context.Context, kind Kind, peers []string) survey
 
 // look surveys the kind in all peers of the directory.
@@ -48,7 +48,7 @@ func (c *Coordinator) look(ctx context.Context, kind Kind, peers []string) surve
 	})
 }
 
-// fetch reads objects of one peer, and before them its PeerSet.
+// fetch reads the PeerSet of one peer, and then objects in it.
 type fetch func(region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error)
 
 func (c *Coordinator) lookTwice(kind Kind, peers []string, read fetch) survey {
@@ -56,7 +56,7 @@ func (c *Coordinator) lookTwice(kind Kind, peers []string, read fetch) survey {
 	s.early = s.gather(peers, read)
 	s.late = s.gather(peers, read)
 	for _, p := range peers {
-		// What another peer said meanwhile may have refuted it.
+		// An answer of another peer may have shown meanwhile that this is the wrong cluster.
 		if conn, err := c.directory.Conn(region.PeerName(p)); err == nil && s.unread[p] == nil {
 			if _, wrong := c.identities.standing(conn); wrong != nil {
 				s.drop(p, explain(region.PeerName(p), "read the PeerSet", wrong))
@@ -71,7 +71,7 @@ func (c *Coordinator) lookTwice(kind Kind, peers []string, read fetch) survey {
 	return s
 }
 
-// drop takes out what was read of a peer: it does not count.
+// drop discards everything that was read of a peer, because its answers do not count.
 func (s *survey) drop(peer string, why error) {
 	s.unread[peer] = why
 	delete(s.sets, peer)
@@ -82,8 +82,8 @@ func (s *survey) drop(peer string, why error) {
 	}
 }
 
-// unreadAll adds what could not be read to all. The first reason stays: a later
-// one may be that the time was over.
+// unreadAll adds the errors of unread peers to all. The first error of a peer stays: a later
+// one may only be that the deadline has passed.
 func unreadAll(all, unread map[string]error) {
 	for peer, err := range unread {
 		if all[peer] == nil {
@@ -92,7 +92,7 @@ func unreadAll(all, unread map[string]error) {
 	}
 }
 
-// readOf says for each peer whether it could be read.
+// readOf returns for each peer whether it could be read.
 func readOf(op string, peers []string, unread map[string]error) region.Results[struct{}] {
 	var outcomes []region.Outcome[struct{}]
 	for _, p := range peers {
@@ -101,14 +101,14 @@ func readOf(op string, peers []string, unread map[string]error) region.Results[s
 	return region.ResultsOf(op, outcomes...)
 }
 
-// gather has one look at every peer.
+// gather reads every peer once.
 func (s *survey) gather(peers []string, read fetch) map[types.NamespacedName]map[string]met {
 	var (
 		mu    sync.Mutex
 		wg    sync.WaitGroup
 		found = map[types.NamespacedName]map[string]met{}
 	)
-	// One that could not be read is not judged: a second look is in vain.
+	// A peer that could not be read is not judged, so it is not read again.
 	readable := slices.DeleteFunc(slices.Clone(peers), func(p string) bool { return s.unread[p] != nil })
 	for _, peer := range readable {
 		wg.Go(func() {
@@ -134,12 +134,11 @@ func (s *survey) gather(peers []string, read fetch) map[types.NamespacedName]map
 	return found
 }
 
-// pageSize bounds one answer of a peer.
+// pageSize bounds the number of objects in one answer of a peer.
 const pageSize = 500
 
-// listPeer reads all objects of the kind in peer, and before them its PeerSet,
-// which must be that of its cluster.
-// Each request has the time of one call.
+// listPeer reads the PeerSet in peer, which must be that of its cluster, and then all objects
+// of the kind. Each request has the time limit of one call.
 func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 	conn, err := c.directory.Conn(peer)
 	if err != nil {
@@ -167,14 +166,14 @@ func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerN
 	}
 }
 
-// within makes one request that ends after limit.
+// within makes one request with a time limit.
 func within[T any](ctx context.Context, limit time.Duration, request func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return request(ctx)
 }
 
-// keys are all keys that were met, in order.
+// keys returns all keys that the survey found, in order.
 func (s survey) keys() []types.NamespacedName {
 	all := maps.Clone(s.early)
 	if all == nil {

@@ -18,23 +18,22 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// sweepers bounds how many objects are swept at once.
+// sweepers bounds the number of concurrent sweeps of objects.
 const sweepers = 16
 
-// Sweep passes over all peers once and does what anybody does who meets a
-// leftover: what is dead goes, missing guards and replicas come, committed
-// removals end. A reservation that is alive is watched for one lease and taken
-// down if it shows no sign of life; a removal that waits for somebody's finalizer
-// is left to the next pass. Sweep returns how many objects it worked on. It
-// blocks, writes nothing where all is as it should be, and may run in any number
-// of processes. The error joins what could not be read or mended.
+// Sweep sweeps all peers once: it deletes dead objects, restores missing guards and replicas,
+// and finishes committed removals. It watches a reservation for one lease and deletes it if it
+// shows no sign of life. It leaves a removal that waits for finalizers of others to the next
+// sweep. Sweep returns the number of objects that it worked on. It blocks, writes nothing if
+// nothing needs repair, and may run in any number of processes. The error joins the failures of
+// reads and repairs.
 func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
 	return c.sweep(ctx, everybodys)
 }
 
 func everybodys(Kind, types.NamespacedName) bool { return true }
 
-// sweep is Sweep of those objects that are ours.
+// sweep is Sweep of the objects for which ours returns true.
 func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.NamespacedName) bool) (swept int, err error) {
 	peers, err := c.peers(ctx)
 	if err != nil {
@@ -60,10 +59,9 @@ func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.Namespace
 	return swept, errors.Join(errs...)
 }
 
-// SweepObject is Sweep of the object of that kind and name alone: what a deletion of
-// it requests is judged, committed or recorded as held, and what is missing of it
-// comes back. It blocks, and writes nothing where all is as it should be. The error
-// joins what could not be read or mended.
+// SweepObject is Sweep of one object. It judges a requested removal, and commits it or records
+// it as held; it restores missing guards and replicas. It blocks, and writes nothing if nothing
+// needs repair. The error joins the failures of reads and repairs.
 func (c *Coordinator) SweepObject(ctx context.Context, gk schema.GroupKind, key types.NamespacedName) error {
 	kind, err := c.kindFor(gk)
 	if err == nil {
@@ -85,8 +83,8 @@ func (c *Coordinator) SweepObject(ctx context.Context, gk schema.GroupKind, key 
 	return errors.Join(append(errs, err)...)
 }
 
-// mendAll mends what findings name, and then what the end of a reservation has
-// laid bare: as long as it is pending, the secondaries that name it are too.
+// mendAll repairs the given findings, and then the secondaries of reservations that it deleted:
+// these count as pending until their primary is gone.
 func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding, ours func(Kind, types.NamespacedName) bool, look lookout) (int, error) {
 	findings = slices.DeleteFunc(findings, func(f finding) bool { return !ours(kind, f.Key) })
 	n, err := c.mend(ctx, kind, findings)
@@ -99,15 +97,15 @@ func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, fi
 	return n + more, errors.Join(err, also)
 }
 
-// errWatched ends the look at a reservation that is alive. It says nothing of the peer that was being asked.
+// errWatched ends the watch of a reservation that is alive. It is no failure of the peer.
 var errWatched = errors.New("it has been watched for long enough")
 
-// forLease bounds the look at a reservation: one that is alive may take its time.
+// forLease bounds the watch of a reservation, which is long if the reservation is alive.
 func (c *Coordinator) forLease(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, 2*c.opts.LeaseTimeout+c.opts.CallTimeout, errWatched)
 }
 
-// mend sweeps the objects that findings name, each once.
+// mend sweeps the objects of the findings, each once.
 func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (int, error) {
 	type place struct {
 		peer string
@@ -150,7 +148,7 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 	return len(seen), errors.Join(errs...)
 }
 
-// unmended joins the failures in the peers that a sweep could not bring along.
+// unmended joins the failures of the peers that a sweep could not bring along.
 func (r *runner) unmended() error {
 	var errs []error
 	for _, peer := range r.machine.Result.Pending {
@@ -159,7 +157,7 @@ func (r *runner) unmended() error {
 	return errors.Join(errs...)
 }
 
-// sweepOne sweeps one object that was met in peer.
+// sweepOne sweeps one object in peer.
 func (c *Coordinator) sweepOne(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured, view protocol.Object, watch bool) (protocol.Result, error) {
 	r, err := c.sweeper(ctx, kind, peer, obj, view, watch)
 	if err != nil {
@@ -168,8 +166,8 @@ func (c *Coordinator) sweepOne(ctx context.Context, kind Kind, peer region.PeerN
 	return r.run(ctx)
 }
 
-// sweeper makes what sweeps one object that was met in peer. With watch it stays
-// until a reservation's lease has run out or its operation has ended.
+// sweeper returns a runner that sweeps one object in peer. With watch it waits until a
+// reservation's lease has run out or its operation has ended.
 func (c *Coordinator) sweeper(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured, view protocol.Object, watch bool) (*runner, error) {
 	peers, err := c.peers(ctx)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// tails counts the operations that were answered and are not durable yet.
+// tails counts the operations that have returned and are not durable yet.
 type tails struct {
 	mu   sync.Mutex
 	n    int
-	none chan struct{} // closed when there are none again; nil while there are none
+	none chan struct{} // closed when n is zero again; nil while it is
 }
 
 func (t *tails) begin() {
@@ -34,7 +34,7 @@ func (t *tails) end() {
 	}
 }
 
-// wait returns the error of ctx, or nil when there are none.
+// wait blocks until n is zero and returns nil, or returns the error of ctx.
 func (t *tails) wait(ctx context.Context) error {
 	t.mu.Lock()
 	none := t.none
@@ -50,14 +50,14 @@ func (t *tails) wait(ctx context.Context) error {
 	}
 }
 
-// Wait blocks until every Add of this Coordinator that has returned is
-// durable or has left the rest to recovery, and returns nil, or the error of ctx if
-// that ends first. Call it before the log is closed; what is cut off goes on with the
-// next Recover. Each takes at most Options.CallTimeout and Options.Cleanup.
+// Wait blocks until every Add of this Coordinator that has returned is durable or left to
+// recovery, and returns nil. It returns the error of ctx if that ends first. Call it before the
+// log is closed: the next Recover continues an Add that was cut off. Each takes at most
+// Options.CallTimeout and Options.Cleanup.
 func (c *Coordinator) Wait(ctx context.Context) error { return c.tails.wait(ctx) }
 
-// answer runs the machine until its caller can be answered. What is left to do then
-// is done by rest, which must be called if it is not nil, once.
+// answer runs the machine until its caller can get a result. rest, unless nil, does the
+// remaining work in the background; the caller must call it once.
 func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Result, rest func(), err error) {
 	promised := func() bool {
 		_, ok := r.machine.Promise()

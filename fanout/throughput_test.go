@@ -30,10 +30,10 @@ var (
 )
 
 // BenchmarkConcurrent adds ServiceClusters, 1, 8 and 64 at once, to three peers in memory,
-// journalled in a file. Its ratio is over the peers' raw limit: bare clients that send the same requests
-// with the same bodies as concurrently, without log or decisions. The other
-// figures are operations per second of ours, of the bare clients, and of the
-// journal alone.
+// journalled in a file. The ratio is over the peers' raw limit: bare clients that send the same
+// requests with the same bodies and the same concurrency, without log or decisions. The other
+// figures are operations per second of the coordinator, of the bare clients, and of the journal
+// alone.
 func BenchmarkConcurrent(b *testing.B) {
 	for _, concurrent := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("operations=%d", concurrent), func(b *testing.B) {
@@ -61,8 +61,8 @@ func BenchmarkConcurrent(b *testing.B) {
 	}
 }
 
-// rawAdd returns what sends the requests of an add, with the bodies of one that
-// c made before.
+// rawAdd returns a function that sends the requests of an add, with the bodies of an add that c
+// made.
 func rawAdd(b *testing.B, r *regiontest.Ring, c *fanout.Coordinator, namespace string) func(context.Context, string) error {
 	b.Helper()
 	model := unique("model")
@@ -118,7 +118,7 @@ func rawAdd(b *testing.B, r *regiontest.Ring, c *fanout.Coordinator, namespace s
 	}
 }
 
-// journalled does to the log what an add does.
+// journalled makes the log's writes of an add.
 func journalled(ctx context.Context, log wal.Log, n int64) error {
 	entry, err := log.Begin(ctx, wal.Entry{ID: fmt.Sprintf("raw-%d-%d", time.Now().UnixNano(), n), Kind: "raw", Data: make([]byte, 1<<10)})
 	if err != nil {
@@ -145,7 +145,7 @@ func allOf(calls ...func() error) error {
 	return nil
 }
 
-// spread makes b.N calls, so many at once, and returns calls per second.
+// spread makes b.N calls, concurrent at once, and returns calls per second.
 func spread(b *testing.B, concurrent int, call func(int64) error) float64 {
 	b.Helper()
 	var (

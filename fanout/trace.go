@@ -18,34 +18,33 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Trace is an operation that is not over, as the peers show it: also one of
-// another coordinator, or of a log that is lost.
+// Trace is an open operation as the peers show it, also one of another coordinator, or of a
+// lost log.
 type Trace struct {
-	// Operation is its ID; empty for an object that somebody deleted by hand, and
-	// for a move, of which no peer tells it.
+	// Operation is its ID; empty for an object that was deleted by hand, and for a move, whose
+	// ID no peer has.
 	Operation string
 	// Action is "add", "adopt", "update", "move" or "remove".
 	Action string
-	// Coordinator is who began it; empty if no peer tells, as of an update or a move.
+	// Coordinator began it; empty if no peer names it, as for an update or a move.
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
-	// Primary is the peer in which the object that decides stands, or stood.
+	// Primary is the peer that holds, or held, the primary.
 	Primary region.PeerName
-	// State is Reserving, Committed, Ended for what is left of an operation
-	// whose primary is gone, or InDoubt if the primary's peer does not answer.
+	// State is Reserving, Committed, Ended for leftovers of an operation whose primary is gone,
+	// or InDoubt if the primary's peer does not answer.
 	State State
-	// Since is when it began; of a move, when the object was.
+	// Since is when it began; for a move, when the object was added.
 	Since time.Time
-	// Peers are those in which something is left to do.
+	// Peers are the peers in which work is left.
 	Peers []region.PeerName
 }
 
-// Traces lists the operations that are not over, as the peers show them, by kind
-// and name. What is alive and at work is among them. The error is a
-// *region.PartialError of the peers that could not be read; the rest is returned
-// with it. Traces writes nothing and blocks
-// until all peers have answered or were given up.
+// Traces lists the open operations that the peers show, ordered by kind and name, also those
+// that are alive. The error is a *region.PartialError of the peers that could not be read; the
+// other operations are returned with it. Traces writes nothing and blocks until all peers have
+// answered or timed out.
 func (c *Coordinator) Traces(ctx context.Context) ([]Trace, error) {
 	peers, err := c.peers(ctx)
 	if err != nil {
@@ -91,7 +90,7 @@ type standing struct {
 	met
 }
 
-// trace finds the operations of one name that are not over. It is pure.
+// trace returns the open operations of one name. It is pure.
 func (s survey) trace(key types.NamespacedName) []trace {
 	mode := protocol.Mode(s.kind.Mode)
 	var traces []trace
@@ -112,7 +111,7 @@ func (s survey) trace(key types.NamespacedName) []trace {
 	return append(traces, s.leftovers(key)...)
 }
 
-// moving is a move that nobody has ended: m, which stands in from, has yielded.
+// moving returns the trace of an unfinished move: m in from has yielded.
 func (s survey) moving(key types.NamespacedName, from string, m met) trace {
 	return trace{kind: s.kind, sweep: []standing{{from, m}}, Trace: Trace{
 		Action:  string(protocol.Move),
@@ -125,7 +124,7 @@ func (s survey) moving(key types.NamespacedName, from string, m met) trace {
 	}}
 }
 
-// traceOf is what primary m has open.
+// traceOf returns the trace of the open operation of primary m; false if none is open.
 func (s survey) traceOf(key types.NamespacedName, peer string, m met) (trace, bool) {
 	t := trace{kind: s.kind, sweep: []standing{{peer, m}}, Trace: Trace{
 		Operation:   m.view.Claim.Operation,
@@ -171,7 +170,7 @@ func (s survey) traceOf(key types.NamespacedName, peer string, m met) (trace, bo
 	return t, true
 }
 
-// leftovers are operations of which only secondaries are to be seen.
+// leftovers returns the traces of operations that have only secondaries.
 func (s survey) leftovers(key types.NamespacedName) []trace {
 	var traces []trace
 	for _, x := range s.secondaries(key) {
@@ -204,8 +203,8 @@ func (s survey) leftovers(key types.NamespacedName) []trace {
 	return traces
 }
 
-// secondaries are the guards, replicas and reservations of a name as the early
-// look found them, by peer.
+// secondaries returns the guards, replicas and reservations of a name in the early read,
+// ordered by peer.
 func (s survey) secondaries(key types.NamespacedName) []standing {
 	var all []standing
 	for _, peer := range slices.Sorted(maps.Keys(s.early[key])) {
@@ -217,8 +216,8 @@ func (s survey) secondaries(key types.NamespacedName) []standing {
 	return all
 }
 
-// verdict judges a secondary of the early look by its primary in the late one,
-// as the machine does.
+// verdict judges a secondary of the early read by its primary in the late read, as the machine
+// does.
 func (s survey) verdict(key types.NamespacedName, x standing) protocol.Verdict {
 	mode := protocol.Mode(s.kind.Mode)
 	of := x.view.Of(mode).Peer
@@ -244,9 +243,9 @@ func (s survey) verdict(key types.NamespacedName, x standing) protocol.Verdict {
 	return v
 }
 
-// refuted says whether a full member holds nothing of the object that x, whose
-// primary in of is missing, proves: then x is what a restore of its own peer brought
-// back, as protocol.Machine judges it.
+// refuted reports whether a full member holds nothing of the object whose commit x proves and
+// whose primary in of is missing. Then a restore of x's own peer brought x back, as
+// protocol.Machine judges it.
 func (s survey) refuted(key types.NamespacedName, x standing, of string) bool {
 	return slices.ContainsFunc(s.peers, func(p string) bool {
 		set, there := s.sets[p], s.late[key][p]
@@ -255,7 +254,7 @@ func (s survey) refuted(key types.NamespacedName, x standing, of string) bool {
 	})
 }
 
-// deleted is when somebody asked for the object's deletion.
+// deleted returns when the object's deletion was requested.
 func (m met) deleted() time.Time {
 	if at := m.obj.GetDeletionTimestamp(); at != nil {
 		return at.UTC()
@@ -263,7 +262,7 @@ func (m met) deleted() time.Time {
 	return time.Time{}
 }
 
-// String says in a line what it is, for people.
+// String describes the operation in one line.
 func (t Trace) String() string {
 	name := fmt.Sprintf("%s of %s %s", t.Action, t.Kind.Kind, keyString(t.Key))
 	if t.Operation != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// view is what the protocol sees of obj.
+// view returns the protocol's view of obj, and its content.
 func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, error) {
 	state, err := k.Claim.read(obj)
 	if err != nil {
@@ -59,22 +59,22 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 		o.Payload = ""
 	}
 	if k.Mode == Everywhere && o.InEffect() && (k.Claim.annotation == "" || k.Payload != nil) {
-		// Of a type that is not ours a server may fill in fields by itself,
-		// which are nobody's edit: only its Payload tells.
+		// A server may fill in fields of a type that is not ours. That is no edit, so only a
+		// Payload can show edits of such a type.
 		o.Digest = k.digestOf(obj, o.Payload)
 	}
 	return o, c, nil
 }
 
-// digestOf is the digest that a request for the content of obj, which token
-// stands for, would have.
+// digestOf returns the digest of a request for the content of obj; token is that content's
+// token.
 func (k Kind) digestOf(obj *unstructured.Unstructured, token string) string {
 	if k.Payload == nil && k.Mode == Everywhere {
 		return token
 	}
 	digest, err := k.digest(obj, "", "")
 	if err != nil {
-		// The kind cannot tell what of it counts, so all of it does.
+		// Without a Payload of this object, all of its content counts.
 		return token
 	}
 	return digest
@@ -116,7 +116,7 @@ func read(o *protocol.Object, state *v1alpha1.Fanout) {
 	}
 }
 
-// state is the protocol's part of an object as o has it.
+// state returns the protocol's state of o in the form of the API.
 func state(o protocol.Object, coordinator string, removedAt time.Time) *v1alpha1.Fanout {
 	c := o.Claim
 	role := v1alpha1.RoleSecondary
@@ -163,8 +163,8 @@ func state(o protocol.Object, coordinator string, removedAt time.Time) *v1alpha1
 	return f
 }
 
-// born makes the object that a create sends: o, with its content if it carries
-// one. A guard has a content of its own.
+// born returns the object that a create sends: o, with content c. A guard has a content of its
+// own.
 func (k Kind) born(key types.NamespacedName, o protocol.Object, c content) (*unstructured.Unstructured, error) {
 	if o.Guard(protocol.Mode(k.Mode)) {
 		return k.bornGuard(key, o)
@@ -181,8 +181,8 @@ func (k Kind) born(key types.NamespacedName, o protocol.Object, c content) (*uns
 	return obj, nil
 }
 
-// changed makes the object that a put sends: base as it was read, with what o
-// says of it. The content is replaced only if o has another.
+// changed returns the object that a put sends: base with the state of o, and with content c if
+// o's content differs from was.
 func (k Kind) changed(base *unstructured.Unstructured, was, o protocol.Object, c content, coordinator string, now time.Time) (*unstructured.Unstructured, error) {
 	obj := base.DeepCopy()
 	switch {
@@ -243,7 +243,7 @@ func viewPeerSet(set *v1alpha1.PeerSet) protocol.PeerSet {
 	return out
 }
 
-// peerSet is the object that a PeerSet of the protocol is written as.
+// peerSet converts a PeerSet of the protocol to the API object.
 func peerSet(set protocol.PeerSet, departed map[string]metav1.Time, now metav1.Time) *v1alpha1.PeerSet {
 	member := func(m protocol.Member) v1alpha1.Member {
 		return v1alpha1.Member{Peer: m.Peer, UID: types.UID(m.UID), State: v1alpha1.PeerState(m.State)}

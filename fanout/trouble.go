@@ -14,24 +14,24 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// troubles are what keeps peers from doing their part in one run of a machine:
-// which call, why, since when. Safe for concurrent use.
+// troubles records the failed calls of each peer during one run of a machine: the call, the
+// cause and since when. It is safe for concurrent use.
 type troubles struct {
 	mu    sync.Mutex
 	peers map[region.PeerName]*trouble
 	calls map[*call]struct{} // under way
-	// As it was when the caller's time was over.
+	// State at the end of the caller's deadline.
 	expired     time.Time
 	late        []trouble
 	outstanding []*call
 }
 
-// trouble is that of one peer: the calls of it that failed in a row.
+// trouble is the consecutive failed calls of one peer.
 type trouble struct {
 	call
 	attempts int
-	since    time.Time // of the first
-	answered bool      // the peer answered a read since
+	since    time.Time // start of the first one
+	answered bool      // the peer has answered a read since
 }
 
 // call is one command to a peer.
@@ -40,10 +40,10 @@ type call struct {
 	op    string
 	write bool
 	began time.Time
-	// What came of it.
+	// The result.
 	err    error
-	silent bool // it was not answered, or with an error that a later one may be free of
-	cut    bool // the time of the operation ended it
+	silent bool // no answer, or an error that a retry may avoid
+	cut    bool // the operation's deadline ended it
 }
 
 func (t *troubles) begin(peer region.PeerName, op string, write bool) *call {
@@ -57,8 +57,8 @@ func (t *troubles) begin(peer region.PeerName, op string, write bool) *call {
 	return c
 }
 
-// end notes what came of a call within ctx, which is the operation's. What settled it found the effect of an earlier
-// write whose answer was lost.
+// end records the result of a call within ctx, the operation's context. settled means that the
+// call found the effect of an earlier write whose answer was lost.
 func (t *troubles) end(ctx context.Context, c *call, err error, silent, settled bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +68,7 @@ func (t *troubles) end(ctx context.Context, c *call, err error, silent, settled 
 	switch {
 	case err != nil:
 		t.fail(*c)
-	case was == nil, c.peer == "": // what the log refused ends the operation
+	case was == nil, c.peer == "": // an error of the log ends the operation
 	case c.write || settled || !was.write:
 		delete(t.peers, c.peer)
 	default:
@@ -87,19 +87,19 @@ func (t *troubles) fail(c call) {
 	}
 	gaveUp := errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded)
 	if c.cut || gaveUp && region.CauseOf(c.err) == region.CauseUnknown {
-		return // the operation's time was over, or it never left: what is known says more about the peer
+		return // the deadline passed, or the call never left: the earlier error is more informative
 	}
 	was.call, was.answered = c, was.answered && c.write
 	was.attempts++
 }
 
-// failure is why the last calls of peer failed; nil if they did not.
+// failure returns why the last calls of peer failed; nil if they did not.
 func (t *troubles) failure(peer region.PeerName) error {
 	_, err := t.last(peer)
 	return err
 }
 
-// last is failure, and whether the end of the operation's time cut those calls off.
+// last returns the failure of peer, and whether the operation's deadline cut its calls off.
 func (t *troubles) last(peer region.PeerName) (cut bool, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,7 +127,7 @@ func (t *trouble) failure() error {
 	return &region.Error{Peer: where.Peer, Region: where.Region, Op: where.Op, Err: &found}
 }
 
-// expire keeps what is being waited for now, as the caller's time is over.
+// expire records the calls under way and the unanswered ones at the caller's deadline.
 func (t *troubles) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,12 +142,12 @@ func (t *troubles) expire() {
 	}
 }
 
-// brief is how long a call may take that nothing is wrong with: it is not what
-// was waited for if something else is.
+// brief is how long a normal call may take. A call within that time is not reported as awaited
+// if there is another cause.
 const brief = time.Second
 
-// awaited names the peers that were waited for as the caller's time was over,
-// and why; nil if there were none.
+// awaited returns an error that names the peers for which the operation waited at the caller's
+// deadline, and why; nil if there were none.
 func (t *troubles) awaited() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// told is all that an operation says about a peer that did not do its part.
+// told returns the texts of an operation and its error about peers that failed.
 func told(op *fanout.Operation, err error) string {
 	var lines []string
 	if err != nil {
@@ -39,8 +39,8 @@ func told(op *fanout.Operation, err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// Whatever keeps a peer from doing its part, and whatever the operation is, what
-// the caller gets names the peer, the object and the cause, each in one line.
+// Whatever the failure of a peer and whatever the operation, the error or the Operation names
+// the peer, the object and the cause, each in one line.
 func TestEveryFailureNamesPeerAndCause(t *testing.T) {
 	refuse := func(code int) func(*regiontest.Ring, region.PeerName) {
 		return func(r *regiontest.Ring, p region.PeerName) {
@@ -124,7 +124,7 @@ func TestEveryFailureNamesPeerAndCause(t *testing.T) {
 	}
 }
 
-// A peer that answers reads and no write is told from one that is frozen.
+// A peer that answers reads but no writes is distinguished from a frozen one.
 func TestASilentWriteIsNoFrozenPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -140,8 +140,8 @@ func TestASilentWriteIsNoFrozenPeer(t *testing.T) {
 	})
 }
 
-// What was waited for as the time was over is told, not what was asked of the
-// others at that moment; peers that are many are in one line, in order.
+// The error names the peers for which the operation waited at its deadline, not other requests
+// in flight at that moment; several peers are in one line, in order.
 func TestALateOperationNamesWhomItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -159,7 +159,8 @@ func TestALateOperationNamesWhomItWaitedFor(t *testing.T) {
 	})
 }
 
-// A program that begins, and whose time is shorter than that of a call, says whom it waited for, though it began nothing.
+// A program whose deadline is shorter than a call gets an error that names the peer for which
+// it waited, although no operation began.
 func TestATimeShorterThanACallNamesThePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -202,7 +203,7 @@ func TestATimeShorterThanACallNamesThePeer(t *testing.T) {
 	})
 }
 
-// unacquainted are connections that have not asked any peer yet which cluster it is.
+// unacquainted returns connections that have not identified their clusters yet.
 func unacquainted(t *testing.T, r *regiontest.Ring) region.Directory {
 	t.Helper()
 	var conns []*region.Conn
@@ -217,7 +218,8 @@ func unacquainted(t *testing.T, r *regiontest.Ring) region.Directory {
 	return region.Fixed(conns...)
 }
 
-// A webhook that refuses each write at once is named, and is not taken for rivals that change the name.
+// A webhook that rejects each write at once is named, and not taken for rivals that change the
+// name.
 func TestAWebhookThatFailsAtOnceIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -232,7 +234,8 @@ func TestAWebhookThatFailsAtOnceIsNamed(t *testing.T) {
 	})
 }
 
-// A webhook that takes as long as an API server gives it by default is named by that server's answer: a call waits longer.
+// A webhook that takes the default timeout of an API server is named by that server's answer: a
+// call waits longer.
 func TestAWebhookThatHangsIsNamedByItsServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const byDefault = 10 * time.Second // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#timeouts
@@ -241,7 +244,8 @@ func TestAWebhookThatHangsIsNamedByItsServer(t *testing.T) {
 		require.NoError(t, err)
 		acme := addAccount(t, c)
 		r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Times: -1, Do: regiontest.RefuseAfter(byDefault, 500)})
-		// The operation's end cuts a call, which says less than the answers before it.
+		// The deadline cuts off a call, whose error has less information than the answers
+		// before it.
 		_, err = c.Add(within(t, 95*time.Second), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 		require.ErrorIs(t, err, fanout.ErrAborted)
 		require.Equal(t, region.CauseServer, region.CauseOf(err), "%v", err)
@@ -249,7 +253,7 @@ func TestAWebhookThatHangsIsNamedByItsServer(t *testing.T) {
 	})
 }
 
-// Changes of the ring name the peer that does not do its part, and why.
+// The error of a change of the membership names the peer that failed, and the cause.
 func TestEveryFailureOfAChangeNamesPeerAndCause(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -293,8 +297,9 @@ func TestEveryFailureOfAChangeNamesPeerAndCause(t *testing.T) {
 	}
 }
 
-// An API server that has just begun refuses what it will grant, until it has read its roles: an operation that waits for it
-// goes on waiting. One that refuses without having been away ends it.
+// An API server that has just started forbids requests that it allows later, until it has read
+// its roles. An operation with Wait keeps waiting for it. A 403 of a server that was reachable
+// before ends the operation.
 func TestAServerThatHasJustBegunIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -324,7 +329,7 @@ func TestAServerThatHasJustBegunIsWaitedFor(t *testing.T) {
 		require.Equal(t, region.CauseForbidden, region.CauseOf(err), "%v", err)
 		require.ErrorContains(t, err, "ap-south")
 
-		// One that goes on refusing is not waited for.
+		// A server that keeps answering 403 ends the operation, too.
 		r.Server("ap-south").Reset()
 		r.Partition("ap-south", true)
 		ended := make(chan error, 1)
@@ -341,8 +346,8 @@ func TestAServerThatHasJustBegunIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A change of the membership that does not come to its end names what keeps a peer back,
-// whether it was tried often enough or a request was cut off as the time was over.
+// A change of the membership that cannot end names the cause, whether it was retried often
+// enough or its deadline cut a request off.
 func TestAChangeThatDoesNotEndNamesTheCause(t *testing.T) {
 	for _, calls := range []int64{1, math.MaxInt64} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// What others have ended is not remembered, and what stands still is watched for one lease, however rarely.
+// Entries that other coordinators have ended are dropped. An entry that does not change is
+// watched for one lease, however rarely it is read.
 func TestWatchedEntriesAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +45,8 @@ func TestWatchedEntriesAreForgotten(t *testing.T) {
 	})
 }
 
-// When another host began what came to nothing says that host's clock: what counts is for how long it has been seen here.
+// The stored start of another coordinator's entry is from that host's clock, so idle counts
+// from the first read here.
 func TestIdleEntriesOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

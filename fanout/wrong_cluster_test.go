@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// misled is a directory in which peer leads to the cluster of the same name of another
-// ring.
+// misled returns a directory in which the peers in wrong lead to the clusters of the same name
+// of another ring.
 func misled(t testing.TB, own, other *regiontest.Ring, wrong ...region.PeerName) region.Directory {
 	t.Helper()
 	var conns []*region.Conn
@@ -41,7 +41,7 @@ func misled(t testing.TB, own, other *regiontest.Ring, wrong ...region.PeerName)
 	return region.Fixed(conns...)
 }
 
-// forgetRing makes the PeerSets of a ring those of the first release.
+// forgetRing turns the PeerSets of a ring into those of the first release.
 func forgetRing(t testing.TB, r *regiontest.Ring) {
 	t.Helper()
 	sets := v1alpha1.GroupVersion.WithResource("peersets")
@@ -75,8 +75,8 @@ func forEachAge(t *testing.T, test func(t *testing.T, age func(*regiontest.Ring)
 	t.Run("without", func(t *testing.T) { test(t, func(r *regiontest.Ring) { forgetRing(t, r) }) })
 }
 
-// A name that is guarded keeps its one owner, whatever a coordinator does one of whose
-// credentials lead to the peer of the same name of another ring.
+// A guarded name keeps its one owner, whatever a coordinator does whose credentials for one
+// peer lead to the peer of the same name of another ring.
 func TestAWrongClusterMakesNoSecondOwner(t *testing.T) {
 	forEachAge(t, func(t *testing.T, age func(*regiontest.Ring)) {
 		own, other := newRing(t), newRing(t)
@@ -100,7 +100,7 @@ func TestAWrongClusterMakesNoSecondOwner(t *testing.T) {
 		reset()
 		m := coordinator(t, misled(t, own, other, "us-east"), waltest.NewMemory(), fanout.Options{})
 
-		// The primary of db stands in us-east, which the other ring's does not have: its
+		// The primary of db is in us-east. The other ring's us-east does not have it: its
 		// guards would be dead.
 		_, err = m.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
 		require.ErrorIs(t, err, fanout.ErrAborted)
@@ -151,8 +151,8 @@ func requireWrong(t testing.TB, err error, peer region.PeerName) {
 	require.ErrorContains(t, err, "correct the peer's credentials")
 }
 
-// audit --repair with such credentials deletes no guard and makes nothing in the
-// foreign cluster.
+// An audit with repair and such credentials deletes no guard and creates nothing in the foreign
+// cluster.
 func TestARepairBesideAWrongCluster(t *testing.T) {
 	forEachAge(t, func(t *testing.T, age func(*regiontest.Ring)) {
 		own, other := newRing(t), newRing(t)
@@ -185,7 +185,7 @@ func TestARepairBesideAWrongCluster(t *testing.T) {
 	})
 }
 
-// Two peers that contradict each other are believed neither, and named both.
+// Two peers that contradict each other are both distrusted, and both are named.
 func TestTwoPeersOfDifferentRings(t *testing.T) {
 	for _, ids := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestTwoPeersOfDifferentRings(t *testing.T) {
 	}
 }
 
-// A wrong cluster that answers long before the others is not believed until they have.
+// A wrong cluster that answers long before the others is not trusted until they have answered.
 func TestAWrongClusterThatAnswersFirst(t *testing.T) {
 	for _, ids := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// API is the clients of one API server. Syncer and splitter take it. *Conn and *router.Client are APIs.
+// API is the set of clients of one API server, as syncer and splitter need them. *Conn and *router.Client implement it.
 // It is safe for concurrent use.
 type API interface {
 	Dynamic() dynamic.Interface
@@ -24,17 +24,17 @@ type API interface {
 	Discovery() Discovery
 }
 
-// Discovery is the part of client-go's discovery client that is used here. It is our own, because client-go's interface
-// grows from one minor version to the next.
+// Discovery is the part of client-go's discovery client that this module uses. It is a separate interface, because
+// client-go's grows from one minor version to the next.
 type Discovery interface {
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 	OpenAPIV3() openapi.Client
 }
 
-// discoveryTimeout bounds discovery's requests, which carry no context. It is client-go's own default.
+// discoveryTimeout bounds discovery's requests, which carry no context. It equals client-go's default.
 const discoveryTimeout = 32 * time.Second
 
-// APIFor makes the clients of the API server that c names, over one HTTP client. c is not modified. It does no I/O.
+// APIFor makes clients for the API server of c. They share one HTTP client. It does not modify c and does no I/O.
 func APIFor(c *rest.Config) (API, error) {
 	if c == nil {
 		return nil, errors.New("api: the configuration is nil")
@@ -46,7 +46,7 @@ func APIFor(c *rest.Config) (API, error) {
 	return clientsFor(c, client)
 }
 
-// APIOf makes an API of clients that a program already has, client-go's fakes among them.
+// APIOf makes an API of existing clients, including client-go's fakes.
 func APIOf(d dynamic.Interface, m metadata.Interface, disc Discovery) API {
 	return &clients{dynamic: d, metadata: m, discovery: disc}
 }

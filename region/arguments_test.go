@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is missing is named in an error.
+// A missing argument is named in the error.
 func TestArguments(t *testing.T) {
 	for want, try := range map[string]func() error{
 		"ring: Source is nil":              func() error { _, err := NewRing(nil, Options{}); return err },

@@ -14,22 +14,23 @@ import (
 	"time"
 )
 
-// Attempt records what became of the requests of one context: what a caller must know before it may say that a write
-// had no effect. The zero value is ready. It is safe for concurrent use; a transport may still write to it after the
-// request's context ended, so what it says may change from "not sent" to "sent" until the call has returned.
+// Attempt records the outcome of the requests of one context, so that a caller knows whether a failed write may have
+// had an effect. The zero value is ready. It is safe for concurrent use. The transport may still write to it after the
+// request's context ended: Sent can change from false to true until the call has returned.
 type Attempt struct {
-	traced     atomic.Bool // the transport reports what it does
+	traced     atomic.Bool // the transport calls the hooks of httptrace
 	passed     atomic.Bool // given to the transport
-	sent       atomic.Bool // the transport wrote to the wire, or an answer came
+	sent       atomic.Bool // the transport wrote to the connection, or a response came
 	writes     atomic.Int32
 	repeated   atomic.Bool // the transport wrote more than once by itself
 	status     atomic.Int32
 	retryAfter atomic.Int64
 }
 
-// WithAttempt returns a context whose requests to peers are recorded in a. Retry-After is taken out of their responses
-// (see RetryAfter), so that client-go does not repeat them: each call of a client is at most one request, apart from
-// one that was answered 401 and sent again with newer credentials, and from what the transport repeats (see Repeated).
+// WithAttempt returns a context whose requests to peers are recorded in a. It removes Retry-After from their responses
+// (see RetryAfter), so that client-go does not repeat them: each call of a client is at most one request. Exceptions
+// are a request that was rejected with 401 and sent again with newer credentials, and repetitions by the transport (see
+// Repeated).
 func WithAttempt(ctx context.Context, a *Attempt) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
@@ -41,22 +42,22 @@ func attemptOf(ctx context.Context) *Attempt {
 	return a
 }
 
-// Sent says whether anything may have reached the peer. It is false only if that is certain: the request never got to
-// the transport, or the transport says that it wrote nothing. A transport that does not call net/http/httptrace's hooks
-// is taken to have sent what it was given, unless the connection was refused.
+// Sent reports whether any part of the request may have reached the peer. It is false only if that is certain: the
+// request did not reach the transport, or the transport traced no write. For a transport that does not call the hooks
+// of net/http/httptrace, Sent is true unless the connection was refused.
 func (a *Attempt) Sent() bool {
 	return a.sent.Load() || a.repeated.Load() || a.passed.Load() && !a.traced.Load()
 }
 
-// Repeated says whether the transport sent the request more than once by itself, as that of HTTP/2 does after GOAWAY,
-// REFUSED_STREAM and PROTOCOL_ERROR. The last of these does not say that the request had no effect, so an answer other
-// than success tells of the repetition alone: that an object exists already, or is gone, may be the request's own doing.
+// Repeated reports whether the transport itself sent the request more than once, as HTTP/2 does after GOAWAY,
+// REFUSED_STREAM and PROTOCOL_ERROR. After PROTOCOL_ERROR the first request may have had an effect, so an error such as
+// AlreadyExists or NotFound can be a result of the request itself.
 func (a *Attempt) Repeated() bool { return a.repeated.Load() }
 
-// Status is the last HTTP status code that was received, 0 if none was.
+// Status is the last HTTP status code received; 0 if there was no response.
 func (a *Attempt) Status() int { return int(a.status.Load()) }
 
-// RetryAfter is how long the peer asked to wait before another attempt; zero if it did not.
+// RetryAfter is the delay that the peer requested before another attempt; zero if it requested none.
 func (a *Attempt) RetryAfter() time.Duration { return time.Duration(a.retryAfter.Load()) }
 
 // trace makes the transport report to a through hooks.
@@ -76,14 +77,14 @@ func (a *Attempt) trace(hooks *httptrace.ClientTrace) {
 	}
 }
 
-// failed notes that nobody listened, which a transport that does not trace can say in no other way.
+// failed clears passed if the connection was refused: a transport without tracing does not show that it sent nothing.
 func (a *Attempt) failed(err error) {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		a.passed.Store(false)
 	}
 }
 
-// again forgets a request that was refused before it had any effect, since it is sent anew.
+// again resets a before the request is sent again. The first one was rejected before it had any effect.
 func (a *Attempt) again() {
 	a.traced.Store(false)
 	a.passed.Store(false)
@@ -93,7 +94,7 @@ func (a *Attempt) again() {
 	a.retryAfter.Store(0)
 }
 
-// received notes the answer and hides from client-go that it may be tried again.
+// received records the response and removes Retry-After, so that client-go does not retry.
 func (a *Attempt) received(resp *http.Response) {
 	a.sent.Store(true)
 	a.status.Store(int32(resp.StatusCode))

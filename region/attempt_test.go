@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// The transport of HTTP/2 sends some requests again by itself. What such a
-// request is answered with tells nothing of the first time.
+// The HTTP/2 transport itself repeats some requests. The response to a repeated request does not show the outcome of
+// the first one.
 func TestRepeatedByTheTransport(t *testing.T) {
 	server := regiontest.NewServer(regiontest.Options{})
 	t.Cleanup(server.Close)

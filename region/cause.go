@@ -18,39 +18,41 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cause is the class of what made a request to a peer fail, in words for a message. CauseOf finds it.
+// Cause is the class of a failed request to a peer, as text for a message. CauseOf determines it.
 type Cause string
 
 // The causes.
 const (
-	// CauseUnknown is every failure that is none of the others: an ordinary answer such as NotFound, a mistake of the
-	// request, or a caller that canceled it.
+	// CauseUnknown is every other failure: a normal response such as NotFound, an invalid request, or a request that
+	// its caller canceled.
 	CauseUnknown Cause = ""
 	// CauseDNS: the host name of the API server was not resolved.
 	CauseDNS Cause = "DNS lookup failed"
 	// CauseRefused: nothing listens at the API server's address.
 	CauseRefused Cause = "connection refused"
-	// CauseNoRoute: the network has no way to the API server.
+	// CauseNoRoute: the network has no route to the API server.
 	CauseNoRoute Cause = "no route to host"
-	// CauseConnectTimeout: the time was over before there was a connection, so nothing was sent.
+	// CauseConnectTimeout: the time ran out before a connection was established, so nothing was sent.
 	CauseConnectTimeout Cause = "no connection in time"
-	// CauseLost: the connection broke before the answer was complete.
+	// CauseLost: the connection broke before the response was complete.
 	CauseLost Cause = "connection lost"
-	// CauseUnknownAuthority: the API server's certificate is not of the CA in the kubeconfig.
+	// CauseUnknownAuthority: the API server's certificate is not signed by the CA in the kubeconfig.
 	CauseUnknownAuthority Cause = "certificate signed by unknown authority"
 	// CauseExpired: the API server's certificate has expired, or is not valid yet.
 	CauseExpired Cause = "certificate has expired or is not yet valid"
-	// CauseOtherHost: the API server's certificate is of another host name.
+	// CauseOtherHost: the API server's certificate is for another host name.
 	CauseOtherHost Cause = "certificate is of another host"
-	// CauseTLS: the TLS handshake failed otherwise.
+	// CauseTLS: the TLS handshake failed for another reason.
 	CauseTLS Cause = "TLS handshake failed"
-	// CauseTimeout: the API server accepted the connection and did not answer in time, as one that is frozen does.
+	// CauseTimeout: the API server accepted the connection and did not respond in time, for example because it is
+	// frozen.
 	CauseTimeout Cause = "no answer in time"
-	// CauseWriteTimeout: it did not answer a write in time, and answered a read afterwards.
+	// CauseWriteTimeout: the API server did not respond to a write in time, and responded to a later read.
 	CauseWriteTimeout Cause = "no answer to the write in time, while reads are answered"
-	// CauseServerTimeout: the API server answered that it could not complete the request in time.
+	// CauseServerTimeout: the API server responded that it could not complete the request in time.
 	CauseServerTimeout Cause = "the API server did not complete the request in time"
-	// CauseWebhookTimeout: an admission webhook did not answer the API server; the message names the webhook.
+	// CauseWebhookTimeout: an admission webhook did not respond to the API server in time; the message names the
+	// webhook.
 	CauseWebhookTimeout Cause = "admission webhook timed out"
 	// CauseWebhook: the API server could not call an admission webhook; the message names the webhook.
 	CauseWebhook Cause = "admission webhook failed"
@@ -70,7 +72,7 @@ const (
 	CauseOtherCluster Cause = "wrong cluster"
 )
 
-// Remedy says what to do about the cause; empty for CauseUnknown.
+// Remedy returns what a person can do about the cause; empty for CauseUnknown.
 func (c Cause) Remedy() string {
 	switch c {
 	case CauseDNS:
@@ -114,8 +116,8 @@ func (c Cause) Remedy() string {
 	}
 }
 
-// CauseOf returns why a request to a peer failed, as far as err tells: the error of a client of a Conn, one that wraps
-// it, or one of net and crypto/tls. It does no I/O.
+// CauseOf returns why a request to a peer failed. err is an error of a client of a Conn, one that wraps it, or one of
+// net and crypto/tls. CauseOf does no I/O.
 func CauseOf(err error) Cause {
 	if err == nil {
 		return CauseUnknown
@@ -133,7 +135,8 @@ func CauseOf(err error) Cause {
 	if meta.IsNoMatchError(err) {
 		return CauseNotServed
 	}
-	// client-go tries a read again after a connection that broke: that the time was over meanwhile is not the cause.
+	// client-go retries a read after a broken connection. If the time then runs out, the broken connection is the
+	// cause.
 	again := strings.Contains(err.Error(), "error from a previous attempt") && lost(err)
 	if t, ok := errors.AsType[*timeout](err); ok && !again {
 		return t.cause
@@ -157,7 +160,7 @@ func causeOfNet(err error) Cause {
 		return CauseNoRoute
 	case dialed && op.Timeout():
 		return CauseConnectTimeout
-	case strings.Contains(err.Error(), "TLS handshake timeout"): // an error of net/http without a type
+	case strings.Contains(err.Error(), "TLS handshake timeout"): // an untyped error of net/http
 		return CauseTimeout
 	case lost(err):
 		return CauseLost
@@ -172,7 +175,7 @@ func lost(err error) bool {
 			return true
 		}
 	}
-	// Errors without a type: of net/http, and of client-go about an earlier attempt.
+	// Untyped errors: of net/http, and of client-go about an earlier attempt.
 	for _, text := range []string{"connection reset by peer", "http2: client connection lost", "http2: server sent GOAWAY", "stream error:", "server closed idle connection"} {
 		if strings.Contains(err.Error(), text) {
 			return true
@@ -200,8 +203,8 @@ func causeOfTLS(err error) Cause {
 	return CauseUnknown
 }
 
-// causeOfStatus judges an answer of the API server. Webhooks and policies have no reason of their own: the API server's
-// words tell them.
+// causeOfStatus classifies an error response of the API server. Failures of webhooks and policies have no reason of
+// their own, only a message.
 func causeOfStatus(err error, status metav1.Status) Cause {
 	text := status.Message
 	switch {

@@ -34,7 +34,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// connTo connects to a server as it is.
+// connTo returns a Conn with config as it is.
 func connTo(t *testing.T, config *rest.Config) *region.Conn {
 	t.Helper()
 	creds, err := region.FromConfig(config)
@@ -45,13 +45,13 @@ func connTo(t *testing.T, config *rest.Config) *region.Conn {
 	return conn
 }
 
-// get is what a client of conn says of one request.
+// get returns the error of one request by a client of conn.
 func get(ctx context.Context, conn *region.Conn) error {
 	_, err := conn.Dynamic().Resource(configMaps).Namespace("default").Get(ctx, "x", metav1.GetOptions{})
 	return err
 }
 
-// Each way in which a server is not reached has a cause of its own, seen through real connections.
+// Each way in which a server is unreachable has its own cause, tested over real connections.
 func TestCauseOfConnections(t *testing.T) {
 	t.Parallel()
 	short := func(t *testing.T) context.Context {
@@ -145,7 +145,7 @@ func TestCauseOfConnections(t *testing.T) {
 	}
 }
 
-// Answers of an API server have causes by their status, and by its words where the status does not tell.
+// Error responses of an API server have causes by their status code, and by their message where the code is ambiguous.
 func TestCauseOfAnswers(t *testing.T) {
 	t.Parallel()
 	gr := schema.GroupResource{Group: "kubecarrier.io", Resource: "serviceclusters"}
@@ -159,7 +159,7 @@ func TestCauseOfAnswers(t *testing.T) {
 		{nil, region.CauseUnknown},
 		{errors.New("else"), region.CauseUnknown},
 		{context.Canceled, region.CauseUnknown},
-		{context.DeadlineExceeded, region.CauseUnknown}, // perhaps of a caller that never sent anything
+		{context.DeadlineExceeded, region.CauseUnknown}, // possibly of a caller that sent nothing
 		{apierrors.NewNotFound(gr, "x"), region.CauseUnknown},
 		{apierrors.NewConflict(gr, "x", errors.New("changed")), region.CauseUnknown},
 		{apierrors.NewUnauthorized("Unauthorized"), region.CauseUnauthorized},
@@ -190,7 +190,7 @@ func TestCauseOfAnswers(t *testing.T) {
 			`Post "https://127.0.0.1:1/": context deadline exceeded: repair that webhook, or remove its configuration`)
 }
 
-// A caller's time that was over before the request left says nothing about the peer.
+// A caller's deadline that passed before the request was sent does not mean that the peer is unavailable.
 func TestCauseOfARequestThatNeverLeft(t *testing.T) {
 	t.Parallel()
 	conn := connTo(t, &rest.Config{Host: plain(t, func(http.ResponseWriter, *http.Request) {})})
@@ -214,7 +214,7 @@ func unresolved(_ context.Context, network, addr string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
 }
 
-// away is a host that drops what is sent to it: the dial ends with its context.
+// away dials a host that drops all packets: the dial ends with its context.
 func away(ctx context.Context, network, addr string) (net.Conn, error) {
 	dialer := net.Dialer{ControlContext: func(ctx context.Context, _, _ string, _ syscall.RawConn) error {
 		<-ctx.Done()
@@ -223,7 +223,7 @@ func away(ctx context.Context, network, addr string) (net.Conn, error) {
 	return dialer.DialContext(ctx, network, addr)
 }
 
-// silent accepts connections and reads and writes nothing.
+// silent accepts connections, but neither reads nor writes.
 func silent(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -239,7 +239,7 @@ func plain(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// secured is a TLS server with a certificate of its own, until then and for host, and that certificate.
+// secured serves TLS with its own certificate for host that expires at until, and returns that certificate.
 func secured(t *testing.T, until time.Time, host string) (url string, ca []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

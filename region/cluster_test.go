@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// cluster is as much of an API server as connections need: authentication, health, identity, and one collection.
+// cluster is a minimal API server for connections: authentication, health, identity, and one collection.
 type cluster struct {
 	uid  string
 	door *inProcess
@@ -39,9 +39,9 @@ type cluster struct {
 	tokens  map[string]bool
 	blind   map[string]bool // tokens that may not read kube-system
 	down    bool
-	hanging bool     // accepts requests and answers none
+	hanging bool     // accepts requests and never responds
 	count   int      // of the requests that reached it
-	users   []string // who made each request below /apis
+	users   []string // the user of each request below /apis
 	writes  int
 	answer  http.HandlerFunc // for paths below /apis; nil: 200
 }
@@ -75,7 +75,7 @@ func (c *cluster) seen() []string {
 	return append([]string(nil), c.users...)
 }
 
-// user is who a request is made as; a client certificate goes before a token, as on a real API server.
+// user returns the user of a request. A client certificate takes precedence over a token, as on a real API server.
 func (c *cluster) user(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		return "certificate:" + r.TLS.PeerCertificates[0].Subject.CommonName
@@ -134,7 +134,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// credentials reach c within the process, also in a synctest bubble.
+// credentials reach c within the process, so they work in a synctest bubble too.
 func (c *cluster) credentials(t *testing.T, token string) Credentials {
 	t.Helper()
 	creds, err := FromConfig(&rest.Config{Host: "https://" + c.uid + ".test", BearerToken: token, Transport: c.door})
@@ -142,7 +142,7 @@ func (c *cluster) credentials(t *testing.T, token string) Credentials {
 	return creds
 }
 
-// inProcess serves requests by a handler, with streams and without a socket.
+// inProcess serves requests with a handler, including streams, without a socket.
 type inProcess struct{ handler http.Handler }
 
 func (t *inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -226,7 +226,7 @@ func (a *authority) sign(tb testing.TB, template *x509.Certificate) (cert *x509.
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// serve serves c with TLS on loopback and returns the address.
+// serve serves c with TLS on loopback and returns its address.
 func (a *authority) serve(t *testing.T, c http.Handler) string {
 	t.Helper()
 	_, _, certPEM, keyPEM := a.sign(t, &x509.Certificate{
@@ -239,7 +239,7 @@ func (a *authority) serve(t *testing.T, c http.Handler) string {
 	clients.AddCert(a.cert)
 	server := httptest.NewUnstartedServer(c)
 	server.EnableHTTP2 = true
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that clients close while they are made
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that clients close during the handshake
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven}
 	server.StartTLS()
 	t.Cleanup(func() {
@@ -249,7 +249,7 @@ func (a *authority) serve(t *testing.T, c http.Handler) string {
 	return server.URL
 }
 
-// kubeconfig is a valid one, changed by edit.
+// kubeconfig returns a valid kubeconfig, changed by edit.
 func kubeconfig(tb testing.TB, server string, ca []byte, edit func(*clientcmdv1.Config)) []byte {
 	tb.Helper()
 	k := &clientcmdv1.Config{

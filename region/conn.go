@@ -22,7 +22,8 @@ const (
 )
 
 // Conn is a lasting connection to one peer. Clients made from it stay valid when the peer's credentials, CA or address
-// change; see Rotate. It is an API, as ourselves. A redirect by the peer is an error. It is safe for concurrent use.
+// change; see Rotate. It is an API that uses the peer's own credentials. A redirect by the peer is an error. It is safe
+// for concurrent use.
 type Conn struct {
 	peer    *Peer
 	opts    ConnOptions
@@ -31,32 +32,32 @@ type Conn struct {
 	caller  *callerTransport
 	current atomic.Pointer[generation]
 	retired atomic.Bool  // the peer left its Ring
-	contact atomic.Int64 // when the peer last answered, in nanoseconds
+	contact atomic.Int64 // when the peer last responded, in nanoseconds
 	health  atomic.Pointer[Health]
 	back    atomic.Pointer[chan struct{}] // closed and replaced by recover
 	uid     atomic.Pointer[types.UID]     // of the cluster; never changes once known
-	pinned  bool                          // uid was known from the beginning: nothing is sent before it was seen
+	pinned  bool                          // uid was known at creation: no other request is sent before the peer has shown it
 
-	rotation atomic.Pointer[error] // why the last one failed
-	rotating chan struct{}         // holds one value while a rotation is under way
+	rotation atomic.Pointer[error] // why the last rotation failed
+	rotating chan struct{}         // holds one value while a rotation runs
 }
 
-// ConnOptions adjust a Conn. The zero value works.
+// ConnOptions configure a Conn. The zero value works.
 type ConnOptions struct {
-	// Drain is how long requests and streams of replaced credentials may go on; zero: 5 minutes.
+	// Drain is how long requests and streams with replaced credentials may continue; zero: 5 minutes.
 	Drain time.Duration
-	// Refresh is called when the peer refuses the credentials (401). It asks whoever provides them to look again, and
-	// must not block. May be nil.
+	// Refresh is called when the peer rejects the credentials (401). It makes the source of the credentials read them
+	// again, and must not block. May be nil.
 	Refresh func()
-	// Await is how long after the first refusal in a row refused requests wait for newer credentials; zero: 2 seconds if Refresh
-	// is set, otherwise they do not wait.
+	// Await bounds how long rejected requests wait for newer credentials, from the first rejection in a row. Zero means
+	// 2 seconds if Refresh is set, and no wait otherwise.
 	Await time.Duration
 	// Observer may be nil.
 	Observer *Observer
 }
 
 // NewConn makes a connection to p. It does no network I/O and starts nothing. Errors are *Error: p has no credentials,
-// or none from which a transport can be built.
+// or no transport can be built from them.
 func NewConn(p Peer, opts ConnOptions) (*Conn, error) {
 	if err := p.Name.Validate(); err != nil {
 		return nil, err
@@ -98,19 +99,19 @@ func NewConn(p Peer, opts ConnOptions) (*Conn, error) {
 // Peer returns the peer's name.
 func (c *Conn) Peer() PeerName { return c.peer.Name }
 
-// Dynamic returns a client of this peer, without a limit of its own on requests per second.
+// Dynamic returns a client of this peer. It has no client-side rate limit.
 func (c *Conn) Dynamic() dynamic.Interface { return c.api.dynamic }
 
-// Metadata returns a client of this peer, without a limit of its own on requests per second.
+// Metadata returns a client of this peer. It has no client-side rate limit.
 func (c *Conn) Metadata() metadata.Interface { return c.api.metadata }
 
-// Discovery returns a client of this peer. Its calls end after 32 seconds.
+// Discovery returns a client of this peer. Its calls time out after 32 seconds.
 func (c *Conn) Discovery() Discovery { return c.api.discovery }
 
-// Config returns a configuration for any client-go client. It is a copy: set UserAgent, QPS or Impersonate freely; a
-// BearerToken that is set makes the client's requests that token's, as CallerTransport's are. Its Host is a name that
-// resolves nowhere, its Transport is the Conn and its TLS fields are empty, so it serves everything except upgraded
-// streams. QPS is -1: nothing is throttled on this side.
+// Config returns a configuration for any client-go client. It is a copy: set UserAgent, QPS or Impersonate freely. With
+// a BearerToken, the client's requests use that token only, as with CallerTransport. Host is a name that does not
+// resolve, Transport is the Conn and the TLS fields are empty, so it works for everything except upgraded streams. QPS
+// is -1: no client-side rate limit.
 func (c *Conn) Config() *rest.Config {
 	present := c.current.Load().creds.config
 	return &rest.Config{
@@ -127,16 +128,16 @@ func (c *Conn) Config() *rest.Config {
 	}
 }
 
-// StreamConfig returns a plain configuration with the credentials of this moment, for SPDY and WebSocket (exec, attach,
-// port-forward), which client-go dials around Transport. Use it for one stream and drop it. Errors are *Error:
-// ErrUnknownPeer if the peer has left its Ring, ErrUnavailable as long as a Peer.UID was not seen there; see UID.
+// StreamConfig returns a plain configuration with the current credentials, for SPDY and WebSocket (exec, attach,
+// port-forward), which client-go dials without Transport. Use it for one stream only. Errors are *Error: ErrUnknownPeer
+// if the peer has left its Ring, ErrUnavailable while Peer.UID is set and not yet verified; see UID.
 func (c *Conn) StreamConfig() (*rest.Config, error) {
 	g := c.current.Load()
 	switch {
 	case c.retired.Load():
 		return nil, &Error{Peer: c.Peer(), Op: "stream", Err: ErrUnknownPeer}
 	case c.pinned && g.uid.Load() == nil:
-		return nil, &Error{Peer: c.Peer(), Op: "stream", Err: fmt.Errorf("%w: which cluster it is was not seen yet", ErrUnavailable)}
+		return nil, &Error{Peer: c.Peer(), Op: "stream", Err: fmt.Errorf("%w: the UID of its cluster is not verified yet", ErrUnavailable)}
 	}
 	return copyConfig(g.creds.config), nil
 }
@@ -145,7 +146,7 @@ func (c *Conn) StreamConfig() (*rest.Config, error) {
 // certificate, since an API server would prefer that certificate to the header. A request without a bearer token fails.
 func (c *Conn) CallerTransport() http.RoundTripper { return c.caller }
 
-// Health returns what the last probes found. A Conn that is in no Ring is not probed and stays Unknown.
+// Health returns the result of the last probes. A Conn outside a Ring is not probed and stays Unknown.
 func (c *Conn) Health() Health {
 	h := *c.health.Load()
 	h.Generation = c.current.Load().number
@@ -158,8 +159,8 @@ func (c *Conn) Health() Health {
 	return h
 }
 
-// Recovered returns a channel that is closed when the next probe succeeds that follows a failed one: a reason to try again
-// at once instead of after a backoff. The channel of a Conn that is in no Ring stays open.
+// Recovered returns a channel that is closed when a probe succeeds after a failed one. A caller can then retry at once
+// instead of after its backoff. The channel of a Conn outside a Ring stays open.
 func (c *Conn) Recovered() <-chan struct{} { return *c.back.Load() }
 
 func (c *Conn) recover() {
@@ -167,11 +168,11 @@ func (c *Conn) recover() {
 	close(*c.back.Swap(&next))
 }
 
-// Rotate builds new credentials' transports, reads with them the UID of the kube-system namespace, and swaps them in if
-// it is the cluster that was reached before. From then on every new request uses them; what runs on the old ones ends
-// after Drain. On any error the old ones stay in use. Errors are *Error: ErrOtherCluster, ErrIdentityUnknown,
-// ErrUnavailable, or the peer's answer. It blocks; rotations of one Conn are done one after another. Credentials that are in use already are
-// not an error.
+// Rotate replaces the credentials. It builds transports for creds, reads the UID of the kube-system namespace with
+// them, and uses them if the cluster is the same as before. From then on new requests use them; requests and streams on
+// the old ones end after Drain. On any error the old ones stay in use. Errors are *Error: ErrOtherCluster,
+// ErrIdentityUnknown, ErrUnavailable, or the peer's response. Rotate blocks; rotations of one Conn run one at a time.
+// Credentials that are in use already are not an error.
 func (c *Conn) Rotate(ctx context.Context, creds Credentials) error {
 	began := time.Now()
 	changed, err := c.replace(ctx, creds)
@@ -213,14 +214,14 @@ func (c *Conn) replace(ctx context.Context, creds Credentials) (changed bool, er
 	return true, nil
 }
 
-// Close refuses new requests (ErrUnknownPeer) and ends those that run. It is for a Conn of NewConn that is in no Ring, and
+// Close rejects new requests (ErrUnknownPeer) and ends those that run. It is for a Conn of NewConn outside a Ring, and
 // is idempotent.
 func (c *Conn) Close() {
 	c.retire()
 	c.current.Load().end()
 }
 
-// Refresh asks the Source to look for newer credentials. Call it when a peer refuses (401) those of StreamConfig; for
+// Refresh makes the Source read newer credentials. Call it when a peer rejects (401) those of StreamConfig; for
 // requests of Config and CallerTransport the Conn does it itself. It does not block, and does nothing without
 // ConnOptions.Refresh.
 func (c *Conn) Refresh() {
@@ -229,7 +230,7 @@ func (c *Conn) Refresh() {
 	}
 }
 
-// retire refuses new requests and ends the running ones after Drain, because the peer left its Ring.
+// retire rejects new requests and ends the running ones after Drain, because the peer left its Ring.
 func (c *Conn) retire() {
 	c.retired.Store(true)
 	c.current.Load().supersede(c.opts.Drain)

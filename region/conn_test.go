@@ -31,7 +31,7 @@ func TestNewConnRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "Host")
 }
 
-// The address of a peer may have a path, and clients know nothing of either.
+// The address of a peer may have a path; clients need to know neither.
 func TestRequestsGoToThePeersAddress(t *testing.T) {
 	var asked string
 	creds, err := FromConfig(&rest.Config{Host: "https://api.example.com:6443/clusters/a%2Fb/", Transport: roundTripper(

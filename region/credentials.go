@@ -18,18 +18,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Credentials are a kubeconfig that was checked, or a configuration that the program vouches for. The zero value is
-// refused by everything that connects. String, JSON and log output show host and fingerprint, never a secret.
+// Credentials are a kubeconfig that was checked, or a configuration that the program trusts. Everything that connects
+// rejects the zero value. String, JSON and log output show host and fingerprint, never a secret.
 type Credentials struct {
 	config      *rest.Config // never modified
 	fingerprint string
-	err         error // why a Source that knows the peer has no credentials for it
-	withheld    bool  // those that a Ring has must not be used any longer
+	err         error // why a Source that lists the peer has no credentials for it
+	withheld    bool  // a Ring must stop using the ones it has
 }
 
-// Withheld returns the credentials of a peer that a Source knows and that nobody may reach: whatever connects with them
-// fails with err. A Ring that is connected to the peer ends that connection. A Source that merely cannot read new
-// credentials gives the last good ones instead.
+// Withheld returns credentials for a peer that a Source lists and that must not be connected to: any connection with
+// them fails with err. A Ring that is connected to the peer ends that connection. A Source that merely cannot read new
+// credentials returns the last good ones instead.
 func Withheld(err error) Credentials {
 	if err == nil {
 		err = errors.New("the credentials are withheld")
@@ -37,10 +37,11 @@ func Withheld(err error) Credentials {
 	return Credentials{err: err, withheld: true}
 }
 
-// FromConfig takes over a copy of a configuration that the program made itself, such as rest.InClusterConfig's. It is
-// not for bytes from outside: nothing in it is refused. If Transport is set, it must not add credentials of its own,
-// since it carries the requests of callers too; what WrapTransport adds is kept from them. Two configurations with
-// functions (WrapTransport, Dial, Proxy) are never the same credentials: take one over once, not at each look.
+// FromConfig copies a configuration that the program made itself, such as rest.InClusterConfig's. It is not for
+// untrusted input: it rejects nothing. If Transport is set, it must not add credentials of its own, since it also
+// carries the requests of callers; WrapTransport applies only to the peer's own requests. Two results for
+// configurations with functions (WrapTransport, Dial, Proxy) never compare as equal: call FromConfig once per
+// configuration.
 func FromConfig(c *rest.Config) (Credentials, error) {
 	if c == nil {
 		return Credentials{}, errors.New("credentials: the configuration is nil")
@@ -54,12 +55,12 @@ func FromConfig(c *rest.Config) (Credentials, error) {
 	config := copyConfig(c)
 	var own string
 	if c.WrapTransport != nil || c.Dial != nil || c.Proxy != nil {
-		own = fmt.Sprintf("%p", config) // what a function has captured cannot be compared
+		own = fmt.Sprintf("%p", config) // values captured by a function cannot be compared
 	}
 	return Credentials{config: config, fingerprint: fingerprint(config, own)}, nil
 }
 
-// copyConfig copies what rest.CopyConfig shares as well: whoever changes the copy changes nothing else.
+// copyConfig makes a deep copy, including the parts that rest.CopyConfig shares.
 func copyConfig(c *rest.Config) *rest.Config {
 	config := rest.CopyConfig(c)
 	config.ExecProvider = c.ExecProvider.DeepCopy()
@@ -72,8 +73,8 @@ func copyConfig(c *rest.Config) *rest.Config {
 	return config
 }
 
-// fingerprint identifies what c reaches and as whom. Functions count by the address of their code; more tells closures
-// apart.
+// fingerprint identifies the server and the identity of c. Functions count by the address of their code; more
+// distinguishes closures.
 func fingerprint(c *rest.Config, more ...string) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%q\n", more)
@@ -100,7 +101,7 @@ func address(v any) uintptr {
 	}
 }
 
-// check says why c cannot be used.
+// check returns why c cannot be used, or nil.
 func (c Credentials) check() error {
 	switch {
 	case c.err != nil:
@@ -128,14 +129,14 @@ func (c Credentials) String() string {
 	return host + " (" + c.fingerprint + ")"
 }
 
-// GoString is String, so that %#v shows no more.
+// GoString is String, so that %#v shows no secret.
 func (c Credentials) GoString() string { return c.String() }
 
-// MarshalJSON shows what String shows.
+// MarshalJSON encodes String.
 func (c Credentials) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }
 
-// LogValue shows what String shows, for log/slog.
+// LogValue is String, for log/slog.
 func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// MarshalLog shows what String shows, for logr.
+// MarshalLog is String, for logr.
 func (c Credentials) MarshalLog() any { return c.String() }

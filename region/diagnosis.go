@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// Diagnosis is a failed request with its cause and what to do about it, in a line that a person can act on. Unwrap gives
-// the failure itself.
+// Diagnosis is a failed request with its cause and its remedy, as one line for a person. Unwrap returns the failure.
 type Diagnosis struct {
 	Cause  Cause
-	Remedy string // what to do; empty leaves it out
+	Remedy string // what a person can do; omitted if empty
 	Err    error
 
 	// Attempts is how many requests failed in a row, the first of them at Since; zero or one for a single request.
@@ -23,7 +22,7 @@ type Diagnosis struct {
 	Since    time.Time
 }
 
-// Diagnose returns err as a *Diagnosis, and err itself if its cause is unknown or was diagnosed before.
+// Diagnose returns err as a *Diagnosis, or err itself if its cause is unknown or it holds a Diagnosis already.
 func Diagnose(err error) error {
 	if _, done := errors.AsType[*Diagnosis](err); done {
 		return err
@@ -35,7 +34,7 @@ func Diagnose(err error) error {
 	return &Diagnosis{Cause: cause, Remedy: cause.Remedy(), Err: err}
 }
 
-// Error is the cause, the words of the failure without peer and address of the request, the attempts, and the remedy.
+// Error is the cause, the text of the failure without peer and address, the attempts, and the remedy.
 func (d *Diagnosis) Error() string {
 	text := essence(d.Err)
 	if !strings.Contains(text, string(d.Cause)) {
@@ -53,7 +52,7 @@ func (d *Diagnosis) Error() string {
 // Unwrap returns the failure.
 func (d *Diagnosis) Unwrap() error { return d.Err }
 
-// essence leaves out what the layers of a client add, which the caller of Diagnose says itself.
+// essence removes the wrappers of the client's layers. The caller of Diagnose names peer and operation itself.
 func essence(err error) string {
 	for {
 		switch e := err.(type) { //nolint:errorlint // one layer at a time
@@ -69,13 +68,13 @@ func essence(err error) string {
 	}
 }
 
-// unavailable is a request without an answer.
+// unavailable is a request without a response.
 type unavailable struct{ err error }
 
 func (e *unavailable) Error() string   { return ErrUnavailable.Error() + ": " + e.err.Error() }
 func (e *unavailable) Unwrap() []error { return []error{ErrUnavailable, e.err} }
 
-// timeout is a request whose time was over, and how far it had come.
+// timeout is a request that timed out, with the stage that it reached.
 type timeout struct {
 	cause Cause
 	err   error

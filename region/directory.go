@@ -9,18 +9,18 @@ import (
 	"iter"
 )
 
-// Directory is all that router, fanout and account ask for. *Ring implements it; Fixed makes one from connections that a
-// program already has. It is safe for concurrent use; no method does I/O.
+// Directory is the view of the peers that router, fanout and account need. *Ring implements it; Fixed makes one from
+// existing connections. It is safe for concurrent use; no method does I/O.
 type Directory interface {
-	// Snapshot returns the present view, never nil. It is empty before the first one.
+	// Snapshot returns the current view, never nil. It is empty before the first one.
 	Snapshot() *Snapshot
-	// Watch yields the present Snapshot, as soon as there is one, then the newest after each change, until ctx ends.
+	// Watch yields the current Snapshot, as soon as there is one, then the newest after each change, until ctx ends.
 	Watch(ctx context.Context) iter.Seq[*Snapshot]
-	// Conn returns the connection to a peer, or ErrUnknownPeer. Whether the peer answers shows in its use.
+	// Conn returns the connection to a peer, or ErrUnknownPeer. It does not check that the peer is reachable.
 	Conn(name PeerName) (*Conn, error)
 }
 
-// Fixed makes a Directory of connections that a program already has. If one is nil, or two have one name or serve one region,
+// Fixed makes a Directory of existing connections. If one is nil, or two have the same name or serve the same region,
 // the Directory is empty and every call of Conn returns that error.
 func Fixed(conns ...*Conn) Directory {
 	d := &fixed{conns: make(map[PeerName]*Conn, len(conns))}

@@ -1,12 +1,12 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package region knows who the peers and regions are, how to reach them, and whether they are well.
+// Package region provides the list of peers and regions, connections to the peers, and their health.
 //
 // A peer is one regional control plane: an API server reached by one kubeconfig. A region is a place where services run,
-// named by a provider (NAME.PROVIDER, "eu-west-1.loodse") and served by exactly one peer. A [Source] says which peers
-// there are, a [Ring] keeps them connected and probes them, a [Directory] is how everything else sees them, and a [Conn]
-// is the lasting connection to one.
+// named by a provider (NAME.PROVIDER, "eu-west-1.loodse") and served by exactly one peer. A [Source] provides the list of
+// peers, a [Ring] keeps them connected and probes them, a [Directory] gives other packages access to them, and a [Conn] is
+// the lasting connection to one peer.
 //
 //	source, err := region.FromFile("/etc/atoll/peers.yaml", region.Trust{})
 //	ring, err := region.NewRing(source, region.Options{})
@@ -21,22 +21,22 @@
 //
 // Guaranteed:
 //   - Clients outlive credentials. Those made from a Conn stay valid while token, certificate, CA and address change. New
-//     requests use the new credentials at once; a request that was refused (401) because they changed is sent again.
-//     Nothing else is ever sent twice.
-//   - Credentials are never rotated to another cluster: the UID of the kube-system namespace decides. Reading it is a
-//     right that each peer must grant.
-//   - A kubeconfig is checked before any of it is acted on. It reads no file and runs no program that [Trust] does not
-//     name.
-//   - Absence is not deletion. A source that cannot be read, a file that cannot be parsed and a peer that does not answer
-//     change nothing in the Snapshot.
-//   - One peer's trouble stays its own. Each has its own goroutine, time limits and back-off.
+//     requests use the new credentials at once; a request that was rejected (401) because they changed is sent again.
+//     No other request is sent twice.
+//   - Credentials are never rotated to another cluster: the UID of the kube-system namespace identifies the cluster. Each
+//     peer must grant the right to read it.
+//   - A kubeconfig is checked before any of it is used. It reads no file and runs no program, except those that [Trust]
+//     names.
+//   - Absence is not deletion. A source that cannot be read, a file that cannot be parsed and an unreachable peer change
+//     nothing in the Snapshot.
+//   - A failing peer does not affect the others. Each has its own goroutine, timeouts and backoff.
 //   - A failure of many peers is one [PartialError], which is never mistaken for the NotFound of one of them.
-//   - An error of a request tells its cause: [CauseOf] has the classes, [Diagnose] says what to do about each.
+//   - An error of a request has a cause: [CauseOf] returns its class, [Diagnose] adds what to do about it.
 //   - Secrets are not shown: not by String, not in JSON, not in logs, not in errors.
-//   - A peer's redirect is not followed, and a caller's token never meets the library's client certificate.
+//   - A peer's redirect is not followed, and a caller's token is never sent with the library's client certificate.
 //
 // Not guaranteed:
-//   - That a healthy peer answers the next request. Health is what the last probes found, with hysteresis.
-//   - That a write that ended with [ErrUnavailable] had no effect. [Attempt] says whether it was sent.
+//   - That a healthy peer responds to the next request. Health is the result of the last probes, with hysteresis.
+//   - That a write that ended with [ErrUnavailable] had no effect. [Attempt] reports whether it was sent.
 //   - That two sources, or two processes, see the same peers at the same time. Generations count within one process.
 package region

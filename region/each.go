@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// Each calls fn once per peer of the present Snapshot, in parallel and each with its own context, and collects every
-// outcome. The error is nil when policy is met, also if some peers failed; otherwise it is a *PartialError. The Results
-// are valid in both cases. fn must respect its context, since Each waits for every fn; an fn that returns after its
-// context ended has Err set, whatever it returned, never a zero Value. Without any peer, every policy but BestEffort
-// fails with ErrNoPeers.
+// Each calls fn once per peer of the current Snapshot, in parallel and each with its own context, and collects every
+// outcome. The error is nil if policy is met, even if some peers failed; otherwise it is a *PartialError. The Results
+// are valid in both cases. Each waits for every fn, so fn must respect its context. If fn returns after its context
+// ended, Err is set and Value is zero. Without any peer, every policy but BestEffort fails with ErrNoPeers.
 func Each[T any](ctx context.Context, d Directory, op string, p Policy, fn func(context.Context, *Conn) (T, error)) (Results[T], error) {
 	switch {
 	case d == nil:
@@ -59,7 +58,7 @@ func Each[T any](ctx context.Context, d Directory, op string, p Policy, fn func(
 	if err := r.Err(); err != nil {
 		return r, err
 	}
-	// No peer failed, so there were too few of them.
+	// No peer failed, so too few peers responded.
 	why := ErrNoPeers
 	if len(outcomes) > 0 {
 		why = fmt.Errorf("%d peers answered, which does not meet %s", len(outcomes), p)
@@ -79,7 +78,7 @@ func ask[T any](ctx context.Context, d Directory, name PeerName, op string, fn f
 	value, err := fn(ctx, conn)
 	if ended := context.Cause(ctx); ended != nil &&
 		(err == nil || errors.Is(err, context.Canceled) || errors.Is(err, ended) && errors.Is(ctx.Err(), context.Canceled)) {
-		// The cause says more than "context canceled": which peer failed, or that enough had answered.
+		// The cause is more specific than "context canceled": which peer failed, or that enough have responded.
 		err = ended
 	}
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// peersOf is a Directory of peers that are never asked.
+// peersOf returns a Directory of peers that receive no request.
 func peersOf(t *testing.T, names ...PeerName) Directory {
 	t.Helper()
 	var conns []*Conn
@@ -35,7 +35,7 @@ func peersOf(t *testing.T, names ...PeerName) Directory {
 
 func TestEachPolicies(t *testing.T) {
 	broken := errors.New("broken")
-	// a answers after 1 s, b fails after 2 s, c answers after 3 s, d never does.
+	// a responds after 1 s, b fails after 2 s, c responds after 3 s, d never does.
 	behave := func(ctx context.Context, c *Conn) (string, error) {
 		wait := map[PeerName]time.Duration{"a": 1, "b": 2, "c": 3, "d": 1000}[c.Peer()] * time.Second
 		select {
@@ -52,7 +52,7 @@ func TestEachPolicies(t *testing.T) {
 		policy Policy
 		peers  []PeerName
 		after  time.Duration
-		want   map[PeerName]string // what each answered, or the error
+		want   map[PeerName]string // the response of each peer, or its error
 		err    string
 	}{
 		{All(), []PeerName{"a", "c"}, 3 * time.Second, map[PeerName]string{"a": "from a", "c": "from c"}, ""},
@@ -68,10 +68,10 @@ func TestEachPolicies(t *testing.T) {
 		{Require("b"), []PeerName{"a", "b"}, 2 * time.Second, map[PeerName]string{"a": "from a", "b": "peer b: list: broken"}, "list: 1 of 2 peers failed: peer b: broken"},
 		{Require("a", "x"), []PeerName{"a"}, time.Second, map[PeerName]string{"a": "from a", "x": "peer x: list: unknown peer"}, "list: 1 of 2 peers failed: peer x: unknown peer"},
 		{Quorum(2), []PeerName{"a", "b", "c", "d"}, 3 * time.Second, map[PeerName]string{
-			"a": "from a", "b": "peer b: list: broken", "c": "from c", "d": "peer d: list: not waited for: enough peers had answered"}, ""},
+			"a": "from a", "b": "peer b: list: broken", "c": "from c", "d": "peer d: list: canceled: enough peers responded"}, ""},
 		{Quorum(3), []PeerName{"a", "c"}, 3 * time.Second, map[PeerName]string{"a": "from a", "c": "from c"},
 			"list: 1 of 2 peers failed: 2 peers answered, which does not meet quorum of 3"},
-		{Quorum(0), []PeerName{"a", "c"}, time.Second, map[PeerName]string{"a": "from a", "c": "peer c: list: not waited for: enough peers had answered"}, ""},
+		{Quorum(0), []PeerName{"a", "c"}, time.Second, map[PeerName]string{"a": "from a", "c": "peer c: list: canceled: enough peers responded"}, ""},
 	} {
 		t.Run(tt.policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestEachPolicies(t *testing.T) {
 	}
 }
 
-// One NotFound among several peers must not read as "not found".
+// One NotFound among several peers must not look like a NotFound of the whole call.
 func TestPartialErrorIsOpaque(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "w")
 	results, err := Each(t.Context(), peersOf(t, "b", "a"), "get", All(), func(_ context.Context, c *Conn) (int, error) {
@@ -123,7 +123,7 @@ func TestPartialErrorIsOpaque(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(members[0]))
 	require.False(t, apierrors.IsNotFound(members[1]))
 	require.Equal(t, PeerName("a"), members[0].(*Error).Peer) //nolint:errorlint // each is one
-	// go-multierror's own functions see the members too.
+	// go-multierror's own functions return the members too.
 	require.Len(t, multierror.Append(nil, partial.WrappedErrors()...).Errors, 2)
 }
 
@@ -141,7 +141,7 @@ func TestLateAnswerIsNoAnswer(t *testing.T) {
 	})
 }
 
-// A peer that was given up because enough had answered did not fail to answer.
+// A peer that was canceled because enough peers responded is not unavailable.
 func TestGivenUpIsNotUnavailable(t *testing.T) {
 	for name, policy := range map[string]Policy{"quorum": Quorum(1), "fail fast": FailFast()} {
 		t.Run(name, func(t *testing.T) {

@@ -13,9 +13,10 @@ import (
 	"github.com/atoll-dev/atoll/internal/logging"
 )
 
-// Engage runs fn once for each peer for as long as the peer is in d: fn's context ends when it leaves, not when its
-// credentials rotate. It ends too when the Source withholds the peer's credentials. An fn that returns early is started again after a back-off of 1 second, doubling up to 1 minute; so
-// is a peer without usable credentials tried again. Engage returns nil when ctx has ended and every fn has returned.
+// Engage runs fn once for each peer while the peer is in d. fn's context ends when the peer leaves or the Source
+// withholds its credentials, not when its credentials rotate. If fn returns early, or the peer has no usable
+// credentials, Engage starts again after a backoff of 1 second, doubling up to 1 minute. It returns nil when ctx has
+// ended and every fn has returned.
 func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) error) error {
 	switch {
 	case d == nil:
@@ -28,8 +29,8 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 	defer wg.Wait()
 	for s := range d.Watch(ctx) {
 		for name, e := range engaged {
-			// A peer that left and came back between two snapshots has another connection, one whose credentials are
-			// withheld has none, and one that had none and has it now need not wait any longer.
+			// Restart a peer whose connection changed: it left and joined again between two snapshots, its credentials
+			// were withheld, or it has its first usable ones, which ends the backoff.
 			if _, ok := s.Peer(name); !ok || e.conn.Load() != connected(d, name) {
 				e.end()
 			}
@@ -64,9 +65,9 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 	return nil
 }
 
-// engagement is one peer's fn.
+// engagement is one run of fn for a peer.
 type engagement struct {
-	conn   atomic.Pointer[Conn] // nil if there was none yet
+	conn   atomic.Pointer[Conn] // nil before the first connection
 	cancel context.CancelFunc
 	done   chan struct{}
 	ended  bool

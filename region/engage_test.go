@@ -48,11 +48,11 @@ func TestEngage(t *testing.T) {
 		}
 		src.publish(t, Peer{Name: "eu", Credentials: one.credentials(t, "a")})
 		require.Equal(t, "begin eu", next())
-		// Rotation is not a departure.
+		// A rotation does not end the engagement.
 		src.publish(t, Peer{Name: "eu", Credentials: one.credentials(t, "b")})
 		require.EqualValues(t, 2, connOf(t, r, "eu").Health().Generation)
 		require.Empty(t, next())
-		// One that fails is started again, later and later.
+		// A func that fails is started again, with a growing backoff.
 		src.publish(t, Peer{Name: "eu", Credentials: one.credentials(t, "b")}, Peer{Name: "us", Credentials: two.credentials(t, "a")})
 		require.Equal(t, "begin us", next())
 		require.Empty(t, next())
@@ -72,8 +72,8 @@ func TestEngage(t *testing.T) {
 	})
 }
 
-// Engagements that end at once begin again after pauses that double, up to a minute. One that lasted longer than that counts
-// as a success: the next pause is a second.
+// Engagements that end at once are started again after pauses that double, up to a minute. One that lasted longer than
+// a minute counts as a success: the next pause is a second.
 func TestEngagePauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newScripted()
@@ -104,7 +104,7 @@ func TestEngagePauses(t *testing.T) {
 	})
 }
 
-// A peer that left and came back between two looks is engaged anew, also if it could not be connected at first.
+// A peer that left and joined again between two snapshots is engaged anew, even if it had no connection at first.
 func TestEngageAfterAPeerCameBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		creds := newCluster("one", "a").credentials(t, "a")
@@ -128,7 +128,7 @@ func TestEngageAfterAPeerCameBack(t *testing.T) {
 		for _, conn := range []*Conn{nil, first, second} {
 			d.conn.Store(conn)
 			d.snapshots <- s
-			// The longest pause between two tries, and its jitter.
+			// The longest pause between two attempts, with its jitter.
 			time.Sleep(2 * engageMaxBackoff)
 			synctest.Wait()
 		}

@@ -14,24 +14,25 @@ import (
 )
 
 var (
-	// ErrUnknownPeer says that no peer of that name is in the Snapshot.
+	// ErrUnknownPeer means that the Snapshot has no peer of this name.
 	ErrUnknownPeer = errors.New("unknown peer")
-	// ErrUnknownRegion says that no peer serves the region.
+	// ErrUnknownRegion means that no peer serves the region.
 	ErrUnknownRegion = errors.New("unknown region")
-	// ErrUnavailable says that the peer is known but does not answer. The outcome of a write may be unknown.
+	// ErrUnavailable means that the peer is known but not reachable. The outcome of a write may be unknown.
 	ErrUnavailable = errors.New("peer is unavailable")
-	// ErrOtherCluster says that new credentials reach another cluster than the old ones.
+	// ErrOtherCluster means that new credentials reach another cluster than the old ones.
 	ErrOtherCluster = errors.New("credentials reach another cluster")
-	// ErrIdentityUnknown says that the peer does not let its credentials read which cluster it is. Credentials that may not
-	// are not rotated to: grant get of the namespace kube-system, as "atollctl rbac" prints it.
+	// ErrIdentityUnknown means that the credentials may not read the UID of the peer's cluster. A Conn does not rotate
+	// to such credentials: grant get of the namespace kube-system, as "atollctl rbac" prints it.
 	ErrIdentityUnknown = errors.New("identity unknown: grant get namespaces/kube-system")
-	// ErrSameCluster says that two peers reach one cluster.
+	// ErrSameCluster means that two peers reach one cluster.
 	ErrSameCluster = errors.New("two peers reach one cluster")
-	// ErrNoPeers says that a call over many peers found none to ask.
+	// ErrNoPeers means that a call over all peers found no peer.
 	ErrNoPeers = errors.New("no peers are known")
 )
 
-// Error says where and at what something failed. Unwrap gives the cause, so apierrors.IsNotFound and errors.Is work.
+// Error is a failed operation with its peer and region. Unwrap returns the cause, so apierrors.IsNotFound and errors.Is
+// work.
 type Error struct {
 	Peer   PeerName // empty if no peer was reached
 	Region Key      // zero if the operation was not about a region
@@ -58,7 +59,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout reports whether the cause is a time-out, as net.Error does. It lets url.Error and client-go recognize one.
+// Timeout reports whether the cause is a timeout, as net.Error does. It lets url.Error and client-go recognize one.
 func (e *Error) Timeout() bool {
 	t, ok := errors.AsType[interface {
 		error
@@ -67,7 +68,7 @@ func (e *Error) Timeout() bool {
 	return ok && t.Timeout()
 }
 
-// cause takes the outermost *Error off err, for a caller that names peer and operation itself.
+// cause removes the outermost *Error of err, for a caller that names peer and operation itself.
 func cause(err error) error {
 	if e, ok := err.(*Error); ok { //nolint:errorlint // only the outermost
 		return e.Err
@@ -75,8 +76,8 @@ func cause(err error) error {
 	return err
 }
 
-// PartialError is the failure of a call over many peers: one line, members sorted by peer. It has no Unwrap:
-// apierrors.IsNotFound is false for it even if one peer said NotFound. Look at the members, one per peer.
+// PartialError is the failure of a call over many peers: one line, members sorted by peer. It has no Unwrap, so
+// apierrors.IsNotFound is false even if one peer returned NotFound. WrappedErrors has the error of each peer.
 type PartialError struct {
 	op      string
 	asked   int

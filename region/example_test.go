@@ -28,7 +28,7 @@ users: [{name: atoll, user: {token: secret}}]
 contexts: [{name: peer, context: {cluster: peer, user: atoll}}]
 `
 
-// peer answers what a Ring asks of an API server. In a program, it is one.
+// peer responds to the requests of a Ring. In a program, it is an API server.
 type peer struct{}
 
 func (peer) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -104,7 +104,7 @@ func ExampleFromPeers() {
 	// peer eu-west: configure: has no credentials; make them with ParseKubeconfig or FromConfig
 }
 
-// first runs source until it has published something.
+// first runs source until it has published a Snapshot.
 func first(source region.Source) *region.Snapshot {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -181,7 +181,7 @@ func ExampleNewRing() {
 	// <nil>
 }
 
-// A source that cannot be read at first ends the Ring, so waiting for the peers ends too.
+// If the first read of a source fails, the Ring ends, and so does the wait for the peers.
 func ExampleRing_Start() {
 	source, err := region.FromFile("testdata/there-is-no-such-file.yaml", region.Trust{})
 	if err != nil {

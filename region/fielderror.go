@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// FieldError says which field of a kubeconfig, or of a file that lists peers, is refused, why, and what would be
-// accepted. It never holds the field's value if that may be a secret.
+// FieldError names the field of a kubeconfig, or of a list of peers, that is rejected, the reason, and an accepted
+// value. It never holds the field's value if that may be a secret.
 type FieldError struct {
-	Field  string // "users[0].user.exec"; empty if it is about the whole
-	Reason string // why it is refused
+	Field  string // "users[0].user.exec"; empty if it concerns the whole document
+	Reason string // why it is rejected
 	Accept string // what would be accepted
 	Err    error  // the cause; may be nil
 }
@@ -36,7 +36,7 @@ func (e *FieldError) Error() string {
 // Unwrap returns the cause, if there is one.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// withoutValues is what the YAML parser says without the values that it repeats, since they may be secrets.
+// withoutValues removes the values that the YAML parser quotes in its errors, since they may be secrets.
 func withoutValues(err error) error {
 	text := err.Error()
 	for _, around := range [][2]string{{"`", "`"}, {"anchor '", "'"}} {

@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// FromDir is a Source of a directory that holds one kubeconfig per file; the file's base name without its extension is
-// the peer. Files whose name begins with a dot and directories are left out, so that a mounted Secret or ConfigMap can be
-// given as it is. Peers from it serve no regions; see FromFile.
+// FromDir is a Source of a directory that holds one kubeconfig per file; the file's base name without its extension is the
+// name of the peer. It skips directories and files whose name begins with a dot, so that a mounted Secret or ConfigMap
+// works as it is. Its peers serve no regions; see FromFile.
 //
-// The directory is read every second and whenever a peer refuses its credentials. A file that cannot be used keeps the
-// last good credentials of its peer and is logged; if there never were any, Conn says what is wrong with it. A deleted
-// file removes the peer. A directory that cannot be read, that has two files of one base name, or that is empty all of a
-// sudden as a volume is that is not mounted, changes nothing. Run fails if the directory is so at first.
+// The directory is read every second and whenever a peer rejects its credentials. A file that cannot be used is logged, and
+// its peer keeps its last good credentials; if there are none, Conn returns the error. A deleted file
+// removes the peer. Nothing changes if the directory cannot be read, has two files with the same base name, or becomes
+// empty, as an unmounted volume does. In these cases the first read makes Run fail.
 func FromDir(path string, trust Trust) (Source, error) { return newFiles(path, trust, readDir) }
 
 func readDir(f *files) ([]Peer, error) {
@@ -37,7 +37,7 @@ func readDir(f *files) ([]Peer, error) {
 		file := filepath.Join(f.path, entry.Name())
 		name := PeerName(strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name())))
 		if err := name.Validate(); err != nil {
-			f.problems[file] = fmt.Errorf("the file's name names no peer: %w", err)
+			f.problems[file] = fmt.Errorf("the file's name is not the name of a peer: %w", err)
 			continue
 		}
 		data, err := readBounded(file)
@@ -48,13 +48,13 @@ func readDir(f *files) ([]Peer, error) {
 		present[name] = true
 	}
 	if len(peers) == 0 {
-		return nil, fmt.Errorf("directory of kubeconfigs: %s holds none", f.path)
+		return nil, fmt.Errorf("directory of kubeconfigs: %s is empty", f.path)
 	}
 	maps.DeleteFunc(f.good, func(name PeerName, _ Credentials) bool { return !present[name] })
 	return peers, nil
 }
 
-// gone reports that a file was deleted after the directory was listed. A link that leads nowhere is there.
+// gone reports whether a file was deleted after the directory was listed. A dangling link still exists.
 func gone(file string) bool {
 	_, err := os.Lstat(file)
 	return errors.Is(err, fs.ErrNotExist)

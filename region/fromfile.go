@@ -22,10 +22,11 @@ import (
 //	  regions: [eu-west-1.loodse]
 //	  labels: {continent: europe}
 //
-// The file and the kubeconfigs that it names are read every second and whenever a peer refuses its credentials. Unknown
-// fields are errors. A file that cannot be used, or has no list, changes nothing and is logged; "peers: []" removes all. A kubeconfig that cannot be used keeps the
-// last good credentials of its peer and is logged; if there never were any, Conn says what is wrong with it. Run fails if
-// the file cannot be used at first; its errors are *FieldError ("peers[0].regions[1]") or the file system's.
+// The file and the kubeconfigs that it names are read every second and whenever a peer rejects its credentials. Unknown
+// fields are errors. A file that cannot be used, or has no list, changes nothing and is logged; "peers: []" removes all
+// peers. A kubeconfig that cannot be used is logged, and its peer keeps its last good credentials; if there are none, Conn
+// returns the error. Run fails if the first read of the file fails; its errors are *FieldError
+// ("peers[0].regions[1]") or the file system's.
 func FromFile(path string, trust Trust) (Source, error) { return newFiles(path, trust, readFile) }
 
 type peerList struct {
@@ -53,7 +54,7 @@ func readFile(f *files) ([]Peer, error) {
 			&FieldError{Reason: "cannot be read", Accept: "peers with name, kubeconfig, regions and labels", Err: withoutValues(err)})
 	}
 	if list.Peers == nil {
-		// A file that is being written is empty for a moment.
+		// While the file is being written it can be empty for a moment.
 		return nil, fmt.Errorf("list of peers: %s: %w", f.path,
 			&FieldError{Field: "peers", Reason: "is missing", Accept: "a list of peers, [] if there are none"})
 	}
@@ -95,7 +96,7 @@ func (f *files) peer(at string, entry peerEntry) (Peer, error) {
 	return p, nil
 }
 
-// kubeconfig returns the path that raw names, or what it holds itself.
+// kubeconfig returns the path in raw, or the kubeconfig that raw itself holds.
 func (f *files) kubeconfig(at string, raw json.RawMessage) (file string, inline []byte, err error) {
 	raw = bytes.TrimSpace(raw)
 	if bytes.HasPrefix(raw, []byte("{")) {

@@ -5,7 +5,7 @@ package region
 
 import "context"
 
-// FromPeers is a Source of peers that do not change. It refuses what NewSnapshot refuses, and a peer without credentials.
+// FromPeers is a Source of constant peers. It rejects the same input as NewSnapshot, and a peer without credentials.
 func FromPeers(peers ...Peer) (Source, error) {
 	s, err := NewSnapshot(peers...)
 	if err != nil {

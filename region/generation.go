@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errDrained ends what runs on replaced credentials for too long.
-var errDrained = errors.New("the credentials were replaced and the time to drain is over")
+// errDrained ends requests that still use replaced credentials after Drain.
+var errDrained = errors.New("the credentials were replaced and the time to drain has passed")
 
 // generation is one set of credentials in use. Apart from its bookkeeping it is immutable.
 type generation struct {
@@ -27,14 +27,14 @@ type generation struct {
 	base       *url.URL
 	own        http.RoundTripper // with the credentials
 	caller     http.RoundTripper // CA only
-	superseded chan struct{}     // closed when a newer generation is in use, or none ever will be
+	superseded chan struct{}     // closed when a newer generation is in use, or the peer has left
 	once       sync.Once         // closes superseded
 	uid        atomic.Pointer[types.UID]
 
 	mu      sync.Mutex
 	flights map[*flight]struct{}
 	drained bool
-	refused time.Time // when the peer first answered 401 since it last did not
+	refused time.Time // when the peer first returned 401 without any other response since
 }
 
 // newGeneration builds the transports. It does no network I/O.
@@ -61,7 +61,7 @@ func newGeneration(number uint64, creds Credentials) (*generation, error) {
 	return g, nil
 }
 
-// anonymous keeps of c what is needed to reach and verify the server, and nothing that could say who we are.
+// anonymous keeps the fields of c that are needed to reach and verify the server, and removes our identity.
 func anonymous(c *rest.Config) *rest.Config {
 	a := rest.AnonymousClientConfig(c)
 	a.UserAgent = ""
@@ -69,7 +69,7 @@ func anonymous(c *rest.Config) *rest.Config {
 	return a
 }
 
-// supersede tells those who wait for newer credentials, and ends what still runs on these after drain.
+// supersede wakes requests that wait for newer credentials, and ends those still running on these after drain.
 func (g *generation) supersede(drain time.Duration) {
 	g.once.Do(func() {
 		close(g.superseded)
@@ -92,7 +92,7 @@ func (g *generation) end() {
 	closeIdle(g.caller)
 }
 
-// closeIdle closes the connections that rt keeps, if it can be told to.
+// closeIdle closes the idle connections of rt, if it supports that.
 func closeIdle(rt http.RoundTripper) {
 	for rt != nil {
 		if closer, ok := rt.(interface{ CloseIdleConnections() }); ok {
@@ -135,15 +135,15 @@ func (f *flight) end() {
 	f.cancel(context.Canceled)
 }
 
-// accepted notes that the peer takes the credentials.
+// accepted records that the peer accepts the credentials.
 func (g *generation) accepted() {
 	g.mu.Lock()
 	g.refused = time.Time{}
 	g.mu.Unlock()
 }
 
-// await waits until a newer generation is in use, at most for bound after the first 401 of this one: what is refused for
-// good does not delay each request anew.
+// await waits until a newer generation is in use, and reports whether it is. It waits at most until bound after the
+// first 401 of this generation, so that permanently rejected credentials do not delay every request.
 func (g *generation) await(ctx context.Context, bound time.Duration) bool {
 	g.mu.Lock()
 	if g.refused.IsZero() {

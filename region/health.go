@@ -5,13 +5,13 @@ package region
 
 import "time"
 
-// HealthState is what is believed of a peer.
+// HealthState is the health of a peer according to its probes.
 type HealthState int
 
 const (
-	// Unknown means not probed yet, or too few probes to say.
+	// Unknown means not probed yet, or too few probes to decide.
 	Unknown HealthState = iota
-	// Healthy means that it answers.
+	// Healthy means that the peer is reachable.
 	Healthy
 	// Unhealthy means that several probes in a row failed.
 	Unhealthy
@@ -29,23 +29,23 @@ func (s HealthState) String() string {
 	}
 }
 
-// Health is what the last probes found.
+// Health is the result of the last probes.
 type Health struct {
 	State       HealthState
 	Since       time.Time // of State
-	Probed      time.Time // when the last probe that has ended began; zero: never
-	LastContact time.Time // when it last answered anything; zero: never
+	Probed      time.Time // start of the last completed probe; zero: none
+	LastContact time.Time // when the peer last responded at all; zero: never
 	Generation  uint64    // of the credentials
 	Err         error     // why it is not Healthy
-	Identity    error     // why it is not known which cluster answers, such as ErrIdentityUnknown; nil: it is, or not asked yet
-	Rotation    error     // why newer credentials that the Source has are not in use; nil if they are
+	Identity    error     // why the UID of the cluster is not known, such as ErrIdentityUnknown; nil: it is known, or was not read yet
+	Rotation    error     // why newer credentials of the Source are not in use; nil if they are
 }
 
-// probesCount is how long the last probe counts. After that, as when a Ring has ended, only a request can tell.
+// probesCount is how long a probe is valid. After that, for example when the Ring has ended, Unreachable is false.
 const probesCount = time.Minute
 
-// Unreachable reports whether it is no use to wait for the peer now: it is Unhealthy, has answered nothing since the last
-// probe began, not even with an error, and that was less than a minute ago.
+// Unreachable reports whether waiting for the peer is useless now: it is Unhealthy, has not responded since the last
+// probe began, not even with an error, and that probe began less than a minute ago.
 func (h Health) Unreachable() bool {
 	return h.State == Unhealthy && h.LastContact.Before(h.Probed) && time.Since(h.Probed) < probesCount
 }

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Credentials that may not read which cluster answers are never rotated to. Each attempt reports why, and the right
-// suffices to end it.
+// A Conn never rotates to credentials that may not read the UID of the cluster. Each attempt reports the reason, and
+// granting that right lets the rotation succeed.
 func TestRotationWithoutTheRightToReadTheIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a", "b")
@@ -60,7 +60,8 @@ func TestRotationWithoutTheRightToReadTheIdentity(t *testing.T) {
 	})
 }
 
-// A peer that answers is healthy, also if its credentials may not read which cluster it is; that shows beside it.
+// A reachable peer is healthy, even if its credentials may not read the UID of its cluster; Health.Identity reports
+// that.
 func TestIdentityUnknownShows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a")

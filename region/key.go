@@ -19,8 +19,8 @@ type Key struct {
 	Name string
 }
 
-// String returns name.provider ("eu-west-1.loodse"), the form that API groups of one region use. The last dot divides.
-// The zero Key is the empty string.
+// String returns name.provider ("eu-west-1.loodse"), the form used in API groups of one region. The last dot separates
+// the two. The zero Key is the empty string.
 func (k Key) String() string {
 	if k == (Key{}) {
 		return ""
@@ -28,7 +28,7 @@ func (k Key) String() string {
 	return k.Name + "." + k.Provider
 }
 
-// Validate says which half of k is not a valid Kubernetes name.
+// Validate returns an error that names the half of k which is not a valid Kubernetes name.
 func (k Key) Validate() error {
 	if msgs := validation.IsDNS1123Subdomain(k.Name); len(msgs) > 0 {
 		return fmt.Errorf("region %q: name %q: %s", k, k.Name, strings.Join(msgs, "; "))

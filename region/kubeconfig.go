@@ -20,26 +20,26 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxKubeconfig is what a Secret can hold.
+// maxKubeconfig is the size limit of a Secret.
 const maxKubeconfig = 1 << 20
 
-// Trust allows what ParseKubeconfig refuses. The zero value allows nothing beyond https server, CA data, token and
-// client certificate data. File paths and impersonation cannot be allowed.
+// Trust allows content that ParseKubeconfig otherwise rejects. The zero value allows only an https server, CA data,
+// token and client certificate data. File paths and impersonation cannot be allowed.
 type Trust struct {
 	Exec     []string             // absolute paths of credential plugins that may run, with the arguments of the kubeconfig
-	Proxy    func(*url.URL) error // nil refuses proxy-url
+	Proxy    func(*url.URL) error // nil rejects proxy-url
 	Server   func(*url.URL) error // nil accepts any https address
 	Insecure bool                 // insecure-skip-tls-verify, for demonstrations
 }
 
-// ParseKubeconfig checks data (YAML or JSON, at most 1 MiB) as hostile input, before any of it is acted on. Errors are
-// *FieldError and name the field ("users[0].user.exec") and what would be accepted. It reads no file, runs nothing,
-// dials nothing. There must be one context, one cluster and one user; without CA data the system's roots decide.
+// ParseKubeconfig checks data (YAML or JSON, at most 1 MiB) as hostile input, before it uses any of it. Errors are
+// *FieldError and name the field ("users[0].user.exec") and an accepted value. It reads no file, runs no program and
+// opens no connection. data must have one context, one cluster and one user; without CA data the system's roots apply.
 func ParseKubeconfig(data []byte, trust Trust) (Credentials, error) {
 	if len(data) > maxKubeconfig {
 		return Credentials{}, &FieldError{Reason: fmt.Sprintf("has %d bytes", len(data)), Accept: fmt.Sprintf("at most %d", maxKubeconfig)}
 	}
-	// The result is built from this structure alone. clientcmd is never called: it reads tokenFile while it parses.
+	// Only this structure is used. clientcmd is never called: it reads tokenFile while it parses.
 	var k clientcmdv1.Config
 	if err := yaml.UnmarshalStrict(data, &k); err != nil {
 		return Credentials{}, &FieldError{Reason: "cannot be read", Accept: "a kubeconfig in YAML or JSON", Err: withoutValues(err)}
@@ -57,7 +57,7 @@ func ParseKubeconfig(data []byte, trust Trust) (Credentials, error) {
 	return Credentials{config: config, fingerprint: fingerprint(config, k.Clusters[0].Cluster.ProxyURL)}, nil
 }
 
-// checkShape wants exactly one context and what it names.
+// checkShape requires exactly one context, with the cluster and user that it names.
 func checkShape(k *clientcmdv1.Config) error {
 	if k.APIVersion != "" && k.APIVersion != "v1" {
 		return &FieldError{Field: "apiVersion", Reason: "is not known", Accept: "v1"}
@@ -111,7 +111,7 @@ func readCluster(config *rest.Config, c *clientcmdv1.Cluster, trust Trust) error
 	}
 	if c.InsecureSkipTLSVerify {
 		if !trust.Insecure {
-			return &FieldError{Field: at + "insecure-skip-tls-verify", Reason: "lets anybody be the server",
+			return &FieldError{Field: at + "insecure-skip-tls-verify", Reason: "accepts any server",
 				Accept: "certificate-authority-data, or Trust.Insecure"}
 		}
 		if len(config.CAData) > 0 {
@@ -157,8 +157,8 @@ func readUser(config *rest.Config, u *clientcmdv1.AuthInfo, trust Trust) error {
 		{"as-uid", u.ImpersonateUID != "", "impersonates", "the credentials of the identity itself"},
 		{"as-groups", len(u.ImpersonateGroups) > 0, "impersonates", "the credentials of the identity itself"},
 		{"as-user-extra", len(u.ImpersonateUserExtra) > 0, "impersonates", "the credentials of the identity itself"},
-		{"username", u.Username != "", "is basic authentication, which API servers no longer know", "token or client certificate data"},
-		{"password", u.Password != "", "is basic authentication, which API servers no longer know", "token or client certificate data"},
+		{"username", u.Username != "", "is basic authentication, which API servers no longer support", "token or client certificate data"},
+		{"password", u.Password != "", "is basic authentication, which API servers no longer support", "token or client certificate data"},
 		{"auth-provider", u.AuthProvider != nil, "runs code of client-go's plugins", "token or client certificate data"},
 	} {
 		if refused.set {
@@ -179,7 +179,7 @@ func readUser(config *rest.Config, u *clientcmdv1.AuthInfo, trust Trust) error {
 	switch {
 	case token:
 		if strings.ContainsFunc(u.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return &FieldError{Field: at + "token", Reason: "holds a character that no token has", Accept: "a bearer token without white space"}
+			return &FieldError{Field: at + "token", Reason: "holds a character that is not allowed in a token", Accept: "a bearer token without white space"}
 		}
 		config.BearerToken = u.Token
 	case certificate:
@@ -194,8 +194,8 @@ func readUser(config *rest.Config, u *clientcmdv1.AuthInfo, trust Trust) error {
 	return nil
 }
 
-// readExec takes over a credential plugin that the program allows by its path. client-go checks the path once more when
-// it runs it.
+// readExec accepts a credential plugin whose path the program allows. client-go checks the path again when it runs the
+// plugin.
 func readExec(config *rest.Config, e *clientcmdv1.ExecConfig, trust Trust) error {
 	const at = "users[0].user.exec"
 	if !filepath.IsAbs(e.Command) || filepath.Clean(e.Command) != e.Command || !slices.Contains(trust.Exec, e.Command) {
@@ -208,7 +208,7 @@ func readExec(config *rest.Config, e *clientcmdv1.ExecConfig, trust Trust) error
 		return &FieldError{Field: at + ".interactiveMode", Reason: "asks at a terminal", Accept: "Never"}
 	}
 	if len(e.Env) > 0 {
-		return &FieldError{Field: at + ".env", Reason: "changes what the program does, by LD_PRELOAD and its like", Accept: "args, or the environment of this process"}
+		return &FieldError{Field: at + ".env", Reason: "changes what the program does, for example by LD_PRELOAD", Accept: "args, or the environment of this process"}
 	}
 	config.ExecProvider = &clientcmdapi.ExecConfig{
 		Command:            e.Command,

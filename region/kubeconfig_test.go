@@ -167,7 +167,7 @@ func TestCredentialsShowNoSecret(t *testing.T) {
 	require.Equal(t, "none", Credentials{}.String())
 }
 
-// What the YAML parser cannot make sense of may be the secret itself.
+// A value that the YAML parser rejects may be a secret, so no error repeats it.
 func TestUnreadableValuesAreNotRepeated(t *testing.T) {
 	for _, token := range []string{"*SECRET", "!!int SECRET", "!!float SE`SECRET`", "!!timestamp SECRET", "|\n SECRET", "\"SECRET\\q\""} {
 		text := "users:\n- name: a\n  user:\n    token: " + token + "\n"

@@ -26,7 +26,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 )
 
-// What one peer's configuration is changed to is nobody else's, although slices and pointers in it could be shared.
+// A change of one peer's configuration does not change another's, although slices and pointers could be shared.
 func TestConfigurationsAreNotShared(t *testing.T) {
 	common := &rest.Config{
 		Host: "https://one.test",
@@ -38,13 +38,13 @@ func TestConfigurationsAreNotShared(t *testing.T) {
 	creds, err := FromConfig(common)
 	require.NoError(t, err)
 	conn := newConn(t, creds, ConnOptions{})
-	// The one who made it makes the next one of it.
+	// Derive the next peer's configuration from the same one.
 	common.ExecProvider.Args = append(common.ExecProvider.Args, "--cluster=two")
 	common.ExecProvider.Args[0] = "two"
 	first, err := conn.StreamConfig()
 	require.NoError(t, err)
 	require.Equal(t, []string{""}, first.ExecProvider.Args)
-	// The one who took it changes it.
+	// Change the configuration that a Conn returned.
 	first.ExecProvider.Args[0] = "three"
 	first.ExecProvider.Args = append(first.ExecProvider.Args, "--cluster=three")
 	first.ExecProvider.Env = append(first.ExecProvider.Env, clientcmdapi.ExecEnvVar{Name: "A"})
@@ -62,8 +62,8 @@ func TestConfigurationsAreNotShared(t *testing.T) {
 	require.NotEqual(t, one.Transport, conn.Config().Transport)
 }
 
-// Configurations with functions in them never compare equal. A kubeconfig that is read again is the same all the same, and
-// one that leads elsewhere is not.
+// Configurations with functions never compare as equal. A kubeconfig with the same content is equal when it is read
+// again, and one with another proxy or argument is not.
 func TestKubeconfigsThatAreReadAgain(t *testing.T) {
 	parse := func(proxy string, args ...string) Credentials {
 		creds, err := ParseKubeconfig(kubeconfig(t, "https://10.0.0.1", nil, func(k *clientcmdv1.Config) {
@@ -86,7 +86,7 @@ func TestKubeconfigsThatAreReadAgain(t *testing.T) {
 	require.False(t, creds.equal(parse("http://proxy:3128", "a", "")))
 }
 
-// A peer leaves and comes back under its name. What ends with the one that left, late, is its own.
+// A peer leaves and joins again under its name. The delayed end of the old connection does not affect the new one.
 func TestTheEndOfAPeerThatLeftIsNotTheNextOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a")
@@ -129,7 +129,7 @@ func TestTheEndOfAPeerThatLeftIsNotTheNextOnes(t *testing.T) {
 	})
 }
 
-// Whoever brings new credentials may leave at once, and one peer's leaving ends nothing of another's.
+// New credentials outlive the context of their Rotate, and the end of one peer does not end another.
 func TestLifetimesAreTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := newCluster("one", "a", "b"), newCluster("two", "a")
@@ -167,10 +167,11 @@ func TestLifetimesAreTheirOwn(t *testing.T) {
 	})
 }
 
-// idleTimeout is how long client-go keeps a connection that nobody uses, and what an HTTP/2 connection refers to.
+// idleTimeout is how long client-go keeps an idle connection, and the objects that an HTTP/2 connection refers to.
 const idleTimeout = 90 * time.Second
 
-// Certificates later there are the sockets and transports of the last one, and when the peer has left there are none.
+// After many rotations of certificates only the last one's sockets and transports exist; after the peer has left, none
+// do.
 func TestNothingIsLeftOfWhatWasReplaced(t *testing.T) {
 	c := newCluster("one")
 	a := newAuthority(t)
@@ -205,14 +206,14 @@ func TestNothingIsLeftOfWhatWasReplaced(t *testing.T) {
 		require.Eventually(t, condition, idleTimeout+30*time.Second, 10*time.Millisecond, what)
 	}
 	within(func() bool { return open.Load() == 1 }, "one connection is in use")
-	within(func() bool { return alive(replaced) == 0 && alive(unused) == 0 }, "what was replaced is freed")
+	within(func() bool { return alive(replaced) == 0 && alive(unused) == 0 }, "the replaced credentials are freed")
 	within(func() bool {
-		conn.Close() // again, since a request that has just ended may still be on its connection
+		conn.Close() // again: a request that has just ended may still be on its connection
 		return open.Load() == 0
 	}, "the peer has left")
 }
 
-// alive is how many of what is pointed at are in use.
+// alive returns how many of the pointers still point to an object.
 func alive[T any](pointers []weak.Pointer[T]) (n int) {
 	runtime.GC()
 	for _, p := range pointers {
@@ -223,7 +224,7 @@ func alive[T any](pointers []weak.Pointer[T]) (n int) {
 	return n
 }
 
-// counting counts the connections that are open.
+// counting returns a dial func that counts open connections.
 func counting(open *atomic.Int64) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		var d net.Dialer
@@ -249,7 +250,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// beneath is what rt wraps.
+// beneath returns the http.Transport that rt wraps.
 func beneath(t *testing.T, rt http.RoundTripper) *http.Transport {
 	t.Helper()
 	for {
@@ -262,7 +263,7 @@ func beneath(t *testing.T, rt http.RoundTripper) *http.Transport {
 	}
 }
 
-// An answer that does not end is not read to its end.
+// A response without end is not read beyond the limit.
 func TestAnswersOfPeersAreBounded(t *testing.T) {
 	var sent atomic.Int64
 	endless := rest.Config{Host: "https://one.test", Transport: &inProcess{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// With Options.Logger, a Ring whose context has no logger logs why its peer is not reachable.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	credentials, err := region.FromConfig(&rest.Config{Host: "https://127.0.0.1:1"})

@@ -14,11 +14,11 @@ import (
 type member struct {
 	ring   *Ring
 	conn   *Conn
-	err    error              // why there is no conn
-	offers chan Credentials   // the newest that the Source has
+	err    error              // why conn is nil
+	offers chan Credentials   // the newest credentials of the Source
 	leave  context.CancelFunc // ends run
 
-	released bool // it has left; guarded by ring.mu
+	released bool // the peer has left; guarded by ring.mu
 }
 
 func (r *Ring) newMember(p *Peer) *member {
@@ -31,7 +31,7 @@ func (r *Ring) newMember(p *Peer) *member {
 	return m
 }
 
-// offer replaces what was offered before and not taken yet. It is called by one goroutine only.
+// offer replaces an earlier offer that was not received yet. Only one goroutine calls it.
 func (m *member) offer(creds Credentials) {
 	select {
 	case <-m.offers:
@@ -40,9 +40,9 @@ func (m *member) offer(creds Credentials) {
 	m.offers <- creds
 }
 
-// run probes until ctx ends, and rotates to what is offered. Both use the Conn's own transports, so that what is found
-// healthy is what is used. A probe never keeps new credentials waiting: it may itself wait for them, or for a peer that
-// answers no more.
+// run probes until ctx ends, and rotates to offered credentials. Probes use the Conn's own transports, so that they
+// test the path that requests use. A probe does not delay a rotation: the probe may wait for new credentials, or for an
+// unreachable peer.
 func (m *member) run(ctx context.Context) {
 	log := logging.From(ctx).WithValues("peer", m.conn.Peer())
 	opts := m.ring.opts.Probe
@@ -61,8 +61,8 @@ func (m *member) run(ctx context.Context) {
 			return
 		case creds := <-m.offers:
 			if creds.err != nil {
-				// The Source knows the peer but cannot read its credentials: the last good ones stay.
-				log.Error(creds.err, "New credentials cannot be used; the present ones stay")
+				// The Source lists the peer but cannot read its credentials: keep the last good ones.
+				log.Error(creds.err, "New credentials cannot be used; keeping the present ones")
 				m.conn.rotation.Store(&creds.err)
 				continue
 			}
@@ -72,12 +72,12 @@ func (m *member) run(ctx context.Context) {
 			if err := m.rotate(ctx, pending, opts.Timeout); err != nil && ctx.Err() == nil {
 				failedRotations++
 				m.conn.rotation.Store(&err)
-				log.Error(err, "Credentials were not replaced; the present ones stay")
+				log.Error(err, "Credentials were not replaced; keeping the present ones")
 				rotate.Reset(opts.backoff(failedRotations))
 				continue
 			}
 			m.conn.rotation.Store(nil)
-			// What was wrong may have been the credentials.
+			// The previous failures may have come from the old credentials.
 			probe.end()
 			due.Reset(0)
 		case <-due.C:
@@ -95,7 +95,7 @@ func (m *member) rotate(ctx context.Context, creds Credentials, limit time.Durat
 	return m.conn.Rotate(ctx, creds)
 }
 
-// newTimer is a timer that fires after d, or not at all if d is negative.
+// newTimer returns a timer that fires after d, or never if d is negative.
 func newTimer(d time.Duration) *time.Timer {
 	if d >= 0 {
 		return time.NewTimer(d)

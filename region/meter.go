@@ -15,43 +15,44 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// ErrTooLarge says that an answer, or an event of a watch, has more bytes than its reader takes.
+// ErrTooLarge means that a response, or a watch event, exceeds the limit of its reader.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// limits are what the clients of an API read, in bytes after decompression, if the context brings no Meter.
+// limits bound the responses that the clients of an API read, in bytes after decompression, if the context has no
+// Meter.
 type limits struct{ answer, event, held int64 }
 
-// usual lets a page of 500 objects of half a MiB each pass. An event has one object, of which an API server takes no more
-// than 3 MiB.
+// usual allows a page of 500 objects of half a MiB each. A watch event holds one object, and an API server accepts at
+// most 3 MiB for one.
 var usual = limits{answer: 256 << 20, event: 16 << 20, held: 512 << 20}
 
-// Meter counts what one answer takes in memory. Its methods are called one after the other.
+// Meter accounts for the memory of one response. Its methods are never called concurrently.
 type Meter interface {
-	// Took is called with the size of each piece of the answer, after decompression. If it returns an error, reading ends
-	// with that error, and the answer's connection is given up.
+	// Took is called with the size of each piece of the response, in bytes after decompression. If it returns an error,
+	// reading ends with that error and the connection is closed.
 	Took(n int) error
-	// Ended is called after each event of a watch, and at the end of the answer.
+	// Ended is called after each watch event, and at the end of the response.
 	Ended()
 }
 
 type meterKey struct{}
 
-// WithMeter returns a context for one call of a client of an API. newMeter is called once for each answer; watch says that
-// it is one of a watch. Without it an answer, and an event of a watch, may have 256 and 16 MiB, and all answers of one API
-// that are read at one time 512 MiB; the error of more is ErrTooLarge. Transports, such as the one of Conn.Config, count
-// nothing: what passes through them is not held.
+// WithMeter returns a context for one call of a client of an API. newMeter is called once for each response; watch
+// reports whether it is a watch. Without a Meter, a response is limited to 256 MiB, a watch event to 16 MiB, and all
+// responses of one API that are read at the same time to 512 MiB; the error is ErrTooLarge. Transports, such as that of
+// Conn.Config, have no limit, because they hold nothing in memory.
 func WithMeter(ctx context.Context, newMeter func(watch bool) Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, newMeter)
 }
 
-// metered counts the bodies of answers that its clients decode.
+// metered counts the response bodies that its clients decode.
 type metered struct {
 	next   http.RoundTripper
 	limits limits
-	held   *semaphore.Weighted // of all answers that are read at one time
+	held   *semaphore.Weighted // by all responses that are read at the same time
 }
 
-// meteredClient is client with a count of what it reads.
+// meteredClient returns a copy of client that meters responses.
 func meteredClient(client *http.Client, l limits) *http.Client {
 	counted := *client
 	if counted.Transport == nil {
@@ -71,7 +72,7 @@ func (t *metered) RoundTrip(req *http.Request) (*http.Response, error) {
 	case watch != "" && watch != "false" && watch != "0" && !strings.Contains(resp.Header.Get("Content-Type"), "protobuf"):
 		body = &meteredBody{ReadCloser: resp.Body, events: &eventScanner{}}
 	case watch != "" && watch != "false" && watch != "0":
-		return resp, nil // frames say how long they are, and client-go bounds them
+		return resp, nil // frames have a length, and client-go bounds it
 	default:
 		body = &meteredBody{ReadCloser: resp.Body}
 	}
@@ -87,7 +88,7 @@ func (t *metered) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// WrappedRoundTripper lets client-go find the transport.
+// WrappedRoundTripper gives client-go access to the wrapped transport.
 func (t *metered) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 type meteredBody struct {
@@ -96,7 +97,7 @@ type meteredBody struct {
 	events *eventScanner // of a watch
 	err    error
 
-	mu     sync.Mutex // of meter: a watch may be closed while it is read
+	mu     sync.Mutex // guards meter: a watch may be closed while it is read
 	closed bool
 }
 
@@ -117,7 +118,7 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 		}
 	}
 	if b.err != nil {
-		_ = b.ReadCloser.Close() // it is of no use any longer
+		_ = b.ReadCloser.Close() // the response cannot be read any further
 		return 0, b.err
 	}
 	return n, err
@@ -146,7 +147,7 @@ func (b *meteredBody) Close() error {
 	return err
 }
 
-// allowance is the Meter of a call that brings none.
+// allowance is the Meter of a call without a Meter.
 type allowance struct {
 	transport   *metered
 	limit, used int64
@@ -174,7 +175,7 @@ type eventScanner struct {
 	quoted, escaped bool
 }
 
-// scan returns how many bytes of p belong to the present value, and whether it ends with the last of them.
+// scan returns how many bytes of p belong to the current value, and whether the value ends with the last of them.
 func (s *eventScanner) scan(p []byte) (size int, ended bool) {
 	for i, c := range p {
 		switch {

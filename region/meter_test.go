@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bomb is a server whose answers are small on the wire and without end when they are unpacked. A watch is one event.
+// bomb serves responses that are small on the wire and never end after decompression. A watch is one event.
 func bomb(t *testing.T) (config *rest.Config, sent func() int64) {
 	t.Helper()
 	var packed bytes.Buffer
@@ -48,7 +48,7 @@ func (endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// gauge is a Meter that takes so many bytes.
+// gauge is a Meter that takes up to limit bytes.
 type gauge struct{ limit, took, most, ended int }
 
 func (c *gauge) Took(n int) error {
@@ -61,8 +61,8 @@ func (c *gauge) Took(n int) error {
 
 func (c *gauge) Ended() { c.took, c.ended = 0, c.ended+1 }
 
-// What is small on the wire is counted as what it is unpacked, and given up at the limit: a list, an object, discovery, and
-// an event of a watch without an end.
+// A response counts with its size after decompression, and reading stops at the limit: a list, an object, discovery,
+// and an endless watch event.
 func TestAnAnswerIsCountedUnpacked(t *testing.T) {
 	config, sent := bomb(t)
 	require.Less(t, sent(), int64(64<<10))
@@ -97,7 +97,7 @@ func TestAnAnswerIsCountedUnpacked(t *testing.T) {
 	require.LessOrEqual(t, m.most, m.limit)
 }
 
-// A watch may be as long as it likes: each event is counted by itself.
+// A watch has no total limit: each event is counted by itself.
 func TestEventsAreCountedOneByOne(t *testing.T) {
 	const events = 300
 	event := `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Widget","metadata":{"name":"}]\"{","resourceVersion":"1"},"text":"` + strings.Repeat("x", 1<<10) + `"}}` + "\n"
@@ -118,7 +118,7 @@ func TestEventsAreCountedOneByOne(t *testing.T) {
 	require.GreaterOrEqual(t, m.ended, events)
 }
 
-// The end of each value is found however the stream is cut into pieces.
+// The end of each value is found wherever the stream is cut into pieces.
 func TestEventScanner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var stream []byte
@@ -143,7 +143,7 @@ func TestEventScanner(t *testing.T) {
 	})
 }
 
-// All answers of one API that are read at one time are counted together.
+// All responses of one API that are read at the same time are counted together.
 func TestAnswersOfOneAPIAreCountedTogether(t *testing.T) {
 	transport, ok := meteredClient(&http.Client{}, usual).Transport.(*metered)
 	require.True(t, ok)

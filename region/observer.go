@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
-// possibly from many goroutines, and must return quickly. Events are structs so that they can grow.
+// Observer receives events. nil, and any nil field, is valid. Hooks are called synchronously without a lock held,
+// possibly from many goroutines, and must return quickly. Events are structs so that fields can be added.
 type Observer struct {
 	// Probed is called after each health probe.
 	Probed func(ctx context.Context, e ProbeEvent)
 	// Rotated is called after each attempt to replace credentials.
 	Rotated func(ctx context.Context, e RotateEvent)
-	// Call is called before each request to a peer; the returned context travels with it and the func, called when the
-	// response's header or an error is there, ends it: enough for a span or a latency histogram. Both results may be nil.
+	// Call is called before each request to a peer. The request uses the returned context. The returned func is called
+	// with the response's status or the error: enough for a span or a latency histogram. Both results may be nil.
 	Call func(ctx context.Context, e CallEvent) (context.Context, func(status int, err error))
 }
 
@@ -24,7 +24,7 @@ type Observer struct {
 type ProbeEvent struct {
 	Peer    PeerName
 	Elapsed time.Duration
-	Err     error  // what this probe found
+	Err     error  // the result of this probe
 	Health  Health // the state after it
 }
 

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Every option of a Ring does what it says.
+// Every option of a Ring takes effect.
 func TestRingOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a", "b")
@@ -23,7 +23,7 @@ func TestRingOptions(t *testing.T) {
 			<-r.Context().Done()
 		}
 		src := newScripted()
-		probes := make(chan time.Duration, 100) // how long each took
+		probes := make(chan time.Duration, 100) // how long each probe took
 		r, err := NewRing(src, Options{
 			Drain:    7 * time.Second,
 			Probe:    ProbeOptions{Interval: time.Minute, Timeout: 2 * time.Second, Failures: 2, Successes: 4, MaxBackoff: 10 * time.Second},
@@ -44,7 +44,7 @@ func TestRingOptions(t *testing.T) {
 		}
 		require.Equal(t, 7*time.Second, time.Since(began))
 
-		// until waits for so many probes, and says how long all of that took, and the last of them.
+		// until waits for n probes, and returns how long all took, and the last of them.
 		until := func(n int) (all, last time.Duration) {
 			for began := time.Now(); n > 0; n-- {
 				last, all = <-probes, time.Since(began)
@@ -68,7 +68,7 @@ func TestRingOptions(t *testing.T) {
 		all, _ = until(3)
 		require.Less(t, all, 3*(2+11)*time.Second)
 		c.setHanging(false)
-		until(4) // the first one may have begun before
+		until(4) // the first one may have begun earlier
 		if conn.Health().State == Unhealthy {
 			until(1)
 		}

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// PeerName names one regional control plane: a DNS-1123 subdomain, unique in a Source. It is a type of its own, so that
-// the compiler keeps peers and regions apart.
+// PeerName names one regional control plane: a DNS-1123 subdomain, unique in a Source. It has its own type, so that the
+// compiler keeps peers and regions apart.
 type PeerName string
 
-// Validate says why n is not a DNS-1123 subdomain.
+// Validate returns why n is not a DNS-1123 subdomain, or nil.
 func (n PeerName) Validate() error {
 	if msgs := validation.IsDNS1123Subdomain(string(n)); len(msgs) > 0 {
 		return fmt.Errorf("peer %q: %s", n, strings.Join(msgs, "; "))
@@ -31,12 +31,12 @@ func (n PeerName) Validate() error {
 type Peer struct {
 	Name        PeerName
 	Regions     []Key             // sorted; each region is in one peer of a Snapshot
-	Labels      map[string]string // what choice policies select by
-	UID         types.UID         // of its kube-system namespace; empty if not known. Another cluster is sent nothing
+	Labels      map[string]string // for the selectors of choice policies
+	UID         types.UID         // of its kube-system namespace; empty if not known. No other cluster receives a request
 	Credentials Credentials
 }
 
-// clone copies p, so that its maker can go on with his own, and sorts the regions.
+// clone returns a copy of p with sorted regions that shares no slice or map with p.
 func (p Peer) clone() *Peer {
 	p.Regions = slices.Clone(p.Regions)
 	slices.SortFunc(p.Regions, Key.Compare)
@@ -44,7 +44,7 @@ func (p Peer) clone() *Peer {
 	return &p
 }
 
-// equal says whether both describe the same control plane reached the same way.
+// equal reports whether both describe the same control plane, reached in the same way.
 func (p *Peer) equal(q *Peer) bool {
 	return p.Name == q.Name && p.UID == q.UID && slices.Equal(p.Regions, q.Regions) && maps.Equal(p.Labels, q.Labels) &&
 		p.Credentials.equal(q.Credentials)

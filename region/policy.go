@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Policy says how many peers must answer for a call over many to succeed. The zero value is All.
+// Policy defines how many peers must respond for a call over all peers to succeed. The zero value is All.
 type Policy struct {
 	kind     policyKind
 	required []PeerName
@@ -27,22 +27,22 @@ const (
 	kindQuorum
 )
 
-// All asks everyone and waits for everyone; every one must answer.
+// All calls every peer and waits for all; each must succeed.
 func All() Policy { return Policy{} }
 
 // FailFast is All, but the first failure cancels the rest.
 func FailFast() Policy { return Policy{kind: kindFailFast} }
 
-// BestEffort takes whatever answers in time. It waits for everyone, until the context ends.
+// BestEffort accepts any number of responses. It waits for every peer, until the context ends.
 func BestEffort() Policy { return Policy{kind: kindBestEffort} }
 
-// Require needs these peers to answer; the others may. It waits for everyone, until the context ends. A required peer
-// that is not in the Snapshot is a failure (ErrUnknownPeer).
+// Require needs these peers to succeed; the others may fail. It waits for every peer, until the context ends. A
+// required peer that is not in the Snapshot is a failure (ErrUnknownPeer).
 func Require(peers ...PeerName) Policy {
 	return Policy{kind: kindRequire, required: slices.Clone(peers)}
 }
 
-// Quorum needs any n peers to answer, and cancels the rest once they have; if they do not, it waits for everyone, until
+// Quorum needs any n peers to succeed, and cancels the rest once they have. Otherwise it waits for every peer, until
 // the context ends. An n below 1 counts as 1.
 func Quorum(n int) Policy { return Policy{kind: kindQuorum, quorum: max(n, 1)} }
 
@@ -62,9 +62,9 @@ func (p Policy) String() string {
 	}
 }
 
-var errEnough = errors.New("not waited for: enough peers had answered")
+var errEnough = errors.New("canceled: enough peers responded")
 
-// tally says when a policy cancels what still runs.
+// tally decides when a policy cancels the remaining calls.
 type tally struct {
 	policy Policy
 	mu     sync.Mutex
@@ -73,7 +73,7 @@ type tally struct {
 
 func newTally(p Policy) *tally { return &tally{policy: p} }
 
-// add counts one outcome and returns why the rest is to be canceled, or nil.
+// add counts one outcome and returns why the remaining calls are to be canceled, or nil.
 func (t *tally) add(name PeerName, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 
 const (
 	pollInterval = time.Second
-	pollAtMost   = 100 * time.Millisecond // between two looks that were asked for by Refresh
+	pollAtMost   = 100 * time.Millisecond // minimum between two reads that Refresh requested
 )
 
-// files is a Source that reads files again and again. Files on mounted volumes are replaced in ways that notifications
-// miss, and there are few of them.
+// files is a Source that polls files. Files on mounted volumes are replaced in ways that notifications miss, and there
+// are few of them.
 type files struct {
 	path    string
 	trust   Trust
@@ -30,8 +30,8 @@ type files struct {
 	refresh chan struct{}
 
 	good     map[PeerName]Credentials // the last ones that could be read
-	reported map[string]string        // by file, what was logged last
-	problems map[string]error         // by file, of the present look
+	reported map[string]string        // by file: the last logged problem
+	problems map[string]error         // by file: problems of the current read
 }
 
 func newFiles(path string, trust Trust, read func(*files) ([]Peer, error)) (Source, error) {
@@ -44,7 +44,7 @@ func newFiles(path string, trust Trust, read func(*files) ([]Peer, error)) (Sour
 	}, nil
 }
 
-// Refresh looks again at once.
+// Refresh reads the files again at once.
 func (f *files) Refresh() {
 	select {
 	case f.refresh <- struct{}{}:
@@ -52,7 +52,7 @@ func (f *files) Refresh() {
 	}
 }
 
-// Run publishes what it reads. Only the first look can end it.
+// Run publishes the peers of the files. Only an error of the first read ends it.
 func (f *files) Run(ctx context.Context, publish func(*Snapshot)) error {
 	log := logging.From(ctx).WithValues("path", f.path)
 	last, err := f.look(log)
@@ -108,12 +108,12 @@ func (f *files) look(log logr.Logger) (*Snapshot, error) {
 func (f *files) report(log logr.Logger, file string, err error) {
 	if f.reported[file] != err.Error() {
 		f.reported[file] = err.Error()
-		log.Error(err, "File cannot be used; what it said before stays", "file", file)
+		log.Error(err, "File cannot be used; keeping its last good content", "file", file)
 	}
 }
 
-// credentials returns what data says, or, if that cannot be used, what was good before; failing that, credentials that
-// say why there are none.
+// credentials returns the credentials in data, or the last good ones if data cannot be used. If there are none, it
+// returns credentials that hold the error.
 func (f *files) credentials(name PeerName, file string, data []byte, err error) Credentials {
 	var creds Credentials
 	if err == nil {
@@ -131,7 +131,7 @@ func (f *files) credentials(name PeerName, file string, data []byte, err error) 
 	return Credentials{err: err}
 }
 
-// readBounded reads a regular file of at most maxKubeconfig bytes. One byte more tells that it is too long.
+// readBounded reads a regular file, at most maxKubeconfig+1 bytes: the extra byte shows that the file is too large.
 func readBounded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

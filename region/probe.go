@@ -14,12 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// ProbeOptions say how health is probed. The zero value works.
+// ProbeOptions configure health probes. The zero value works.
 type ProbeOptions struct {
 	Interval   time.Duration // between probes of a healthy peer; zero: 10 s
 	Timeout    time.Duration // of one probe or rotation; zero: 5 s
-	Failures   int           // in a row, to go down; zero: 3
-	Successes  int           // in a row, to come back; zero: 2
+	Failures   int           // in a row, to become Unhealthy; zero: 3
+	Successes  int           // in a row, to become Healthy again; zero: 2
 	MaxBackoff time.Duration // between probes of a peer that fails; zero: Interval
 }
 
@@ -43,11 +43,11 @@ func orDefault[T comparable](v, def T) T {
 	return v
 }
 
-// minBackoff keeps odd options from becoming a busy loop.
+// minBackoff prevents a busy loop with odd options.
 const minBackoff = time.Millisecond
 
-// backoff is how long to wait after so many failures in a row: from a tenth of Interval, doubling, at most MaxBackoff, which
-// jitter does not exceed: it bounds how late a peer that returns is noticed.
+// backoff returns the delay after this number of failures in a row: from a tenth of Interval, doubling, at most
+// MaxBackoff. Jitter does not exceed MaxBackoff, which bounds how late a recovery is noticed.
 func (o *ProbeOptions) backoff(failures int) time.Duration {
 	d := o.Interval / 10
 	for range failures - 1 {
@@ -58,24 +58,24 @@ func (o *ProbeOptions) backoff(failures int) time.Duration {
 	return max(min(jitter(d), o.MaxBackoff), minBackoff)
 }
 
-// jitter spreads d by a tenth both ways, so that peers and processes do not probe in step.
+// jitter varies d by up to a tenth, so that peers and processes do not probe in step.
 func jitter(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*float64(d)/5)
 }
 
-// prober holds the hysteresis of one member. One probe at a time uses it.
+// prober holds the hysteresis of one member. Only one probe at a time uses it.
 type prober struct {
 	member    *member
 	opts      ProbeOptions
 	successes int
 	failures  int
-	repeated  bool // after a 401
+	repeated  bool // an immediate retry after 401 was used
 	failing   bool // the last probe failed, or there was none
 }
 
-// probing is the probe that is under way. The zero value is none.
+// probing is the running probe. The zero value means that none runs.
 type probing struct {
-	next   chan time.Duration // says when to ask again, before it is closed
+	next   chan time.Duration // receives the delay until the next probe, then is closed
 	cancel context.CancelFunc
 }
 
@@ -89,7 +89,7 @@ func (p *probing) begin(ctx context.Context, probe func(context.Context) time.Du
 	}()
 }
 
-// end gives the probe up, if it is not over, and waits for it.
+// end cancels the probe, if it still runs, and waits for it.
 func (p *probing) end() {
 	if p.next == nil {
 		return
@@ -100,7 +100,7 @@ func (p *probing) end() {
 	*p = probing{}
 }
 
-// probe asks once and returns when to ask again.
+// probe probes once and returns the delay until the next probe.
 func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 	conn := p.member.conn
 	began := time.Now()
@@ -112,7 +112,7 @@ func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 	after := p.judge(*before, err)
 	after.Identity = identity
 	if err != nil {
-		after.Identity = before.Identity // the peer was not asked
+		after.Identity = before.Identity // the UID was not read
 	}
 	after.Probed = began
 	conn.health.Store(&after)
@@ -121,7 +121,7 @@ func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 	}
 	p.failing = err != nil
 	if after.Identity != nil && before.Identity == nil {
-		log.Error(after.Identity, "Peer does not let its credentials read which cluster it is; newer ones cannot be used")
+		log.Error(after.Identity, "Peer forbids its credentials to read namespaces/kube-system; newer credentials cannot be used")
 	}
 	if after.State != before.State {
 		log.Info("Peer's health changed", "from", before.State.String(), "to", after.State.String(), "reason", fmt.Sprint(after.Err))
@@ -136,18 +136,18 @@ func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 		}
 		return p.opts.backoff(1)
 	}
-	// What a probe took counts, so that probes that time out begin no more than MaxBackoff apart.
+	// Subtract the duration of the probe, so that probes that time out begin at most MaxBackoff apart.
 	spent := min(time.Since(began), p.opts.MaxBackoff*9/10)
 	if apierrors.IsUnauthorized(err) && !p.repeated {
-		// The credentials may be on their way: the refusal has asked the Source to look again.
+		// New credentials may be available: the rejection has made the Source read them again.
 		p.repeated = true
 		return 0
 	}
 	return max(p.opts.backoff(p.failures)-spent, minBackoff)
 }
 
-// ask reads /readyz, and the identity of the cluster once per generation of the credentials. A peer that forbids the
-// latter is as healthy as one that does not: it answers.
+// ask reads /readyz, and the UID of the cluster once per generation of the credentials. A peer that forbids reading the
+// UID is healthy too.
 func (p *prober) ask(ctx context.Context) (identity, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
@@ -173,7 +173,7 @@ func (p *prober) ask(ctx context.Context) (identity, err error) {
 	return nil, nil
 }
 
-// judge applies one result to what was believed before.
+// judge applies the result of one probe to the previous health.
 func (p *prober) judge(h Health, err error) Health {
 	if err == nil {
 		p.failures = 0

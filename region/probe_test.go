@@ -28,7 +28,7 @@ func TestBackoffIsBounded(t *testing.T) {
 	})
 }
 
-// A peer that fails is asked ever less often, and at last once in MaxBackoff.
+// A failing peer is probed with a growing backoff, up to MaxBackoff.
 func TestBackoffDoubles(t *testing.T) {
 	o := ProbeOptions{Interval: 10 * time.Second, MaxBackoff: time.Minute}
 	require.NoError(t, o.complete())
@@ -37,8 +37,8 @@ func TestBackoffDoubles(t *testing.T) {
 	}
 }
 
-// One answer, or one that is missing, changes nothing: a peer goes down after Failures probes that fail one after the other,
-// and comes back after Successes.
+// One success or one failure changes nothing: a peer becomes Unhealthy after Failures failed probes in a row, and
+// Healthy again after Successes.
 func TestProbesInARow(t *testing.T) {
 	failure := errors.New("no answer")
 	p := prober{opts: ProbeOptions{Failures: 3, Successes: 2}}
@@ -55,7 +55,7 @@ func TestProbesInARow(t *testing.T) {
 	}
 }
 
-// probes notes when a peer was probed.
+// probes records when a peer was probed.
 type probes struct {
 	mu    sync.Mutex
 	began time.Time
@@ -76,7 +76,7 @@ func (p *probes) times() []time.Duration {
 	return p.at
 }
 
-// A refused credential is probed once more at once, then with back-off.
+// After a rejected credential the peer is probed once more at once, then with backoff.
 func TestRefusedProbeIsRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one")
@@ -102,7 +102,7 @@ func TestRefusedProbeIsRepeatedAtOnce(t *testing.T) {
 	})
 }
 
-// Credentials that arrive while the peer is away are put in place when it is back.
+// Credentials that arrive while the peer is unreachable are used once it is reachable again.
 func TestRotationIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a", "b")

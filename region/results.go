@@ -16,7 +16,7 @@ type Results[T any] struct {
 	outcomes []Outcome[T]
 }
 
-// Outcome is what one peer answered.
+// Outcome is the result of one peer.
 type Outcome[T any] struct {
 	Peer    PeerName
 	Value   T     // meaningless unless Err is nil
@@ -24,7 +24,7 @@ type Outcome[T any] struct {
 	Elapsed time.Duration
 }
 
-// ResultsOf makes Results of outcomes that were collected elsewhere, for calls over many peers that are more than one
+// ResultsOf makes Results of outcomes that were collected elsewhere, for calls over many peers with more than one
 // request each. op names the call in errors. The outcomes are sorted by peer; outcomes itself is not modified.
 func ResultsOf[T any](op string, outcomes ...Outcome[T]) Results[T] {
 	sorted := slices.Clone(outcomes)
@@ -35,7 +35,7 @@ func ResultsOf[T any](op string, outcomes ...Outcome[T]) Results[T] {
 // All yields the outcomes by peer name.
 func (r Results[T]) All() iter.Seq[Outcome[T]] { return slices.Values(r.outcomes) }
 
-// Complete says that every peer answered, and that there was one.
+// Complete reports whether there was a peer and every peer succeeded.
 func (r Results[T]) Complete() bool {
 	return len(r.outcomes) > 0 && !slices.ContainsFunc(r.outcomes, func(o Outcome[T]) bool { return o.Err != nil })
 }

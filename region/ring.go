@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/logging"
 )
 
-// Ring keeps the peers of a Source connected and probes their health. It is a Directory, safe for concurrent use.
-// One peer's trouble delays no other: each has its own goroutine, its own time limits and its own back-off.
+// Ring keeps the peers of a Source connected and probes their health. It is a Directory, safe for concurrent use. A
+// failing peer delays no other: each has its own goroutine, timeouts and backoff.
 type Ring struct {
 	src     Source
 	opts    Options
@@ -29,13 +29,13 @@ type Ring struct {
 	view    atomic.Pointer[view]
 
 	mu       sync.Mutex
-	clusters map[types.UID]*member // who was first to reach a cluster
+	clusters map[types.UID]*member // the first member that reached each cluster
 }
 
-// Options adjust a Ring. The zero value works.
+// Options configure a Ring. The zero value works.
 type Options struct {
 	Probe    ProbeOptions
-	Drain    time.Duration // how long streams of replaced credentials may go on; zero: 5 minutes
+	Drain    time.Duration // how long streams with replaced credentials may continue; zero: 5 minutes
 	Observer *Observer
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -43,7 +43,7 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// view is what a Ring shows at one time. It is immutable.
+// view is the state of a Ring at one time. It is immutable.
 type view struct {
 	snapshot *Snapshot
 	members  map[PeerName]*member
@@ -63,8 +63,8 @@ func NewRing(src Source, opts Options) (*Ring, error) {
 	return r, nil
 }
 
-// Start runs until ctx ends, waits for all it started, then returns nil. It returns the Source's error if that can never
-// publish again. Call it once.
+// Start runs until ctx ends, waits for all its goroutines, then returns nil. It returns the Source's error if the
+// Source can never publish again. Call it once.
 func (r *Ring) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, r.opts.Logger, "ring")
 	if r.src == nil {
@@ -87,7 +87,7 @@ func (r *Ring) Start(ctx context.Context) error {
 		publishing.Lock()
 		defer publishing.Unlock()
 		select {
-		case <-latest: // an older one that nobody has seen
+		case <-latest: // an older one that was not received yet
 		default:
 		}
 		latest <- s
@@ -107,7 +107,7 @@ func (r *Ring) Start(ctx context.Context) error {
 			if err != nil && ctx.Err() == nil {
 				return fmt.Errorf("ring: %w", err)
 			}
-			// A source that has said all it will ever say.
+			// The source has published its last Snapshot.
 			ended = nil
 		case <-ctx.Done():
 			return nil
@@ -115,7 +115,7 @@ func (r *Ring) Start(ctx context.Context) error {
 	}
 }
 
-// apply brings the members in line with s, then shows both at once.
+// apply updates the members to match s, then publishes both at once.
 func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 	old := r.view.Load()
 	if isClosed(r.synced) && s.equal(old.snapshot) {
@@ -134,7 +134,7 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 				m.offer(p.Credentials)
 			}
 		case m != nil && m.conn == nil && unchanged:
-			// It was said before why.
+			// Already reported.
 		default:
 			m = r.newMember(p)
 			if m.err != nil {
@@ -159,13 +159,13 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 			r.release(m)
 		}
 	}
-	// Last, because a cluster may come back under another name.
+	// Start them last: a cluster may rejoin under another name, and its former member must be released first.
 	for _, run := range joining {
 		wg.Go(run)
 	}
 }
 
-// is says whether uid may be the cluster of c. Who learns only now which cluster a peer is need not connect anew.
+// is reports whether uid may be the cluster of c. It sets uid if it was not known, so that the peer need not reconnect.
 func (c *Conn) is(uid types.UID) bool {
 	return uid == "" || c.uid.CompareAndSwap(nil, &uid) || *c.uid.Load() == uid
 }
@@ -179,7 +179,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// claim notes that m reaches the cluster uid, and says which peer was there before; m's own if none was.
+// claim records that m reaches the cluster uid, and returns the first peer that reached it; m's own if it is the first.
 func (r *Ring) claim(uid types.UID, m *member) PeerName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +192,7 @@ func (r *Ring) claim(uid types.UID, m *member) PeerName {
 	return m.conn.Peer()
 }
 
-// release forgets which cluster m reaches, also what a probe finds that is still under way.
+// release removes the cluster of m from the record, and keeps a running probe from adding it again.
 func (r *Ring) release(m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,18 +200,18 @@ func (r *Ring) release(m *member) {
 	maps.DeleteFunc(r.clusters, func(_ types.UID, holder *member) bool { return holder == m })
 }
 
-// Synced is closed when the first Snapshot is in place. It does not wait for any peer to answer.
+// Synced returns a channel that is closed when the first Snapshot is in use. It does not wait for any peer to respond.
 func (r *Ring) Synced() <-chan struct{} { return r.synced }
 
-// Snapshot returns the present view, empty before the first one.
+// Snapshot returns the current view, empty before the first one.
 func (r *Ring) Snapshot() *Snapshot {
 	if v := r.view.Load(); v != nil {
 		return v.snapshot
 	}
-	return emptySnapshot() // of a Ring that NewRing did not make
+	return emptySnapshot() // for a Ring that NewRing did not make
 }
 
-// Watch yields the present Snapshot, as soon as there is one, then the newest after each change, until ctx ends.
+// Watch yields the current Snapshot, as soon as there is one, then the newest after each change, until ctx ends.
 func (r *Ring) Watch(ctx context.Context) iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
 		select {
@@ -233,7 +233,8 @@ func (r *Ring) Watch(ctx context.Context) iter.Seq[*Snapshot] {
 }
 
 // Conn returns the connection to a peer. Errors are *Error: ErrUnknownPeer, or why the Source has no usable credentials
-// for it. Whether the peer answers shows in its use. A Conn refuses requests with ErrUnknownPeer once its peer has left.
+// for it. It does not check that the peer is reachable. A Conn rejects requests with ErrUnknownPeer once its peer has
+// left.
 func (r *Ring) Conn(name PeerName) (*Conn, error) {
 	var m *member
 	if v := r.view.Load(); v != nil {

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// scripted is a Source that publishes what a test gives it.
+// scripted is a Source that publishes the snapshots of a test.
 type scripted struct {
 	snapshots chan *Snapshot
 	fail      chan error
@@ -109,7 +109,7 @@ func TestHealthHasHysteresis(t *testing.T) {
 		require.Equal(t, Unhealthy, conn.Health().State)
 		require.ErrorContains(t, conn.Health().Err, "peer eu: probe: ")
 
-		// The back-off has an end, and one good answer is not enough.
+		// The backoff is bounded, and one success is not enough.
 		time.Sleep(10 * time.Minute)
 		c.setDown(false)
 		up := time.Now()
@@ -135,14 +135,14 @@ func TestRingRotates(t *testing.T) {
 		src.publish(t, Peer{Name: "eu", Credentials: c.credentials(t, "a")})
 		require.Same(t, before, r.Snapshot(), "nothing changed")
 
-		// A cluster of another identity is never rotated to, however often the Source says so.
+		// A Conn never rotates to another cluster, however often the Source publishes it.
 		other := newCluster("two", "a")
 		src.publish(t, Peer{Name: "eu", Credentials: other.credentials(t, "a")})
 		time.Sleep(5 * time.Minute)
 		require.EqualValues(t, 1, conn.Health().Generation)
 		require.Equal(t, Healthy, conn.Health().State)
 
-		// The old token is refused: the Source is asked again, and requests wait for the new one.
+		// The old token is rejected: the Source is asked to refresh, and requests wait for the new token.
 		c.setToken("a", false)
 		result := make(chan error, 1)
 		go func() {
@@ -159,15 +159,15 @@ func TestRingRotates(t *testing.T) {
 		require.EqualValues(t, 2, conn.Health().Generation)
 		require.Greater(t, r.Snapshot().Generation(), before.Generation())
 
-		// Credentials that the Source cannot read any more change nothing.
+		// Credentials that the Source can no longer read change nothing.
 		src.publish(t, Peer{Name: "eu", Credentials: Credentials{err: errors.New("unreadable")}})
 		_, err := conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 		require.NoError(t, err)
 	})
 }
 
-// A probe is under way that waits itself: for newer credentials, as its own are refused, or for a peer that does not
-// answer. The credentials that are offered meanwhile are in use at once.
+// New credentials are used at once, even while a probe waits: for newer credentials, because its own were rejected, or
+// for an unresponsive peer.
 func TestAProbeDoesNotDelayNewCredentials(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -212,7 +212,7 @@ func TestOneClusterUnderTwoNames(t *testing.T) {
 		require.ErrorIs(t, h.Err, ErrSameCluster)
 		require.ErrorContains(t, h.Err, "eu and us")
 
-		// Once the other has left, the name is right.
+		// Once the other has left, the name is valid.
 		src.publish(t, Peer{Name: "us", Credentials: c.credentials(t, "a")})
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -220,7 +220,7 @@ func TestOneClusterUnderTwoNames(t *testing.T) {
 	})
 }
 
-// A cluster that goes on under another name in the same Snapshot is nobody else's.
+// A cluster that gets another name in one Snapshot does not count as a duplicate.
 func TestOneClusterUnderANewName(t *testing.T) {
 	for range 500 {
 		synctest.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestWatchYieldsTheNewest(t *testing.T) {
 		src.publish(t)
 		src.publish(t, Peer{Name: "eu", Credentials: creds}, Peer{Name: "us", Credentials: creds})
 		require.Equal(t, 1, <-lengths)
-		require.Equal(t, 2, <-lengths, "what is no longer true is skipped")
+		require.Equal(t, 2, <-lengths, "outdated snapshots are skipped")
 		cancel()
 		_, open := <-lengths
 		require.False(t, open)

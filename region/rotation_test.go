@@ -37,7 +37,7 @@ func widget(name string) *unstructured.Unstructured {
 	}}
 }
 
-// newConn connects to c and releases its sockets at the end of the test.
+// newConn connects with creds and closes its sockets at the end of the test.
 func newConn(t *testing.T, creds Credentials, opts ConnOptions) *Conn {
 	t.Helper()
 	conn, err := NewConn(Peer{Name: "eu", Credentials: creds}, opts)
@@ -46,8 +46,8 @@ func newConn(t *testing.T, creds Credentials, opts ConnOptions) *Conn {
 	return conn
 }
 
-// Clients go on while token, CA and address change a hundred times, each old token being refused before the new one is
-// known here.
+// Clients continue while token, CA and address change a hundred times, and each old token is rejected before the Conn
+// has the new one.
 func TestRotateUnderLoad(t *testing.T) {
 	c := newCluster("one", "token-0")
 	authorities := []*authority{newAuthority(t), newAuthority(t)}
@@ -89,7 +89,7 @@ func TestRotateUnderLoad(t *testing.T) {
 	t.Logf("%d calls, none failed", calls.Load())
 }
 
-// A 401 makes a request wait for newer credentials; it is then sent again, body and all.
+// A 401 makes a request wait for newer credentials; it is then sent again with its body.
 func TestUnauthorizedIsAbsorbedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "new")
@@ -108,7 +108,7 @@ func TestUnauthorizedIsAbsorbedOnce(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(began))
 		require.Equal(t, 1, c.writes)
 
-		// Without newer credentials, the refusal is the answer: after Await at first, then at once.
+		// Without newer credentials, the caller gets the 401: after Await at first, then at once.
 		c.setToken("new", false)
 		for _, wait := range []time.Duration{defaultAwait, 0} {
 			began = time.Now()
@@ -143,7 +143,7 @@ func TestBodyThatCannotBeRewoundIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// What is sent again after a refusal was not repeated by the transport: its answer counts.
+// A request that is sent again after a 401 does not count as repeated by the transport: its response counts.
 func TestARequestThatIsSentAgainIsTheAttempt(t *testing.T) {
 	c := newCluster("one", "new")
 	server := httptest.NewTLSServer(c)
@@ -192,7 +192,7 @@ func TestRotateRefuses(t *testing.T) {
 	one.setDown(false)
 	require.EqualValues(t, 1, conn.Health().Generation)
 
-	// What was in use goes on; the same credentials again are no rotation.
+	// The credentials in use stay valid; the same credentials again are no rotation.
 	_, err = conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, conn.Rotate(t.Context(), conn.current.Load().creds))
@@ -202,7 +202,7 @@ func TestRotateRefuses(t *testing.T) {
 	require.NoError(t, events[4].Err)
 }
 
-// A stream on replaced credentials goes on for Drain, then it ends, and says why.
+// A stream on replaced credentials continues for Drain, then ends with the reason.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a", "b")
@@ -221,7 +221,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// Whoever brings a token is that token, although the peer's own credential is a certificate.
+// A request with a token is sent with that token only, although the peer's own credential is a certificate.
 func TestCallerIsNeverThePeer(t *testing.T) {
 	c := newCluster("one", "alice")
 	a := newAuthority(t)
@@ -262,7 +262,7 @@ func TestCallerIsNeverThePeer(t *testing.T) {
 	require.Equal(t, []string{"certificate:atoll", "token:alice", "token:alice"}, slices.Clone(c.seen()))
 }
 
-// A refusal long ago, from which the peer recovered, does not use up the time that a rotation has.
+// An earlier rejection, from which the peer recovered, does not shorten the wait for a rotation.
 func TestAwaitStartsAnewAfterAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "old")
@@ -289,7 +289,7 @@ func TestAwaitStartsAnewAfterAnAnswer(t *testing.T) {
 	})
 }
 
-// Two functions of one source line may add different credentials.
+// Two functions from one source line may add different credentials.
 func TestRotateTellsFunctionsApart(t *testing.T) {
 	c := newCluster("one", "a", "b")
 	credentials := func(token string) Credentials {

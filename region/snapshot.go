@@ -23,8 +23,8 @@ type Snapshot struct {
 	byRegion   map[Key]*Peer
 }
 
-// NewSnapshot copies, sorts and checks peers. It refuses names that are not valid, a duplicate peer name, and a region
-// that two peers serve, naming both. It does not look at credentials.
+// NewSnapshot copies, sorts and checks peers. It rejects invalid names, a duplicate peer name, and a region that two
+// peers serve, naming both. It does not check credentials.
 func NewSnapshot(peers ...Peer) (*Snapshot, error) {
 	s := &Snapshot{
 		byName:   make(map[PeerName]*Peer, len(peers)),
@@ -59,10 +59,10 @@ func NewSnapshot(peers ...Peer) (*Snapshot, error) {
 	return s, nil
 }
 
-// Generation grows with every Snapshot that this process makes. It cannot be compared between processes.
+// Generation increases with every Snapshot that this process makes. It cannot be compared between processes.
 func (s *Snapshot) Generation() uint64 { return s.generation }
 
-// Peer returns the peer of that name. The result must not be modified.
+// Peer returns the peer with this name. The result must not be modified.
 func (s *Snapshot) Peer(name PeerName) (*Peer, bool) {
 	p, ok := s.byName[name]
 	return p, ok
@@ -91,7 +91,7 @@ func (s *Snapshot) Regions() iter.Seq2[Key, *Peer] {
 	}
 }
 
-// equal says whether both snapshots list the same peers, whatever their generation.
+// equal reports whether both snapshots list the same peers, whatever their generation.
 func (s *Snapshot) equal(o *Snapshot) bool {
 	return slices.EqualFunc(s.peers, o.peers, (*Peer).equal)
 }

@@ -55,7 +55,7 @@ func TestNewSnapshotRefuses(t *testing.T) {
 	require.ErrorContains(t, err, `peer "a": region "eu.x.y": provider "x.y"`)
 }
 
-// A Snapshot finds exactly what it was made of, in order, and later ones have higher generations.
+// A Snapshot finds exactly the peers that it was made of, in order, and later ones have higher generations.
 func TestSnapshotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owner := rapid.MapOf(

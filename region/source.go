@@ -5,16 +5,16 @@ package region
 
 import "context"
 
-// Source says who the peers are. Implementations: FromPeers, FromDir, FromFile.
+// Source provides the list of peers. Implementations: FromPeers, FromDir, FromFile.
 type Source interface {
 	// Run publishes a complete Snapshot as soon as it has one and again after every change, until ctx ends (it then
-	// returns nil) or until it can never publish again (it then says why). It is called once. publish does not block.
-	// A source that cannot be read for a while publishes nothing: absence is not deletion.
+	// returns nil) or until it can never publish again (it then returns why). It is called once. publish does not
+	// block. A source that is temporarily unreadable publishes nothing: absence is not deletion.
 	Run(ctx context.Context, publish func(*Snapshot)) error
 }
 
-// Refresher is a Source that can be asked to look again now, because a peer refused the credentials that it gave.
-// Refresh does not block and is safe for concurrent use.
+// Refresher is a Source that can read the peers again at once, after a peer rejected its credentials. Refresh does not
+// block and is safe for concurrent use.
 type Refresher interface {
 	Refresh()
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runSource runs src in a bubble; what it published last is returned by the func, once it is idle.
+// runSource runs src in a bubble. The func waits until src is idle and returns its last Snapshot, or nil.
 func runSource(t *testing.T, src Source) func() *Snapshot {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,7 +81,7 @@ func TestFromDir(t *testing.T) {
 		require.ErrorContains(t, peerOf(t, first, "us-east").Credentials.check(), "kubeconfig of peer us-east: ")
 		require.Nil(t, next(), "nothing changed")
 
-		// A bad file keeps what was good; one that becomes good counts.
+		// A bad file keeps the last good credentials; a file that becomes valid is used.
 		write(t, eu, []byte("half a"))
 		write(t, us, kubeconfig(t, "https://us.example.com", nil, nil))
 		second := next()
@@ -94,7 +94,7 @@ func TestFromDir(t *testing.T) {
 		require.NoError(t, os.Remove(us))
 		require.Equal(t, 1, next().Len())
 
-		// An empty directory is one that is not mounted.
+		// An empty directory counts as not mounted.
 		require.NoError(t, os.Rename(eu, filepath.Join(dir, ".away")))
 		require.Nil(t, next())
 		require.NoError(t, os.RemoveAll(dir))
@@ -131,7 +131,7 @@ func TestFromFile(t *testing.T) {
 		require.Equal(t, "https://us.example.com", peerOf(t, s, "us-east").Credentials.config.Host)
 		require.ErrorContains(t, peerOf(t, s, "ap-south").Credentials.check(), "users[0].user.tokenFile")
 
-		// A kubeconfig that the list names counts, and so does its absence: as nothing.
+		// A change of a listed kubeconfig is used; its absence changes nothing.
 		write(t, eu, kubeconfig(t, "https://ue.example.com", nil, nil))
 		require.Equal(t, "https://ue.example.com", peerOf(t, next(), "eu-west").Credentials.config.Host)
 		require.NoError(t, os.Remove(eu))
@@ -147,7 +147,7 @@ func TestFromFile(t *testing.T) {
 	})
 }
 
-// What stays wrong is logged once, not at every look.
+// A persistent problem is logged once, not at every read.
 func TestProblemsAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -200,7 +200,7 @@ func TestFilesThatCannotBeUsedAtFirst(t *testing.T) {
 	require.Equal(t, PeerName("eu"), refused.Peer)
 }
 
-// A refused token is replaced as soon as its file is, not at the next tick.
+// After a rejected token the files are read at once, not at the next tick.
 func TestRefreshReadsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

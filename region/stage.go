@@ -10,17 +10,17 @@ import (
 	"sync/atomic"
 )
 
-// stage is how far a request came on its way to the peer, which tells a host that is away from a server that is frozen.
+// stage is how far a request came on its way to the peer. It distinguishes an unreachable host from a frozen server.
 type stage struct{ reached atomic.Int32 }
 
 const (
-	unsent    int32 = iota // or the transport does not report
+	unsent    int32 = iota // or the transport does not trace
 	resolving              // the host name
 	dialing
 	handshaking // or beyond: the server's kernel accepted
 )
 
-// reach notes that the request came so far. An address or a connection that is tried beside it takes nothing back.
+// reach records that the request came as far as to. Parallel attempts on other addresses never lower the stage.
 func (s *stage) reach(to int32) {
 	for {
 		was := s.reached.Load()
@@ -30,7 +30,7 @@ func (s *stage) reach(to int32) {
 	}
 }
 
-// trace returns a context through which the transport reports to s, and to a unless it is nil.
+// trace returns a context whose hooks record the stage in s, and the request in a unless a is nil.
 func (s *stage) trace(ctx context.Context, a *Attempt) context.Context {
 	hooks := &httptrace.ClientTrace{
 		DNSStart:          func(httptrace.DNSStartInfo) { s.reach(resolving) },
@@ -44,7 +44,8 @@ func (s *stage) trace(ctx context.Context, a *Attempt) context.Context {
 	return httptrace.WithClientTrace(ctx, hooks)
 }
 
-// timedOut says how far a request came whose time was over. Other errors it returns as they are.
+// timedOut converts an exceeded deadline into a timeout with the stage that the request reached. It returns other
+// errors unchanged.
 func (s *stage) timedOut(err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// ownTransport carries requests as the peer's own credentials; a request that brings an Authorization header is a
+// ownTransport carries requests with the peer's own credentials. A request with an Authorization header is sent as a
 // caller's.
 type ownTransport struct{ conn *Conn }
 
-// RoundTrip sends req on the present generation. A 401 is decided before a request has any effect, so any verb may be
+// RoundTrip sends req on the current generation. A 401 is decided before a request has any effect, so any verb may be
 // sent again, once per newer generation, if its body can be rewound.
 func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.conn.current.Load()
@@ -47,7 +47,7 @@ func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			discard(again)
 			return resp, nil
 		}
-		// Reading what is left lets the connection be used again; it is a Status object of some hundred bytes.
+		// Draining the body lets the connection be reused; it is a Status object of some hundred bytes.
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 		_ = resp.Body.Close()
 		if attempt := attemptOf(req.Context()); attempt != nil {
@@ -57,7 +57,7 @@ func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// rewind returns a copy of req that can be sent after req was.
+// rewind returns a copy of req that can be sent again.
 func rewind(req *http.Request) (*http.Request, bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true
@@ -80,7 +80,7 @@ func discard(req *http.Request) {
 	}
 }
 
-// callerTransport carries requests as the token that they bring.
+// callerTransport carries requests with the token that they bring.
 type callerTransport struct{ conn *Conn }
 
 func (t *callerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -97,7 +97,7 @@ func (t *callerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.conn.send(g, asCaller, req)
 }
 
-// generationTransport probes one generation, in use or not.
+// generationTransport sends requests on one generation, whether it is in use or not.
 type generationTransport struct {
 	conn *Conn
 	g    *generation
@@ -107,7 +107,7 @@ func (t *generationTransport) RoundTrip(req *http.Request) (*http.Response, erro
 	return t.conn.send(t.g, asPeer, req)
 }
 
-// Whose credentials a request is sent with.
+// Credentials of a request: the peer's own, or the caller's token.
 const (
 	asPeer   = false
 	asCaller = true
@@ -163,7 +163,8 @@ func (c *Conn) send(g *generation, caller bool, req *http.Request) (*http.Respon
 	return resp, nil
 }
 
-// failed names the peer. A request that its own caller gave up says nothing about the peer.
+// failed wraps err with the peer and the method. A request that its caller canceled does not mean that the peer is
+// unavailable.
 func (c *Conn) failed(req *http.Request, err error) error {
 	if !errors.Is(err, context.Canceled) && !errors.Is(req.Context().Err(), context.Canceled) {
 		err = &unavailable{err}
@@ -171,7 +172,7 @@ func (c *Conn) failed(req *http.Request, err error) error {
 	return &Error{Peer: c.Peer(), Op: req.Method, Err: err}
 }
 
-// locate moves u to the server of g.
+// locate returns u on the server of g.
 func (g *generation) locate(u *url.URL) *url.URL {
 	moved := *u
 	moved.Scheme, moved.Host, moved.User = g.base.Scheme, g.base.Host, nil
@@ -184,7 +185,7 @@ func (g *generation) locate(u *url.URL) *url.URL {
 	return &moved
 }
 
-// isRedirect says whether following resp would carry the request and its credentials elsewhere.
+// isRedirect reports whether following resp would send the request and its credentials elsewhere.
 func isRedirect(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -194,7 +195,7 @@ func isRedirect(resp *http.Response) bool {
 	}
 }
 
-// body ends the flight when it is closed or at its end.
+// body wraps b so that the flight ends when b is closed or read to its end.
 func (f *flight) body(b io.ReadCloser) io.ReadCloser {
 	if b == nil {
 		b = http.NoBody
@@ -219,7 +220,7 @@ func (b *flightBody) Read(p []byte) (int, error) {
 	if err != nil {
 		b.flight.end()
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = &unavailable{&timeout{CauseTimeout, err}} // the answer had begun
+			err = &unavailable{&timeout{CauseTimeout, err}} // after the response had begun
 		}
 	}
 	return n, err

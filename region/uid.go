@@ -17,19 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxAnswer bounds what a probe reads of a peer's answer.
+// maxAnswer bounds the response to a probe, in bytes.
 const maxAnswer = 1 << 20
 
-// UID returns the UID of the peer's kube-system namespace, which identifies the cluster: two names for one cluster are
-// found by it. It is read once per generation of the credentials and remembered. It needs the right to get that
-// namespace. Errors are *Error: ErrUnavailable, or the peer's answer, with ErrIdentityUnknown if that is 403;
-// ErrOtherCluster if another cluster answers than at first, or than Peer.UID says. If that is set, no other request is
-// sent before it was seen.
+// UID returns the UID of the peer's kube-system namespace, which identifies the cluster: it shows two names for one
+// cluster. It is read once per generation of the credentials and cached. It needs the right to get that namespace.
+// Errors are *Error: ErrUnavailable, or the peer's response, with ErrIdentityUnknown if that is 403; ErrOtherCluster if
+// the UID differs from the first one, or from Peer.UID. If Peer.UID is set, no other request is sent before the UID was
+// verified.
 func (c *Conn) UID(ctx context.Context) (types.UID, error) {
 	g := c.current.Load()
 	uid, err := c.identify(ctx, g)
 	if next := c.current.Load(); err != nil && next != g {
-		uid, err = c.identify(ctx, next) // the credentials were replaced meanwhile
+		uid, err = c.identify(ctx, next) // the credentials were replaced in the meantime
 	}
 	if err != nil {
 		return "", &Error{Peer: c.Peer(), Op: "identify", Err: cause(err)}
@@ -37,7 +37,7 @@ func (c *Conn) UID(ctx context.Context) (types.UID, error) {
 	return uid, nil
 }
 
-// identify asks the cluster that g reaches who it is, once, and whether it is the peer's.
+// identify reads the UID of the cluster that g reaches, once, and checks that it is the peer's.
 func (c *Conn) identify(ctx context.Context, g *generation) (types.UID, error) {
 	if uid := g.uid.Load(); uid != nil {
 		return *uid, nil
@@ -54,12 +54,12 @@ func (c *Conn) identify(ctx context.Context, g *generation) (types.UID, error) {
 	return uid, nil
 }
 
-// seen returns nil if g may be sent requests: if nobody said which cluster the peer is, or it was seen to be that one.
+// seen returns nil if requests may be sent on g: the UID of the peer is not pinned, or g was verified to reach it.
 func (c *Conn) seen(ctx context.Context, g *generation) error {
 	if !c.pinned || g.uid.Load() != nil {
 		return nil
 	}
-	// What is asked here says nothing about the request that waits for it.
+	// The Attempt belongs to the waiting request, not to this one.
 	_, err := c.identify(context.WithValue(ctx, attemptKey{}, nil), g)
 	if apierrors.IsUnauthorized(err) {
 		c.Refresh()
@@ -70,7 +70,7 @@ func (c *Conn) seen(ctx context.Context, g *generation) error {
 	return nil
 }
 
-// readUID asks the cluster that g reaches.
+// readUID reads the UID of the cluster that g reaches.
 func (c *Conn) readUID(ctx context.Context, g *generation) (types.UID, error) {
 	body, err := fetch(ctx, &generationTransport{c, g}, "/api/v1/namespaces/kube-system")
 	if apierrors.IsForbidden(err) {
@@ -89,7 +89,7 @@ func (c *Conn) readUID(ctx context.Context, g *generation) (types.UID, error) {
 	return namespace.UID, nil
 }
 
-// fetch gets path of a peer by rt. An answer other than 200 is an APIStatus error.
+// fetch gets path from a peer through rt. A response other than 200 is an APIStatus error.
 func fetch(ctx context.Context, rt http.RoundTripper, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://peer.invalid"+path, http.NoBody)
 	if err != nil {

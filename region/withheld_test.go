@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A peer whose credentials are withheld is known and not reached, also through clients that somebody holds; its
-// engagement ends, and begins at once when it gets credentials again.
+// A peer whose credentials are withheld is listed and not reached, even by clients that exist already. Its engagement
+// ends, and starts at once when it gets credentials again.
 func TestWithheldCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := newCluster("one", "a")
@@ -49,7 +49,7 @@ func TestWithheldCredentials(t *testing.T) {
 			_, err = conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 			require.ErrorIs(t, err, ErrUnknownPeer)
 			require.Zero(t, running)
-			time.Sleep(10 * time.Minute) // the back-off of the engagement is at its longest
+			time.Sleep(10 * time.Minute) // the backoff of the engagement is at its maximum
 		}
 		require.Error(t, Withheld(nil).check())
 		cancel()
@@ -57,7 +57,7 @@ func TestWithheldCredentials(t *testing.T) {
 	})
 }
 
-// With a UID that is known beforehand, another cluster is sent nothing at all, whoever asks.
+// If Peer.UID is set, no request of any client is sent to another cluster.
 func TestNothingIsSentToAnotherCluster(t *testing.T) {
 	one, two := newCluster("one", "a"), newCluster("two", "a")
 	conn, err := NewConn(Peer{Name: "eu", UID: "one", Credentials: two.credentials(t, "a")}, ConnOptions{})
@@ -90,7 +90,7 @@ func TestNothingIsSentToAnotherCluster(t *testing.T) {
 	_, err = conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 	require.ErrorIs(t, err, ErrUnknownPeer)
 
-	// A refusal asks for newer credentials, as anywhere else.
+	// Here too, a rejection requests newer credentials.
 	refreshed := 0
 	refused, err := NewConn(Peer{Name: "eu", UID: "one", Credentials: one.credentials(t, "old")}, ConnOptions{Refresh: func() { refreshed++ }})
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestNothingIsSentToAnotherCluster(t *testing.T) {
 	require.Equal(t, 1, refreshed)
 }
 
-// Why newer credentials are not in use shows in the health until they are.
+// Health shows why newer credentials are not in use, until they are.
 func TestFailedRotationShows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := newCluster("one", "a", "b"), newCluster("two", "a")
@@ -116,7 +116,7 @@ func TestFailedRotationShows(t *testing.T) {
 		require.NoError(t, conn.Health().Rotation)
 		require.EqualValues(t, 2, conn.Health().Generation)
 
-		// The same peer on another cluster is another one.
+		// The same name with another UID is another peer.
 		src.publish(t, Peer{Name: "eu", UID: "two", Credentials: two.credentials(t, "a")})
 		require.NotSame(t, conn, connOf(t, r, "eu"))
 		require.Equal(t, Healthy, connOf(t, r, "eu").Health().State)

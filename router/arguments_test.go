@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// What is missing is named in an error.
+// Each missing or invalid argument is named in the error.
 func TestArguments(t *testing.T) {
 	var nilRing *region.Ring
 	r, err := router.New(region.Fixed(), router.Options{})

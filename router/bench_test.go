@@ -31,8 +31,8 @@ func keyOf(i int) region.Key {
 	return region.Key{Provider: "loodse", Name: fmt.Sprintf("region-%04d", i)}
 }
 
-// BenchmarkLookup compares look-ups of 1,000 regions, in a region.Ring and in a Cache, with a bare map of the same Routes
-// behind an atomic pointer. The ratio is our time over the baseline's.
+// BenchmarkLookup compares look-ups of 1,000 regions, through a region.Ring and through a Cache, with a bare map of
+// the same Routes behind an atomic pointer. The ratio is our time over the baseline's.
 func BenchmarkLookup(b *testing.B) {
 	var keys []region.Key
 	bare := make(map[region.Key]Route)
@@ -91,7 +91,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// spread calls lookup n times in so many goroutines.
+// spread divides n calls of lookup between the goroutines and returns the elapsed time.
 func spread(b *testing.B, keys []region.Key, goroutines, n int, lookup func(context.Context, region.Key) (Route, error)) time.Duration {
 	b.Helper()
 	start := time.Now()
@@ -128,15 +128,15 @@ func BenchmarkColdStart(b *testing.B) {
 	}
 }
 
-// listing answers everything with an empty list.
+// listing answers every request with an empty list.
 func listing(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprint(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
 }
 
-// BenchmarkIdlePeer is what heap and stacks grow by for each of 1,000 peers, each with a Client that has made a request
-// and keeps its TLS connection; the server's half of the connection, which is in the same process, is counted too. The
-// baseline is a bare dynamic client for each; the ratio is our bytes over the baseline's.
+// BenchmarkIdlePeer measures the growth of heap and stacks for each of 1,000 peers, each with a Client that has made
+// a request and keeps its TLS connection. It includes the server's half of the connection, which is in the same
+// process. The baseline is one bare dynamic client per peer; the ratio is our bytes over the baseline's.
 func BenchmarkIdlePeer(b *testing.B) {
 	const n = 1000
 	s := httptest.NewUnstartedServer(http.HandlerFunc(listing))
@@ -146,7 +146,7 @@ func BenchmarkIdlePeer(b *testing.B) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	round := 0
 	config := func(i int) *rest.Config {
-		// What differs in the CA has a connection of its own.
+		// A different CA gives each peer a connection of its own.
 		return &rest.Config{Host: s.URL, BearerToken: "library", QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: fmt.Appendf(slices.Clone(ca), "\n%d-%d\n", round, i)}}
 	}
 	ask := func(client dynamic.Interface) {
@@ -194,7 +194,7 @@ func BenchmarkIdlePeer(b *testing.B) {
 	b.ReportMetric(float64(ours)/float64(bare), "bytes-ratio")
 }
 
-// alive is what is alive, in bytes.
+// alive returns the bytes of live heap and of stacks after garbage collection.
 func alive() int64 {
 	for range 4 { // each shrinks stacks by half
 		runtime.GC()
@@ -204,9 +204,9 @@ func alive() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// BenchmarkBesideAStoppedPeer is the time of requests to one region while the peer of another takes requests and answers
-// none, with 500 callers who want something there. The baseline is the same without them; the ratios are of the 99th
-// percentiles and of the medians.
+// BenchmarkBesideAStoppedPeer measures requests to one region while the peer of another accepts requests without
+// answering, with 500 callers waiting for it. The baseline has no such callers; the ratios compare the 99th
+// percentiles and the medians.
 func BenchmarkBesideAStoppedPeer(b *testing.B) {
 	stop := make(chan struct{})
 	well := httptest.NewServer(http.HandlerFunc(listing))
@@ -239,7 +239,7 @@ func BenchmarkBesideAStoppedPeer(b *testing.B) {
 	}
 	measure := func() (times []time.Duration) {
 		c := client(us)
-		runtime.GC() // what it costs that callers come and go is not the question
+		runtime.GC() // do not measure the garbage of former callers
 		for range 300 {
 			start := time.Now()
 			_, err := c.List(b.Context(), metav1.ListOptions{})

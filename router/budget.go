@@ -18,18 +18,18 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ErrBusy says that a request was not sent because its region's Budget is used up and as many requests wait for it
-// already as may.
+// ErrBusy means that a request was not sent: its region's Budget is used up, and Budget.Waiting requests (or, for a
+// stream, Budget.Streams) already wait or are open.
 var ErrBusy = errors.New("the budget of the region is used up")
 
-// Budget is what the requests of all Clients of one region may take together, so that one region's flood or outage costs
-// the others nothing. The zero value works; a negative number means no limit.
+// Budget limits the requests of all Clients of one region together, so that one region's flood or outage does not
+// slow the others. In a zero value every field has its default; a negative number means no limit.
 type Budget struct {
-	QPS      float32 // requests per second in the long run; zero: 50
-	Burst    int     // requests at once, if there were few before; zero: 100
-	InFlight int     // requests under way, until their response is read; zero: 100
-	Waiting  int     // requests that wait for the above; zero: 1,000. More are refused with ErrBusy
-	Streams  int     // long-running requests that are open: watches, logs, proxied ones; zero: 1,000. More are refused with ErrBusy
+	QPS      float32 // sustained requests per second; zero: 50
+	Burst    int     // requests that may start at once after a pause; zero: 100
+	InFlight int     // concurrent requests, until their response is read; zero: 100
+	Waiting  int     // requests that wait for QPS or InFlight; zero: 1,000. More are refused with ErrBusy
+	Streams  int     // open long-running requests: watches, logs, proxied ones; zero: 1,000. More are refused with ErrBusy
 }
 
 func (b *Budget) complete() error {
@@ -42,12 +42,12 @@ func (b *Budget) complete() error {
 		}
 	}
 	if b.QPS > 0 && b.Burst < 0 {
-		return errors.New("router: Options.Budget.Burst is negative; for no limit, let QPS be negative")
+		return errors.New("router: Options.Budget.Burst is negative; for no limit, set QPS to a negative number")
 	}
 	return nil
 }
 
-// budget is what one region takes now.
+// budget holds the Budget of one region and its present use.
 type budget struct {
 	key      region.Key
 	limits   Budget
@@ -70,8 +70,8 @@ func newBudget(k region.Key, opts Options) *budget {
 	return b
 }
 
-// take waits for a place, then for the rate. give must be called once the request has ended; calling it again does
-// nothing.
+// take waits for a free place in flight, then for the rate limit. The caller must call give once the request has
+// ended; further calls do nothing.
 func (b *budget) take(ctx context.Context) (give func(), err error) {
 	if !b.tryTake() {
 		if err := b.wait(ctx); err != nil {
@@ -87,7 +87,8 @@ func (b *budget) take(ctx context.Context) (give func(), err error) {
 	}), nil
 }
 
-// tryTake takes what is free, without waiting; nothing if others wait.
+// tryTake takes a place and a token without waiting. It fails while other requests wait, so that it does not overtake
+// them.
 func (b *budget) tryTake() bool {
 	if b.waiting.Load() > 0 || b.places != nil && !b.places.TryAcquire(1) {
 		return false
@@ -122,14 +123,14 @@ func (b *budget) wait(ctx context.Context) (err error) {
 			b.places.Release(1)
 		}
 		if ctx.Err() == nil {
-			err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // it would end before its turn
+			err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // ctx would end before the rate limit allows the request
 		}
 		return fmt.Errorf("waiting for the region's budget: %w", err)
 	}
 	return nil
 }
 
-// open counts a stream. end must be called once it has ended; calling it again does nothing.
+// open counts a stream. The caller must call end once the stream has ended; further calls do nothing.
 func (b *budget) open() (end func(), err error) {
 	if n := b.streams.Add(1); b.limits.Streams >= 0 && n > int64(b.limits.Streams) {
 		b.streams.Add(-1)
@@ -138,7 +139,7 @@ func (b *budget) open() (end func(), err error) {
 	return sync.OnceFunc(func() { b.streams.Add(-1) }), nil
 }
 
-// countedBody gives back what a request took when its response is read or closed.
+// countedBody releases the place of a request when its response is read to the end or closed.
 type countedBody struct {
 	io.ReadCloser
 	give func()

@@ -35,7 +35,7 @@ func twoPeers(t *testing.T) *regiontest.Ring {
 	return ring
 }
 
-// list lists in region k and says how long it took.
+// list lists in region k and returns how long it took.
 func list(ctx context.Context, t *testing.T, r *Router, k region.Key) (time.Duration, error) {
 	t.Helper()
 	c, err := r.Client(k, Self())
@@ -45,8 +45,8 @@ func list(ctx context.Context, t *testing.T, r *Router, k region.Key) (time.Dura
 	return time.Since(start), err
 }
 
-// A flood of one region, and a peer that stands still, cost the other regions no time and no error: of other peers as of
-// the same one.
+// A flood of one region, or a peer that hangs, costs other regions no time and no error, whether they are served by
+// another peer or by the flooded one.
 func TestTroubleStaysInItsRegion(t *testing.T) {
 	for name, hang := range map[string]bool{"flood": false, "outage": true} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestTroubleStaysInItsRegion(t *testing.T) {
 					ring.Server("a").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
 					others = []region.Key{us}
 				} else {
-					for range 10 { // the burst, so that whoever comes next waits for its turn
+					for range 10 { // use up the burst, so that the next callers wait
 						_, err := list(t.Context(), t, r, eu)
 						require.NoError(t, err)
 					}
@@ -136,7 +136,7 @@ func TestTheRateOfARegion(t *testing.T) {
 		defer cancel()
 		took, err := list(ctx, t, r, eu)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.LessOrEqual(t, took, time.Millisecond, "what cannot have its turn in time does not wait for it")
+		require.LessOrEqual(t, took, time.Millisecond, "a request whose deadline is before its turn does not wait")
 
 		free := newRouter(t, ring, Options{Budget: Budget{QPS: -1, InFlight: -1, Waiting: -1, Streams: -1}})
 		for range 2000 {
@@ -166,13 +166,13 @@ func TestStreamsTakeNoPlaceAndAreCounted(t *testing.T) {
 		require.NoError(t, err)
 		end, err := c.BeginStream(t.Context())
 		require.NoError(t, err)
-		_, err = watch() //nolint:bodyclose // there is none
+		_, err = watch() //nolint:bodyclose // no response
 		require.ErrorIs(t, err, ErrBusy)
 		_, err = c.BeginStream(t.Context())
 		require.ErrorIs(t, err, ErrBusy)
 		require.EqualValues(t, 3, r.Explain(t.Context(), eu).Streams)
 		_, err = list(t.Context(), t, r, eu)
-		require.NoError(t, err, "streams keep others from nothing")
+		require.NoError(t, err, "streams take no place of other requests")
 		end()
 		end()
 		require.NoError(t, first.Body.Close())
@@ -189,7 +189,7 @@ func TestStreamsTakeNoPlaceAndAreCounted(t *testing.T) {
 	})
 }
 
-// A response that is not read holds its place; who closes it, or reads it to its end, gives it back once.
+// A response that is not read holds its place. Closing it, or reading it to its end, releases the place once.
 func TestPlacesAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := twoPeers(t)
@@ -212,7 +212,7 @@ func TestPlacesAreGivenBack(t *testing.T) {
 			_, err = list(t.Context(), t, r, eu)
 			require.NoError(t, err)
 		}
-		// A response that was read to its end gives back, whenever it is closed.
+		// Reading a response to its end releases the place before it is closed.
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+"/api/v1/configmaps", http.NoBody)
 		require.NoError(t, err)
 		resp, err := c.HTTPClient().Do(req)
@@ -223,7 +223,7 @@ func TestPlacesAreGivenBack(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 
-		// An error gives back too, and so does a region that comes back.
+		// Failed requests release their place.
 		ring.Partition("a", true)
 		for range 3 {
 			_, err = list(t.Context(), t, r, eu)

@@ -15,23 +15,24 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Cache keeps routes over restarts. OpenCache makes one of a file. The Router calls Load once, and Save from one goroutine.
+// Cache keeps routes across restarts. OpenCache keeps them in a file. The Router calls Load once, and Save from one
+// goroutine.
 type Cache interface {
-	// Load returns what was saved last, nothing if nothing ever was.
+	// Load returns the routes saved last, or nothing if none were saved.
 	Load() ([]CachedRoute, error)
-	// Save replaces what was saved before. After a crash, Load returns one of the two whole.
+	// Save replaces the saved routes. After a crash, Load returns either the former or the new ones, complete.
 	Save(routes []CachedRoute) error
 }
 
-// CachedRoute is a last known good route. It holds no address and no credentials: those are the Directory's.
+// CachedRoute is a last known good route. It holds no address and no credentials: the Directory has those.
 type CachedRoute struct {
 	Region region.Key
 	Peer   region.PeerName
-	UID    types.UID // of the peer's cluster, if it was known: the route does not hold for another cluster of that name
+	UID    types.UID // of the peer's cluster, if known: the route is void for another cluster of the same name
 	Source bool      // the Directory listed it: it holds until the Directory has a Snapshot again
-	At     time.Time // when it was last known to be so
+	At     time.Time // when the route was last confirmed
 
-	here bool // it was learned by this process
+	here bool // learned by this process
 }
 
 func (c CachedRoute) route() Route {
@@ -43,13 +44,13 @@ func (c CachedRoute) route() Route {
 }
 
 const (
-	saveEvery = 10 * time.Minute // though nothing changed: what is so now is known to be so until then
-	settling  = time.Second      // between two writes, for changes that come together
+	saveEvery = 10 * time.Minute // also without a change, to keep At of the saved routes recent
+	settling  = time.Second      // pause after a write, to collect changes
 )
 
-// Start keeps Options.Cache up to date until ctx ends; then it writes it once more, ends what is being asked of the
-// Resolver, and returns nil. A Router without a Cache and a Resolver need not be started. A write that fails is logged,
-// told to the Observer, and tried again. Call it once.
+// Start keeps Options.Cache up to date and blocks until ctx ends; then it saves once more, cancels the open questions
+// to the Resolver, and returns nil. A Router without Cache and Resolver need not be started. A failed save is logged,
+// reported to the Observer, and retried. Call Start once.
 func (r *Router) Start(ctx context.Context) error {
 	if r.directory == nil {
 		return errNotMade
@@ -90,7 +91,7 @@ func (r *Router) Start(ctx context.Context) error {
 		pause(ctx, settling)
 	}
 	wg.Wait()
-	_ = r.save(ctx) // who is told of it was told
+	_ = r.save(ctx) // save has already logged and reported an error
 	return nil
 }
 
@@ -104,7 +105,7 @@ func (r *Router) save(ctx context.Context) error {
 	return err
 }
 
-// cached are the present routes, for the Cache.
+// cached returns the present routes for the Cache.
 func (r *Router) cached() []CachedRoute {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// silent is a Source whose central plane is down.
+// silent is a Source that never publishes, as if its central plane were down.
 type silent struct{}
 
 func (silent) Run(ctx context.Context, _ func(*region.Snapshot)) error {
@@ -32,7 +32,7 @@ func (silent) Run(ctx context.Context, _ func(*region.Snapshot)) error {
 	return nil
 }
 
-// run starts r until the func that it returns is called.
+// run starts r; the returned func stops it.
 func run(t *testing.T, r *Router) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -52,8 +52,8 @@ func openCache(t *testing.T, path string) *FileCache {
 	return c
 }
 
-// A program that has the peers' kubeconfigs itself and learns from a central plane which regions they serve goes on
-// without that plane, also over a restart.
+// A program that has the peers' kubeconfigs, and asks a central plane only which regions they serve, keeps routing
+// without that plane, also after a restart.
 func TestRoutingWithoutTheCentralPlane(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "routes")
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRoutingWithoutTheCentralPlane(t *testing.T) {
 	})
 }
 
-// What the Directory listed is known to be served while the Directory knows nothing yet, and no longer than that.
+// A cached route that came from the Directory holds only until the Directory has its first Snapshot.
 func TestRoutesBeforeTheFirstSnapshot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "routes")
 	us := region.Key{Provider: "loodse", Name: "us"}
@@ -121,7 +121,7 @@ func TestRoutesBeforeTheFirstSnapshot(t *testing.T) {
 		_, err = client.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
 		require.ErrorIs(t, err, region.ErrUnavailable)
 		require.NotErrorIs(t, err, region.ErrUnknownRegion)
-		run(t, early)() // saves what it has not seen confirmed with the age that it has
+		run(t, early)() // an unconfirmed route is saved with its former time
 		require.Len(t, openCache(t, path).routes, 2)
 
 		d.serve(t, map[region.Key]region.PeerName{us: "a"})
@@ -188,7 +188,7 @@ func TestCacheFile(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for i := range whole {
-		// Whatever happens to the file, a route is as it was saved or it is not.
+		// Whatever happens to the file, the routes are read as they were saved, or not at all.
 		for name, damaged := range map[string][]byte{"cut": whole[:i], "changed": append(append(append([]byte{}, whole[:i]...), whole[i]^1), whole[i+1:]...)} {
 			got, err := decodeRoutes(damaged)
 			if err == nil {

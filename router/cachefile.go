@@ -31,7 +31,7 @@ const (
 	fileVersion = 1
 )
 
-// routesFile is what is in the file. Sum is of the bytes of Routes.
+// routesFile is the content of the file. Sum is the SHA-256 of the bytes of Routes.
 type routesFile struct {
 	Format  string          `json:"format"`
 	Version int             `json:"version"`
@@ -47,10 +47,10 @@ type fileRoute struct {
 	At     time.Time       `json:"at"`
 }
 
-// OpenCache reads the file at path, which need not be there yet; its directory must be. A file that is damaged is set
-// aside, see Damaged: routes can be learned again, and a program starts without them. The file has mode 0600. It says
-// which peer a region's requests go to, among those that the Directory knows: keep it where nobody else writes. Errors:
-// the file cannot be read, or is of a later version. Two processes may share a file; the last to write it wins.
+// OpenCache reads the file at path; the file need not exist, its directory must. A damaged file is renamed, see
+// Damaged: the program starts without its routes and learns them again. The file has mode 0600. It decides which of
+// the Directory's peers receives a region's requests: keep it where other users cannot write. Errors: the file cannot
+// be read, or has a later version. If two processes share a file, the last write wins.
 func OpenCache(path string) (*FileCache, error) {
 	if path == "" {
 		return nil, errors.New("cache: the path is empty; give that of a file in an existing directory")
@@ -81,13 +81,13 @@ func OpenCache(path string) (*FileCache, error) {
 	return c, nil
 }
 
-// Damaged is where a file was moved that could not be understood; empty if all was well.
+// Damaged returns the path to which OpenCache renamed a damaged file, or "" if the file was intact.
 func (c *FileCache) Damaged() string { return c.damaged }
 
-// Load returns what OpenCache read, or what was saved since.
+// Load returns the routes that OpenCache read or Save wrote last.
 func (c *FileCache) Load() ([]CachedRoute, error) { return c.routes, nil }
 
-// Save replaces the file: written beside it, flushed, then renamed.
+// Save replaces the file: it writes a temporary file beside it, syncs it, and renames it.
 func (c *FileCache) Save(routes []CachedRoute) error {
 	if c.path == "" {
 		return errors.New("cache: the FileCache was not made by OpenCache")
@@ -147,7 +147,7 @@ func decodeRoutes(data []byte) ([]CachedRoute, error) {
 			return nil, err
 		}
 		if l.At.After(now) {
-			l.At = now // another clock: nothing is known of the future
+			l.At = now // the clock was set back since: a route cannot be confirmed in the future
 		}
 		routes[i] = CachedRoute{Region: k, Peer: l.Peer, UID: l.UID, Source: l.Source, At: l.At}
 	}
@@ -159,7 +159,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// replaceFile puts data in the place of the file at path, all at once. The new file is nobody else's to read.
+// replaceFile replaces the file at path by one with data, atomically. Only its owner can read the new file.
 func replaceFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

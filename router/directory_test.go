@@ -28,12 +28,12 @@ import (
 
 var eu = region.Key{Provider: "loodse", Name: "eu-west-1"}
 
-// server answers like a peer, and tells what it was asked.
+// server answers like a peer and records the requests.
 type server struct {
 	mu       sync.Mutex
 	requests []*http.Request
 	conn     *region.Conn
-	redirect http.Handler // answers instead, if there is one
+	redirect http.Handler // if set, answers instead
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +68,7 @@ func (s *server) count() int {
 	return len(s.requests)
 }
 
-// newServer is a peer whose own credential is the token "library".
+// newServer returns a peer whose own credential is the token "library".
 func newServer(t *testing.T, name region.PeerName) *server {
 	t.Helper()
 	return newServerWith(t, name, "library")
@@ -108,7 +108,7 @@ func newDirectory(t *testing.T, servers ...*server) *directory {
 	return d
 }
 
-// serve makes each region be served by the peer named.
+// serve assigns each region to the named peer.
 func (d *directory) serve(t *testing.T, regions map[region.Key]region.PeerName) {
 	t.Helper()
 	var peers []region.Peer
@@ -163,7 +163,7 @@ func (d *directory) Conn(name region.PeerName) (*region.Conn, error) {
 	return nil, region.ErrUnknownPeer
 }
 
-// clientCertificate is one that nobody has signed.
+// clientCertificate returns a self-signed certificate and its key, in PEM.
 func clientCertificate(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -176,7 +176,8 @@ func clientCertificate(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs})
 }
 
-// newTLSServer is a peer to which we have a token, and a client certificate that it asks for.
+// newTLSServer returns a peer that requests a client certificate; our credentials for it are a token and a
+// certificate.
 func newTLSServer(t *testing.T, name region.PeerName) *server {
 	t.Helper()
 	s := &server{}

@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// A peer that says who asked. In a program, it is an API server.
+// peer returns the identity of each request as a resourceVersion. In a program, it is an API server.
 type peer struct{}
 
 func (peer) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// maxMoves is how many moves of a region are remembered.
+// maxMoves is how many moves the Router remembers for each region.
 const maxMoves = 8
 
 // Move is one change of the peer that serves a region, as this process learned of it.
@@ -23,13 +23,13 @@ type Move struct {
 	By       Layer
 }
 
-// Explanation says how a look-up of a region is answered, and why.
+// Explanation is the answer to a look-up of a region, and the reasons for it.
 type Explanation struct {
 	Region     region.Key
 	Route      Route   // zero if Err is set
 	Err        error   // why there is no route
-	Generation uint64  // of the Directory's Snapshot; zero: there is none yet
-	Layers     []Layer // that were asked, in this order; the last one answered unless Err is set
+	Generation uint64  // of the Directory's Snapshot; zero before the first one
+	Layers     []Layer // that were consulted, in order; the last one answered unless Err is set
 	Why        []string
 	Connection error         // why there is no connection to the peer
 	Health     region.Health // of the peer, as far as it is probed
@@ -39,8 +39,8 @@ type Explanation struct {
 	Streams    int64         // watches and followed logs that are open
 }
 
-// Explain looks k up as Lookup does and says which layer answered, how old its answer is, how the peer is, and what each
-// layer that was asked had to say. It is for people: Why is not for programs to parse.
+// Explain looks k up as Lookup does and reports which layer answered, how old the answer is, the health of the peer,
+// and the result of each layer that was consulted. Why is for people, not for programs to parse.
 func (r *Router) Explain(ctx context.Context, k region.Key) Explanation {
 	e := Explanation{Region: k}
 	found, err := r.lookup(ctx, k)
@@ -70,7 +70,7 @@ func (e *Explanation) source(t *table) {
 	e.Layers = append(e.Layers, FromSource)
 	switch {
 	case e.Generation == 0:
-		e.because("source: it has not said anything yet")
+		e.because("source: it has listed nothing yet")
 	case e.Err == nil && e.Route.From == FromSource:
 		e.because("source: peer %s lists the region; nothing else is asked", e.Route.Peer)
 	default:
@@ -88,7 +88,7 @@ func (r *Router) explainLearned(e *Explanation) {
 		}
 	}
 	if r.opts.Resolver == nil {
-		e.because("resolver: there is none")
+		e.because("resolver: not configured")
 		return
 	}
 	if e.Err != nil || e.Route.From == FromResolver {
@@ -98,7 +98,7 @@ func (r *Router) explainLearned(e *Explanation) {
 		e.because("resolver: peer %s, as it answered at %s; asked again %s after", e.Route.Peer, e.Route.At.UTC().Format(time.RFC3339), r.opts.Fresh)
 	}
 	if m, ok := r.asker.last(e.Region); ok {
-		e.because("resolver: last it said: %v; asked again not before %s", m.err, m.until.UTC().Format(time.RFC3339))
+		e.because("resolver: last answer: %v; asked again not before %s", m.err, m.until.UTC().Format(time.RFC3339))
 	}
 }
 
@@ -106,7 +106,7 @@ func (r *Router) explainPeer(e *Explanation) {
 	conn, err := r.directory.Conn(e.Route.Peer)
 	if err != nil {
 		e.Connection = err
-		e.because("peer %s: there is no connection: %v", e.Route.Peer, err)
+		e.because("peer %s: no connection: %v", e.Route.Peer, err)
 		return
 	}
 	e.Health = conn.Health()
@@ -134,7 +134,7 @@ func (e *Explanation) because(format string, args ...any) {
 	e.Why = append(e.Why, fmt.Sprintf(format, args...))
 }
 
-// String is one line with the answer, then one for each thing that there is to know.
+// String returns one line with the answer, then one line per reason, move and count.
 func (e Explanation) String() string {
 	var b strings.Builder
 	switch {

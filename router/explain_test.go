@@ -34,7 +34,7 @@ func TestExplain(t *testing.T) {
 			eu-west-1.loodse: region eu-west-1.loodse: lookup: unknown region (1 known: us-east-1.loodse; to add it, list it under the regions of the peer that serves it)
 			  source: none of its 1 peers lists the region
 			  cache: nothing
-			  resolver: last it said: unknown region; asked again not before 2000-01-01T00:00:05Z
+			  resolver: last answer: unknown region; asked again not before 2000-01-01T00:00:05Z
 		`)
 		require.Equal(t, []Layer{FromSource, FromCache, FromResolver}, e.Layers)
 		require.ErrorIs(t, e.Err, region.ErrUnknownRegion)
@@ -57,7 +57,7 @@ func TestExplain(t *testing.T) {
 		e = explain(t, r, `
 			eu-west-1.loodse: peer b, by the source
 			  source: peer b lists the region; nothing else is asked
-			  peer b: there is no connection: unknown peer
+			  peer b: no connection: unknown peer
 			  moved from a to b at 2000-01-01T00:00:10Z, by the source
 			  requests: 0 under way, 0 waiting, 0 streams
 		`)
@@ -74,16 +74,16 @@ func TestExplainBeforeTheFirstSnapshot(t *testing.T) {
 		e := r.Explain(t.Context(), eu)
 		require.Zero(t, e.Generation)
 		require.Equal(t, `eu-west-1.loodse: peer a, by the cache, 1h0m0s old
-  source: it has not said anything yet
+  source: it has listed nothing yet
   cache: peer a, as an earlier run knew it at 1999-12-31T23:00:00Z
-  resolver: there is none
-  peer a: there is no connection: peer a: connect: unknown peer
+  resolver: not configured
+  peer a: no connection: peer a: connect: unknown peer
   requests: 0 under way, 0 waiting, 0 streams
 `, e.String())
 	})
 }
 
-// A region that keeps moving, and regions that come and go, are not remembered without bound.
+// The memory for moves is bounded, for a region that keeps moving and for many regions that join and leave.
 func TestWhatIsRememberedOfMoves(t *testing.T) {
 	d := newDirectory(t)
 	d.conns["a"], d.conns["b"] = nil, nil

@@ -15,19 +15,19 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// guards keep a request from being made as somebody else, and a credential from going where it must not. Each does one
-// thing in one place, so that the tests can take away one after the other and see that it is missed.
+// guards keep a request from acting as another user, and a credential from reaching the wrong peer. Each guard is one
+// func, so that the tests can disable one at a time and check that a test fails.
 type guards struct {
-	// Whom an identity must not be.
+	// These reject identities.
 	nobody, token, unnamed, user, groups, values, keys func(Options, Identity) error
 
-	inbound   func(http.Header)                                    // what a request must not say
-	transport func(Identity, *region.Conn) http.RoundTripper       // whose credentials it is sent with
-	stream    func(Identity, *rest.Config) *rest.Config            // and a stream is opened with
-	place     func(id Identity, peer region.PeerName) (held error) // where an identity must not be shown
+	inbound   func(http.Header)                                    // removes identity headers of a request
+	transport func(Identity, *region.Conn) http.RoundTripper       // the credentials of a request
+	stream    func(Identity, *rest.Config) *rest.Config            // the credentials of a stream
+	place     func(id Identity, peer region.PeerName) (held error) // refuses a peer that must not see the identity
 }
 
-// intact are all guards.
+// intact returns all guards enabled.
 func intact() guards {
 	return guards{
 		nobody: somebody, token: wholeToken, unnamed: named, user: allowedUser, groups: allowedGroups, values: headerSafe, keys: lowerKeys,
@@ -35,7 +35,7 @@ func intact() guards {
 	}
 }
 
-// admit fails closed: what is not known to be right is refused.
+// admit refuses every identity that it does not know to be valid.
 func (g *guards) admit(opts Options, id Identity) error {
 	checks := []func(Options, Identity) error{g.nobody}
 	switch id.kind {
@@ -70,7 +70,7 @@ func wholeToken(_ Options, id Identity) error {
 
 func named(_ Options, id Identity) error {
 	if id.user.Name == "" {
-		return fmt.Errorf("%w: the name of the user to impersonate is empty, which a server would take for ourselves", ErrIdentity)
+		return fmt.Errorf("%w: the name of the user to impersonate is empty; a server would run the request as ourselves", ErrIdentity)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func allowedGroups(opts Options, id Identity) error {
 	return nil
 }
 
-// headerSafe refuses what is another value once it was a header: " system:masters" would pass a filter of groups.
+// headerSafe refuses values that a header would change: " system:masters" would pass a filter of groups.
 func headerSafe(_ Options, id Identity) error {
 	values := slices.Concat([]string{id.user.Name, id.user.UID}, id.user.Groups)
 	for _, extra := range id.user.Extra {
@@ -108,7 +108,7 @@ func headerSafe(_ Options, id Identity) error {
 	return nil
 }
 
-// lowerKeys refuses keys of extra values that a server reads as others: in lower case two could become one.
+// lowerKeys refuses extra keys with upper case: servers read keys in lower case, so two keys could become one.
 func lowerKeys(_ Options, id Identity) error {
 	for key := range id.user.Extra {
 		if key == "" || key != strings.ToLower(key) {
@@ -118,7 +118,8 @@ func lowerKeys(_ Options, id Identity) error {
 	return nil
 }
 
-// ownCredentials keeps a caller's token from our own credentials: an API server would prefer our client certificate to it.
+// ownCredentials keeps a caller's token off connections with our own credentials: an API server prefers a client
+// certificate.
 func ownCredentials(id Identity, conn *region.Conn) http.RoundTripper {
 	if id.kind == caller {
 		return conn.CallerTransport()
@@ -126,7 +127,7 @@ func ownCredentials(id Identity, conn *region.Conn) http.RoundTripper {
 	return conn.Config().Transport
 }
 
-// ownStream makes a plain configuration with our credentials speak as id, for a caller without them.
+// ownStream returns c, a plain configuration with our credentials, as id: for a caller without our credentials.
 func ownStream(id Identity, c *rest.Config) *rest.Config {
 	switch id.kind {
 	case caller:
@@ -138,7 +139,7 @@ func ownStream(id Identity, c *rest.Config) *rest.Config {
 	return c
 }
 
-// rightPeer keeps a token that is one peer's from the others.
+// rightPeer keeps a token of CallerAt from peers other than its own.
 func rightPeer(id Identity, peer region.PeerName) error {
 	if id.peer != "" && id.peer != peer {
 		return fmt.Errorf("%w: the caller's token is for peer %s only", ErrIdentity, id.peer)

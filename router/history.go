@@ -18,24 +18,25 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// maxPaths bounds what a history remembers. Beyond it, it forgets; the worst that follows is one list more.
+// maxPaths bounds the memory of a history. At the bound it is cleared, which costs clients at most one additional
+// list.
 const maxPaths = 4096
 
-// history knows which connection each collection was last listed over. Resource versions mean nothing to another
-// cluster.
+// history records over which connection each collection was last listed. A resourceVersion of one cluster is
+// meaningless to another.
 type history struct {
 	mu    sync.Mutex
-	first *region.Conn // where versions of unknown origin are from; nil once that cannot be said
+	first *region.Conn // the connection of versions of unknown origin
 	moved bool
 	lists map[string]*region.Conn
-	ended map[string]int // by path, the watches that a move ended and that come back with their versions
+	ended map[string]int // by path, the number of watches that a move ended and whose next attempt carries a version of the old peer
 }
 
 func newHistory() *history {
 	return &history{lists: make(map[string]*region.Conn), ended: make(map[string]int)}
 }
 
-// foreign says whether req continues from a version of another connection.
+// foreign reports whether req continues from a resourceVersion of another connection. Every call also records conn.
 func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,12 +53,12 @@ func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 	}
 	path := req.URL.Path
 	if !isCollection(path) && !isWatch(req) {
-		return false // one object, read once: nothing is continued
+		return false // a single object, read once: nothing is continued
 	}
 	listed, ok := h.lists[path]
 	foreign := ok && listed != conn || !ok && h.moved
 	if n := h.ended[path]; n > 0 && isWatch(req) {
-		// Another user of the Client may have listed at the new peer: that makes this watch's version no younger.
+		// A list at the new peer by another user of this Client does not make this watch's version valid there.
 		foreign = true
 		if h.ended[path] = n - 1; n == 1 {
 			delete(h.ended, path)
@@ -66,7 +67,7 @@ func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 	return foreign
 }
 
-// end notes that a move ends the watch req.
+// end records that a move ends the watch req.
 func (h *history) end(req *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +77,7 @@ func (h *history) end(req *http.Request) {
 	h.ended[req.URL.Path]++
 }
 
-// note remembers where a collection was listed from its beginning.
+// note records the connection over which a collection was listed from its beginning.
 func (h *history) note(conn *region.Conn, req *http.Request, resp *http.Response) {
 	if req.Method != http.MethodGet || resp.StatusCode != http.StatusOK || !isCollection(req.URL.Path) {
 		return
@@ -89,7 +90,8 @@ func (h *history) note(conn *region.Conn, req *http.Request, resp *http.Response
 	h.lists[req.URL.Path] = conn
 }
 
-// isCollection says whether path may be a collection's: .../VERSION/RESOURCE or .../VERSION/namespaces/NS/RESOURCE.
+// isCollection reports whether path may be a collection's: .../VERSION/RESOURCE or
+// .../VERSION/namespaces/NS/RESOURCE.
 func isCollection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -103,13 +105,13 @@ func isCollection(path string) bool {
 	return len(parts) == 1 || len(parts) == 3 && parts[0] == "namespaces"
 }
 
-// isWatch reports whether an API server takes req for a watch.
+// isWatch reports whether an API server treats req as a watch.
 func isWatch(req *http.Request) bool {
-	info, _ := requestinfo.Of(req) // of a path that an API server cannot read, too, the verb is what it takes it for
+	info, _ := requestinfo.Of(req) // with an error, too, Verb is how the server classifies the request
 	return info.Verb == "watch"
 }
 
-// gone is what an API server says of a version that it no longer knows.
+// gone returns the 410 that an API server answers for an expired resourceVersion.
 func gone(req *http.Request, k region.Key) *http.Response {
 	body, _ := json.Marshal(metav1.Status{ // plain data: it cannot fail
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},

@@ -14,11 +14,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ErrIdentity says that an identity was refused by this library, before any request: nobody, an empty name, a group that
-// may not be impersonated.
+// ErrIdentity means that this library refused an identity before any request: the zero Identity, an empty name, or a
+// user or group that may not be impersonated.
 var ErrIdentity = errors.New("identity")
 
-// Identity is who a request is made as. The zero value is refused by every call that takes one: there is no default.
+// Identity is the identity of a request. Every call that takes one refuses the zero value: there is no default.
 type Identity struct {
 	kind  identityKind
 	token string
@@ -35,25 +35,25 @@ const (
 	impersonated
 )
 
-// User is whom to impersonate.
+// User is a user to impersonate.
 type User struct {
 	Name, UID string
 	Groups    []string
 	Extra     map[string][]string
 }
 
-// Caller passes the caller's own bearer token through; the peer authenticates and authorizes it. The library's
-// credentials are not on that connection.
+// Caller passes the caller's own bearer token to the peer, which authenticates and authorizes it. The connection does
+// not carry the library's credentials.
 func Caller(token string) Identity { return Identity{kind: caller, token: token} }
 
-// CallerAt is Caller for a token that means something to one peer only, as those of its service accounts do: it is sent
-// to no other, also when the region moves there; such requests fail with ErrIdentity.
+// CallerAt is Caller for a token that is valid at one peer only, as the tokens of its service accounts are. The token
+// is sent to no other peer: if the region moves, requests fail with ErrIdentity.
 func CallerAt(peer region.PeerName, token string) Identity {
 	return Identity{kind: caller, token: token, peer: peer}
 }
 
-// Impersonate makes requests as u, by the library's right to impersonate. An empty name, and a user or group that
-// Options.Users or Options.Groups refuses, is an error at Client. u is copied.
+// Impersonate makes requests as u, with the library's right to impersonate. An empty name, and a user or group that
+// Options.Users or Options.Groups refuses, is an error of Router.Client. u is copied.
 func Impersonate(u User) Identity {
 	u.Groups = slices.Clone(u.Groups)
 	extra := make(map[string][]string, len(u.Extra))
@@ -64,10 +64,10 @@ func Impersonate(u User) Identity {
 	return Identity{kind: impersonated, user: u}
 }
 
-// Self makes requests with the library's own rights. It is the only way to them.
+// Self makes requests with the library's own rights. No other identity does.
 func Self() Identity { return Identity{kind: self} }
 
-// String names the identity without any secret.
+// String returns a name of the identity without any secret.
 func (id Identity) String() string {
 	switch id.kind {
 	case self:
@@ -81,11 +81,11 @@ func (id Identity) String() string {
 	}
 }
 
-// GoString is String, so that %#v shows no token.
+// GoString returns String, so that %#v shows no token.
 func (id Identity) GoString() string { return id.String() }
 
-// Flow names whom requests of id count for where callers share something: an impersonated user's name, whatever the groups
-// and extra values, or a token's fingerprint. No secret can be read from it.
+// Flow returns the key under which requests of id are counted where callers share a limit: an impersonated user's
+// name, whatever the groups and extra values, or a token's fingerprint. It reveals no secret.
 func (id Identity) Flow() string {
 	if id.kind == impersonated {
 		return "user " + id.user.Name
@@ -93,7 +93,7 @@ func (id Identity) Flow() string {
 	return id.Fingerprint()
 }
 
-// stamp returns the headers that say who id is. They are client-go's own, which escapes keys.
+// stamp returns the headers that carry the identity. client-go's round trippers write them, since they escape keys.
 func (id Identity) stamp() http.Header {
 	var rt http.RoundTripper
 	written := headerRecorder{}
@@ -107,11 +107,11 @@ func (id Identity) stamp() http.Header {
 	default:
 		return nil
 	}
-	resp, _ := rt.RoundTrip(&http.Request{Header: http.Header{}}) //nolint:bodyclose // there is none, and no error
+	resp, _ := rt.RoundTrip(&http.Request{Header: http.Header{}}) //nolint:bodyclose // no body and no error
 	return resp.Header
 }
 
-// headerRecorder answers a request with its own headers.
+// headerRecorder returns a request's headers as those of the response.
 type headerRecorder struct{}
 
 func (headerRecorder) RoundTrip(req *http.Request) (*http.Response, error) {

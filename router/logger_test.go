@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// Options.Logger receives the errors of a Router whose Start gets a context without a logger.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	ring := regiontest.NewRing("eu-west")

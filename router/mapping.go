@@ -11,24 +11,24 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// systemPrefix begins the names that Kubernetes gives a meaning of its own, in each cluster another.
+// systemPrefix begins the names that Kubernetes reserves; their meaning differs from cluster to cluster.
 const systemPrefix = "system:"
 
-// identify checks id, and says who it is in region k.
+// identify maps id to region k and checks the result.
 func (r *Router) identify(k region.Key, id Identity) (Identity, error) {
 	if id.kind == impersonated && r.opts.Map != nil {
 		u, err := r.opts.Map(k, id.user)
 		if err != nil {
-			return Identity{}, fmt.Errorf("%w: user %q is nobody in the region: %w", ErrIdentity, id.user.Name, err)
+			return Identity{}, fmt.Errorf("%w: user %q has no identity in the region: %w", ErrIdentity, id.user.Name, err)
 		}
 		id = Impersonate(u)
 	}
 	return id, r.guards.admit(r.opts, id)
 }
 
-// PrefixSystem is a Mapping for users that another cluster authenticated, such as that of a gateway: their names and
-// groups that begin with "system:", whose meaning ends with that cluster, get prefix before them, as in
-// "hub:system:serviceaccount:ci:deployer". Without it they are refused.
+// PrefixSystem returns a Mapping for users that another cluster authenticated, such as that of a gateway. It puts
+// prefix before names and groups that begin with "system:", as in "hub:system:serviceaccount:ci:deployer", since
+// their meaning is limited to that cluster. Without a Mapping they are refused.
 func PrefixSystem(prefix string) Mapping {
 	prefixed := func(name string) string {
 		if strings.HasPrefix(name, systemPrefix) {

@@ -45,7 +45,7 @@ func informer(api dynamic.Interface) cache.SharedIndexInformer {
 	}, api), &unstructured.Unstructured{}, 0, nil)
 }
 
-// An informer over a Client holds what the region's present peer holds, also after the region moved.
+// An informer over a Client holds the objects of the region's present peer, also after the region moved.
 func TestInformerFollowsARegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := region.Key{Provider: "loodse", Name: "eu-west-1"}
@@ -88,7 +88,7 @@ func TestInformerFollowsARegion(t *testing.T) {
 	})
 }
 
-// The peer's own refusal reaches the caller as what it is.
+// A peer's 401 or 403 reaches the caller unchanged.
 func TestForbiddenIsThePeersAnswer(t *testing.T) {
 	k := region.Key{Provider: "loodse", Name: "eu-west-1"}
 	s := regiontest.NewServer(regiontest.Options{

@@ -17,13 +17,13 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// attempt is one thing that a caller of the library could try, and what stands against it.
+// attempt is one attack by a caller of the library, and the guard against it.
 type attempt struct {
 	name    string
-	known   string // where it went wrong before, or what it would break
+	known   string // an advisory, or the damage that it would do
 	guard   string
-	try     func(*attacked) error // what is wrong; nil if the guard held
-	without func(*guards)         // takes the guard away
+	try     func(*attacked) error // returns the damage; nil if the guard held
+	without func(*guards)         // disables the guard
 }
 
 // attacked is a Router over two peers; the first has a client certificate of ours and serves eu.
@@ -46,7 +46,7 @@ func newAttacked(t *testing.T, without func(*guards)) *attacked {
 	return s
 }
 
-// request makes one as id, and says what the peer saw.
+// request sends a request as id and returns it as a peer received it.
 func (s *attacked) request(id Identity, header http.Header) (*http.Request, error) {
 	c, err := s.routes.Client(eu, id)
 	if err != nil {
@@ -67,12 +67,12 @@ func (s *attacked) request(id Identity, header http.Header) (*http.Request, erro
 	return s.a.last(s.t), nil
 }
 
-// refusedAs is wrong if a request as id is made at all.
+// refusedAs returns a try that fails if a request as id is sent at all.
 func refusedAs(id Identity) func(*attacked) error {
 	return func(s *attacked) error {
 		seen, err := s.request(id, http.Header{})
 		if err != nil {
-			return nil //nolint:nilerr // that is what the guard is for
+			return nil //nolint:nilerr // the guard held
 		}
 		return fmt.Errorf("the peer is asked by %s", whoAsked(seen))
 	}
@@ -92,7 +92,7 @@ func whoAsked(r *http.Request) string {
 	return who
 }
 
-// unseen is wrong if the peer sees any of what a request said.
+// unseen returns a try that fails if the peer sees value in any header.
 func unseen(id Identity, name, value string) func(*attacked) error {
 	return func(s *attacked) error {
 		seen, err := s.request(id, http.Header{name: {value}})
@@ -138,22 +138,22 @@ var attempts = []attempt{
 		func(s *attacked) error {
 			seen, err := s.request(Impersonate(User{Name: "alice", Extra: map[string][]string{"Scopes": {"all"}}}), http.Header{})
 			if err != nil {
-				return nil //nolint:nilerr // that is what the guard is for
+				return nil //nolint:nilerr // the guard held
 			}
 			return fmt.Errorf("the peer reads the scopes %q", seen.Header.Values("Impersonate-Extra-scopes"))
 		},
 		func(g *guards) { g.keys = allowAll },
 	},
 	{
-		"a token that is two", "whoever splits it elsewhere reads another", "tokens have only what a token may have",
+		"a token that is two", "a server that splits it elsewhere reads another token", "tokens have only what a token may have",
 		refusedAs(Caller("of-alice of-mallory")), func(g *guards) { g.token = allowAll },
 	},
 	{
-		"`Impersonate-User` in a request of ours", "client-go's round tripper yields to the header that is there", "identity headers are removed",
+		"`Impersonate-User` in a request of ours", "client-go's round tripper keeps an existing header", "identity headers are removed",
 		unseen(Self(), "Impersonate-User", "mallory"), unfiltered,
 	},
 	{
-		"`impersonate-group` beside the identity", "cluster-proxy#335: what is added to is the sender's", "identity headers are removed",
+		"`impersonate-group` beside the identity", "cluster-proxy#335: a header that is added to keeps the sender's values", "identity headers are removed",
 		unseen(Impersonate(User{Name: "alice"}), "impersonate-group", "system:masters"), unfiltered,
 	},
 	{
@@ -161,7 +161,7 @@ var attempts = []attempt{
 		unseen(alice, "X-Remote-Group", "system:masters"), unfiltered,
 	},
 	{
-		"`Authorization` in a request", "client-go's round tripper yields to the header that is there; the token is then the peer's to use", "identity headers are removed",
+		"`Authorization` in a request", "client-go's round tripper keeps an existing header, and the peer could use the token", "identity headers are removed",
 		unseen(alice, "Authorization", "Bearer inbound"), unfiltered,
 	},
 	{
@@ -173,7 +173,7 @@ var attempts = []attempt{
 		unseen(alice, "Sec-Websocket-Protocol", bearerProtocol+"aW5ib3VuZA"), unfiltered,
 	},
 	{
-		"`Connection: Impersonate-User`", "GHSA-pvxj-25m6-7vqr, capsule-proxy#188: the next proxy removes who asks, and asks as us", "hop-by-hop headers are removed",
+		"`Connection: Impersonate-User`", "GHSA-pvxj-25m6-7vqr, capsule-proxy#188: the next proxy removes the user's header and sends the request as us", "hop-by-hop headers are removed",
 		unseen(alice, "Connection", "Impersonate-User"), unfiltered,
 	},
 	{
@@ -216,7 +216,7 @@ var attempts = []attempt{
 		},
 	},
 	{
-		"the token of one peer is sent to another", "a peer that is compromised collects what it can use elsewhere", "CallerAt holds a token at its peer",
+		"the token of one peer is sent to another", "a compromised peer collects tokens for use elsewhere", "CallerAt holds a token at its peer",
 		func(s *attacked) error {
 			s.d.serve(s.t, map[region.Key]region.PeerName{eu: "b"})
 			return refusedAs(CallerAt("a", "token-of-a"))(s)
@@ -225,7 +225,7 @@ var attempts = []attempt{
 	},
 }
 
-// withCertificate is the mistake of one connection for everybody.
+// withCertificate is a wrong transport: one connection, with our certificate, for all callers.
 type withCertificate struct{ conn *region.Conn }
 
 func (w withCertificate) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -244,16 +244,16 @@ func (w withCertificate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return rt.RoundTrip(out)
 }
 
-// TestMutants takes away one guard after the other and sees that what it stands against is noticed. With ATOLL_DOCS it
-// writes the table of security.md.
+// TestMutants disables one guard at a time and checks that its test fails. With ATOLL_DOCS it writes the table of
+// security.md.
 func TestMutants(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| what is tried | known from | what stands against it | what the tests find without it |\n|---|---|---|---|\n")
+	table.WriteString("| attack | known from | guard | finding of the tests without the guard |\n|---|---|---|---|\n")
 	for _, a := range attempts {
 		t.Run(a.name, func(t *testing.T) {
 			require.NoError(t, a.try(newAttacked(t, nil)))
 			err := a.try(newAttacked(t, a.without))
-			require.Error(t, err, "nobody notices that a guard is gone: %s", a.guard)
+			require.Error(t, err, "no test fails without the guard: %s", a.guard)
 			found, _, _ := strings.Cut(err.Error(), "\n")
 			fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", a.name, a.known, a.guard, found)
 		})

@@ -10,16 +10,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
-// possibly from many goroutines, and must return quickly.
+// Observer receives events of the Router. A nil Observer and nil fields are valid. Hooks are called synchronously
+// without a lock held, possibly from many goroutines, and must return quickly.
 type Observer struct {
-	// Routed is called for each request of a Client once its peer is found, or is not.
+	// Routed is called for each request of a Client, with its peer or the error of the look-up.
 	Routed func(ctx context.Context, e RouteEvent)
 	// Resolved is called after each question to the Resolver.
 	Resolved func(ctx context.Context, e ResolveEvent)
 	// Saved is called after each attempt to write the Cache.
 	Saved func(ctx context.Context, e SaveEvent)
-	// Waited is called for each request that had to wait for its region's budget, or was refused by it.
+	// Waited is called for each request that waited for its region's budget or was refused by it.
 	Waited func(ctx context.Context, e WaitEvent)
 }
 
@@ -44,11 +44,11 @@ type SaveEvent struct {
 	Err    error
 }
 
-// WaitEvent is one request that its region's budget held up.
+// WaitEvent is one request that its region's budget delayed or refused.
 type WaitEvent struct {
 	Region  region.Key
 	Elapsed time.Duration
-	Err     error // ErrBusy, or that the request's context ended; nil: it went on
+	Err     error // ErrBusy, or the error of the request's context; nil: it was sent
 }
 
 func (o *Observer) routed(ctx context.Context, e RouteEvent) {

@@ -23,14 +23,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ErrCredentials says that a peer refuses the router itself and not the caller: it does not accept the credentials that
-// the router has for it (401), does not let them impersonate the user, or does not let them read which cluster it is. The
-// request had no effect. It never wraps the peer's own answer, which would be mistaken for one to the caller.
+// ErrCredentials means that a peer refused the router itself and not the caller: it does not accept the router's
+// credentials (401), does not let them impersonate the user, or does not let them read the cluster's identity. The
+// request had no effect. ErrCredentials never wraps the peer's answer, which could be mistaken for an answer to the
+// caller.
 var ErrCredentials = errors.New("the peer refuses the router's own credentials")
 
-// Accepted returns nil if resp, the peer's answer to a request that was made with StreamConfig, is one to the identity.
-// Otherwise it closes resp.Body and returns a *region.Error with ErrCredentials. It reads at most 64 KiB of an answer with
-// 401 or 403, which stays readable.
+// Accepted returns nil if resp, the peer's answer to a request that was made with StreamConfig, is an answer to the
+// identity. If the peer refused the router instead, Accepted closes resp.Body and returns a *region.Error with
+// ErrCredentials. Of an answer with 401 or 403 it reads at most 64 KiB, and leaves the body readable.
 func (c *Client) Accepted(resp *http.Response) error {
 	t := c.transport
 	err := accepted(t.id, resp)
@@ -53,7 +54,7 @@ func accepted(id Identity, resp *http.Response) error {
 	var status metav1.Status
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		// A service behind the API server has its own callers and its own 401, which is no Status.
+		// A service behind the API server authenticates callers itself; its 401 is no Status.
 		status = statusIn(resp)
 		if isProxied(resp.Request) && status.Reason != metav1.StatusReasonUnauthorized {
 			return nil
@@ -72,7 +73,7 @@ func accepted(id Identity, resp *http.Response) error {
 	return fmt.Errorf("%w: %d %s", ErrCredentials, resp.StatusCode, status.Message)
 }
 
-// refusedUs is err, or ErrCredentials if err is what the peer answered to the router before the request was sent.
+// refusedUs returns ErrCredentials if err is the peer's answer to a request of the router's own, and err otherwise.
 func refusedUs(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return fmt.Errorf("%w: %s", ErrCredentials, err.Error())
@@ -80,12 +81,12 @@ func refusedUs(err error) error {
 	return err
 }
 
-// impersonation is how an API server names a verb of impersonation that a user lacks. All others are HTTP's or those of
-// Kubernetes' resources, whatever a caller asks for.
+// impersonation matches the message of an API server about a missing right to impersonate. Other verbs are HTTP
+// methods or those of Kubernetes, so a caller's request cannot produce it.
 var impersonation = regexp.MustCompile(`^User "(?:[^"\\]|\\.)*" cannot impersonate(?:-on)?(?::[a-z:-]+)? (?:resource|path) "`)
 
-// isImpersonation says whether an API server refused to let the router act as somebody. Before the server's own words
-// stand the group, resource and name of a request, which its caller chose: they are taken off as the server repeats them.
+// isImpersonation reports whether an API server refused to let the router impersonate a user. The message begins with
+// the group, resource and name of the request, which the caller chose: that prefix is removed before the match.
 func isImpersonation(s metav1.Status) bool {
 	if s.Reason != metav1.StatusReasonForbidden {
 		return false
@@ -102,16 +103,16 @@ func isImpersonation(s metav1.Status) bool {
 	return ok && impersonation.MatchString(words)
 }
 
-// isProxied says whether the answer to req may be that of a pod, service or node behind the API server.
+// isProxied reports whether the answer to req may come from a pod, service or node behind the API server.
 func isProxied(req *http.Request) bool {
 	return req == nil || strings.Contains(req.URL.Path+"/", "/proxy/")
 }
 
-// maxStatus bounds what is read of an answer. A server's refusals have some hundred bytes.
+// maxStatus bounds the bytes read of an answer, in bytes. A server's refusal has a few hundred.
 const maxStatus = 64 << 10
 
-// statusIn reads the Status that resp holds, in any encoding of an API server, and leaves resp.Body as it was. It is zero
-// if there is none.
+// statusIn decodes the Status in resp, in any encoding of an API server, and leaves resp.Body readable from its
+// start. It returns the zero Status if the body is not one.
 func statusIn(resp *http.Response) metav1.Status {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
 	rest := io.Reader(resp.Body)

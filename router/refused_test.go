@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// forbidden is a 403 as kube-apiserver words it.
+// forbidden returns a 403 in the words of kube-apiserver.
 func forbidden(group, resource, name, words string) metav1.Status {
 	return statusOf(apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, name, errors.New(words)))
 }
@@ -36,7 +36,7 @@ func statusOf(err *apierrors.StatusError) metav1.Status {
 	return s
 }
 
-// encodings of a Status, all of which a server offers.
+// encodings are the encodings of a Status that API servers offer.
 var encodings = map[string]func(metav1.Status) ([]byte, error){
 	"application/json": func(s metav1.Status) ([]byte, error) { return json.Marshal(s) },
 	"application/cbor": func(s metav1.Status) ([]byte, error) {
@@ -54,8 +54,8 @@ var encodings = map[string]func(metav1.Status) ([]byte, error){
 	},
 }
 
-// Who is refused decides what the caller gets: the caller has the peer's answer as it is, and of the router's own
-// credentials nothing but that error.
+// If a peer refuses the caller, the caller gets the peer's answer unchanged. If it refuses the router's own
+// credentials, the caller gets only ErrCredentials.
 func TestWhoIsRefused(t *testing.T) {
 	unauthorized := statusOf(apierrors.NewUnauthorized("Unauthorized"))
 	const us, at = `User "system:serviceaccount:a:gateway" cannot `, ` at the cluster scope`
@@ -63,7 +63,7 @@ func TestWhoIsRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path   string
 		status metav1.Status
-		ours   bool // if an impersonated user is answered so
+		ours   bool // whether an impersonated user gets ErrCredentials
 	}{
 		"the credentials": {configMaps, unauthorized, true},
 		"a user":          {configMaps, forbidden("", "users", "alice", us+`impersonate resource "users" in API group ""`+at), true},
@@ -115,7 +115,7 @@ func TestWhoIsRefused(t *testing.T) {
 					"impersonated": tt.ours, "self": tt.ours && tt.status.Code == http.StatusUnauthorized, "caller": false,
 				} {
 					who := map[string]Identity{"impersonated": alice, "self": Self(), "caller": Caller("t")}[id]
-					r := resp() //nolint:bodyclose // it is no connection's
+					r := resp() //nolint:bodyclose // it has no connection
 					err := accepted(who, r)
 					if ours {
 						require.ErrorIs(t, err, ErrCredentials, id)
@@ -134,7 +134,7 @@ func TestWhoIsRefused(t *testing.T) {
 	}
 }
 
-// What stands behind a peer's API server has callers of its own.
+// A service behind a peer's API server has callers of its own.
 func TestAServicesOwnRefusal(t *testing.T) {
 	for path, ours := range map[string]bool{
 		"/api/v1/namespaces/n/services/s/proxy":       false,
@@ -168,7 +168,7 @@ func (b *cutShort) Read(p []byte) (int, error) {
 
 func (b *cutShort) Close() error { return nil }
 
-// An answer that was looked at ends for the caller as it ended here, and one beyond the bound goes on.
+// The caller reads a body that accepted has inspected with the same bytes and the same error, also beyond the limit.
 func TestAnAnswerThatWasLookedAt(t *testing.T) {
 	resp := &http.Response{StatusCode: http.StatusForbidden, Body: &cutShort{}, Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody)}
 	require.NoError(t, accepted(alice, resp))
@@ -184,8 +184,8 @@ func TestAnAnswerThatWasLookedAt(t *testing.T) {
 	require.Equal(t, long, got)
 }
 
-// Clients see it as an error of the region, and the peer's name is there for operators. A stream's refusal makes the Source
-// look for newer credentials, as a request's does.
+// The caller gets an error of the region, which names the peer for operators. A refused stream makes the Source look
+// for newer credentials, as a refused request does.
 func TestRefusedCredentialsOfAClient(t *testing.T) {
 	refuse := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -219,7 +219,8 @@ func TestRefusedCredentialsOfAClient(t *testing.T) {
 		require.ErrorIs(t, err, ErrCredentials)
 	}
 	require.True(t, apierrors.IsUnauthorized(list(t.Context(), eu, Caller("theirs"))), "the caller's own")
-	// The router asks for itself which cluster it is before it sends what a caller wants.
+	// Before the first request to a peer with a UID, the router reads the cluster's identity with its own
+	// credentials.
 	for _, id := range []Identity{alice, Caller("theirs")} {
 		err = list(t.Context(), us, id)
 		require.ErrorIs(t, err, ErrCredentials)
@@ -232,12 +233,12 @@ func TestRefusedCredentialsOfAClient(t *testing.T) {
 	refusal := func() *http.Response {
 		return &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody, Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/exec", http.NoBody)}
 	}
-	err = c.Accepted(refusal()) //nolint:bodyclose // it is no connection's
+	err = c.Accepted(refusal()) //nolint:bodyclose // it has no connection
 	require.ErrorIs(t, err, ErrCredentials)
 	require.ErrorContains(t, err, "peer a: region eu-west-1.loodse: stream: ")
 	require.Equal(t, before+1, refreshed)
 	c, err = routes.Client(eu, Caller("theirs"))
 	require.NoError(t, err)
-	require.NoError(t, c.Accepted(refusal())) //nolint:bodyclose // it is no connection's
+	require.NoError(t, c.Accepted(refusal())) //nolint:bodyclose // it has no connection
 	require.Equal(t, before+1, refreshed)
 }

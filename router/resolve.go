@@ -17,8 +17,8 @@ import (
 
 // Resolver asks a central plane which peer serves a region.
 type Resolver interface {
-	// Resolve returns the peer that serves k. An error that is region.ErrUnknownRegion says that nobody does; any other,
-	// that it could not be learned, which changes nothing of what is known. ctx has a deadline.
+	// Resolve returns the peer that serves k. The error region.ErrUnknownRegion means that no peer does; any other
+	// means that the question failed, and leaves known routes unchanged. ctx has a deadline.
 	Resolve(ctx context.Context, k region.Key) (region.PeerName, error)
 }
 
@@ -31,13 +31,13 @@ func (f ResolverFunc) Resolve(ctx context.Context, k region.Key) (region.PeerNam
 }
 
 const (
-	maxQuestions = 16          // to the Resolver at one time
-	maxMisses    = 4096        // that are remembered
-	failurePause = time.Second // after a question that was not answered, before the same is asked again
+	maxQuestions = 16          // concurrent ones to the Resolver
+	maxMisses    = 4096        // misses that are remembered
+	failurePause = time.Second // before a question that failed is repeated
 )
 
-// asker asks the Resolver: once at a time for each region, for no caller longer than that caller wants, and not at all for
-// what it was told a moment ago.
+// asker asks the Resolver. It asks at most one question per region at a time, returns to a caller whose context ends,
+// and repeats no question whose answer is still remembered.
 type asker struct {
 	opts   Options
 	learn  func(k region.Key, peer region.PeerName)
@@ -51,14 +51,14 @@ type asker struct {
 	wg      sync.WaitGroup // of the flights
 }
 
-// flight is one question that is being asked.
+// flight is one open question.
 type flight struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed once err is set and the answer can be seen in the table
+	done   chan struct{} // closed once err is set and the table has the answer
 	err    error
 }
 
-// miss is an answer that names no peer. It holds for one generation of the Directory: any change there may have added the
+// miss is an answer without a peer. It holds for one generation of the Directory, since any change there may add the
 // region.
 type miss struct {
 	err        error
@@ -73,7 +73,7 @@ func newAsker(opts Options, learn func(region.Key, region.PeerName), forget func
 	}
 }
 
-// ask asks about k and waits for the answer, which is in the table if the error is nil.
+// ask asks about k and waits for the answer, or until ctx ends. If the error is nil, the table has the answer.
 func (a *asker) ask(ctx context.Context, generation uint64, k region.Key) error {
 	f, err := a.begin(ctx, generation, k)
 	if f == nil {
@@ -87,16 +87,16 @@ func (a *asker) ask(ctx context.Context, generation uint64, k region.Key) error 
 	}
 }
 
-// refresh has e, which is stale, asked for anew in the background.
+// refresh asks about e, if it is stale, in the background.
 func (a *asker) refresh(ctx context.Context, t *table, e *entry) {
 	if !e.stale.CompareAndSwap(true, false) {
 		return
 	}
-	e.after(a.opts.Fresh)                         // in case that nobody answers
-	_, _ = a.begin(ctx, t.generation(), e.Region) // who does not wait hears of it from the table
+	e.after(a.opts.Fresh)                         // repeat if this question fails
+	_, _ = a.begin(ctx, t.generation(), e.Region) // the answer reaches readers through the table
 }
 
-// begin joins the flight that asks about k, or starts one. Without a flight, the error says why there is none.
+// begin joins the flight that asks about k, or starts one. If it returns no flight, the error says why.
 func (a *asker) begin(ctx context.Context, generation uint64, k region.Key) (*flight, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,7 +109,7 @@ func (a *asker) begin(ctx context.Context, generation uint64, k region.Key) (*fl
 	if a.ended {
 		return nil, fmt.Errorf("%w: the router has ended", region.ErrUnavailable)
 	}
-	// The question outlives whoever asks it first: others may wait for it.
+	// The question must survive the end of its first caller's context: others may wait for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opts.Timeout)
 	f := &flight{cancel: cancel, done: make(chan struct{})}
 	a.flights[k] = f
@@ -169,7 +169,7 @@ func (a *asker) resolve(ctx context.Context, k region.Key) (region.PeerName, err
 	return peer, nil
 }
 
-// last is the answer about k that named no peer, if one is remembered.
+// last returns the remembered answer about k that named no peer, if any.
 func (a *asker) last(k region.Key) (miss, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -177,7 +177,7 @@ func (a *asker) last(k region.Key) (miss, bool) {
 	return m, ok
 }
 
-// end cancels what is being asked, waits for it, and asks nothing any more.
+// end cancels the open questions, waits for them, and refuses further ones.
 func (a *asker) end() {
 	a.mu.Lock()
 	a.ended = true

@@ -20,14 +20,14 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// plane is a Resolver that is told what to say.
+// plane is a Resolver with a programmable answer.
 type plane struct {
 	mu    sync.Mutex
 	peer  region.PeerName
 	err   error
 	took  time.Duration
 	calls atomic.Int64
-	most  atomic.Int64 // at one time
+	most  atomic.Int64 // highest number of concurrent calls
 	now   atomic.Int64
 }
 
@@ -71,7 +71,7 @@ func bubble(t *testing.T, p *plane, opts Options, test func(t *testing.T, d *dir
 func TestOneQuestionAtATime(t *testing.T) {
 	p := &plane{peer: "a", took: time.Second}
 	bubble(t, p, Options{}, func(t *testing.T, _ *directory, r *Router) {
-		// The first to ask gives up; those who wait for its question get their answer.
+		// The first caller gives up; the callers that joined its question still get the answer.
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -95,7 +95,7 @@ func TestOneQuestionAtATime(t *testing.T) {
 		route, err := r.Lookup(t.Context(), eu)
 		require.NoError(t, err)
 		require.Equal(t, 10*time.Second, route.Age())
-		require.EqualValues(t, 1, p.calls.Load(), "what is fresh is not asked again")
+		require.EqualValues(t, 1, p.calls.Load(), "a fresh answer is not asked for again")
 		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = r.Lookup(t.Context(), eu) }))
 	})
 }
@@ -126,7 +126,7 @@ func TestUnknownIsRemembered(t *testing.T) {
 		miss(1)
 		time.Sleep(2 * time.Second)
 		miss(2)
-		// Any change of the Directory may be the region's coming.
+		// Any change of the Directory may add the region.
 		d.serve(t, map[region.Key]region.PeerName{{Provider: "loodse", Name: "us"}: "a"})
 		miss(3)
 		d.serve(t, map[region.Key]region.PeerName{eu: "b"})
@@ -151,7 +151,7 @@ func TestAnyNumberOfUnknownNames(t *testing.T) {
 		require.LessOrEqual(t, p.most.Load(), int64(maxQuestions))
 		_, err := r.Lookup(t.Context(), region.Key{Provider: "a.b", Name: "x"})
 		require.ErrorIs(t, err, region.ErrUnknownRegion)
-		require.EqualValues(t, maxMisses+100, p.calls.Load(), "what is no name is not asked")
+		require.EqualValues(t, maxMisses+100, p.calls.Load(), "an invalid name is not asked about")
 	})
 }
 
@@ -170,7 +170,7 @@ func TestNoAnswerIsNotUnknown(t *testing.T) {
 		_, err := r.Lookup(t.Context(), eu)
 		require.NoError(t, err)
 
-		// And what is known stays known.
+		// A known route survives the failure of the Resolver.
 		p.say("", errDown)
 		time.Sleep(24 * time.Hour)
 		for range 10 {
@@ -248,7 +248,7 @@ func TestRefresh(t *testing.T) {
 		route, err = r.Refresh(t.Context(), eu)
 		require.NoError(t, err)
 		require.Equal(t, Route{Region: eu, Peer: "a"}, route)
-		require.EqualValues(t, 4, p.calls.Load(), "what the Directory lists is not asked")
+		require.EqualValues(t, 4, p.calls.Load(), "a region in the Directory is not asked about")
 	})
 }
 
@@ -270,7 +270,7 @@ func TestAfterTheEndNothingIsAsked(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		require.NoError(t, <-ended)
-		require.Zero(t, p.now.Load(), "Start ended before what it asked did")
+		require.Zero(t, p.now.Load(), "Start ended before its open question")
 		_, err := r.Lookup(t.Context(), region.Key{Provider: "loodse", Name: "us"})
 		require.ErrorIs(t, err, region.ErrUnavailable)
 		require.Error(t, r.Start(t.Context()))

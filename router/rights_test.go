@@ -26,7 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// door lets a server in memory accept one token at a time: the others are revoked.
+// door lets a server in memory accept one token at a time: all others are revoked.
 type door struct {
 	inner http.RoundTripper
 	token atomic.Value
@@ -63,8 +63,8 @@ func (s *renewed) Run(ctx context.Context, publish func(*region.Snapshot)) error
 
 func (s *renewed) Refresh() {}
 
-// A router over a Ring works with the rights that are printed for it, and takes new credentials with them: a hundred times,
-// the old ones refused before the new ones are known, without a request that fails. Each right is used.
+// A router over a Ring needs only the rights that the library prints, and uses each of them, also while its
+// credentials rotate: a hundred times, the old ones are refused before the new ones are known, and no request fails.
 func TestRotationWithThePrintedRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := region.Key{Provider: "loodse", Name: "eu-west-1"}
@@ -129,7 +129,7 @@ func TestRotationWithThePrintedRights(t *testing.T) {
 			d.token.Store(fmt.Sprint("gateway-", i))
 			time.Sleep(10 * time.Millisecond) // requests are refused
 			source.next <- peer(i)
-			time.Sleep(10 * time.Millisecond) // and made
+			time.Sleep(10 * time.Millisecond) // requests succeed
 			require.EqualValues(t, i+1, conn.Health().Generation, "%v", conn.Health().Rotation)
 		}
 		require.NoError(t, stop(), "a request failed")
@@ -141,7 +141,7 @@ func TestRotationWithThePrintedRights(t *testing.T) {
 	})
 }
 
-// Without the right to read the identity the region works, and who asks how it is learns which right is missing.
+// Without the right to read the cluster's identity the region works, and Explain names the missing right.
 func TestExplainNamesTheMissingRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := region.Key{Provider: "loodse", Name: "eu-west-1"}

@@ -24,8 +24,8 @@ const timeLimit = 2 * time.Minute // on a busy machine
 
 func testConfig() *rest.Config { return &rest.Config{Host: "https://a", Transport: refusing{}} }
 
-// The library's credentials change a hundred times under living clients, each time the old ones being refused at once. No
-// request fails, and none is made as anybody else.
+// The library's credentials change a hundred times under clients in use, and the old ones are refused at once. No
+// request fails, and none is made with another identity.
 func TestClientsOutliveRotation(t *testing.T) {
 	var accepted atomic.Value
 	accepted.Store("Bearer token-0")
@@ -51,7 +51,7 @@ func TestClientsOutliveRotation(t *testing.T) {
 		require.NoError(t, err)
 		return creds
 	}
-	refresh := func() {} // that there is one lets what is refused wait for newer credentials
+	refresh := func() {} // with a Refresh func, refused requests wait for newer credentials
 	conn, err := region.NewConn(region.Peer{Name: "a", Regions: []region.Key{eu}, Credentials: credentials(0)}, region.ConnOptions{Refresh: refresh, Await: timeLimit})
 	require.NoError(t, err)
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()

@@ -10,19 +10,19 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Layer says where an answer comes from.
+// Layer is the origin of an answer.
 type Layer int
 
 const (
-	// FromSource is the Directory's present Snapshot: the truth as far as this process knows it.
+	// FromSource is the Directory's present Snapshot, the authority for this process.
 	FromSource Layer = iota
-	// FromResolver is what Options.Resolver answered this process.
+	// FromResolver is an answer of Options.Resolver to this process.
 	FromResolver
-	// FromCache is what an earlier process wrote into Options.Cache.
+	// FromCache is a route that an earlier process saved in Options.Cache.
 	FromCache
 )
 
-// String names the layer: "source", "resolver", "cache".
+// String returns the layer's name: "source", "resolver", "cache".
 func (l Layer) String() string {
 	switch l {
 	case FromSource:
@@ -36,7 +36,7 @@ func (l Layer) String() string {
 	}
 }
 
-// MarshalText is String, so that JSON shows names.
+// MarshalText returns String, so that JSON shows names.
 func (l Layer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // Route is the answer to a look-up, and its provenance.
@@ -44,10 +44,10 @@ type Route struct {
 	Region region.Key
 	Peer   region.PeerName
 	From   Layer
-	At     time.Time // when it was last known to be so; zero if it is so now, as all that is FromSource
+	At     time.Time // when it was last confirmed; zero if it holds now, as all that is FromSource
 }
 
-// Age is how old the answer is: zero if it is FromSource.
+// Age returns how old the answer is: zero if it is FromSource.
 func (r Route) Age() time.Duration {
 	if r.At.IsZero() {
 		return 0

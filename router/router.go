@@ -18,8 +18,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Router answers which peer serves a region and gives clients that go straight to it as a given caller. Look-ups of
-// known regions are one atomic load and one map access: no lock, no allocation, no I/O. It is safe for concurrent use.
+// Router finds the peer that serves a region, and provides clients that send a given caller's requests directly to
+// it. A look-up of a known region is one atomic load and one map access: no lock, no allocation, no I/O. It is safe
+// for concurrent use.
 type Router struct {
 	directory region.Directory
 	opts      Options
@@ -28,11 +29,11 @@ type Router struct {
 	table     atomic.Pointer[table]
 	started   atomic.Bool
 
-	mu      sync.Mutex // of whoever makes a new table
+	mu      sync.Mutex // serializes the writers of table, learned and moves
 	learned map[region.Key]CachedRoute
 	moves   map[region.Key][]Move
 
-	following sync.Mutex // guards what keeps the table in step while somebody watches
+	following sync.Mutex // guards the goroutine that follows the Directory while a Watch runs
 	followers int
 	unfollow  func()
 }
@@ -40,14 +41,14 @@ type Router struct {
 // Options adjust a Router. The zero value works.
 type Options struct {
 	Cache    Cache         // routes that survive a restart (OpenCache); nil: none. It needs Start
-	Resolver Resolver      // asked about regions that the Directory does not list; nil: they are unknown
+	Resolver Resolver      // asked about regions that the Directory does not list; nil: those are unknown
 	Timeout  time.Duration // of one question to the Resolver; zero: 5 s
-	Fresh    time.Duration // after which an answer of the Resolver or the Cache is asked for anew, in the background; zero: 1 minute
+	Fresh    time.Duration // age at which an answer of the Resolver or the Cache is asked for again, in the background; zero: 1 minute
 	Negative time.Duration // how long the Resolver's "unknown" is remembered, unless the Directory changes; zero: 5 s
 	Budget   Budget        // of each region
 	Users    UserFilter    // users that may be impersonated; nil: all but those that begin with "system:"
 	Groups   GroupFilter   // groups that may be impersonated; nil: all but those that begin with "system:"
-	Map      Mapping       // who a user is in a region; nil: the same everywhere
+	Map      Mapping       // maps a user to a region; nil: the same user everywhere
 	Observer *Observer     // may be nil
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -55,14 +56,14 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// UserFilter says whether a user may be impersonated.
+// UserFilter reports whether a user may be impersonated.
 type UserFilter func(name string) bool
 
-// GroupFilter says whether a group may be impersonated.
+// GroupFilter reports whether a group may be impersonated.
 type GroupFilter func(group string) bool
 
-// Mapping says who u is in region k. It is called once for each Client that impersonates; what it returns must pass
-// Options.Users and Options.Groups. It must not modify u's slices and maps. See PrefixSystem.
+// Mapping returns the user that stands for u in region k. It is called once for each Client that impersonates; the
+// result must pass Options.Users and Options.Groups. It must not modify u's slices and maps. See PrefixSystem.
 type Mapping func(k region.Key, u User) (User, error)
 
 func (o *Options) complete() error {
@@ -88,8 +89,8 @@ func (o *Options) complete() error {
 	return o.Budget.complete()
 }
 
-// New makes a Router of the peers in d. It reads Options.Cache; beside that it does no I/O and starts nothing. Errors: an
-// option that cannot be, or a Cache that cannot be read.
+// New returns a Router for the peers in d. It reads Options.Cache; otherwise it does no I/O, and it starts nothing.
+// Errors: an invalid option, or a Cache that cannot be read.
 func New(d region.Directory, opts Options) (*Router, error) {
 	if argument.Missing(d) {
 		return nil, errors.New("router: the directory is nil; give a *region.Ring or region.Fixed")
@@ -118,13 +119,14 @@ func New(d region.Directory, opts Options) (*Router, error) {
 	return r, nil
 }
 
-// Lookup says who serves k, and how this is known: by the Directory, else by what Resolver or Cache said before, however
-// old, else by asking the Resolver. Only the last blocks, until the Resolver answers, at most for Options.Timeout, or ctx
-// ends; all who ask for one region at one time wait for one question. Errors are *region.Error and tell three cases apart:
-//   - region.ErrUnknownRegion: nobody serves k;
-//   - region.ErrUnavailable: who serves k cannot be learned now, because the Resolver does not answer, or the Directory has
-//     no Snapshot yet;
-//   - apierrors.IsForbidden: the Resolver may not tell us.
+// Lookup returns the peer that serves k and the origin of the answer: the Directory, else an earlier answer of the
+// Resolver or the Cache, of any age, else a question to the Resolver. Only the question blocks: until the Resolver
+// answers, Options.Timeout passes, or ctx ends; concurrent callers for one region share one question. Errors are
+// *region.Error and distinguish three cases:
+//   - region.ErrUnknownRegion: no peer serves k;
+//   - region.ErrUnavailable: the peer cannot be learned now, because the Resolver does not answer, or the Directory
+//     has no Snapshot yet;
+//   - apierrors.IsForbidden: the Resolver denies the answer to this process.
 func (r *Router) Lookup(ctx context.Context, k region.Key) (Route, error) {
 	e, err := r.lookup(ctx, k)
 	if err != nil {
@@ -133,8 +135,8 @@ func (r *Router) Lookup(ctx context.Context, k region.Key) (Route, error) {
 	return e.Route, nil
 }
 
-// Refresh asks the Resolver about k now, whatever was known, unless the Directory lists k. Its errors are Lookup's; if the
-// Resolver does not answer, what was known stays and Lookup still returns it.
+// Refresh asks the Resolver about k now, even if a route is known, unless the Directory lists k. Its errors are those
+// of Lookup; if the Resolver does not answer, the known route stays and Lookup still returns it.
 func (r *Router) Refresh(ctx context.Context, k region.Key) (Route, error) {
 	if r.directory == nil {
 		return Route{}, errNotMade
@@ -163,7 +165,7 @@ func (r *Router) lookup(ctx context.Context, k region.Key) (*entry, error) {
 	return e, nil
 }
 
-// miss asks the Resolver.
+// miss looks up k, which t does not have, at the Resolver.
 func (r *Router) miss(ctx context.Context, t *table, k region.Key) (*entry, error) {
 	if err := k.Validate(); err != nil {
 		return nil, unknown(t, k)
@@ -182,7 +184,8 @@ func (r *Router) miss(ctx context.Context, t *table, k region.Key) (*entry, erro
 	return nil, &region.Error{Region: k, Op: "lookup", Err: err}
 }
 
-// absent is unknown, unless the Directory has listed nothing yet: it may list k.
+// absent returns the error for a region that is not listed: unknown, or unavailable before the Directory's first
+// Snapshot.
 func absent(t *table, k region.Key) error {
 	if t.generation() == 0 {
 		return &region.Error{Region: k, Op: "lookup", Err: fmt.Errorf("%w: the directory has listed no peers yet; has the ring been started?", region.ErrUnavailable)}
@@ -190,7 +193,7 @@ func absent(t *table, k region.Key) error {
 	return unknown(t, k)
 }
 
-// known returns the connection to the peer that is known to serve k, nil if there is none.
+// known returns the connection to the peer that serves k according to the table, or nil.
 func (r *Router) known(k region.Key) *region.Conn {
 	e, ok := r.present().routes[k]
 	if !ok {
@@ -203,7 +206,7 @@ func (r *Router) known(k region.Key) *region.Conn {
 	return conn
 }
 
-// conn is the connection to the peer that serves k now, and what k may take.
+// conn returns the connection to the peer that serves k now, and the budget of k.
 func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, *budget, error) {
 	e, err := r.lookup(ctx, k)
 	if err != nil {
@@ -220,8 +223,8 @@ func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, *budget,
 	return conn, e.budget, nil
 }
 
-// Health returns what the last probes found of the peer that serves k, as it is known now, without I/O: Unknown also if
-// it is not known who serves k, or that peer is not connected or not probed.
+// Health returns what the last probes found about the peer that serves k, without I/O. Its State is Unknown also if
+// no peer is known, or if the peer is not connected or not probed.
 func (r *Router) Health(k region.Key) region.Health {
 	if conn := r.known(k); conn != nil {
 		return conn.Health()

@@ -36,7 +36,7 @@ func newClient(t *testing.T, r *Router) dynamic.ResourceInterface {
 	return c.Dynamic().Resource(couchdbs).Namespace("acme")
 }
 
-// As long as the ring has not read its source, no region is known to be absent.
+// Before the ring has read its source, no region is reported as unknown.
 func TestNoRegionIsUnknownBeforeTheFirstSnapshot(t *testing.T) {
 	source, err := region.FromPeers()
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestRequestsAreMadeAsTheIdentity(t *testing.T) {
 		t.Run(tt.id.String(), func(t *testing.T) {
 			c, err := newRouter(t, d, Options{}).Client(eu, tt.id)
 			require.NoError(t, err)
-			// Whatever a request claims, in whatever spelling, is not what is sent.
+			// Identity headers of the request, in any spelling, are not sent.
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+"/apis/eu-west-1.loodse/v1/couchdbs", http.NoBody)
 			require.NoError(t, err)
 			for _, name := range []string{"Authorization", "Impersonate-User", "impersonate-group", "Impersonate-Extra-Scopes", "X-Remote-User", "IMPERSONATE-NEW"} {
@@ -183,7 +183,8 @@ func TestClientFollowsItsRegion(t *testing.T) {
 	require.ErrorIs(t, routed[0].Err, region.ErrUnknownRegion)
 }
 
-// What somebody else lists at the new peer does not make the versions of a watch that the move ended the new peer's.
+// A list at the new peer by another caller does not make an old resourceVersion valid for a watch that the move
+// ended.
 func TestListBesideAnEndedWatch(t *testing.T) {
 	a, b := newServer(t, "a"), newServer(t, "b")
 	d := newDirectory(t, a, b)

@@ -19,10 +19,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// One test for each way in which others have been tricked into making a request as somebody else, or into giving a
-// credential away.
+// Each test is one way in which other programs were made to act as another user, or to disclose a credential.
 
-// asked makes a request with header as id, and returns what the peer got.
+// asked sends a request with header as id, and returns the headers that the peer received.
 func asked(t *testing.T, id Identity, header http.Header) http.Header {
 	t.Helper()
 	s := newServer(t, "a")
@@ -52,7 +51,7 @@ func refused(t *testing.T, opts Options, id Identity) string {
 	return err.Error()
 }
 
-// CVE-2026-23990: a client to which no user is given impersonates nobody, and so acts as the program.
+// CVE-2026-23990: a client without a user impersonates no one, and so acts as the program.
 func TestAnEmptyIdentityIsNotTheLibrarys(t *testing.T) {
 	refused(t, Options{}, Identity{})
 	refused(t, Options{}, Impersonate(User{}))
@@ -62,7 +61,7 @@ func TestAnEmptyIdentityIsNotTheLibrarys(t *testing.T) {
 	refused(t, Options{Map: func(region.Key, User) (User, error) { return User{}, nil }}, alice)
 }
 
-// A round tripper of client-go does nothing if Impersonate-User is there already.
+// A round tripper of client-go keeps an existing Impersonate-User.
 func TestAnInboundUserDoesNotWin(t *testing.T) {
 	for _, name := range []string{"Impersonate-User", "impersonate-user", "IMPERSONATE-USER"} {
 		got := asked(t, alice, http.Header{name: {"root"}})
@@ -71,7 +70,7 @@ func TestAnInboundUserDoesNotWin(t *testing.T) {
 	}
 }
 
-// Nor does the one for bearer tokens if Authorization is.
+// client-go's bearer round tripper keeps an existing Authorization.
 func TestAnInboundTokenIsNotSent(t *testing.T) {
 	for id, want := range map[string]Identity{"Bearer library": alice, "Bearer of-alice": Caller("of-alice")} {
 		require.Equal(t, []string{id}, asked(t, want, http.Header{"Authorization": {"Bearer inbound"}}).Values("Authorization"))
@@ -80,8 +79,8 @@ func TestAnInboundTokenIsNotSent(t *testing.T) {
 	require.Empty(t, asked(t, alice, http.Header{"Cookie": {"session=inbound"}}).Values("Cookie"))
 }
 
-// GHSA-c8w2-fgvx-vhv4 and open-cluster-management-io/cluster-proxy#335: what is added to the sender's own headers is the
-// sender's.
+// GHSA-c8w2-fgvx-vhv4 and open-cluster-management-io/cluster-proxy#335: a proxy that adds to the sender's identity
+// headers keeps the sender's values.
 func TestInboundGroupsAreNotAddedTo(t *testing.T) {
 	got := asked(t, alice, http.Header{
 		"Impersonate-Group": {"system:masters"}, "impersonate-group": {"ops"}, "Impersonate-Uid": {"0"}, "Impersonate-Extra-Scopes": {"all"},
@@ -90,14 +89,14 @@ func TestInboundGroupsAreNotAddedTo(t *testing.T) {
 	require.Equal(t, http.Header{"Authorization": {"Bearer library"}, "Impersonate-User": {"alice"}, "Impersonate-Group": {"dev"}}, got)
 }
 
-// GHSA-pvxj-25m6-7vqr and projectcapsule/capsule-proxy#188: "Connection: Impersonate-User" makes a proxy remove the header
-// that it has just set.
+// GHSA-pvxj-25m6-7vqr and projectcapsule/capsule-proxy#188: "Connection: Impersonate-User" makes a proxy remove the
+// header that it has just set.
 func TestConnectionDoesNotRemoveTheIdentity(t *testing.T) {
 	got := asked(t, alice, http.Header{"Connection": {"Impersonate-User, Impersonate-Group, Authorization"}, "Te": {"trailers"}})
 	require.Equal(t, http.Header{"Authorization": {"Bearer library"}, "Impersonate-User": {"alice"}, "Impersonate-Group": {"dev"}}, got)
 }
 
-// GHSA-c7xh-gjv4-4jgv: groups that mean something to every cluster.
+// GHSA-c7xh-gjv4-4jgv: groups that have rights in every cluster.
 func TestPrivilegedGroupsAreRefused(t *testing.T) {
 	for _, group := range []string{"system:masters", "system:nodes", "system:authenticated", "system:serviceaccounts"} {
 		require.Contains(t, refused(t, Options{}, Impersonate(User{Name: "alice", Groups: []string{"dev", group}})), group)
@@ -113,7 +112,7 @@ func TestPrivilegedUsersAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A header loses white space on its way, and a line break in one begins another.
+// A header loses surrounding white space, and a line break in its value begins another header.
 func TestNamesThatAreOtherNamesAsHeaders(t *testing.T) {
 	for _, name := range []string{" system:masters", "dev ", "dev\r\nImpersonate-Group: system:masters", "\tdev", "dev\x00"} {
 		refused(t, Options{}, Impersonate(User{Name: "alice", Groups: []string{name}}))
@@ -160,7 +159,7 @@ func TestUsersOfAnotherClusterAreNotThePeers(t *testing.T) {
 	refused(t, masters, alice)
 }
 
-// CVE-2022-3172, CVE-2018-1002102: a peer that answers with a redirect sends the credentials where it likes.
+// CVE-2022-3172, CVE-2018-1002102: a redirect by a peer would send the credentials to a host of its choice.
 func TestARedirectIsNotFollowed(t *testing.T) {
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		reached := false
@@ -176,7 +175,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 			require.ErrorContains(t, err, "redirect")
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+"/api", http.NoBody)
 			require.NoError(t, err)
-			_, err = c.HTTPClient().Do(req) //nolint:bodyclose // there is none
+			_, err = c.HTTPClient().Do(req) //nolint:bodyclose // no response
 			require.ErrorContains(t, err, "redirect")
 		}
 		require.False(t, reached)
@@ -184,7 +183,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// What proves who we are to one peer is not shown to another, wherever the region moves.
+// Credentials for one peer are not sent to another, wherever the region moves.
 func TestCredentialsOfOnePeerStayThere(t *testing.T) {
 	a, b := newServerWith(t, "a", "library-at-a"), newServerWith(t, "b", "library-at-b")
 	d := newDirectory(t, a, b)
@@ -217,7 +216,7 @@ func TestCredentialsOfOnePeerStayThere(t *testing.T) {
 	}
 }
 
-// An API server prefers a client certificate to a token: alice's token over our certificate is us.
+// An API server prefers a client certificate to a token: with our certificate, alice's token would act as us.
 func TestACallersTokenNeverMeetsOurCertificate(t *testing.T) {
 	var certificates int
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -281,8 +280,7 @@ func TestNoTokenIsShown(t *testing.T) {
 	}
 }
 
-// Regions come and go for as long as a program runs. What is known of those that left, and what limits them, goes with
-// them.
+// The Router keeps no state and no budget of a region that has left.
 func TestNothingIsKeptOfRegionsThatLeft(t *testing.T) {
 	a, b := newServer(t, "a"), newServer(t, "b")
 	d := newDirectory(t, a, b)

@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// stripped are the headers, beside families of them, that StripIdentity removes.
+// stripped are the single headers that StripIdentity removes, in lower case.
 var stripped = []string{
 	"authorization", "cookie", "proxy-authorization",
 	"connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
 }
 
-// bearerProtocol is how browsers, which cannot set Authorization, put a token into a WebSocket's handshake.
+// bearerProtocol is the prefix by which browsers, which cannot set Authorization, put a token into a WebSocket
+// handshake.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io."
 
-// StripIdentity removes from h whatever could say who a request is made as (Authorization, Impersonate-*, X-Remote-*,
-// cookies, a bearer token among the WebSocket subprotocols), in any spelling, and the hop-by-hop headers with which a
-// request could make a proxy remove what says it (Connection: Impersonate-User). Clients do so with each request; a proxy
-// does so with upgrades, and sets Connection and Upgrade anew.
+// StripIdentity removes from h every header that could carry an identity (Authorization, Impersonate-*, X-Remote-*,
+// cookies, a bearer token among the WebSocket subprotocols), in any spelling, and the hop-by-hop headers, by which a
+// request could make a proxy remove an identity header (Connection: Impersonate-User). Clients call it for each
+// request; a proxy must call it for upgrades, and set Connection and Upgrade again.
 func StripIdentity(h http.Header) {
 	for name, values := range h {
 		lower := strings.ToLower(name)
@@ -38,12 +39,12 @@ func StripIdentity(h http.Header) {
 	}
 }
 
-// impersonate begins the names of the headers by which a request asks to be made as another user.
+// impersonate is the prefix of the headers by which a request asks to act as another user.
 const impersonate = "impersonate-"
 
-// Impersonation returns the name of a header by which h asks an API server to act as another user, as kubectl --as does,
-// whatever its value and spelling; empty: there is none. A proxy refuses such a request: what StripIdentity leaves of it
-// would be made as the caller.
+// Impersonation returns the name of a header by which h asks an API server to act as another user, as kubectl --as
+// does, whatever its value and spelling, or "". A proxy refuses such a request: without the header it would run as
+// the caller.
 func Impersonation(h http.Header) string {
 	for name := range h {
 		if strings.HasPrefix(strings.ToLower(name), impersonate) {
@@ -53,7 +54,7 @@ func Impersonation(h http.Header) string {
 	return ""
 }
 
-// withoutBearer takes tokens out of lists of subprotocols.
+// withoutBearer removes tokens from lists of subprotocols.
 func withoutBearer(lists []string) []string {
 	var kept []string
 	for _, list := range lists {

@@ -13,15 +13,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// table is all that is known at one time. It is immutable; readers take it whole, without a lock.
+// table holds all routes at one time. It is immutable; readers load it without a lock.
 type table struct {
-	snapshot *region.Snapshot // what it was made of
+	snapshot *region.Snapshot // the Snapshot it was built from
 	routes   map[region.Key]*entry
 	sorted   []Route       // by provider, then name
 	next     chan struct{} // closed when there is a newer table
 }
 
-// generation is that of the Directory's Snapshot.
+// generation returns the generation of the Directory's Snapshot, or 0 without one.
 func (t *table) generation() uint64 {
 	if t.snapshot == nil {
 		return 0
@@ -29,14 +29,14 @@ func (t *table) generation() uint64 {
 	return t.snapshot.Generation()
 }
 
-// entry is one route. It stays the same one as long as the Route does.
+// entry is one route. Tables share an entry for as long as its Route is unchanged.
 type entry struct {
 	Route
 	budget *budget
-	stale  atomic.Bool // it is to be asked for anew
+	stale  atomic.Bool // ask the Resolver again at the next look-up
 }
 
-// after lets e be stale after d. A timer keeps the clock out of look-ups.
+// after marks e stale after d. A timer keeps the clock out of look-ups.
 func (e *entry) after(d time.Duration) {
 	if d <= 0 {
 		e.stale.Store(true)
@@ -45,7 +45,7 @@ func (e *entry) after(d time.Duration) {
 	time.AfterFunc(d, func() { e.stale.Store(true) })
 }
 
-// present is the newest table. It is made anew when the Directory has another Snapshot, by whoever notices first.
+// present returns the newest table, and first rebuilds it if the Directory has another Snapshot.
 func (r *Router) present() *table {
 	if t := r.table.Load(); t.snapshot == r.directory.Snapshot() {
 		return t
@@ -53,18 +53,18 @@ func (r *Router) present() *table {
 	return r.sync()
 }
 
-// sync brings the table in line with the Directory.
+// sync rebuilds the table from the Directory's Snapshot.
 func (r *Router) sync() *table {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	snapshot := r.directory.Snapshot() // read under the lock: what is published last was read last
+	snapshot := r.directory.Snapshot() // read under the lock, so that a later table never has an earlier Snapshot
 	if t := r.table.Load(); t.snapshot == snapshot {
-		return t // somebody was faster
+		return t // another goroutine rebuilt it
 	}
 	return r.publish(snapshot)
 }
 
-// publish makes a new table the present one. r.mu is held.
+// publish builds a new table and stores it. The caller holds r.mu.
 func (r *Router) publish(snapshot *region.Snapshot) *table {
 	old := r.table.Load()
 	t := &table{snapshot: snapshot, routes: make(map[region.Key]*entry, len(old.routes)), next: make(chan struct{})}
@@ -95,7 +95,7 @@ func (r *Router) publish(snapshot *region.Snapshot) *table {
 	return t
 }
 
-// enter puts a route into t: old's own entry if it is the same.
+// enter adds a route to t. It reuses the entry of old if the route is the same.
 func (r *Router) enter(t, old *table, route Route) {
 	before := old.routes[route.Region]
 	if before != nil && before.Route == route {
@@ -114,7 +114,7 @@ func (r *Router) enter(t, old *table, route Route) {
 	t.routes[route.Region] = e
 }
 
-// compare says whether t leads anywhere else than old, and notes what moved. r.mu is held.
+// compare reports whether the routes of t differ from those of old, and records moves. The caller holds r.mu.
 func (r *Router) compare(old, t *table) (changed bool) {
 	changed = len(old.routes) != len(t.routes)
 	for k := range r.moves {
@@ -138,16 +138,16 @@ func (r *Router) compare(old, t *table) (changed bool) {
 	return changed
 }
 
-// obsolete says that what was learned does not hold beside snapshot.
+// obsolete reports whether snapshot contradicts the learned route c.
 func obsolete(c CachedRoute, snapshot *region.Snapshot) bool {
 	if c.Source && snapshot.Generation() > 0 {
-		return true // the Directory listed it once and does not now
+		return true // a former Snapshot listed it, this one does not
 	}
 	p, ok := snapshot.Peer(c.Peer)
-	return ok && c.UID != "" && p.UID != "" && c.UID != p.UID // the name is another cluster's now
+	return ok && c.UID != "" && p.UID != "" && c.UID != p.UID // another cluster now has the name
 }
 
-// learn notes the Resolver's answer.
+// learn records the Resolver's answer.
 func (r *Router) learn(k region.Key, peer region.PeerName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *Router) learn(k region.Key, peer region.PeerName) {
 	r.publish(snapshot)
 }
 
-// forget notes that the Resolver knows no such region.
+// forget drops the route to k: the Resolver knows no such region.
 func (r *Router) forget(k region.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,12 +170,12 @@ func (r *Router) forget(k region.Key) {
 	}
 }
 
-// Routes returns all routes that are known now, by provider, then name. It does no I/O and asks no Resolver. The slice
-// is shared: it must not be modified.
+// Routes returns all known routes, sorted by provider, then name. It does no I/O and does not ask the Resolver. The
+// slice is shared and must not be modified.
 func (r *Router) Routes() []Route { return r.present().sorted }
 
-// Watch yields the routes that are known, as Routes returns them, now and after each change until ctx ends: how to learn
-// of regions that join, leave and move. Changes that come together may be yielded once.
+// Watch yields the known routes, as Routes returns them, now and after each change until ctx ends: regions that join,
+// leave and move. Several changes may be yielded as one.
 func (r *Router) Watch(ctx context.Context) iter.Seq[[]Route] {
 	return func(yield func([]Route) bool) {
 		for t := range r.tables(ctx) {
@@ -203,8 +203,8 @@ func (r *Router) tables(ctx context.Context) iter.Seq[*table] {
 	}
 }
 
-// follow keeps the table in step with the Directory, also when nobody looks anything up, until the func that it returns
-// is called. One goroutine does so for all who ask; the last to leave waits for it.
+// follow keeps the table up to date with the Directory without look-ups, until the caller calls leave. All callers
+// share one goroutine; the last call of leave waits for its end.
 func (r *Router) follow() (leave func()) {
 	r.following.Lock()
 	defer r.following.Unlock()

@@ -20,12 +20,12 @@ type clientTransport struct {
 	router  *Router
 	key     region.Key
 	id      Identity
-	stamp   http.Header // what says who the identity is
+	stamp   http.Header // the headers of the identity
 	history *history
 	bound   atomic.Pointer[binding] // the last one used
 }
 
-// binding is a connection made to speak as the Client's identity.
+// binding is a connection with the transport for the Client's identity.
 type binding struct {
 	conn *region.Conn
 	rt   http.RoundTripper
@@ -40,7 +40,7 @@ func (t *clientTransport) conn() (*region.Conn, error) {
 	return conn, err
 }
 
-// RoundTrip finds the peer, removes what req says of an identity, and sends it as the Client's.
+// RoundTrip finds the peer, removes identity headers from req, and sends it as the Client's identity.
 func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	conn, budget, err := t.router.conn(req.Context(), t.key)
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Requ
 	}
 	info, _ := requestinfo.Of(req)
 	if info.IsLongRunning() {
-		defer give() // a stream takes a place until it has begun
+		defer give() // a stream holds a place only until it has begun
 		if give, err = budget.open(); err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Requ
 	return resp, nil
 }
 
-// exchange is the request itself, as the identity.
+// exchange sends the request as the identity.
 func (t *clientTransport) exchange(conn *region.Conn, req *http.Request, watch bool) (*http.Response, error) {
 	var follow *follower
 	ctx := req.Context()
@@ -113,7 +113,7 @@ func (t *clientTransport) exchange(conn *region.Conn, req *http.Request, watch b
 	return resp, nil
 }
 
-// speak returns the transport with the credentials that go with the identity.
+// speak returns the transport over conn with the credentials for the identity.
 func (t *clientTransport) speak(conn *region.Conn) http.RoundTripper {
 	if b := t.bound.Load(); b != nil && b.conn == conn {
 		return b.rt
@@ -123,7 +123,7 @@ func (t *clientTransport) speak(conn *region.Conn) http.RoundTripper {
 	return b.rt
 }
 
-// inner takes off the layer that names the peer, for one that names the region too.
+// inner removes an outer *region.Error that names only the peer; the caller wraps the rest with the region too.
 func inner(err error, peer region.PeerName) error {
 	if e, ok := err.(*region.Error); ok && e.Peer == peer { //nolint:errorlint // only the outermost
 		return e.Err
@@ -139,7 +139,7 @@ func closeBody(req *http.Request) {
 
 var errMoved = errors.New("the region moved to another peer")
 
-// follower ends a watch when its region is no longer served by the connection that it runs on.
+// follower ends a watch when its connection no longer serves the region.
 type follower struct {
 	ctx    func() error // why the watch ended
 	cancel context.CancelCauseFunc
@@ -162,7 +162,7 @@ func (t *clientTransport) follow(conn *region.Conn, req *http.Request) (*followe
 	return f, ctx
 }
 
-// stop ends the follower and waits for it. A nil follower is stopped already.
+// stop ends the follower and waits for it. It does nothing on a nil follower.
 func (f *follower) stop() {
 	if f != nil {
 		f.cancel(context.Canceled)
@@ -170,7 +170,8 @@ func (f *follower) stop() {
 	}
 }
 
-// watchBody is a watch's stream. One that ended because the region moved is at its end, as if the server had closed it.
+// watchBody is the body of a watch. If the watch ended because the region moved, Read returns io.EOF, as if the
+// server had closed it.
 type watchBody struct {
 	io.ReadCloser
 	*follower

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// What is missing is named in an error.
+// An error names the missing argument.
 func TestArguments(t *testing.T) {
 	api, err := region.APIFor(&rest.Config{Host: "https://plane.invalid"})
 	require.NoError(t, err)

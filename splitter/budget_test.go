@@ -17,10 +17,10 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// running is what a cluster runs of a workload.
+// running is the number of available and unavailable replicas in one cluster.
 type running struct{ works, broken int64 }
 
-// runs are the clusters of a workload, as their controllers keep them.
+// runs are the replicas of a workload by cluster, as the clusters' controllers keep them.
 type runs map[string]running
 
 func (r runs) works() (n int64) {
@@ -30,7 +30,7 @@ func (r runs) works() (n int64) {
 	return n
 }
 
-// shards are what all clusters have reported.
+// shards returns the shards of all clusters with their reported status.
 func (r runs) shards(t require.TestingT) (have []splitter.Shard) {
 	for _, c := range slices.Sorted(maps.Keys(r)) {
 		have = append(have, shard(t, c, fmt.Sprintf(`spec: {replicas: %d}, status: {observedGeneration: 2, replicas: %d, updatedReplicas: %d, availableReplicas: %d}`,
@@ -39,7 +39,8 @@ func (r runs) shards(t require.TestingT) (have []splitter.Shard) {
 	return have
 }
 
-// follow does what is wanted. Those that are added do not work yet; which ones are removed is up to broken first.
+// follow scales each cluster to want. New replicas are unavailable at first. With brokenFirst
+// unavailable replicas are removed first, else available ones.
 func (r runs) follow(want map[string]any, brokenFirst bool) {
 	for c, is := range r {
 		n, _ := want[c].(int64)
@@ -63,8 +64,8 @@ func (r runs) follow(want map[string]any, brokenFirst bool) {
 	}
 }
 
-// Whatever is wanted, and whatever breaks and comes up: no write takes so many of those that work that fewer are left than
-// the parent allows.
+// In any state, no write removes so many available replicas that fewer are left than
+// maxUnavailable allows.
 func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 	for name, kind := range map[string]splitter.Kind{"Deployments": splitter.Deployments(), "StatefulSets": splitter.StatefulSets()} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 					was := maps.Clone(is)
 					fewer, alone := field(want, "spec.replicas"), false
 					for c := range was {
-						alone = name == "StatefulSets" && len(was) == 1 && fewer[c] == any(n) // nothing moves: its controller would do the same
+						alone = name == "StatefulSets" && len(was) == 1 && fewer[c] == any(n) // nothing moves: without the Splitter, its controller would do the same
 					}
 					is.follow(fewer, name == "Deployments")
 					if alone {
@@ -108,13 +109,13 @@ func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 	}
 }
 
-// A replica that never becomes available keeps those from moving that would come where it is, and no others. If it is one
-// too many there it goes first.
+// A replica that never becomes available keeps others from moving to its cluster, but not
+// elsewhere. If its cluster has one too many, that replica is removed first.
 func TestAReplicaThatNeverWorksKeepsNobodyElsewhere(t *testing.T) {
 	const budget = "  strategy: {rollingUpdate: {maxUnavailable: %d, maxSurge: 1}}"
 	for name, test := range map[string]struct {
 		unavailable int
-		never       map[string]int64 // of a cluster's replicas so many work at most
+		never       map[string]int64 // by cluster, how many of its replicas can become available
 		want        map[string]int64
 	}{
 		"one too many":                  {1, map[string]int64{"b": 5}, map[string]int64{"a": 4, "b": 4, "c": 4}},
@@ -147,7 +148,7 @@ func TestAReplicaThatNeverWorksKeepsNobodyElsewhere(t *testing.T) {
 	}
 }
 
-// What may be unavailable is for a rollout while there is one: whoever joins then gets its share afterwards.
+// A rollout uses up maxUnavailable: a cluster that joins meanwhile gets its share afterwards.
 func TestNothingMovesForBalanceDuringARollout(t *testing.T) {
 	joined := []splitter.Cluster{cluster("a", ""), cluster("b", ""), cluster("c", "")}
 	image := func(w *world, of, image string) {
@@ -155,7 +156,7 @@ func TestNothingMovesForBalanceDuringARollout(t *testing.T) {
 	}
 	for name, begin := range map[string]func(w *world){
 		"of all": func(w *world) {
-			// Who begins anew learns of both at once.
+			// A new Splitter finds both changes at once.
 			w.stop()
 			image(w, "web", "web:2")
 			w.clusters = &script{list: joined, changed: make(chan struct{})}
@@ -187,9 +188,9 @@ func TestNothingMovesForBalanceDuringARollout(t *testing.T) {
 				before := map[string]int64{"a": 6, "b": 6}
 				begin(w)
 				w.rest()
-				require.Equal(t, before, w.shards(), "a template has not been seen")
+				require.Equal(t, before, w.shards(), "no cluster has observed the new template")
 				report(5)
-				require.Equal(t, before, w.shards(), "not everywhere are all replicas of it")
+				require.Equal(t, before, w.shards(), "not all replicas have the new template")
 				report(6)
 				require.Equal(t, int64(3), w.shards()["c"])
 			})

@@ -18,14 +18,15 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// holds is a cluster that can hold so many pods.
+// holds returns a cluster that can hold pods pods.
 func holds(name string, pods int64) splitter.Cluster {
 	c := cluster(name, "")
 	c.Pods = &pods
 	return c
 }
 
-// How many pods a cluster can hold is what its SyncTarget says, or else what its syncer has found.
+// The number of pods that a cluster can hold is spec.pods of its SyncTarget, or else the number
+// in its status.
 func TestCapacityOfClusters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{})
@@ -72,7 +73,8 @@ func TestCapacityOfClusters(t *testing.T) {
 	})
 }
 
-// No cluster gets more than it can hold; what finds no room anywhere is said.
+// No cluster gets more replicas than it can hold. The condition Placed reports the replicas
+// without room.
 func TestEverywhereHasRoom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, holds("a", 2), cluster("b", ""), holds("c", 0))
@@ -90,7 +92,8 @@ func TestEverywhereHasRoom(t *testing.T) {
 	})
 }
 
-// Nodes that come and go move nothing: what is there stays, and comes to its share once there is room.
+// Losing a node moves no replicas: present replicas stay, and a cluster gets its share once it
+// has room.
 func TestNodesThatComeAndGoMoveNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, holds("a", 10), holds("b", 100))
@@ -110,7 +113,7 @@ func TestNodesThatComeAndGoMoveNothing(t *testing.T) {
 			}
 			require.Empty(t, w.writes(), "%d", pods)
 		}
-		// What does not work there has no other claim to move.
+		// Unavailable replicas do not move either.
 		w.clusters.set(holds("a", 3), holds("b", 100))
 		w.rest()
 		w.works("web--a", 3)

@@ -24,42 +24,44 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Cluster is what is known of a cluster.
+// Cluster is the observed state of a cluster.
 type Cluster struct {
 	Name   string
 	Labels map[string]string
-	// Ready is Unknown while its state cannot be learnt.
+	// Ready is Unknown while the cluster is unreachable.
 	Ready metav1.ConditionStatus
-	// Unschedulable keeps new replicas away; what is there stays.
+	// Unschedulable keeps new replicas out of the cluster; present ones stay.
 	Unschedulable bool
-	// EvictAfter is when what is there moves away; zero: never.
+	// EvictAfter is the time at which the present replicas start to move away; zero: never.
 	EvictAfter time.Time
-	// Pods is how many pods it can hold in all, what it holds now among them; nil: not known.
+	// Pods is how many pods the cluster can hold in all, the present ones included; nil: unknown.
 	Pods *int64
-	// State is what a Splitter makes of it for a Placement. Implementations of Clusters leave it empty.
+	// State is set by the Splitter for its Placement. Implementations of Clusters leave it empty.
 	State State
 }
 
-// State is what may be done with a cluster.
+// State says how replicas may be placed in a cluster.
 type State string
 
 const (
-	// Placeable: it may have replicas.
+	// Placeable: the cluster may have replicas.
 	Placeable State = "Placeable"
-	// Holding: it keeps what it has and gets nothing more, as it is unschedulable or has not answered for a short time.
+	// Holding: the cluster keeps its replicas and gets no new ones. It is unschedulable, or
+	// unreachable for a short time.
 	Holding State = "Holding"
-	// Draining: what it has moves away.
+	// Draining: the replicas move to other clusters.
 	Draining State = "Draining"
 )
 
-// Clusters says which clusters there are. Implementations: SyncTargets, StaticClusters.
+// Clusters lists the clusters. Implementations: SyncTargets, StaticClusters.
 type Clusters interface {
-	// Watch yields the complete list, at once and after each change, until ctx ends. A cluster whose state cannot be learnt
-	// is in the list with Ready Unknown; only one that was removed is missing. It is called once.
+	// Watch yields the complete list, at once and after each change, until ctx ends. An
+	// unreachable cluster is in the list with Ready Unknown; only a removed cluster is missing.
+	// Watch is called once.
 	Watch(ctx context.Context) iter.Seq[[]Cluster]
 }
 
-// StaticClusters are always there and always ready.
+// StaticClusters returns clusters that always exist and are always ready.
 func StaticClusters(names ...string) Clusters { return staticClusters(names) }
 
 type staticClusters []string
@@ -76,8 +78,9 @@ func (s staticClusters) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 	}
 }
 
-// SyncTargets are the clusters that the SyncTargets of an API server stand for. One whose heartbeat has stood still for a
-// minute, by the clock of this process, is Unknown. Its Pods are spec.pods, or else those of status.capacity.
+// SyncTargets returns the clusters of an API server's SyncTargets. A cluster whose heartbeat has
+// not changed for a minute, by this process's clock, has Ready Unknown. Its Pods are spec.pods,
+// or else those of status.capacity.
 func SyncTargets(up region.API) Clusters {
 	if argument.Missing(up) {
 		return nil // refused by New
@@ -91,7 +94,7 @@ type syncTargets struct {
 	beats map[types.UID]beat
 }
 
-// beat is a heartbeat, and when it was first seen.
+// beat is a heartbeat, and when this process first observed it.
 type beat struct {
 	said string
 	seen time.Time
@@ -118,7 +121,7 @@ func (t *syncTargets) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 		targets := loop.NewObjects(t.up.Dynamic(), syncerv1alpha1.GroupVersion.WithResource("synctargets"), loop.ObjectsOptions{
 			Strip: loop.KeepManager(), Changed: func(types.NamespacedName) { tell() }, Flows: tell,
 		})
-		wg.Go(func() { _ = targets.Start(ctx) }) // goes on through errors until ctx ends
+		wg.Go(func() { _ = targets.Start(ctx) }) // retries errors until ctx ends
 		select {
 		case <-targets.Synced():
 		case <-ctx.Done():
@@ -144,7 +147,7 @@ func (t *syncTargets) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 	}
 }
 
-// clusters reads SyncTargets.
+// clusters converts SyncTargets to Clusters.
 func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Time) []Cluster {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,7 +155,8 @@ func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Ti
 	var list []Cluster
 	for _, obj := range targets {
 		if obj.GetDeletionTimestamp() != nil {
-			// Its finalizer keeps it until all is gone from there.
+			// The finalizer keeps a deleted SyncTarget until the cluster's objects are gone:
+			// drain it.
 			list = append(list, Cluster{Name: obj.GetName(), Labels: obj.GetLabels(), Ready: ready(obj), EvictAfter: obj.GetDeletionTimestamp().Time})
 			continue
 		}
@@ -184,7 +188,8 @@ func ready(obj *unstructured.Unstructured) metav1.ConditionStatus {
 	return metav1.ConditionStatus(status)
 }
 
-// pods is how many a SyncTarget says that its cluster can hold, or else its nodes; nil: not known.
+// pods returns how many pods a cluster can hold, from spec.pods or else from its nodes; nil:
+// unknown.
 func pods(obj *unstructured.Unstructured) *int64 {
 	if n, ok := number(obj, "spec", "pods"); ok && n >= 0 {
 		return &n
@@ -205,8 +210,8 @@ func same(a, b Cluster) bool {
 		a.State == b.State && maps.Equal(a.Labels, b.Labels) && (a.Pods == b.Pods || a.Pods != nil && b.Pods != nil && *a.Pods == *b.Pods)
 }
 
-// readiness knows for how long clusters have been as they are, so that none loses its replicas for a moment of silence nor
-// gets them back for a moment of life.
+// readiness records since when each cluster has been ready or not. A cluster loses its replicas
+// only after grace, and gets replicas again only after rejoin.
 type readiness struct {
 	grace, rejoin time.Duration
 
@@ -217,12 +222,12 @@ type readiness struct {
 
 type history struct {
 	Cluster
-	since time.Time // when Ready became, or ceased to be, True
-	was   bool      // it has been ready
-	out   bool      // it has lost its replicas
+	since time.Time // when Ready last became, or ceased to be, True
+	was   bool      // has been ready at least once
+	out   bool      // has lost its replicas
 }
 
-// set takes a new list.
+// set replaces the list of clusters.
 func (r *readiness) set(list []Cluster, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,14 +246,15 @@ func (r *readiness) set(list []Cluster, now time.Time) {
 	r.clusters, r.known = next, true
 }
 
-// gone says whether it is known that there is no such cluster.
+// gone reports whether the list is known and lacks the cluster.
 func (r *readiness) gone(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known && r.clusters[cluster] == nil
 }
 
-// lost reports whether a cluster does not answer, or has lost its replicas and is not trusted again yet.
+// lost reports whether a cluster is not ready, or has lost its replicas and was not ready for the
+// rejoin period yet.
 func (r *readiness) lost(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,9 +262,9 @@ func (r *readiness) lost(cluster string) bool {
 	return h != nil && (h.out || h.Ready != metav1.ConditionTrue)
 }
 
-// placing are the clusters with their States, by name, which of them are silent, and when that will change by itself. A
-// cluster that has lost its replicas is not among the
-// list.
+// placing returns the clusters with their States, sorted by name; the clusters that are not
+// ready; how long until a State changes by time alone, zero if none does; and whether set was
+// called. A cluster that has lost its replicas is not in the list.
 func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bool, again time.Duration, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -279,7 +285,7 @@ func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bo
 		}
 		switch {
 		case !ok && (h.out || !wait(h.since.Add(r.grace))):
-			h.out = h.was // one that has never been ready need not be mistrusted when it is
+			h.out = h.was // a cluster that was never ready needs no rejoin period
 			continue
 		case ok && h.out && wait(h.since.Add(r.rejoin)):
 			continue

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// seatHeap is the textbook's: the cluster that gets the next seat is on top.
+// seatHeap is a textbook heap: the cluster that gets the next seat is on top.
 type seatHeap []struct {
 	index         int
 	weight, seats int64
@@ -36,7 +36,7 @@ func (h *seatHeap) Pop() any {
 	return nil
 }
 
-// oneByOne gives one seat after another, from the lower bounds to the upper ones.
+// oneByOne gives seats one by one, from the lower bounds to the upper bounds.
 func oneByOne(n int64, shares []splitter.Share) []int64 {
 	h := make(seatHeap, len(shares))
 	for i, s := range shares {
@@ -62,9 +62,9 @@ func oneByOne(n int64, shares []splitter.Share) []int64 {
 	return seats
 }
 
-// The baseline is the textbook's heap, which gives one seat after another; ratio is how many times faster a division is.
-// With bounds the heap runs twice, from the minima and from what is present: that is what it would take to know the shares
-// and what to keep of the present, but neither what may move nor the reasons.
+// The baseline is a textbook heap that gives seats one by one; ratio is how many times faster
+// Divide is. With bounds the heap runs twice, from the minima and from the present replicas: that
+// finds the shares and the replicas to keep, but neither the moves nor the reasons.
 func BenchmarkDivide(b *testing.B) {
 	for _, clusters := range []int{10, 100, 1000, 10_000} {
 		for _, replicas := range []int64{1000, 1_000_000} {
@@ -106,7 +106,7 @@ func benchDivide(b *testing.B, name string, demand splitter.Demand, shares []spl
 	})
 }
 
-// The baseline divides as the division does, but for equals.
+// The baseline divides as Divide does, except between equal claims.
 func TestOneByOneDividesAlike(t *testing.T) {
 	shares := weights(7, 11, 13, 17, 19)
 	for n := range int64(300) {

@@ -3,7 +3,7 @@
 
 package splitter
 
-// heap has the party that is before all others on top.
+// heap is a binary heap: the party that comes before all others is on top.
 type heap struct {
 	parties []*party
 	before  func(a, b *party) bool
@@ -24,7 +24,7 @@ func newHeap(ps []party, in func(*party) bool, before func(a, b *party) bool) *h
 
 func (h *heap) top() *party { return h.parties[0] }
 
-// settle finds the place of the top, which has changed, or takes it out.
+// settle restores the order after the top has changed. It removes the top unless stays.
 func (h *heap) settle(stays bool) {
 	if !stays {
 		last := len(h.parties) - 1

@@ -5,8 +5,8 @@ package splitter
 
 import "slices"
 
-// hold turns Hold into bounds: what is present, neither more nor less, as far as there are replicas for it beside the
-// minima of the others. If there are not, only what is present is an upper bound.
+// hold turns Hold into bounds. If the replicas suffice for all that is held and the minima of the
+// others, a held claim gets exactly its present replicas. If not, they are only its upper bound.
 func hold(d Demand, shares []Share) []Share {
 	present, least, held := presence(shares)
 	if !held {
@@ -15,8 +15,8 @@ func hold(d Demand, shares []Share) []Share {
 	return pin(d, shares, present <= d.Replicas && least <= d.Replicas)
 }
 
-// presence is what is present as far as bounds allow, what must be placed if all that is held stays, and whether anything
-// is held.
+// presence returns how many replicas are present within bounds, how many must be placed if all
+// held replicas stay, and whether any claim is held.
 func presence(shares []Share) (present, least int64, held bool) {
 	for _, s := range shares {
 		switch {
@@ -33,7 +33,7 @@ func presence(shares []Share) (present, least int64, held bool) {
 	return present, least, held
 }
 
-// within is n or the upper bound.
+// within returns n, or the upper bound if that is lower.
 func (s Share) within(n int64) int64 {
 	if s.Max != nil {
 		n = min(n, *s.Max)
@@ -52,7 +52,7 @@ func pin(d Demand, shares []Share, all bool) []Share {
 		case s.Group:
 			s.Members = pin(d, s.Members, all)
 		case !s.Hold || s.Present < 0 || s.within(0) < 0:
-			// What is below zero is for others to complain about.
+			// Leave negative numbers as they are: level rejects them.
 		case d.Mode == Duplicate:
 			stays := min(s.within(s.Present), d.Replicas)
 			s.Weight, s.Min, s.Max = new(int64(0)), stays, &stays

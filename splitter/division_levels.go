@@ -13,29 +13,29 @@ import (
 // division is one call of Divide.
 type division struct {
 	Demand
-	budget  int64 // moves that are left
-	present bool  // whether anything is present anywhere
+	budget  int64 // moves that are still allowed
+	present bool  // whether any cluster has replicas now
 	names   []string
 	parties [2][]party // reused
 	plan    Plan
 }
 
-// claim is a Share with its bounds, those of its members included.
+// claim is a Share with its own bounds and those of its members.
 type claim struct {
 	*Share
 	weight  int64
-	lo, hi  int64 // what it shall have, and what it can have
-	wish    int64 // what it asks for by weight: hi, or lo if the weight is zero
-	most    int64 // wish, with what is present where there is no weight
-	stays   int64 // what is present, with what the members' minima add
-	least   int64 // what a group has to share out, even where there is no weight
-	seats   int64 // what a group gets
+	lo, hi  int64 // the least it shall have, and the most it can have
+	wish    int64 // claimed by weight: hi, or lo if the weight is zero
+	most    int64 // wish, or the present replicas within the bounds if the weight is zero
+	stays   int64 // present replicas; of a group, its members' within their bounds
+	least   int64 // what the shares of a group must add up to, even beyond its members' weights
+	seats   int64 // replicas of a group
 	tie     uint64
 	members []claim
 }
 
-// level checks shares that are siblings and turns them into claims. They ask for nothing if a group that they are in has
-// no weight.
+// level checks sibling shares and turns them into claims. The claims ask for nothing if asking is
+// false: a group above them has weight zero.
 func (v *division) level(shares []Share, asking bool) ([]claim, error) {
 	level := make([]claim, len(shares))
 	if v.names == nil {
@@ -113,7 +113,7 @@ func siblings(level []claim) error {
 	return distinct(names)
 }
 
-// unique checks that no cluster is there twice.
+// unique fails if two clusters have the same name.
 func (v *division) unique() error { return distinct(v.names) }
 
 func distinct(names []string) error {
@@ -128,7 +128,7 @@ func distinct(names []string) error {
 	return nil
 }
 
-// plus adds and stays at the greatest number rather than overflow. Neither is below zero.
+// plus returns a + b, or the greatest int64 on overflow. Neither may be negative.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -136,7 +136,7 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
-// exceed says whether what is counted adds up to more than n.
+// exceed reports whether the counts of all elements add up to more than n.
 func exceed[T any](n int64, of []T, count func(*T) int64) bool {
 	for i := range of {
 		c := count(&of[i])
@@ -148,11 +148,12 @@ func exceed[T any](n int64, of []T, count func(*T) int64) bool {
 	return false
 }
 
-// divide gives n to the claims of one level, then down to the clusters. Where there is no weight it finds a place for what
-// must be placed, and shares out what must be shared.
+// divide gives n replicas to the claims of one level, then to the levels below. At least placed
+// replicas are placed, and the shares add up to at least shared, also beyond weights of zero.
 func (v *division) divide(level []claim, n, placed, shared int64) {
 	if exceed(n, level, func(c *claim) int64 { return c.lo }) {
-		// Too few for the minima, which are now what is divided towards, from the beginning.
+		// Too few replicas for the minima: divide them in proportion, with the minima as upper
+		// bounds.
 		for i := range level {
 			c := &level[i]
 			c.weight, c.hi, c.wish, c.most, c.lo, c.stays = max(c.weight, 1), c.lo, c.lo, c.lo, 0, 0
@@ -168,21 +169,21 @@ func (v *division) divide(level []claim, n, placed, shared int64) {
 	for i := range level {
 		c, seats := &level[i], kept[i].seats
 		if c.Group {
-			c.seats, c.least = seats, max(c.least, shares[i].seats) // the buffers are used again below
+			c.seats, c.least = seats, max(c.least, shares[i].seats) // the buffers of kept and shares are used again below
 			groups = append(groups, c)
 			continue
 		}
 		v.plan.Shards = append(v.plan.Shards, Assignment{Cluster: c.Name, Replicas: seats})
 		v.plan.Unplaced -= seats
 	}
-	// The budget is used up by one after another, in an order that is not the caller's.
+	// The groups use up one budget in turn, in an order that does not depend on the caller.
 	slices.SortFunc(groups, func(a, b *claim) int { return cmp.Compare(a.Name, b.Name) })
 	for _, g := range groups {
 		v.divide(g.members, g.seats, g.seats, g.least)
 	}
 }
 
-// kept divides so that nothing moves that need not.
+// kept divides without moves, except those that bounds force.
 func (v *division) kept(level []claim, n, least int64) []party {
 	ps := v.take(0, level)
 	for i := range level {
@@ -203,10 +204,10 @@ func (v *division) kept(level []claim, n, least int64) []party {
 	return ps
 }
 
-// shares divides as if nothing was present.
+// shares divides as if no replicas were present.
 func (v *division) shares(level []claim, n, least int64) []party {
 	if !v.present {
-		return v.parties[0] // the same
+		return v.parties[0] // no replicas are present: kept is the same
 	}
 	ps := v.take(1, level)
 	for i := range ps {
@@ -216,7 +217,8 @@ func (v *division) shares(level []claim, n, least int64) []party {
 	return ps
 }
 
-// beyond apportions to parties that may have to take more than they ask for.
+// beyond apportions at most n seats. If the upper bounds of all parties together are below n, it
+// places at least least, up to the bounds of the claims.
 func beyond(mode Mode, n, least int64, level []claim, ps []party) {
 	if !exceed(n, ps, func(p *party) int64 { return p.hi }) {
 		n = min(n, max(least, sum(ps, func(p *party) int64 { return p.hi })))
@@ -227,7 +229,7 @@ func beyond(mode Mode, n, least int64, level []claim, ps []party) {
 	apportion(mode, n, ps)
 }
 
-// take returns a party for each claim, in a buffer that is used again.
+// take returns a party for each claim, in a reused buffer.
 func (v *division) take(buffer int, level []claim) []party {
 	ps := slices.Grow(v.parties[buffer][:0], len(level))[:len(level)]
 	v.parties[buffer] = ps
@@ -237,8 +239,9 @@ func (v *division) take(buffer int, level []claim) []party {
 	return ps
 }
 
-// move brings kept nearer to the shares, as far as the budget goes. What moves leaves where the excess is greatest by the
-// same rule, and goes where the lack is.
+// move moves replicas in kept towards shares, as far as the budget allows. Replicas leave the
+// claims with the greatest excess and go to those with the greatest lack, by the mode's rule. It
+// returns the moves made and the moves still due.
 func (v *division) move(kept, shares []party) (moved, due int64) {
 	var over, under int64
 	for i := range kept {

@@ -18,17 +18,17 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// faults are what a method does that nobody wants.
+// faults counts the undesired results of a method.
 type faults struct {
 	outside  int     // cases with a share outside its quota rounded down or up
 	furthest float64 // the greatest distance from a quota
-	growth   int     // cases in which one replica more takes one away
-	lost     int64   // the replicas taken away by that
+	growth   int     // cases in which n+1 replicas take one away from a cluster
+	lost     int64   // the replicas taken away in these cases
 	joining  int64   // replicas that move between the old clusters when one joins
 	starved  int     // cases with an empty cluster beside an equal or lighter one that has two
 }
 
-// ours is Divide in the form of the others.
+// ours adapts Divide to the signature of the other methods.
 func ours(n int64, weights []int64) []int64 {
 	shares := make([]splitter.Share, len(weights))
 	for i, w := range weights {
@@ -74,7 +74,8 @@ func (f *faults) add(n int64, weights []int64, method func(int64, []int64) []int
 	count(starved, &f.starved)
 }
 
-// The same random cases for all methods. ATOLL_CASES is how many; the page has a hundred thousand.
+// All methods get the same random cases. ATOLL_CASES is their number; the page has a hundred
+// thousand.
 func TestMethodsCompared(t *testing.T) {
 	cases := 2000
 	if s := os.Getenv("ATOLL_CASES"); s != "" {
@@ -120,7 +121,7 @@ func TestMethodsCompared(t *testing.T) {
 	require.Zero(t, methods[0].starved)
 	require.Less(t, methods[0].furthest, 2.0)
 	for _, m := range methods[1:] {
-		require.Positive(t, m.lost, "%s has the faults that are told of it", m.name)
+		require.Positive(t, m.lost, "%s has its known faults", m.name)
 		require.Positive(t, m.joining, m.name)
 	}
 }

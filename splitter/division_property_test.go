@@ -76,7 +76,7 @@ func mustDivide(t require.TestingT, d splitter.Demand, shares []splitter.Share) 
 	return plan
 }
 
-// settled are the shares with what a plan gives as present.
+// settled returns the shares with the replicas of a plan as Present.
 func settled(shares []splitter.Share, p splitter.Plan) []splitter.Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
@@ -99,7 +99,7 @@ func TestDivideAsReference(t *testing.T) {
 	})
 }
 
-// check follows the tree and checks what holds at each level.
+// check checks the properties of each level of the tree.
 func check(t *rapid.T, p splitter.Plan, shares []splitter.Share) (replicas, most int64) {
 	least := true
 	for _, s := range shares {
@@ -166,7 +166,7 @@ func cmpNames(a, b string) int {
 	return 1
 }
 
-// nowhereLess checks that no cluster of a has more than in b.
+// nowhereLess checks that no cluster has more replicas in a than in b.
 func nowhereLess(t *rapid.T, a, b splitter.Plan, except string) {
 	for _, s := range a.Shards {
 		if s.Cluster != except {
@@ -189,7 +189,7 @@ func TestDivideMoreTakesNoneAway(t *testing.T) {
 	})
 }
 
-// From the shares themselves, moves that are allowed change nothing of it.
+// With moves too: from the shares, growing or shrinking ends at the shares of the new number.
 func TestDivideMoreTakesNoneAwayWithMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, splitter.Spread, splitter.Fill), tree(t, "c", 2)
@@ -203,7 +203,7 @@ func TestDivideMoreTakesNoneAwayWithMoves(t *testing.T) {
 	})
 }
 
-// without is the tree less one cluster.
+// without returns the tree without one cluster.
 func without(shares []splitter.Share, name string) []splitter.Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
@@ -229,8 +229,8 @@ func TestDivideWhoJoinsOnlyTakes(t *testing.T) {
 		fewer := without(shares, joins)
 		nowhereLess(t, all, mustDivide(t, d, fewer), joins)
 
-		// Where all have their shares and one joins with any number of moves, nobody else gains. If it leaves again, nobody
-		// else loses.
+		// All clusters have their shares and one joins, with any number of moves: no other
+		// cluster gains replicas. If it leaves again, no other cluster loses any.
 		d.Moves = splitter.AnyMoves
 		empty := settled(fewer, splitter.Plan{})
 		before := mustDivide(t, d, empty)
@@ -265,7 +265,7 @@ func TestDivideMovesNoMoreThanItMust(t *testing.T) {
 	})
 }
 
-// Steps with a small budget end where one without a bound does, and take no detour.
+// Steps with a small budget end where one step without a bound ends, without detours.
 func TestDivideStepByStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, splitter.Spread, splitter.Fill), flat(t)
@@ -314,7 +314,7 @@ func TestDivideGroupOfOne(t *testing.T) {
 		d, shares := demand(t, dividing...), flat(t)
 		plan := mustDivide(t, d, shares)
 		for i, s := range shares {
-			// Ties are decided by name, so the group has its member's.
+			// Ties are decided by name, so the group gets its member's name.
 			shares[i] = splitter.Share{Name: s.Name, Weight: s.Weight, Group: true, Members: []splitter.Share{s}}
 		}
 		require.Equal(t, result(plan), result(mustDivide(t, d, shares)))
@@ -348,7 +348,8 @@ func TestDivideFewestIsFewest(t *testing.T) {
 	})
 }
 
-// No seat is worth more elsewhere, whatever the size of the numbers: that alone makes it Webster's.
+// No seat is worth more elsewhere, whatever the size of the numbers: this defines Webster's
+// method.
 func TestDivideLargeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		large := func(most int64, label string) int64 {

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// explain says which limits were hit at one level.
+// explain adds the limits that one level has hit to the plan.
 func (v *division) explain(level []claim, got, shares []party, n int64) {
 	quotas := v.quotas(shares, n)
 	for i := range level {
@@ -41,7 +41,7 @@ func (v *division) because(c *claim, limit Limit, by int64) {
 	v.plan.Reasons = append(v.plan.Reasons, Reason{Name: c.Name, Limit: limit, By: by})
 }
 
-// upper says which of the upper bounds of a share is the lower one.
+// upper returns which upper bound of a share is the lower one; empty if it has none.
 func upper(s *Share) Limit {
 	switch {
 	case s.Capacity != nil && (s.Max == nil || *s.Capacity < *s.Max):
@@ -52,7 +52,7 @@ func upper(s *Share) Limit {
 	return ""
 }
 
-// bound is the upper bound of a share alone, without its members'.
+// bound returns the upper bound of a share without its members'.
 func bound(s *Share) int64 {
 	b := int64(math.MaxInt64)
 	if s.Max != nil {
@@ -64,7 +64,8 @@ func bound(s *Share) int64 {
 	return b
 }
 
-// quotas is what each would get of n if it alone had no bounds, to the nearest.
+// quotas returns each party's exact share of n, rounded to the nearest. With a mode that fills,
+// it is the rest of n when the party's turn comes.
 func (v *division) quotas(ps []party, n int64) []int64 {
 	quotas := make([]int64, len(ps))
 	if before := order(v.Mode); before != nil {

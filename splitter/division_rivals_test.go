@@ -8,9 +8,10 @@ import (
 	"slices"
 )
 
-// What others do, over weights alone and from nothing: the methods of the comparison.
+// The other methods of the comparison, by weights alone and without present replicas.
 
-// largestRemainder gives everyone the floor of its share, and the rest to the largest fractions.
+// largestRemainder gives each cluster the floor of its share, and the rest to the largest
+// fractions.
 func largestRemainder(n int64, weights []int64) []int64 {
 	seats, rest := floors(n, weights)
 	total := sumOf(weights)
@@ -21,7 +22,8 @@ func largestRemainder(n int64, weights []int64) []int64 {
 	return seats
 }
 
-// floorThenLargest gives everyone the floor of its share, and the rest to the heaviest, one each.
+// floorThenLargest gives each cluster the floor of its share, and the rest to the heaviest, one
+// each.
 func floorThenLargest(n int64, weights []int64) []int64 {
 	seats, rest := floors(n, weights)
 	order := ranked(weights, func(i, j int) int { return cmp.Compare(weights[j], weights[i]) })
@@ -31,7 +33,8 @@ func floorThenLargest(n int64, weights []int64) []int64 {
 	return seats
 }
 
-// ceilInTurn gives everyone in turn, the heaviest first, its share rounded up, as long as there is something left.
+// ceilInTurn gives each cluster in turn, the heaviest first, its share rounded up, as long as
+// seats are left.
 func ceilInTurn(n int64, weights []int64) []int64 {
 	seats, total := make([]int64, len(weights)), sumOf(weights)
 	left := n
@@ -59,7 +62,7 @@ func sumOf(numbers []int64) (total int64) {
 	return total
 }
 
-// ranked is the order of the weights' indices by a rule, then as they stand.
+// ranked returns the indices of the weights sorted by a rule. It is stable.
 func ranked(weights []int64, rule func(i, j int) int) []int {
 	order := make([]int, len(weights))
 	for i := range order {

@@ -12,21 +12,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// party is one of those among whom seats are apportioned.
+// party is a claim in one apportionment.
 type party struct {
 	name   string
 	weight int64
 	lo, hi int64
 	tie    uint64
-	index  int // the caller's
+	index  int // the position in the caller's slice
 	seats  int64
 }
 
-// apportion gives n seats, no fewer than the lower bounds ask for and no more than the upper bounds allow. Whoever has no
-// weight comes after all others.
+// apportion gives n seats to the parties within their bounds. Parties with weight zero come last.
 //
-// All methods give seats in an order in which each seat has its fixed place whoever else takes part. All that Divide
-// promises follows from that.
+// Every method gives seats in an order in which the place of a seat does not depend on the other
+// parties. All properties of Divide follow from this.
 func apportion(mode Mode, n int64, ps []party) {
 	if !exceed(n, ps, func(p *party) int64 { return p.hi }) {
 		for i := range ps {
@@ -64,7 +63,7 @@ func apportion(mode Mode, n int64, ps []party) {
 	}
 }
 
-// order is the one in which a mode fills its clusters; nil: it does not.
+// order returns the order in which a mode fills clusters; nil: the mode does not fill.
 func order(mode Mode) func(a, b *party) int {
 	switch mode {
 	case Fewest:
@@ -78,7 +77,7 @@ func order(mode Mode) func(a, b *party) int {
 	return nil
 }
 
-// fill gives seats to one after another.
+// fill fills one party after another.
 func fill(n int64, ps []party, before func(a, b *party) int) {
 	sorted := make([]*party, len(ps))
 	for i := range ps {
@@ -95,11 +94,12 @@ func fill(n int64, ps []party, before func(a, b *party) int) {
 	}
 }
 
-// webster gives seats by weight: the next one goes to whose weight / (2 * seats + 1) is the greatest. All weights are
-// above zero, and n is between the sums of the bounds.
+// webster gives seats by weight: the next seat goes to the party with the greatest weight / (2 *
+// seats + 1). All weights are above zero, and n is between the sums of the bounds.
 //
-// It jumps to the divisor at which weight / divisor, not rounded, makes n within the bounds. Rounded that is at most half
-// a seat off for each party; the seats that are missing or too many are given or taken one by one.
+// It jumps to the divisor at which weight / divisor, not rounded, adds up to n within the bounds.
+// Rounding changes each party by at most half a seat; the loop below gives or takes the
+// difference seat by seat.
 func webster(n int64, ps []party) {
 	num, den := divisor(n, ps)
 	missing := n
@@ -130,7 +130,7 @@ func webster(n int64, ps []party) {
 	}
 }
 
-// earlier says whether seat i of a, counted from zero, is given before seat j of b.
+// earlier reports whether seat i of a, counted from zero, is given before seat j of b.
 func earlier(a *party, i int64, b *party, j int64) bool {
 	if c := compare(a.weight, 2*uint64(j)+1, b.weight, 2*uint64(i)+1); c != 0 {
 		return c > 0
@@ -138,7 +138,7 @@ func earlier(a *party, i int64, b *party, j int64) bool {
 	return draw(a, b) < 0
 }
 
-// draw decides between equals.
+// draw decides between equal claims.
 func draw(a, b *party) int { return cmp.Or(cmp.Compare(a.tie, b.tie), cmp.Compare(a.name, b.name)) }
 
 // compare compares a * x with b * y.
@@ -148,7 +148,7 @@ func compare(a int64, x uint64, b int64, y uint64) int {
 	return cmp.Or(cmp.Compare(h1, h2), cmp.Compare(l1, l2))
 }
 
-// rounded is weight * num / den to the nearest, halves up, within the bounds.
+// rounded returns weight * num / den within the bounds, rounded to the nearest, halves up.
 func rounded(p *party, num, den int64) int64 {
 	if compare(p.weight, uint64(num), p.hi, uint64(den)) >= 0 {
 		return p.hi
@@ -156,7 +156,7 @@ func rounded(p *party, num, den int64) int64 {
 	if compare(p.weight, uint64(num), p.lo, uint64(den)) <= 0 {
 		return p.lo
 	}
-	// Below hi, so that the quotient is an int64.
+	// The result is below hi, so the quotient is an int64.
 	h, l := bits.Mul64(uint64(p.weight), uint64(num))
 	q, r := bits.Div64(h, l, uint64(den))
 	if r >= uint64(den)-r {
@@ -183,8 +183,8 @@ func divisor(n int64, ps []party) (num, den int64) {
 	if !bounded {
 		return n, weights
 	}
-	// The sum grows with the fraction, and is linear between those at which a party leaves its lower bound or meets its
-	// upper one.
+	// The sum grows with the fraction. It is linear between the fractions at which a party leaves
+	// its lower bound or meets its upper one.
 	bends := make([]bend, 0, 2*len(ps))
 	for i := range ps {
 		if p := &ps[i]; p.lo < p.hi {
@@ -197,12 +197,12 @@ func divisor(n int64, ps []party) (num, den int64) {
 
 // bend is the fraction at / weight at which a party leaves its lower bound or meets its upper one.
 type bend struct {
-	near       float64 // the fraction, not exactly
+	near       float64 // the fraction, rounded
 	at, weight int64
 	up         bool
 }
 
-// compare is exact: the floating point numbers decide only where they are far enough from each other.
+// compare is exact: floating point decides only if the fractions are far enough apart.
 func (a bend) compare(b bend) int {
 	if c := cmp.Compare(a.near, b.near); math.Abs(a.near-b.near) > 1e-12*max(a.near, b.near) {
 		return c
@@ -210,10 +210,10 @@ func (a bend) compare(b bend) int {
 	return cmp.Or(compare(a.at, uint64(b.weight), b.at, uint64(a.weight)), flag(a.up)-flag(b.up))
 }
 
-// search finds the fraction at which all that is beyond the lower bounds is rest. It looks at one bend drawn by lot, then
-// on one side of it, and so on, which takes less than putting all in order.
+// search returns the fraction at which the seats beyond the lower bounds add up to rest. It picks
+// a pseudo-random bend and goes on with one side of it, which is faster than sorting.
 func search(rest int64, bends []bend) (num, den int64) {
-	var end bend // the first that is known to be far enough
+	var end bend // the first bend that is known to be far enough
 	free := int64(0)
 	for lot := uint64(1); len(bends) > 0; {
 		lot = lot*6364136223846793005 + 1442695040888963407
@@ -223,7 +223,7 @@ func search(rest int64, bends []bend) (num, den int64) {
 		for _, b := range bends[:before] {
 			left, weights, near = b.pass(left, weights, near)
 		}
-		// What is left may be too far below zero for an int64: the floating point number knows.
+		// The rest may be too negative for an int64: the floating point number detects that.
 		if near > 1.001*float64(rest) || left <= 0 || compare(weights, uint64(pivot.at), left, uint64(pivot.weight)) >= 0 {
 			bends, end = bends[:before], pivot
 			continue
@@ -239,7 +239,8 @@ func search(rest int64, bends []bend) (num, den int64) {
 	return end.at, end.weight
 }
 
-// partition puts the bends before a pivot first, and then those that are equal to it.
+// partition moves the bends before the pivot to the front, followed by those that are equal to
+// it.
 func partition(bends []bend, pivot bend) (before, same int) {
 	for i := range bends {
 		switch c := bends[i].compare(pivot); {
@@ -256,7 +257,8 @@ func partition(bends []bend, pivot bend) (before, same int) {
 	return before, same
 }
 
-// pass takes a bend into account: a party is free beyond its lower bound, and no more beyond its upper one.
+// pass moves past one bend: a party is free from its lower bound on, and fixed again from its
+// upper bound on.
 func (b bend) pass(left, weights int64, near float64) (int64, int64, float64) {
 	if b.up {
 		return left - b.at, weights - b.weight, near + float64(b.at)
@@ -278,7 +280,7 @@ func sum(ps []party, of func(*party) int64) (total int64) {
 	return total
 }
 
-// tie is the place of a name among equals: an own order for each UID.
+// tie returns the rank of a name among equal claims: each UID has its own order.
 func tie(uid types.UID, name string) uint64 {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, s := range [...]string{string(uid), "\x00", name} {
@@ -286,7 +288,7 @@ func tie(uid types.UID, name string) uint64 {
 			h = (h ^ uint64(s[i])) * 1099511628211
 		}
 	}
-	// FNV alone leaves names that differ in the last letter near each other.
+	// FNV alone gives names that differ in the last letter neighbouring ranks.
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
 	return h ^ h>>31

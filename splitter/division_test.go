@@ -125,7 +125,8 @@ func TestDivideRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "a: Name is there twice", "in two zones")
 }
 
-// The odd one goes to another cluster for another object, and always to the same one for the same.
+// The odd replica goes to different clusters for different UIDs, and always to the same one for
+// the same UID.
 func TestTiesAreFair(t *testing.T) {
 	const objects = 6000
 	extra := map[string]int{}
@@ -168,7 +169,7 @@ func TestNobodyStarves(t *testing.T) {
 	require.Equal(t, map[int64]int{1: 50, 2: 50}, count)
 }
 
-// Where others count in 32 bits or in floating point.
+// Numbers beyond 32 bits and beyond the precision of floating point.
 func TestLargeNumbers(t *testing.T) {
 	plan, err := splitter.Divide(splitter.Demand{Replicas: 50_000}, weights(50_000, 50_000))
 	require.NoError(t, err)

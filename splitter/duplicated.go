@@ -5,20 +5,22 @@ package splitter
 
 import "fmt"
 
-// ConditionDuplicated is the type of the condition in the status of Deployments, StatefulSets and Jobs that is True while
-// replicas may run twice (reason ClusterLost): a cluster did not answer for longer than Options.Grace, its replicas were
-// placed elsewhere, and it has not removed its own yet. The message has their number, as the cluster last reported it, and
-// names the clusters. The counters of the status do not contain them. Otherwise there is no such condition.
+// ConditionDuplicated is the type of a condition in the status of Deployments, StatefulSets and
+// Jobs. It is True while replicas may run twice (reason ClusterLost): a cluster was unreachable
+// for longer than Options.Grace, its replicas were placed elsewhere, and it has not removed its
+// own yet. The message has their number by the cluster's last report, and names the clusters. The
+// counters of the status do not include them. Otherwise the condition is absent.
 const ConditionDuplicated = "Duplicated"
 
-// duplicated is the condition about shards that are to be removed by clusters that were lost; nil: there are none.
+// duplicated returns the condition about shards that lost clusters have yet to remove; nil if
+// they have no replicas.
 func duplicated(lost []Shard) []any {
 	var total int64
 	var all []string
 	for _, s := range lost {
 		if n := lastReplicas(s); n > 0 {
 			total += n
-			all = append(all, fmt.Sprintf("%s had %d when it last answered", s.Cluster, n))
+			all = append(all, fmt.Sprintf("%s had %d at its last report", s.Cluster, n))
 		}
 	}
 	if all == nil {
@@ -31,7 +33,8 @@ func duplicated(lost []Shard) []any {
 	return []any{condition(ConditionDuplicated, true, "ClusterLost", "", what+", as they were placed elsewhere and are not removed yet: "+brief(all, ", "))}
 }
 
-// lastReplicas is how many pods a shard last had, or was to have if nothing was reported.
+// lastReplicas returns how many pods a shard last reported, or the desired number if it reported
+// none.
 func lastReplicas(s Shard) int64 {
 	for _, field := range []string{"replicas", "active", "currentNumberScheduled"} {
 		if n, ok := number(s.Object, "status", field); ok {
@@ -41,8 +44,8 @@ func lastReplicas(s Shard) int64 {
 	return numberOr(s.Object, numberOr(s.Object, 0, "spec", "parallelism"), "spec", "replicas")
 }
 
-// hasConditions reports whether a kind has replicas that are placed elsewhere when a cluster is lost, and conditions of any
-// type in its status.
+// hasConditions reports whether status.conditions of a kind takes any type, and whether the
+// kind's replicas are placed elsewhere when a cluster is lost.
 func hasConditions(kind Kind) bool {
 	switch kind.(type) {
 	case deployments, statefulSets, jobs:

@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A cluster is lost and its replicas are placed elsewhere: as long as it has not removed its own, the parent says how many.
+// After a lost cluster's replicas were placed elsewhere, the parent reports their number until
+// the cluster has removed its own.
 func TestReplicasOfALostClusterAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""), cluster("c", ""))
@@ -35,28 +36,29 @@ func TestReplicasOfALostClusterAreReported(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		w.works("web--c", 9)
 		w.rest()
-		require.Equal(t, "9/9", w.ready("web"), "what may run twice is not counted")
+		require.Equal(t, "9/9", w.ready("web"), "replicas that may run twice are not counted")
 		require.Equal(t, "True ClusterLost: 6 replicas may run twice, as they were placed elsewhere and are not removed yet: "+
-			"a had 3 when it last answered, b had 3 when it last answered", w.conditionOf(deployments, "web", "Duplicated"))
+			"a had 3 at its last report, b had 3 at its last report", w.conditionOf(deployments, "web", "Duplicated"))
 		w.Reset()
 		time.Sleep(time.Hour)
 		require.Empty(t, w.writes(), "it is written once")
 
-		// One returns, and its syncer removes what it has.
+		// One cluster returns, and its syncer removes its replicas.
 		w.clusters.set(cluster("a", ""), lost("b"), cluster("c", ""))
 		w.rest()
 		require.Contains(t, w.conditionOf(deployments, "web", "Duplicated"), "6 replicas")
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":null}}`)
 		w.rest()
 		require.Equal(t, "True ClusterLost: 3 replicas may run twice, as they were placed elsewhere and are not removed yet: "+
-			"b had 3 when it last answered", w.conditionOf(deployments, "web", "Duplicated"))
+			"b had 3 at its last report", w.conditionOf(deployments, "web", "Duplicated"))
 		w.patch(deployments, "web--b", `{"metadata":{"finalizers":null}}`)
 		w.rest()
 		require.Empty(t, w.conditionOf(deployments, "web", "Duplicated"))
 	})
 }
 
-// What moves between clusters that answer is not reported: it was there last before it works elsewhere.
+// A move between reachable clusters is not reported: its shard is deleted after others are
+// available.
 func TestMovesAreNotReportedAsDuplicated(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))

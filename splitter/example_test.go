@@ -24,7 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// Fifteen replicas over two clusters, in proportion two to three. Then the second is full, and ten more are wanted.
+// Fifteen replicas are divided over two clusters in the ratio two to three. Then the second
+// cluster is full, and ten more replicas are desired.
 func ExampleDivide() {
 	clusters := []splitter.Share{{Name: "cluster-1", Weight: new(int64(2))}, {Name: "cluster-2", Weight: new(int64(3))}}
 	plan, err := splitter.Divide(splitter.Demand{Replicas: 15}, clusters)
@@ -48,7 +49,7 @@ func ExampleDivide() {
 	// [{cluster-1 15} {cluster-2 10}] [{cluster-2 Capacity 5}]
 }
 
-// Two zones have equal claims, whatever the number of clusters in them.
+// Two zones have equal claims, whatever their numbers of clusters.
 func ExampleShare() {
 	plan, err := splitter.Divide(splitter.Demand{Replicas: 12}, []splitter.Share{
 		{Name: "zone-a", Group: true, Members: []splitter.Share{{Name: "a1"}, {Name: "a2"}, {Name: "a3"}}},
@@ -61,7 +62,7 @@ func ExampleShare() {
 	// Output: [{a1 2} {a2 2} {a3 2} {b1 6}]
 }
 
-// A Deployment is divided over two clusters; its status is that of both.
+// A Deployment is divided over two clusters. Its status is the sum of both.
 func ExampleNew() {
 	if err := divideInMemory(context.Background()); err != nil {
 		log.Fatal(err)
@@ -109,7 +110,7 @@ func readyOverTime(ctx context.Context, c dynamic.ResourceInterface) error {
 	if _, err := c.Create(ctx, web, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	// Syncers would report what becomes of the shards.
+	// Report the status of the shards, as syncers would.
 	for _, shard := range []struct {
 		name  string
 		ready int
@@ -143,7 +144,7 @@ func readyOverTime(ctx context.Context, c dynamic.ResourceInterface) error {
 	return nil
 }
 
-// An Argo Rollout has its replicas where a Deployment has them.
+// An Argo Rollout has its replicas in the field where a Deployment has them.
 func ExampleByPaths() {
 	kind, err := splitter.ByPaths(schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}, splitter.Paths{
 		Counters: []string{"status.readyReplicas", "status.updatedReplicas"},

@@ -3,5 +3,5 @@
 
 package splitter
 
-// Tie lets the reference decide between equals as Divide does.
+// Tie lets the reference break ties as Divide does.
 var Tie = tie

@@ -19,28 +19,31 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// finalized says whether a parent has our finalizer.
+// finalized reports whether a parent has the Splitter's finalizer.
 func finalized(obj *unstructured.Unstructured) bool {
 	return slices.Contains(obj.GetFinalizers(), v1alpha1.ShardsFinalizer)
 }
 
-// syncersFinalizer is the finalizer of a cluster's syncer.
+// syncersFinalizer returns the finalizer of a cluster's syncer.
 func syncersFinalizer(cluster string) string { return syncerv1alpha1.FinalizerPrefix + cluster }
 
-// bornWith says whether a shard was made with the finalizer of its cluster's syncer and still has it.
+// bornWith reports whether the Splitter created a shard with the finalizer of its cluster's
+// syncer and the shard still has it.
 func bornWith(shard *unstructured.Unstructured, cluster string) bool {
 	return slices.Contains(shard.GetFinalizers(), syncersFinalizer(cluster)) && loop.OwnsPath(shard, Manager, "metadata", "finalizers")
 }
 
-// keepFinalizer leaves current the finalizer that it was made with, which an apply without it would take away. What the syncer
-// has taken away does not come back by that: desired is for current as it was read.
+// keepFinalizer keeps the finalizer that the Splitter created current with: an apply without it
+// would remove it. A finalizer that the syncer has removed does not come back, because the write
+// of desired fails if current is stale.
 func keepFinalizer(current, desired *unstructured.Unstructured) {
 	if cluster := clusterOf(desired); bornWith(current, cluster) {
 		desired.SetFinalizers([]string{syncersFinalizer(cluster)})
 	}
 }
 
-// letGo lets a shard go that is being deleted, if it was made with the finalizer of a syncer that nobody runs any more.
+// letGo removes the syncer's finalizer from a shard under deletion, if the Splitter created the
+// shard with it and the cluster is gone.
 func (s *Splitter) letGo(ctx context.Context, k *sort, shard *unstructured.Unstructured) error {
 	cluster := clusterOf(shard)
 	if !bornWith(shard, cluster) || !s.readiness.gone(cluster) {
@@ -49,7 +52,8 @@ func (s *Splitter) letGo(ctx context.Context, k *sort, shard *unstructured.Unstr
 	return without(ctx, k, shard, syncersFinalizer(cluster))
 }
 
-// without takes a finalizer off an object, if that is as it was read; if it is not, that is a Conflict.
+// without removes a finalizer from an object. It is a Conflict if the object has changed since it
+// was read.
 func without(ctx context.Context, k *sort, obj *unstructured.Unstructured, finalizer string) error {
 	finalizers := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer })
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{

@@ -18,7 +18,7 @@ const (
 	syncersOfB = "syncer.atoll.dev/b"
 )
 
-// Shards have their syncer's finalizer from the beginning, and for as long as the syncer leaves it there.
+// Shards have their syncer's finalizer from their creation until the syncer removes it.
 func TestShardsAreMadeWithAFinalizer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))
@@ -32,7 +32,8 @@ func TestShardsAreMadeWithAFinalizer(t *testing.T) {
 		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
 		require.Equal(t, []string{syncersOfA}, w.get(deployments, "web--a").GetFinalizers(), "a change leaves it there")
 
-		// A splitter that makes no others with one leaves it there too, and writes nothing.
+		// A Splitter without Finalize does not remove it from existing shards, and writes
+		// nothing.
 		w.stop()
 		w.Reset()
 		s, err := splitter.New(w.api, w.clusters, splitter.Options{})
@@ -47,20 +48,22 @@ func TestShardsAreMadeWithAFinalizer(t *testing.T) {
 	})
 }
 
-// What a syncer has let go is not held again, even by who has not seen it yet.
+// A finalizer that a syncer has removed does not come back, even from a Splitter with a stale
+// cache.
 func TestAFinalizerDoesNotComeBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newLateWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))
 		w.rest()
 		w.create(deployments, deployment("web", 4))
 		w.rest()
-		// One is let go by the end of its syncer, and one in the course of its deletion, which somebody else holds up.
+		// The syncer of a stops, and b is being deleted; another client's finalizer keeps both
+		// objects.
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/theirs","`+syncersOfA+`"]}}`)
 		w.patch(deployments, "web--b", `{"metadata":{"finalizers":["example.org/theirs","`+syncersOfB+`"]}}`)
 		w.rest()
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--b", metav1.DeleteOptions{}))
 		w.patch(deployments, "web", `{"spec":{"replicas":8}}`)
-		time.Sleep(250 * time.Millisecond) // the splitter is about to see the parent, and has not seen what comes now
+		time.Sleep(250 * time.Millisecond) // the splitter is about to observe the parent, but not yet the next writes
 		for _, name := range []string{"web--a", "web--b"} {
 			w.patch(deployments, name, `{"metadata":{"finalizers":["example.org/theirs"]}}`)
 		}
@@ -70,14 +73,14 @@ func TestAFinalizerDoesNotComeBack(t *testing.T) {
 				require.Equal(t, []string{"example.org/theirs"}, w.get(deployments, name).GetFinalizers())
 			}
 		}
-		require.Equal(t, int64(4), w.shards()["a"], "it is synced on")
+		require.Equal(t, int64(4), w.shards()["a"], "the shard is synced as before")
 		w.patch(deployments, "web--b", `{"metadata":{"finalizers":null}}`)
 		w.rest()
-		require.Equal(t, []string{syncersOfB}, w.get(deployments, "web--b").GetFinalizers(), "another one")
+		require.Equal(t, []string{syncersOfB}, w.get(deployments, "web--b").GetFinalizers(), "a new shard")
 	})
 }
 
-// A shard that nobody syncs waits for its syncer as long as there is its cluster, and no longer.
+// A shard without a syncer waits for one as long as its cluster exists.
 func TestAShardOfNoClusterGoes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))

@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// What another controller has written into the status of a parent before it was divided is overwritten, also where the sum of
-// the shards is zero, and no generation counts as observed that the parent does not have.
+// The Splitter overwrites the status that another controller wrote before the parent was divided,
+// also with sums of zero. It does not keep an observedGeneration above the parent's generation.
 func TestStatusOfAFormerController(t *testing.T) {
 	for name, clusters := range map[string][]splitter.Cluster{"with shards": {cluster("a", ""), cluster("b", "")}, "without a cluster": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestStatusOfAFormerController(t *testing.T) {
 	}
 }
 
-// A parent that another client took the finalizer from, and that is no longer to be divided, keeps no shards.
+// A parent that has lost its finalizer and must no longer be divided keeps no shards.
 func TestShardsOfAParentThatLostItsFinalizer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

@@ -18,7 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// What is held gets nothing more, and loses nothing unless replicas become fewer or others need them.
+// A held claim keeps its replicas: it gets none, and loses some only if replicas become fewer or
+// others need them.
 func TestDivideHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, splitter.Spread, splitter.Fewest, splitter.Fill, splitter.Duplicate), flat(t)
@@ -59,7 +60,7 @@ func TestDivideHolds(t *testing.T) {
 	})
 }
 
-// A cluster that takes nothing more keeps nobody else from being brought to their shares.
+// A full cluster does not keep the others from their shares.
 func TestOthersMoveWhileOneHolds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		full := cluster("full", "")
@@ -81,7 +82,8 @@ func TestOthersMoveWhileOneHolds(t *testing.T) {
 	})
 }
 
-// Between the last look and the write somebody makes an object that has the shard's name, with the very same values.
+// Another client creates an object with the shard's name and the same spec, after the Splitter
+// has read its cache and before it writes.
 func TestNobodyElsesObjectBecomesAShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -90,7 +92,7 @@ func TestNobodyElsesObjectBecomesAShard(t *testing.T) {
 		time.Sleep(time.Second)
 		foreign := w.create(deployments, deployment("web--a", 2))
 		w.rest()
-		require.Equal(t, "False NameTaken: these names belong to somebody else's objects: web--a", w.conditionOf(deployments, "web", "Placed"))
+		require.Equal(t, "False NameTaken: other clients' objects have these names: web--a", w.conditionOf(deployments, "web", "Placed"))
 		after := w.get(deployments, "web--a")
 		require.Equal(t, foreign.GetUID(), after.GetUID())
 		require.NotContains(t, after.GetLabels(), "splitter.atoll.dev/parent")
@@ -98,7 +100,7 @@ func TestNobodyElsesObjectBecomesAShard(t *testing.T) {
 	})
 }
 
-// Whoever starts while a cluster is silent does not know how long it has been, and waits as long as for any other.
+// A Splitter that starts while a cluster is unreachable waits for the whole grace period.
 func TestASilentClusterThatWasNeverSeenReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -160,7 +162,7 @@ func TestStates(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		require.Equal(t, map[string]splitter.State{"b": splitter.Draining}, last())
 		clusters.set(cluster("a", ""), drains)
-		require.Len(t, last(), 1, "one moment of life is not enough")
+		require.Len(t, last(), 1, "one moment of readiness is not enough")
 		time.Sleep(time.Minute)
 		require.Len(t, last(), 2)
 		yields := func() int {

@@ -14,33 +14,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind knows how one kind of workload is cut and put together again. Its methods are pure: no I/O, no clock, arguments not
-// modified. Deployments, StatefulSets, Jobs, CronJobs, DaemonSets and ByPaths return implementations.
+// Kind divides one type of workload into shards and folds their status. Its methods are pure: no
+// I/O, no clock, arguments not modified. Deployments, StatefulSets, Jobs, CronJobs, DaemonSets
+// and ByPaths return implementations.
 type Kind interface {
-	// Resource is what parents and shards are.
+	// Resource is the type of parents and shards.
 	Resource() schema.GroupVersionResource
-	// Cut says which shards a parent shall have. d and shares are what the placement wants: Replicas of the one and Present
-	// of the others are filled in here, from the parent and from the shards that are there. Of the shards that it returns,
-	// by cluster, only the specs count; clusters that are to have none are left out. It fails on a parent that it cannot
-	// read; a parent that it can only cut worse than asked is cut so.
+	// Cut returns the plan of a parent and its desired shards, by cluster. d and shares are the
+	// placement's; Cut fills in d.Replicas from the parent and Present from have. Only the specs
+	// of the returned shards count, and clusters without replicas are left out. It fails on a
+	// parent that it cannot read; a parent that cannot be divided as asked is divided as well as
+	// possible.
 	Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error)
-	// Fold returns the parent's status, without times of transitions, which the Splitter adds. What a shard says counts as
-	// long as it is the last that is known; a shard without a status counts as one that has not begun.
+	// Fold returns the parent's status without transition times, which the Splitter adds. The
+	// last known status of a shard counts; a shard without a status counts as not started.
 	Fold(parent *unstructured.Unstructured, shards []Shard) (status map[string]any, err error)
 }
 
 // Shard is the part of a parent that one cluster has.
 type Shard struct {
 	Cluster string
-	// Object is nil if there is none yet.
+	// Object is nil if the shard does not exist yet.
 	Object *unstructured.Unstructured
-	// Current says that the object is what was cut from the parent as it is now.
+	// Current is true if the object equals the cut of the present parent.
 	Current bool
-	// Silent says that the cluster does not answer: what the object says is the last known.
+	// Silent is true if the cluster is unreachable: the object has its last known status.
 	Silent bool
 }
 
-// observed says whether the shard's cluster has seen what is wanted of it now.
+// observed reports whether the shard's cluster has observed the desired spec.
 func (s Shard) observed() bool {
 	if !s.Current || s.Object == nil || s.Object.GetDeletionTimestamp() != nil {
 		return false
@@ -49,7 +51,7 @@ func (s Shard) observed() bool {
 	return ok && seen >= s.Object.GetGeneration()
 }
 
-// number reads a whole number.
+// number reads a whole number at path.
 func number(obj *unstructured.Unstructured, path ...string) (int64, bool) {
 	if obj == nil {
 		return 0, false
@@ -67,7 +69,7 @@ func number(obj *unstructured.Unstructured, path ...string) (int64, bool) {
 	return 0, false
 }
 
-// numberOr reads a whole number that has a default.
+// numberOr reads a whole number at path, with a default.
 func numberOr(obj *unstructured.Unstructured, otherwise int64, path ...string) int64 {
 	if n, ok := number(obj, path...); ok {
 		return n
@@ -75,7 +77,7 @@ func numberOr(obj *unstructured.Unstructured, otherwise int64, path ...string) i
 	return otherwise
 }
 
-// cutting is a shard without its metadata: the type and the spec of the parent, for the kind to change.
+// cutting returns a shard without metadata: the parent's type and spec, for the kind to change.
 func cutting(parent *unstructured.Unstructured, cluster string) Shard {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": parent.GetAPIVersion(), "kind": parent.GetKind()}}
 	for name, v := range parent.Object {
@@ -86,13 +88,14 @@ func cutting(parent *unstructured.Unstructured, cluster string) Shard {
 		}
 	}
 	obj = obj.DeepCopy()
-	// A creation time of null would make each write of the template a change of it.
+	// A creationTimestamp of null would make each write of the template a change.
 	unstructured.RemoveNestedField(obj.Object, "spec", "template", "metadata", "creationTimestamp")
 	return Shard{Cluster: cluster, Object: obj}
 }
 
-// with returns the shares with what is present, by cluster. What is present has room: nodes come and go, and a cluster that
-// has fewer for a while gets nothing more, but loses nothing that it would get back with them.
+// with returns the shares with Present filled in, by cluster, and with at least that Capacity. A
+// cluster that loses nodes gets no new replicas but keeps its own: it would get them back with
+// the nodes.
 func with(shares []Share, present map[string]int64) []Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
@@ -100,7 +103,7 @@ func with(shares []Share, present map[string]int64) []Share {
 		if s.Group {
 			s.Members = with(s.Members, present)
 			for _, m := range clusters(s.Members) {
-				stays = plus(stays, max(0, m.within(m.Present))) // what drains leaves no room behind
+				stays = plus(stays, max(0, m.within(m.Present))) // a member that drains (Max 0) leaves no room
 			}
 		} else {
 			s.Present = present[s.Name]
@@ -121,10 +124,10 @@ func byCluster(shards []Shard) map[string]Shard {
 	return m
 }
 
-// counter is a field of the status that is the sum of the shards'.
+// counter is a status field that sums the shards'.
 type counter struct {
 	path     []string
-	required bool // written even if it is zero
+	required bool // written even if zero
 }
 
 func counters(required []string, optional ...string) []counter {
@@ -138,8 +141,8 @@ func counters(required []string, optional ...string) []counter {
 	return cs
 }
 
-// add sums up the counters of shards in a status. An API server leaves out optional ones that are zero; they are written once
-// where the parent has something else, as another controller left it.
+// add writes the sums of the shards' counters to status. An API server omits optional counters of
+// zero; add writes such a zero once if the parent has another value, from an earlier controller.
 func add(status map[string]any, cs []counter, parent *unstructured.Unstructured, shards []Shard) error {
 	for _, c := range cs {
 		var n int64
@@ -155,8 +158,9 @@ func add(status map[string]any, cs []counter, parent *unstructured.Unstructured,
 	return nil
 }
 
-// observe sets observedGeneration: the parent's if every shard has seen its own part of it, else what it was. One
-// that the parent has not reached yet was written by another controller: then the present one counts as not observed.
+// observe sets observedGeneration: the parent's generation if every shard has observed its own,
+// else the value before. A value above the parent's generation is another controller's: then the
+// present generation counts as not observed.
 func observe(status map[string]any, parent *unstructured.Unstructured, shards []Shard) {
 	all := !slices.ContainsFunc(shards, func(s Shard) bool { return !s.observed() })
 	if all && parent.GetGeneration() > 0 {
@@ -169,10 +173,10 @@ func observe(status map[string]any, parent *unstructured.Unstructured, shards []
 	}
 }
 
-// few is how many clusters a message names. Those of hundreds would make the parent too large, and nobody reads them.
+// few is how many clusters a message names. Hundreds of names would make the parent too large.
 const few = 10
 
-// brief joins what is said of clusters, or the first few of it.
+// brief joins messages about clusters, or the first few of them.
 func brief(all []string, separator string) string {
 	if len(all) > few {
 		return strings.Join(all[:few], separator) + fmt.Sprintf(" and %d more", len(all)-few)
@@ -180,15 +184,16 @@ func brief(all []string, separator string) string {
 	return strings.Join(all, separator)
 }
 
-// foreign are the prefixes of labels and annotations by which tools know what they own; a shard is not theirs.
+// foreign has prefixes of labels and annotations by which tools mark the objects that they own.
+// Shards do not get them.
 var foreign = []string{
 	"argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "meta.helm.sh/", "fleet.cattle.io/",
 	"objectset.rio.cattle.io/", "config.k8s.io/", "applyset.kubernetes.io/", "kubectl.kubernetes.io/", "app.kubernetes.io/instance",
 	"deployment.kubernetes.io/", "splitter.atoll.dev/", "state.workload.kcp.io/", "status.workload.kcp.io/", "workloads.kcp.io/",
-	"syncer.atoll.dev/", "synced.syncer.atoll.dev/", "unscheduled.syncer.atoll.dev/", // what syncers say of one object
+	"syncer.atoll.dev/", "synced.syncer.atoll.dev/", "unscheduled.syncer.atoll.dev/", // syncers write these about one object
 }
 
-// own returns the labels or annotations that pass to shards.
+// own returns the labels or annotations that shards get from their parent.
 func own(of map[string]string) map[string]string {
 	of = maps.Clone(of)
 	maps.DeleteFunc(of, func(k, _ string) bool {

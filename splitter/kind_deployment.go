@@ -16,16 +16,16 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// Deployments returns the Kind of apps/v1 Deployments. What the parent may have unavailable and in excess during a rollout,
-// given as numbers, is divided over the shards, so that together they do not exceed it; percentages are those of each shard.
-// Replicas move only after as many are available elsewhere.
+// Deployments returns the Kind of apps/v1 Deployments. Numbers in maxUnavailable and maxSurge are
+// divided over the shards, so that together they do not exceed the parent's; percentages apply to
+// each shard. A replica moves only when its replacement is available.
 func Deployments() Kind {
 	return deployments{replicated{
 		gvr:         schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
 		replicas:    []string{"spec", "replicas"},
 		available:   []string{"status", "availableReplicas"},
 		counters:    counters(nil, "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"),
-		brokenFirst: true, // ReplicaSets do
+		brokenFirst: true, // by the rule of ReplicaSets
 	}}
 }
 
@@ -33,7 +33,7 @@ type deployments struct{ replicated }
 
 func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	if rolling(parent) || slices.ContainsFunc(have, func(s Shard) bool { return rolling(s.Object) }) {
-		d.Moves = 0 // the clusters take what may be unavailable themselves
+		d.Moves = 0 // a rollout uses up maxUnavailable
 	}
 	plan, shards, err := k.cut(parent, d, shares, have, unavailable(parent))
 	if err != nil {
@@ -63,7 +63,8 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 	for _, s := range shards {
 		rolling, ok, _ := unstructured.NestedMap(s.Object.Object, "spec", "strategy", "rollingUpdate")
 		if ok && none(rolling["maxUnavailable"]) && none(rolling["maxSurge"]) {
-			// Not both may be zero: the shard could never be updated. One in excess is the lesser evil.
+			// Both must not be zero: the shard could never be updated. A surplus pod does the
+			// least harm.
 			rolling["maxSurge"] = int64(1)
 			if err := unstructured.SetNestedMap(s.Object.Object, rolling, "spec", "strategy", "rollingUpdate"); err != nil {
 				return Plan{}, nil, err
@@ -73,7 +74,7 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 	return plan, shards, nil
 }
 
-// rolling says whether a Deployment is being rolled out, as far as is known.
+// rolling reports whether a Deployment is being rolled out, as far as its status shows.
 func rolling(obj *unstructured.Unstructured) bool {
 	return obj != nil && (numberOr(obj, 0, "status", "observedGeneration") < obj.GetGeneration() ||
 		numberOr(obj, 0, "status", "updatedReplicas") < numberOr(obj, 0, "status", "replicas"))
@@ -81,11 +82,11 @@ func rolling(obj *unstructured.Unstructured) bool {
 
 func none(v any) bool { return v == int64(0) || v == "0%" }
 
-// unavailable is how many replicas of a Deployment may be unavailable.
+// unavailable returns how many replicas of a Deployment may be unavailable.
 func unavailable(parent *unstructured.Unstructured) int64 {
 	n := numberOr(parent, 1, "spec", "replicas")
 	if kind, _, _ := unstructured.NestedString(parent.Object, "spec", "strategy", "type"); kind == "Recreate" {
-		return 0 // for its rollouts, not for moves
+		return 0 // Recreate allows that for rollouts, not for moves
 	}
 	v, ok, _ := unstructured.NestedFieldNoCopy(parent.Object, "spec", "strategy", "rollingUpdate", "maxUnavailable")
 	if !ok {
@@ -128,14 +129,14 @@ func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 	return status, nil
 }
 
-// behind names the clusters in which replicas are missing.
+// behind names the clusters with too few available replicas.
 func (k replicated) behind(shards []Shard) string {
 	var behind []string
 	for _, s := range shards {
 		works, wanted := numberOr(s.Object, 0, k.available...), numberOr(s.Object, 1, k.replicas...)
 		switch {
 		case s.Silent:
-			behind = append(behind, fmt.Sprintf("%s does not answer, %d of %d when it last did", s.Cluster, works, wanted))
+			behind = append(behind, fmt.Sprintf("%s is unreachable, %d of %d at its last report", s.Cluster, works, wanted))
 		case works < wanted:
 			behind = append(behind, fmt.Sprintf("%s %d of %d", s.Cluster, works, wanted))
 		}
@@ -146,8 +147,8 @@ func (k replicated) behind(shards []Shard) string {
 	return ": " + brief(behind, ", ")
 }
 
-// progress is False if any shard is stuck, and says that the rollout is complete only if each has said so of what is wanted
-// now.
+// progress returns the condition Progressing. It is False if any shard is stuck. It reports a
+// complete rollout only if each shard reports that of its present spec.
 func (k deployments) progress(wanted int64, shards []Shard) map[string]any {
 	if len(shards) == 0 && wanted > 0 {
 		return condition("Progressing", false, "", "NoClusters", "no cluster has any replicas of it")
@@ -181,7 +182,7 @@ func condition(kind string, is bool, yes, no, message string) map[string]any {
 	return c
 }
 
-// find returns a condition of an object, nil if it has none of that type.
+// find returns the condition of a type, nil if the object has none.
 func find(obj *unstructured.Unstructured, kind string) map[string]any {
 	if obj == nil {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Jobs returns the Kind of batch/v1 Jobs. Parallelism is divided, and completions in proportion to it. Completions cannot
-// be changed once a shard has them, so what is cut stays where it is; those of a cluster that is lost are done again
-// elsewhere, unless the Job has ended: then nothing of it changes any more. A Job whose pods have indices is not cut: it
-// goes to one cluster.
+// Jobs returns the Kind of batch/v1 Jobs. Parallelism is divided, and completions in proportion
+// to it. A shard's completions are immutable, so they stay in their cluster. Those of a lost
+// cluster are repeated elsewhere, unless the Job has ended: then nothing of it changes. A Job
+// with indices is not divided: one cluster has all of it.
 func Jobs() Kind { return jobs{} }
 
 type jobs struct{}
@@ -32,7 +32,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 		return whole(parent, d, shares, have)
 	}
 	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); d.Replicas == 0 || suspended && len(have) == 0 {
-		// Nothing may run, and where it will is not yet to be fixed.
+		// Nothing may run yet, so do not fix the clusters either.
 		d.Replicas = 0
 	}
 	d.Moves = 0
@@ -47,7 +47,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	fixed := len(present) > 0 && counted
 	chosen := map[string]bool{}
 	for _, s := range clusters(shares) {
-		// Without room nothing runs there for a while; what was done is not done again.
+		// A cluster without room keeps its completions: finished work is not repeated.
 		if _, ok := done[s.Name]; ok && (s.Max == nil || *s.Max > 0) {
 			held += done[s.Name]
 			chosen[s.Name] = true
@@ -55,7 +55,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	}
 	shares = with(shares, present)
 	if fixed && held >= completions {
-		// All is given: only those that have something take part.
+		// All completions are given out: only clusters that have some take part.
 		shares = only(shares, func(s Share) bool { return chosen[s.Name] })
 	}
 	plan, err := Divide(d, shares)
@@ -101,12 +101,13 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	return plan, shards, nil
 }
 
-// ended says that a Job is Complete or Failed. That is for ever: an API server does not take it back.
+// ended reports whether a Job is Complete or Failed. That is final: an API server does not accept
+// a change of it.
 func ended(job *unstructured.Unstructured) bool {
 	return find(job, "Complete")["status"] == "True" || find(job, "Failed")["status"] == "True"
 }
 
-// lasting leaves the shards of a Job that has ended as they are.
+// lasting leaves the shards of an ended Job as they are.
 func lasting(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, error) {
 	var plan Plan
 	var shards []Shard
@@ -131,7 +132,7 @@ func lasting(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, er
 	return plan, shards, nil
 }
 
-// verdict is the status of a Job that has ended, as it was written.
+// verdict returns the status of an ended Job as it was written.
 func verdict(parent *unstructured.Unstructured) map[string]any {
 	status := map[string]any{}
 	for _, field := range []string{"active", "ready", "succeeded", "failed", "terminating"} {
@@ -156,7 +157,8 @@ func verdict(parent *unstructured.Unstructured) map[string]any {
 	return status
 }
 
-// generated leaves out what each API server generates for a Job: a selector by the Job's UID, and its labels.
+// generated removes the fields that each API server generates for a Job: a selector by the Job's
+// UID, and its labels.
 func generated(s Shard) Shard {
 	if manual, _, _ := unstructured.NestedBool(s.Object.Object, "spec", "manualSelector"); manual {
 		return s
@@ -174,7 +176,7 @@ func generated(s Shard) Shard {
 	return s
 }
 
-// clusters are the leaves of shares.
+// clusters returns the leaves of shares.
 func clusters(shares []Share) (leaves []Share) {
 	for _, s := range shares {
 		if s.Group {
@@ -186,7 +188,7 @@ func clusters(shares []Share) (leaves []Share) {
 	return leaves
 }
 
-// only leaves out clusters.
+// only keeps the clusters for which in is true.
 func only(shares []Share, in func(Share) bool) (left []Share) {
 	for _, s := range shares {
 		switch {
@@ -200,7 +202,8 @@ func only(shares []Share, in func(Share) bool) (left []Share) {
 	return left
 }
 
-// whole gives the parent as it is to one cluster, and keeps it there as long as it may stay.
+// whole gives the undivided parent to one cluster, and keeps it there while that cluster may have
+// it.
 func whole(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	d.Replicas, d.Mode, d.Moves = 1, Fewest, 0
 	present := map[string]int64{}
@@ -231,7 +234,7 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 	if err := add(status, counters(nil, "active", "ready", "succeeded", "failed", "terminating"), parent, shards); err != nil {
 		return nil, err
 	}
-	// An API server does not let them become less: what was done in a cluster that is lost has been done.
+	// An API server rejects lower numbers: work done in a lost cluster remains done.
 	for _, field := range []string{"succeeded", "failed"} {
 		now, _ := status[field].(int64)
 		if n := max(now, numberOr(parent, 0, "status", field)); n != 0 {
@@ -259,7 +262,7 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 		complete, over = false, false
 	}
 	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); !suspended && text(parent, "startTime") != "" {
-		started = text(parent, "startTime") // nor to be another
+		started = text(parent, "startTime") // the API server rejects another startTime too
 	}
 	if started != "" {
 		status["startTime"] = started
@@ -288,7 +291,7 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 	return status, nil
 }
 
-// text reads a field of a status.
+// text reads a string field of the status.
 func text(obj *unstructured.Unstructured, field string) string {
 	if obj == nil {
 		return ""

@@ -12,19 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Paths say where a kind of workload has what a Splitter needs, by field names with dots between.
+// Paths are the field paths of a type of workload that a Splitter needs, as field names joined by
+// dots.
 type Paths struct {
-	// Replicas is how many are wanted; empty: "spec.replicas". Absent in an object is 1.
+	// Replicas is the desired number; empty: "spec.replicas". Absent in an object is 1.
 	Replicas string
-	// Available is how many of them work; empty: "status.availableReplicas". It must begin with "status.".
-	Available string
-	// Counters are the other numbers of the status to add up; nil: "status.replicas" and "status.readyReplicas". They must
+	// Available is the number of available replicas; empty: "status.availableReplicas". It must
 	// begin with "status.".
+	Available string
+	// Counters are the other numbers of the status to sum up; nil: "status.replicas" and
+	// "status.readyReplicas". They must begin with "status.".
 	Counters []string
 }
 
-// ByPaths makes a Kind of any resource that has replicas and a status with counters. Its shards are like the parent but for
-// the replicas. Replicas move only after as many are available elsewhere.
+// ByPaths returns the Kind of any resource that has replicas and a status with counters. Its
+// shards differ from the parent only in the replicas. A replica moves only when its replacement
+// is available. It fails on a path that is no field of the spec or status.
 func ByPaths(gvr schema.GroupVersionResource, p Paths) (Kind, error) {
 	if p.Replicas == "" {
 		p.Replicas = "spec.replicas"
@@ -61,7 +64,8 @@ type replicated struct {
 	replicas  []string
 	available []string
 	counters  []counter
-	// brokenFirst says that its controller, when there are to be fewer, removes those first that are not ready.
+	// brokenFirst is true if the type's controller removes unready replicas first when it scales
+	// down.
 	brokenFirst bool
 }
 
@@ -71,13 +75,13 @@ func (k replicated) Cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	return k.cut(parent, d, shares, have, 0)
 }
 
-// cut divides the replicas, of which at most so many may be unavailable by moving.
+// cut divides the replicas. Moves make at most unavailable of them unavailable.
 func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard, unavailable int64) (Plan, []Shard, error) {
 	d.Replicas = numberOr(parent, 1, k.replicas...)
 	present := map[string]int64{}
 	for _, s := range have {
 		if s.Object != nil && s.Object.GetDeletionTimestamp() == nil {
-			present[s.Cluster] = max(0, numberOr(s.Object, 1, k.replicas...)) // a shard of a custom type may have less
+			present[s.Cluster] = max(0, numberOr(s.Object, 1, k.replicas...)) // the schema of a custom type may allow negative numbers
 		}
 	}
 	settled, err := k.settled(d, with(shares, present), present, have)
@@ -85,7 +89,7 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 		return Plan{}, nil, err
 	}
 	if !settled {
-		d.Moves = 0 // one step after another
+		d.Moves = 0 // only one move at a time
 	}
 	plan, err := Divide(d, with(shares, present))
 	if err != nil {
@@ -112,8 +116,9 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	return plan, shards, nil
 }
 
-// settled says whether earlier moves are done: nothing is there twice, and all is available that is to stay. What is not
-// and is one too many where it is keeps nobody waiting: it may never be. Where it is to stay it does, as others that come
+// settled reports whether earlier moves are done: the shards add up to the desired replicas, and
+// all replicas that stay in their cluster are available. Unavailable surplus replicas delay no
+// move, since they may never become available. Unavailable replicas that stay do: those that move
 // there may be no better.
 func (k replicated) settled(d Demand, shares []Share, present map[string]int64, have []Shard) (bool, error) {
 	d.Moves = AnyMoves
@@ -132,24 +137,26 @@ func (k replicated) settled(d Demand, shares []Share, present map[string]int64, 
 	return total == d.Replicas, nil
 }
 
-// alone says whether all replicas are in one cluster and are to stay there: nothing moves, and when there are to be fewer
-// its own controller does what it does anywhere. What does not work there may be why somebody wants fewer.
+// alone reports whether one cluster has all replicas and keeps them. Then nothing moves, and a
+// scale-down need not wait: the cluster's controller acts as it does for any workload, and an
+// unavailable replica may be the reason for it.
 func alone(want map[string]int64, have []Shard, replicas int64) bool {
 	return len(have) == 1 && want[have[0].Cluster] == replicas
 }
 
-// works is how many replicas of a shard are available, as far as is known, whatever its cluster has yet to remove.
+// works returns how many replicas of a shard stay available once its cluster has removed its
+// surplus, as far as is known.
 func (k replicated) works(shard *unstructured.Unstructured) int64 {
 	there, works := numberOr(shard, 1, k.replicas...), numberOr(shard, 0, k.available...)
 	if !k.brokenFirst {
-		works -= max(0, numberOr(shard, 0, "status", "replicas")-there) // it may be any that goes
+		works -= max(0, numberOr(shard, 0, "status", "replicas")-there) // the surplus may be available replicas
 	}
 	return max(0, min(works, there))
 }
 
-// pace raises what is wanted of clusters that are to lose replicas so far that enough stay available: what moves is gone
-// where it was only once it works where it goes. What is in silent clusters counts as unavailable, and may go; what is being
-// removed counts as gone.
+// pace raises want for clusters that lose replicas so far that at least least stay available: a
+// replica leaves only when its replacement is available. Replicas in unreachable clusters count
+// as unavailable and may leave. Shards under deletion count as gone.
 func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 	var available int64
 	for _, s := range have {
@@ -165,11 +172,12 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 		there := numberOr(s.Object, 1, k.replicas...)
 		works := k.works(s.Object)
 		if status, _, _ := unstructured.NestedMap(s.Object.Object, "status"); len(status) == 0 {
-			works = there // for all that is known
+			works = there // nothing is reported yet: assume the best
 		}
-		broken := int64(0) // it may be any that goes, while one works
+		broken := int64(0) // without brokenFirst, any replica may be removed, also an available one
 		if k.brokenFirst {
-			// One that is ready, and not available for minReadySeconds, is not among the first.
+			// A replica that is ready, but not yet available by minReadySeconds, is not removed
+			// first.
 			broken = there - max(works, min(there, numberOr(s.Object, 0, "status", "readyReplicas")))
 		}
 		lost := min(works, max(0, there-broken-want[s.Cluster]))
@@ -196,9 +204,9 @@ func sorted(m map[string]int64) []string {
 	return names
 }
 
-// StatefulSets returns the Kind of apps/v1 StatefulSets. Each shard counts its pods from zero; their names are unique all
-// the same, as they begin with the shard's. The condition Available says whether all replicas are, and in which clusters some
-// are missing.
+// StatefulSets returns the Kind of apps/v1 StatefulSets. Each shard counts its pods from zero;
+// their names are unique all the same, because they begin with the shard's name. The condition
+// Available reports whether all replicas are available, and which clusters lack some.
 func StatefulSets() Kind {
 	return statefulSets{replicated{
 		gvr:       schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"},

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// CronJobs returns the Kind of batch/v1 CronJobs: one cluster runs it, and another takes over when that one may not any
-// more.
+// CronJobs returns the Kind of batch/v1 CronJobs. One cluster runs the CronJob; another takes
+// over when that cluster may no longer have it.
 func CronJobs() Kind { return cronJobs{} }
 
 type cronJobs struct{}
@@ -44,7 +44,7 @@ func (cronJobs) Fold(_ *unstructured.Unstructured, shards []Shard) (map[string]a
 	return status, nil
 }
 
-// DaemonSets returns the Kind of apps/v1 DaemonSets: each cluster has one shard.
+// DaemonSets returns the Kind of apps/v1 DaemonSets: each cluster gets one shard.
 func DaemonSets() Kind { return daemonSets{} }
 
 type daemonSets struct{}
@@ -60,7 +60,7 @@ func (daemonSets) Cut(parent *unstructured.Unstructured, d Demand, shares []Shar
 	for i, s := range leaves {
 		leaves[i] = Share{Name: s.Name, Weight: s.Weight, Max: s.Max}
 		if _, ok := there[s.Name]; ok && s.Weight != nil && *s.Weight == 0 {
-			leaves[i].Weight = nil // it stays where it is
+			leaves[i].Weight = nil // a shard stays in a cluster of weight zero
 		}
 	}
 	plan, err := Divide(d, leaves)

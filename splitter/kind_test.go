@@ -30,7 +30,7 @@ func object(t require.TestingT, kind, rest string) *unstructured.Unstructured {
 	return parse(t, "{apiVersion: example.org/v1, kind: "+kind+", metadata: {name: x, generation: 2}, "+rest+"}")
 }
 
-// field reads what is cut, by cluster.
+// field returns a field of each shard, by cluster.
 func field(shards []splitter.Shard, path string) map[string]any {
 	got := map[string]any{}
 	for _, s := range shards {
@@ -131,7 +131,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// shard is one of a status, as wanted now and seen by its cluster unless it says otherwise.
+// shard returns a shard with a status, current and observed by its cluster unless edit changes
+// that.
 func shard(t require.TestingT, cluster, rest string, edit ...func(*splitter.Shard)) splitter.Shard {
 	s := splitter.Shard{Cluster: cluster, Object: object(t, "X", rest), Current: true}
 	for _, e := range edit {
@@ -140,7 +141,7 @@ func shard(t require.TestingT, cluster, rest string, edit ...func(*splitter.Shar
 	return s
 }
 
-// waiting are shards of which some have pods that find no node, by what their syncers and others say.
+// waiting returns shards of which some have pods without a node, by the annotations of syncers.
 func waiting(t require.TestingT) []splitter.Shard {
 	said := func(cluster, text string) splitter.Shard {
 		s := shard(t, cluster, "spec: {}")
@@ -184,7 +185,7 @@ func TestFold(t *testing.T) {
 		"one that is not there yet": {splitter.StatefulSets(), "spec: {replicas: 5}", []splitter.Shard{
 			shard(t, "a", "status: {"+seen+"replicas: 2}"), {Cluster: "b"}}, "{replicas: 2, availableReplicas: 0" + missing("'0 of 5 replicas are available: a 0 of 1, b 0 of 1'")},
 		"a silent cluster counts as it last was": {splitter.StatefulSets(), "spec: {replicas: 5}", []splitter.Shard{
-			shard(t, "a", "status: {"+seen+"replicas: 2, readyReplicas: 2}", silent)}, "{observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 0" + missing("'0 of 5 replicas are available: a does not answer, 0 of 1 when it last did'")},
+			shard(t, "a", "status: {"+seen+"replicas: 2, readyReplicas: 2}", silent)}, "{observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 0" + missing("'0 of 5 replicas are available: a is unreachable, 0 of 1 at its last report'")},
 		"a StatefulSet of which all work": {splitter.StatefulSets(), "spec: {replicas: 1}", []splitter.Shard{shard(t, "a", "status: {"+seen+"replicas: 1, availableReplicas: 1}")},
 			`{observedGeneration: 2, replicas: 1, availableReplicas: 1, conditions: [{type: Available, status: "True", reason: AllReplicasAvailable, message: 1 of 1 replicas are available}]}`},
 		"a StatefulSet that finds no nodes": {splitter.StatefulSets(), "spec: {replicas: 0}", waiting(t), `{replicas: 0, availableReplicas: 0, conditions: [
@@ -224,7 +225,7 @@ func TestFold(t *testing.T) {
 			shard(t, "b", `spec: {replicas: 2}, status: {`+seen+`replicas: 2, availableReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: stuck},
 				{type: ReplicaFailure, status: "True", message: quota}]}`, silent)},
 			`{observedGeneration: 2, replicas: 4, availableReplicas: 3, conditions: [
-				{type: Available, status: "True", reason: MinimumReplicasAvailable, message: "3 of 4 replicas are available: b does not answer, 1 of 2 when it last did"},
+				{type: Available, status: "True", reason: MinimumReplicasAvailable, message: "3 of 4 replicas are available: b is unreachable, 1 of 2 at its last report"},
 				{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: "b: stuck"},
 				{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "b: quota"}]}`},
 		"a Deployment without clusters": {splitter.Deployments(), "spec: {replicas: 4}", nil,
@@ -240,7 +241,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// The status of a parent stays small, however many clusters there are and whatever each has to say.
+// The status of a parent stays small, whatever the number of clusters and the length of their
+// messages.
 func TestFoldOfHundredsOfClusters(t *testing.T) {
 	shards := make([]splitter.Shard, 300)
 	why := strings.Repeat("x", 4096)
@@ -262,7 +264,8 @@ func TestFoldOfHundredsOfClusters(t *testing.T) {
 	}
 }
 
-// Together the shards of a Deployment never have more unavailable than the parent may, and each can be updated.
+// Together the shards of a Deployment never have more replicas unavailable than the parent
+// allows, and each can be updated.
 func TestCutKeepsTheBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(0, 40).Draw(t, "replicas")
@@ -288,7 +291,7 @@ func TestCutKeepsTheBudget(t *testing.T) {
 	})
 }
 
-// Completions of a Job add up, whatever is there already.
+// Completions of a Job add up, whatever shards exist already.
 func TestCutJobsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		completions := rapid.Int64Range(1, 50).Draw(t, "completions")
@@ -358,7 +361,8 @@ func TestShardName(t *testing.T) {
 	})
 }
 
-// A custom type may let another client write any number into a shard: the parent is divided all the same.
+// A custom type may let another client write a negative number into a shard: the parent is still
+// divided.
 func TestCutOfAShardBelowZero(t *testing.T) {
 	rollouts := schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}
 	kind, err := splitter.ByPaths(rollouts, splitter.Paths{})

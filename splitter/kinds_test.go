@@ -22,14 +22,14 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Each kind is cut, folded, and at rest not written.
+// Each kind is cut and folded, and nothing is written at rest.
 func TestKinds(t *testing.T) {
 	for resource, test := range map[string]struct {
 		kind     splitter.Kind
 		group    string
 		manifest string
-		report   string // the status of each shard
-		folded   string // a part of the status of the parent
+		report   string // the status that each shard gets
+		folded   string // part of the parent's status
 		shards   int
 	}{
 		"statefulsets": {splitter.StatefulSets(), "apps",
@@ -81,7 +81,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// What a SyncTarget says of its cluster, and when it is not believed any more.
+// A SyncTarget becomes a Cluster, which is Unknown once the heartbeat has stood still.
 func TestSyncTargets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{})
@@ -123,14 +123,14 @@ func TestSyncTargets(t *testing.T) {
 		require.Equal(t, metav1.ConditionTrue, next()[0].Ready)
 		time.Sleep(time.Minute)
 		require.Equal(t, metav1.ConditionUnknown, next()[0].Ready, "its heart stands still")
-		beat("2020-01-01T00:00:00Z") // whatever its clock says
+		beat("2020-01-01T00:00:00Z") // the value of the time does not matter
 		require.Equal(t, metav1.ConditionTrue, next()[0].Ready)
 		require.NoError(t, client.Delete(t.Context(), "a", metav1.DeleteOptions{}))
 		require.Empty(t, next())
 	})
 }
 
-// A plan is made of what is there, and changes nothing.
+// A plan counts the existing shards, and changes nothing.
 func TestPlan(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", "2"), cluster("b", "3"))
@@ -150,7 +150,7 @@ func TestPlan(t *testing.T) {
 		require.Equal(t, int64(20), plan.Replicas("a")+plan.Replicas("b")+plan.Replicas("c"))
 		require.GreaterOrEqual(t, plan.Replicas("a"), int64(6))
 		_, err = w.split.Plan(t.Context(), parse(t, `{apiVersion: v1, kind: ConfigMap}`))
-		require.ErrorContains(t, err, "no kind that is divided")
+		require.ErrorContains(t, err, "no kind in Options.Kinds divides")
 
 		idle, err := splitter.New(w.api, splitter.StaticClusters("a"), splitter.Options{})
 		require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A shard that its syncer has yet to remove still says how many of its replicas work. They are about to be gone: another
-// cluster that drains meanwhile keeps its own until others work.
+// A shard under deletion still has the status of its available replicas. They do not count:
+// another cluster that drains meanwhile keeps its replicas until others are available.
 func TestWhatIsBeingRemovedDoesNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		drained := func(name string) splitter.Cluster {

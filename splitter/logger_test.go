@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// A Logger in Options reports why nothing happens, even if the context of Start has none.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	s, err := splitter.New(logtest.Unreachable(t), splitter.StaticClusters("cluster-1"), splitter.Options{Logger: lines.Logger()})

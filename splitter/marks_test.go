@@ -15,7 +15,8 @@ import (
 
 const noMarks = `{"metadata":{"annotations":{"splitter.atoll.dev/parent-name":null,"splitter.atoll.dev/cluster":null}}}`
 
-// A shard without its annotations is put right, and goes with its parent if there was no time for that.
+// The Splitter restores the annotations of a shard. A shard without them is deleted with its
+// parent all the same.
 func TestMarksArePutRight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -40,7 +41,8 @@ func TestMarksArePutRight(t *testing.T) {
 	})
 }
 
-// Somebody makes an object of their own out of a shard, labels and all. It keeps nobody's parent, and stays.
+// Another client copies a shard with its labels under another name. The copy delays no deletion
+// of the parent, and stays.
 func TestACopyOfAShardIsNoShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

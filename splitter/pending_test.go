@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// own are the splitter's writes since the last Reset, by subresource, name and answer.
+// own counts the splitter's writes since the last Reset, by name, subresource and status code.
 func (w *world) own() map[string]int {
 	own := map[string]int{}
 	for _, r := range w.Requests() {
@@ -25,12 +25,14 @@ func (w *world) own() map[string]int {
 	return own
 }
 
-// What the copy does not show yet was written, and is not written again; nor is anything that follows from what is no more.
+// A write that the cache does not show yet is not repeated, and nothing is decided from a stale
+// cache.
 func TestNothingIsWrittenFromAnOldCopy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newLateWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
 		w.rest()
-		// Syncers write the shards as soon as they are there, which makes events between our write of the status and its own.
+		// Syncers write the shards as soon as they exist. That makes events between the
+		// Splitter's write of the status and its event.
 		writeShards := func(note string) {
 			for range 20 {
 				time.Sleep(50 * time.Millisecond)
@@ -54,7 +56,7 @@ func TestNothingIsWrittenFromAnOldCopy(t *testing.T) {
 		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
 		require.Equal(t, map[string]int{"web--a  200": 1, "web--b  200": 1, "web status 200": 1}, w.own())
 
-		// What the cluster reports is not lost by that.
+		// Waiting for the cache loses no status report.
 		w.Reset()
 		for i := range int64(5) {
 			w.works("web--a", i)

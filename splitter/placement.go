@@ -13,18 +13,20 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Placement says which clusters a parent is divided over, in which way and with what claims. The Replicas and UID of the
-// Demand and what is Present are filled in later. It is pure, must not block, and must be safe for concurrent use. A cluster
-// that it leaves out loses what it has. With Duplicate and no shares at all every shard goes, whether anything works
-// elsewhere or not. An error that wraps ErrUndecided leaves all as it is until the parent or the clusters change.
+// Placement returns the clusters that a parent is divided over, with the mode and their claims.
+// The Splitter fills in Replicas and UID of the Demand, and Present, later. It is pure, must not
+// block, and must be safe for concurrent use. A cluster that it leaves out loses its replicas.
+// With Duplicate and no shares at all, every shard is deleted, whether others are available or
+// not. On an error that wraps ErrUndecided nothing changes until the parent or the clusters do.
 type Placement func(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error)
 
-// ErrUndecided is what the error of a Placement wraps that does not know yet.
+// ErrUndecided is wrapped by the error of a Placement that cannot decide yet.
 var ErrUndecided = errors.New("not placed yet")
 
-// Everywhere is the Placement over all clusters that may have replicas, by the weights of their WeightLabel. One that cannot
-// be read counts as absent, and stops no other; see Observer.Cluster. At most a quarter of the replicas move at once, and no
-// cluster gets more replicas than it can hold pods; what it has stays when it can hold less.
+// Everywhere is the Placement over all clusters that may have replicas, by the weights of their
+// WeightLabel. A label that cannot be read counts as absent, and delays no other cluster; see
+// Observer.Cluster. At most a quarter of the replicas move at once. No cluster gets more replicas
+// than it can hold pods, but present ones stay.
 func Everywhere(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error) {
 	if parent == nil {
 		return Demand{}, nil, errors.New("splitter: parent is nil")
@@ -38,13 +40,14 @@ func Everywhere(parent *unstructured.Unstructured, clusters []Cluster) (Demand, 
 	return d, shares, nil
 }
 
-// Quarter is a budget of moves that is right for most: a quarter of the parent's replicas, and one at least.
+// Quarter returns a budget of moves that suits most workloads: a quarter of the parent's
+// replicas, and at least one.
 func Quarter(parent *unstructured.Unstructured) int64 {
 	return max(1, numberOr(parent, 1, "spec", "replicas")/4)
 }
 
-// Weight is that of the cluster's WeightLabel, nil if it has none. It fails if the label is not a whole number below 2^31;
-// the weight is nil then too.
+// Weight returns the value of the cluster's WeightLabel, nil if it has none. It fails if the
+// label is not a whole number below 2^31; then the weight is nil too.
 func (c Cluster) Weight() (*int64, error) {
 	label := c.Labels[v1alpha1.WeightLabel]
 	if label == "" {
@@ -57,8 +60,8 @@ func (c Cluster) Weight() (*int64, error) {
 	return new(int64(weight)), nil
 }
 
-// Restrict returns a claim as far as the State of its cluster allows: one that only holds what it has gets nothing more, and
-// one that drains gets nothing.
+// Restrict restricts a claim by the State of its cluster: a Holding cluster gets no new replicas,
+// and a Draining one loses all.
 func Restrict(s Share, c Cluster) Share {
 	switch c.State {
 	case Holding:

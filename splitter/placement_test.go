@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// What a Placement may say beside shares of replicas: that it does not know yet, all replicas in each cluster, and nowhere.
+// A Placement may return ErrUndecided, the mode Duplicate, and no shares.
 func TestPlacements(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var place atomic.Pointer[splitter.Placement]
@@ -50,12 +50,12 @@ func TestPlacements(t *testing.T) {
 		w.works("web--a", 4)
 
 		says(splitter.Demand{}, fmt.Errorf("%w: wait", splitter.ErrUndecided))
-		require.Equal(t, map[string]int64{"a": 4}, shards(), "not known is not nowhere")
-		require.Zero(t, failed.Load(), "and no error")
+		require.Equal(t, map[string]int64{"a": 4}, shards(), "an undecided placement removes nothing")
+		require.Zero(t, failed.Load(), "an undecided placement is no error")
 
 		says(twice, nil, splitter.Share{Name: "a", Max: new(int64(0))}, splitter.Share{Name: "b"})
 		require.Equal(t, int64(4), shards()["b"])
-		require.GreaterOrEqual(t, shards()["a"], int64(3), "the other does not work yet")
+		require.GreaterOrEqual(t, shards()["a"], int64(3), "the other cluster's replicas are not available yet")
 		w.works("web--b", 4)
 		require.Equal(t, map[string]int64{"b": 4}, shards())
 
@@ -65,7 +65,8 @@ func TestPlacements(t *testing.T) {
 	})
 }
 
-// A weight that cannot be read counts as absent and is told of once; nobody waits for it to be put right.
+// A weight that cannot be read counts as absent and is reported once; no parent waits for its
+// repair.
 func TestAWeightThatCannotBeReadStopsNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -94,7 +95,7 @@ func TestAWeightThatCannotBeReadStopsNobody(t *testing.T) {
 
 		w.clusters.set(cluster("a", "2"), cluster("b", "2x"), cluster("c", "0"))
 		w.rest()
-		require.Empty(t, tells(), "it was told of")
+		require.Empty(t, tells(), "already reported")
 		w.clusters.set(cluster("a", "2"), cluster("b", "-2"), cluster("c", "0"))
 		w.rest()
 		require.Equal(t, []string{says("-2")}, tells())
@@ -103,6 +104,6 @@ func TestAWeightThatCannotBeReadStopsNobody(t *testing.T) {
 		require.Empty(t, tells())
 		w.clusters.set(cluster("a", "2"), cluster("b", "-2"), cluster("c", "0"))
 		w.rest()
-		require.Equal(t, []string{says("-2")}, tells(), "once more")
+		require.Equal(t, []string{says("-2")}, tells(), "reported again")
 	})
 }

@@ -8,29 +8,31 @@ import (
 	"slices"
 )
 
-// Plan is a decision as data: who gets how much, what finds no place, and why. It is what a dry run shows and what
-// conditions are made of.
+// Plan is the result of a division: the replicas of each cluster, the unplaced ones, and the
+// reasons. Dry runs and conditions are made from it.
 type Plan struct {
-	// Shards are all clusters that took part, by name, also those that get nothing.
+	// Shards are all clusters that took part, sorted by name, also those without replicas.
 	Shards []Assignment
-	// Unplaced is how many replicas find no place within the bounds; with Duplicate, over all clusters.
+	// Unplaced is how many replicas find no place within the bounds; with Duplicate, summed over
+	// all clusters.
 	Unplaced int64
 	// Moved is how many replicas leave clusters that could have kept them, to come nearer to the shares. It is never above
 	// Demand.Moves.
 	Moved int64
-	// Due is how many more such moves would bring all to their shares. It is not zero only if Demand.Moves was too small.
+	// Due is how many more such moves would bring all clusters to their shares. It is above zero
+	// only if Demand.Moves was too small.
 	Due int64
-	// Reasons are the limits that were hit, by name.
+	// Reasons are the limits that were hit, sorted by name.
 	Reasons []Reason
 }
 
-// Assignment is what one cluster gets.
+// Assignment is the number of replicas of one cluster.
 type Assignment struct {
 	Cluster  string
 	Replicas int64
 }
 
-// Limit is what keeps a cluster, or a region or zone, from getting exactly its share.
+// Limit is the reason why a cluster, region or zone does not get exactly its share.
 type Limit string
 
 const (
@@ -42,13 +44,13 @@ const (
 	LimitCapacity Limit = "Capacity"
 	// LimitPresent: it keeps By more than its share, since it has them already and moving them was not allowed.
 	LimitPresent Limit = "Present"
-	// LimitUnmet: it lacks By of its minimum, since there are too few replicas or it has too little room.
+	// LimitUnmet: it lacks By of its minimum, since replicas or its room are too few.
 	LimitUnmet Limit = "Unmet"
 	// LimitWeight: it gets none of the By replicas that find no place, since its weight is zero.
 	LimitWeight Limit = "Weight"
 )
 
-// Reason says which limit was hit, where, and by how much.
+// Reason is one limit that was hit, where, and by how much.
 type Reason struct {
 	// Name is the cluster's, or the region's or zone's.
 	Name  string
@@ -56,7 +58,7 @@ type Reason struct {
 	By    int64
 }
 
-// Replicas returns what a cluster gets: zero if it took no part.
+// Replicas returns the replicas of a cluster: zero if it took no part.
 func (p Plan) Replicas(cluster string) int64 {
 	i, ok := slices.BinarySearchFunc(p.Shards, cluster, func(a Assignment, name string) int { return cmp.Compare(a.Cluster, name) })
 	if !ok {

@@ -19,7 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// meanwhile runs do, and change while the first request of that verb for the object is on its way.
+// meanwhile runs do, and then change while the first request with that verb for the object is
+// delayed.
 func (w *world) meanwhile(verb, name string, change, do func()) {
 	w.t.Helper()
 	w.Inject(regiontest.Fault{Verb: verb, Resource: deployments.GroupResource(), Name: name, Do: regiontest.Delay(20 * time.Second)})
@@ -30,7 +31,7 @@ func (w *world) meanwhile(verb, name string, change, do func()) {
 	w.rest()
 }
 
-// deletions are the answers to those of an object.
+// deletions returns the status codes of an object's deletions.
 func (w *world) deletions(name string) (codes []int) {
 	for _, r := range w.Requests() {
 		if r.Verb == "delete" && r.Name == name && r.Code != 0 {
@@ -40,7 +41,7 @@ func (w *world) deletions(name string) (codes []int) {
 	return codes
 }
 
-// An object that has the name of a shard by the time of its deletion is not deleted.
+// An object that has replaced a shard by the time of the deletion is not deleted.
 func TestAShardThatWasReplacedStays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -53,15 +54,15 @@ func TestAShardThatWasReplacedStays(t *testing.T) {
 		w.meanwhile("delete", "web--b", func() {
 			require.NoError(t, w.of(deployments).Delete(t.Context(), "web--b", metav1.DeleteOptions{}))
 			w.create(deployments, deployment("web--b", 3))
-			require.Len(t, w.deletions("web--b"), 1, "the splitter's is on its way")
+			require.Len(t, w.deletions("web--b"), 1, "the splitter's deletion is delayed")
 		}, func() { w.works("web--a", 4) })
 		require.NotNil(t, w.get(deployments, "web--b"), "it is another object")
 		require.NotContains(t, w.get(deployments, "web--b").GetLabels(), "splitter.atoll.dev/parent")
-		require.Equal(t, []int{http.StatusConflict, http.StatusOK}, w.deletions("web--b"), "the one that was on its way")
+		require.Equal(t, []int{http.StatusConflict, http.StatusOK}, w.deletions("web--b"), "the delayed deletion")
 	})
 }
 
-// Finalizers of others outlive ours, and what was read of one parent is not written to the next one of its name.
+// The Splitter does not remove finalizers of others, nor any from a new parent of the same name.
 func TestFinalizersOfOthersStay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""))
@@ -85,7 +86,7 @@ func TestFinalizersOfOthersStay(t *testing.T) {
 	})
 }
 
-// A shard whose parent's type is not served for a moment is not the shard of a parent that is gone.
+// A 404 because the type is not served does not prove that the parent is gone: its shards stay.
 func TestShardsWhoseParentIsNotServedStay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""))
@@ -101,7 +102,7 @@ func TestShardsWhoseParentIsNotServedStay(t *testing.T) {
 	})
 }
 
-// While the cache is stale nothing is written, whatever becomes of the clusters.
+// While the cache is stale, nothing is written, whatever happens to the clusters.
 func TestAStaleCacheWritesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -123,7 +124,7 @@ func TestAStaleCacheWritesNothing(t *testing.T) {
 	})
 }
 
-// unknown are clusters of which nothing is known until then.
+// unknown are clusters whose list is not available until known is closed.
 type unknown struct {
 	*script
 	known chan struct{}
@@ -137,7 +138,7 @@ func (u unknown) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
 	return u.script.Watch(ctx)
 }
 
-// A splitter that does not know the clusters yet takes nothing from them.
+// A splitter that does not know the clusters yet removes nothing from them.
 func TestClustersThatAreNotKnownTakeNothingAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -159,7 +160,7 @@ func TestClustersThatAreNotKnownTakeNothingAway(t *testing.T) {
 	})
 }
 
-// A parent goes after all its shards, also those whose marks another client has removed.
+// A parent is deleted after all its shards, also those whose marks another client has removed.
 func TestAParentWaitsForShardsWithoutMarks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""))
@@ -169,7 +170,7 @@ func TestAParentWaitsForShardsWithoutMarks(t *testing.T) {
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		w.patch(deployments, "web--a", `{"metadata":{"annotations":null}}`)
 		w.rest()
-		require.NotNil(t, w.get(deployments, "web"), "its shard is not gone")
+		require.NotNil(t, w.get(deployments, "web"), "its shard still exists")
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":null}}`)
 		w.rest()
 		require.Nil(t, w.get(deployments, "web"))
@@ -177,8 +178,8 @@ func TestAParentWaitsForShardsWithoutMarks(t *testing.T) {
 	})
 }
 
-// A shard that is not as it was read when the replicas were divided ends the pass: what the division takes from another shard
-// may be all that is available by now.
+// If a shard has changed since the replicas were divided, the pass ends: the replicas that the
+// division takes from another shard may be the only available ones.
 func TestAConflictEndsThePass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

@@ -23,8 +23,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// retried is how long to wait for an object that was created, or that has the name of one that is to be, before the copy is
-// looked at again.
+// retried is the delay before the cache is read again for a shard that was created, or whose name
+// another object has.
 const retried = 10 * time.Second
 
 func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, err error) {
@@ -37,19 +37,19 @@ func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, e
 	k, parentKey := s.kinds[i], types.NamespacedName{Namespace: namespace, Name: name}
 	if k.objects.Err() != nil {
 		if _, ok := k.objects.Get(parentKey); !ok {
-			k.writes.forget(parentKey) // nobody asks for what has gone when the copy is fresh
+			k.writes.forget(parentKey) // no event follows for a deleted parent once the cache is fresh
 		}
-		return 0, nil // what is old proves nothing; its flow is told
+		return 0, nil // a stale cache decides nothing: Flows requeues all parents when it is fresh
 	}
 	again, err = s.reconcile(ctx, k, parentKey)
 	if apierrors.IsConflict(err) {
-		return 0, loop.ErrBehind // another client wrote, whose event is on the way
+		return 0, loop.ErrBehind // another client has written: its event requeues the parent
 	}
 	return again, err
 }
 
 func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedName) (time.Duration, error) {
-	unseen, err := k.unseen(ctx, key) // before anything is read
+	unseen, err := k.unseen(ctx, key) // before the cache is read
 	if err != nil {
 		return 0, err
 	}
@@ -81,11 +81,12 @@ func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedN
 	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent):
 		return s.end(ctx, k, parent, mine)
 	case !known:
-		return 0, nil // all parents are worked on when the clusters are
+		return 0, nil // all parents are requeued when the clusters are known
 	case unseen > 0:
-		return unseen, nil // what was just taken away would be taken once more
+		return unseen, nil // a plan from a stale cache would take away the same replicas twice
 	case !finalized(parent):
-		// First the finalizer, so that no shard can outlive its parent; then its event.
+		// Write the finalizer first, so that no shard outlives its parent. The event of this
+		// write continues.
 		mark := identity(parent)
 		mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
 		_, err := k.apply(ctx, key, parent, mark)
@@ -98,7 +99,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedN
 	return again, err
 }
 
-// identity is an object of which nothing is wanted.
+// identity returns an object with the type, name and UID of another, and no other fields.
 func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind()}}
 	obj.SetNamespace(of.GetNamespace())
@@ -107,8 +108,8 @@ func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// divide brings the shards of a parent to what they should be, then its status. It says whether something is
-// awaited.
+// divide writes the desired shards of a parent, then its status. It reports whether the caller
+// has to look again, because an event is expected or a name is taken.
 func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (_ bool, err error) {
 	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
 	defer func() {
@@ -141,7 +142,8 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 		case errors.Is(err, errAwaited):
 			awaited = true
 		case apierrors.IsConflict(err):
-			// The plan is of another state: what it takes elsewhere may be all that runs now.
+			// Do not go on with this plan, which is of an older state: the replicas that it
+			// removes elsewhere may be the only available ones.
 			return false, joined(append(errs, err))
 		case err != nil:
 			errs = append(errs, err)
@@ -150,7 +152,7 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 			awaited = true
 		default:
 			part.Current = true
-			awaited = awaited || part.Object == nil // it has come meanwhile: its event follows
+			awaited = awaited || part.Object == nil // the shard exists, but was not in the cache: its event follows
 		}
 		parts = append(parts, part)
 		delete(have, w.Cluster)
@@ -173,12 +175,13 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 		return false, err
 	}
 	if awaited {
-		return true, nil // its event follows, and only then is there anything to report of it
+		return true, nil // the events of the writes continue, and the status is written then
 	}
 	return taken != nil, s.report(ctx, k, parent, plan, parts, lost, taken)
 }
 
-// joined leaves out Conflicts if there are other errors: who waits for an event must not be silent about those.
+// joined drops Conflicts if there are other errors: a Conflict is not reported, and would hide
+// them.
 func joined(errs []error) error {
 	if others := slices.DeleteFunc(slices.Clone(errs), apierrors.IsConflict); len(others) > 0 {
 		errs = others
@@ -187,24 +190,24 @@ func joined(errs []error) error {
 }
 
 var (
-	errTaken   = errors.New("the name is taken by an object of somebody else")
-	errLeaving = errors.New("what has the name is on its way out")
-	errAwaited = errors.New("its event is on the way")
+	errTaken   = errors.New("another client's object has the name")
+	errLeaving = errors.New("the object that has the name is being deleted")
+	errAwaited = errors.New("the cache does not show the object yet")
 )
 
-// write creates a shard or brings it to what it should be.
+// write creates a shard or updates it to desired.
 func (s *Splitter) write(ctx context.Context, k *sort, parent types.NamespacedName, current, desired *unstructured.Unstructured) (changed bool, err error) {
 	key := loop.KeyOf(desired)
 	obj, there := k.objects.Get(key)
 	if current == nil && there && obj.GetLabels()[v1alpha1.ParentLabel] == desired.GetLabels()[v1alpha1.ParentLabel] {
-		current = obj // somebody has changed the other marks
+		current = obj // another client has changed the other marks
 	}
 	if current != nil {
 		if current.GetDeletionTimestamp() != nil {
-			return false, errLeaving // it will be made anew when it is gone
+			return false, errLeaving // created again after the deletion
 		}
 		desired.SetUID(current.GetUID())
-		desired.SetResourceVersion(current.GetResourceVersion()) // so that what follows it is this write, see written
+		desired.SetResourceVersion(current.GetResourceVersion()) // so that the next version in the cache is this write, or a later one: see written
 		keepFinalizer(current, desired)
 		return k.apply(ctx, parent, current, desired)
 	}
@@ -212,9 +215,10 @@ func (s *Splitter) write(ctx context.Context, k *sort, parent types.NamespacedNa
 		if parentOf(obj) == "" {
 			return false, errTaken
 		}
-		return false, errLeaving // of a parent before this one: it goes first
+		return false, errLeaving // a shard of an earlier parent of this name: it is deleted first
 	}
-	// With a resourceVersion that no object has this creates, or is a conflict with whatever the copy does not show yet.
+	// No object has resourceVersion 1: the apply creates the shard, or is a Conflict with an
+	// object that the cache does not show yet.
 	desired.SetResourceVersion("1")
 	if s.opts.Finalize {
 		desired.SetFinalizers([]string{syncersFinalizer(clusterOf(desired))})
@@ -226,7 +230,8 @@ func (s *Splitter) write(ctx context.Context, k *sort, parent types.NamespacedNa
 	return changed, err
 }
 
-// met says whose the object is that has the name of a shard and that the copy does not show.
+// met reads live the object that has a shard's name and that the cache does not show. It returns
+// errTaken if that is no shard.
 func met(ctx context.Context, c dynamic.ResourceInterface, desired *unstructured.Unstructured) error {
 	live, err := c.Get(ctx, desired.GetName(), metav1.GetOptions{})
 	switch {
@@ -237,10 +242,10 @@ func met(ctx context.Context, c dynamic.ResourceInterface, desired *unstructured
 	case parentOf(live) == "":
 		return errTaken
 	}
-	return errAwaited // ours, or of a parent before this one
+	return errAwaited // a shard of this parent, or of an earlier one of this name
 }
 
-// remove deletes what was read, and nothing that has its name since.
+// remove deletes the object that was read, and none that got its name since.
 func (s *Splitter) remove(ctx context.Context, k *sort, obj *unstructured.Unstructured) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return s.letGo(ctx, k, obj)
@@ -254,7 +259,8 @@ func (s *Splitter) remove(ctx context.Context, k *sort, obj *unstructured.Unstru
 	return nil
 }
 
-// orphans removes shards whose parent is gone, or has been replaced. A copy alone does not prove that.
+// orphans deletes shards whose parent is gone or was replaced. It reads the parent live, since
+// the cache may be stale.
 func (s *Splitter) orphans(ctx context.Context, k *sort, key types.NamespacedName, shards []*unstructured.Unstructured) error {
 	if len(shards) == 0 {
 		return nil
@@ -277,8 +283,8 @@ func (s *Splitter) orphans(ctx context.Context, k *sort, key types.NamespacedNam
 	return nil
 }
 
-// end removes the shards of a parent, and when they are gone its finalizer. It says when to look again at what the copy does
-// not show as theirs.
+// end deletes the shards of a parent, and then removes the parent's finalizer. It returns when to
+// look again at shards that the cache does not show as this parent's.
 func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstructured, mine []Shard) (time.Duration, error) {
 	for _, shard := range mine {
 		if err := s.remove(ctx, k, shard.Object); err != nil {
@@ -286,7 +292,7 @@ func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstru
 		}
 	}
 	if len(mine) > 0 || !finalized(parent) {
-		return 0, nil // the events of shards follow
+		return 0, nil // events of the shards requeue the parent
 	}
 	c := k.client(parent.GetNamespace())
 	marked, err := c.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ParentLabel + "=" + string(parent.GetUID())})

@@ -15,15 +15,17 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// explains is implemented by kinds whose status has conditions of any type.
+// explains is implemented by kinds whose status.conditions takes any type.
 type explains interface{ explains() bool }
 
-// ConditionPlaced is the type of the condition in the status of Deployments and StatefulSets that says whether all replicas
-// have a place. It is False if bounds or the lack of clusters leave some without (reason Unplaced), or if the name of a shard
-// belongs to an object of somebody else (NameTaken). The message names the clusters and limits.
+// ConditionPlaced is the type of a condition in the status of Deployments and StatefulSets:
+// whether all replicas have a place. It is False if bounds or missing clusters leave some
+// unplaced (reason Unplaced), or if an object that is not a shard has a shard's name (NameTaken).
+// The message names the clusters and limits.
 const ConditionPlaced = "Placed"
 
-// report folds the status of the shards into the parent's. lost are shards that clusters have yet to remove which were lost.
+// report folds the status of the shards into the parent's. lost are shards that lost clusters
+// have yet to remove.
 func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Unstructured, plan Plan, shards, lost []Shard, taken []string) error {
 	status, err := k.kind.Fold(parent, shards)
 	if err != nil {
@@ -49,7 +51,7 @@ func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Uns
 
 func placed(plan Plan, taken []string) map[string]any {
 	if taken != nil {
-		return condition(ConditionPlaced, false, "", "NameTaken", "these names belong to somebody else's objects: "+brief(taken, ", "))
+		return condition(ConditionPlaced, false, "", "NameTaken", "other clients' objects have these names: "+brief(taken, ", "))
 	}
 	if plan.Unplaced == 0 {
 		return condition(ConditionPlaced, true, "Placed", "", "all replicas have a place")
@@ -60,14 +62,14 @@ func placed(plan Plan, taken []string) map[string]any {
 	}
 	message := fmt.Sprintf("%d replicas find no place", plan.Unplaced)
 	if len(plan.Shards) == 0 {
-		message += ": there is no cluster that may have any"
+		message += ": no cluster may have any"
 	} else if limits != nil {
 		message += ": " + brief(limits, ", ")
 	}
 	return condition(ConditionPlaced, false, "", "Unplaced", message)
 }
 
-// stamp sets the times of conditions: those of before as long as the condition says the same.
+// stamp sets the times of conditions. A condition that did not change keeps its times.
 func stamp(parent *unstructured.Unstructured, status map[string]any, now time.Time) {
 	conditions, _ := status["conditions"].([]any)
 	for _, v := range conditions {
@@ -91,7 +93,7 @@ func stamp(parent *unstructured.Unstructured, status map[string]any, now time.Ti
 	slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(typeOf(a), typeOf(b)) })
 }
 
-// updates says whether conditions of a kind have a time of their last change beside that of their last transition.
+// updates reports whether conditions of a kind have a lastUpdateTime beside lastTransitionTime.
 func updates(kind string) bool { return kind == "Deployment" }
 
 func typeOf(condition any) string {

@@ -19,7 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A Splitter over SyncTargets works with the role that is printed, and each right in it is used.
+// The printed role is enough for a Splitter over SyncTargets, and the Splitter uses each right in
+// it.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		crd, err := config.CRD("synctargets.workload.kcp.io")
@@ -56,7 +57,8 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		client := w.api.Dynamic().Resource(deployments).Namespace("default")
 		require.NoError(t, client.Delete(t.Context(), "one", metav1.DeleteOptions{}))
 		w.rest()
-		// Of a parent that is gone although it had our finalizer, shards are left; whether it is gone is asked for.
+		// A parent whose finalizer was removed leaves shards behind. The Splitter needs the right
+		// to read the parent live.
 		w.stop()
 		_, err = client.Patch(t.Context(), "two", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		require.NoError(t, err)

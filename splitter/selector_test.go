@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// alone watches the Deployments and fails if at any time two of them are for one cluster.
+// alone watches the Deployments and fails if two of them are ever for one cluster.
 func (w *world) alone() {
 	changes, err := w.of(deployments).Watch(w.t.Context(), metav1.ListOptions{})
 	require.NoError(w.t, err)
@@ -48,7 +48,8 @@ func (w *world) alone() {
 	})
 }
 
-// The shards of a parent select the same pods, as it does itself: no two of them are for one cluster, whatever happens.
+// The shards of a parent select the same pods, as does the parent: no two of them are ever for
+// one cluster.
 func TestOneShardToACluster(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -69,7 +70,7 @@ func TestOneShardToACluster(t *testing.T) {
 		w.clusters.set(cluster("a", ""), drained, cluster("c", ""))
 		for range 5 {
 			for c, n := range w.shards() {
-				if w.get(deployments, "web--"+c) != nil { // the report before may have been its end
+				if w.get(deployments, "web--"+c) != nil { // the last report may have ended the shard
 					w.works("web--"+c, n)
 					synctest.Wait()
 				}

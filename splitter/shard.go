@@ -14,11 +14,12 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// longestName is what pods of all kinds leave of a name: their labels hold it with a hash.
+// longestName is the longest name whose pods are valid for all kinds: their labels contain it
+// with a hash.
 const longestName = 52
 
-// ShardName returns the name of a parent's shard for a cluster: PARENT--CLUSTER. A name that would be too long, or that
-// another pair could have as well, is cut and ends with a hash of both.
+// ShardName returns the name of a parent's shard for a cluster: PARENT--CLUSTER. A name that
+// would be too long, or that another pair could have too, is cut and ends with a hash of both.
 func ShardName(parent, cluster string) string {
 	name := parent + "--" + cluster
 	if len(name) <= longestName && !strings.Contains(cluster, ".") && strings.Count(name, "--") == 1 &&
@@ -32,7 +33,7 @@ func ShardName(parent, cluster string) string {
 	return strings.TrimRight(name, "-") + "-" + hash
 }
 
-// dress gives a shard that a kind has cut its name, labels and annotations.
+// dress sets the name, labels and annotations of a shard that a kind has cut.
 func (s *Splitter) dress(parent *unstructured.Unstructured, shard Shard) *unstructured.Unstructured {
 	obj := shard.Object
 	obj.SetName(ShardName(parent.GetName(), shard.Cluster))
@@ -53,8 +54,8 @@ func (s *Splitter) dress(parent *unstructured.Unstructured, shard Shard) *unstru
 	return obj
 }
 
-// parentOf returns the name of the parent of a shard, empty if the object is none. Whoever writes our marks on an object of
-// another name does not make it ours.
+// parentOf returns the name of a shard's parent, empty if the object is no shard. The Splitter's
+// marks on an object of another name do not make it a shard.
 func parentOf(obj *unstructured.Unstructured) string {
 	annotations := obj.GetAnnotations()
 	parent, cluster := annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]
@@ -64,23 +65,24 @@ func parentOf(obj *unstructured.Unstructured) string {
 	return parent
 }
 
-// clusterOf returns for which cluster a shard is.
+// clusterOf returns the cluster of a shard.
 func clusterOf(shard *unstructured.Unstructured) string {
 	return shard.GetAnnotations()[v1alpha1.ClusterAnnotation]
 }
 
-// cutFrom says whether a shard was cut from that very parent.
+// cutFrom reports whether a shard belongs to that very parent.
 func cutFrom(shard, parent *unstructured.Unstructured) bool {
 	return parent != nil && parentOf(shard) == parent.GetName() && shard.GetLabels()[v1alpha1.ParentLabel] == string(parent.GetUID())
 }
 
-// named says whether an object that has the label of a parent has the name of one of its shards too: whoever copies a shard
-// with its labels makes no other one.
+// named reports whether an object with a parent's label also has the name of one of its shards. A
+// shard that a client copied with its labels has another name.
 func (s *Splitter) named(obj, parent *unstructured.Unstructured) bool {
 	return cutFrom(obj, parent) || obj.GetName() == ShardName(parent.GetName(), obj.GetLabels()[s.opts.Label])
 }
 
-// divisible says whether an object is one to divide: not a shard, and not given to clusters as it is.
+// divisible reports whether the Splitter divides an object: it is no shard, and no label assigns
+// it to a cluster as it is.
 func (s *Splitter) divisible(obj *unstructured.Unstructured) bool {
 	for label := range obj.GetLabels() {
 		if label == v1alpha1.ParentLabel || label == s.opts.Label || strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {

@@ -27,12 +27,12 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Manager is the field manager of what a Splitter writes.
+// Manager is the field manager of the Splitter's writes.
 const Manager = v1alpha1.Manager
 
-// Splitter divides parents over clusters and folds the status of their shards back. It works on one API server and meets
-// syncers only in the objects there. One may run per API server, or several for kinds of their own. Safe for concurrent
-// use.
+// Splitter divides parents over clusters and folds the status of their shards back. It works on
+// one API server and meets syncers only in the objects there. Run one per API server, or several
+// with different kinds. Safe for concurrent use.
 type Splitter struct {
 	up        region.API
 	clusters  Clusters
@@ -44,23 +44,27 @@ type Splitter struct {
 
 // Options adjust a Splitter. The zero value works.
 type Options struct {
-	// Kinds are what is divided; nil: Deployments.
+	// Kinds are the types to divide; nil: Deployments.
 	Kinds []Kind
-	// Place says over which clusters, for which parent; nil: Everywhere. That of package placement follows policies.
+	// Place selects the clusters of a parent; nil: Everywhere. Package placement has one that
+	// follows policies.
 	Place Placement
-	// Label is the one by which a syncer finds the shards of its cluster; empty: that of syncer/v1alpha1.
+	// Label is the label by which a syncer finds the shards of its cluster; empty: that of
+	// syncer/v1alpha1.
 	Label string
-	// Grace is how long a cluster may be silent before its replicas go elsewhere; zero: 5 minutes.
+	// Grace is how long a cluster may be unreachable before its replicas are placed elsewhere;
+	// zero: 5 minutes.
 	Grace time.Duration
-	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets any; zero: 1 minute.
+	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets any;
+	// zero: 1 minute.
 	Rejoin time.Duration
-	// Finalize makes shards with the finalizer of their cluster's syncer, so that this one need not add it: a write less for
-	// each. It is for clusters that have a syncer, or are to have one: a shard of another waits, when it is deleted, until its
-	// cluster is none of Clusters any more.
+	// Finalize creates shards with the finalizer of their cluster's syncer, which saves the
+	// syncer a write for each. Use it if each cluster has a syncer, or will have one: without a
+	// syncer, the deletion of a shard waits until Clusters no longer lists the cluster.
 	Finalize bool
-	// Workers is how many parents are worked on at once; zero: 8.
+	// Workers is how many parents are reconciled at once; zero: 8.
 	Workers int
-	// Observer is told what happens. Nil means nobody.
+	// Observer receives events; nil: none.
 	Observer *Observer
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -68,30 +72,31 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Observer is told what a Splitter does. Any of the functions may be nil. They must not block and must be safe for
-// concurrent use.
+// Observer has functions that a Splitter calls on events. Any of them may be nil. They must not
+// block and must be safe for concurrent use.
 type Observer struct {
-	// Divided is called after shards were written or removed, and after an attempt to divide has failed.
+	// Divided is called after shards were written or removed, and after a failed attempt to
+	// divide.
 	Divided func(context.Context, DividedEvent)
-	// Cluster is called when the weight of a cluster cannot be read, and so counts as absent: once, until its label is
-	// another.
+	// Cluster is called when the weight of a cluster cannot be read and so counts as absent: once
+	// per value of its label.
 	Cluster func(context.Context, ClusterEvent)
 }
 
-// DividedEvent says what became of a parent.
+// DividedEvent is the outcome for one parent.
 type DividedEvent struct {
 	Kind   string
 	Parent types.NamespacedName
 	Plan   Plan
-	// Written and Removed are names of shards.
+	// Written and Removed are the names of shards.
 	Written, Removed []string
 	Err              error
 }
 
-// ClusterEvent says what is wrong with a cluster.
+// ClusterEvent is a fault in the settings of a cluster.
 type ClusterEvent struct {
 	Cluster string
-	// Err has the name of the cluster and the label, and the value that cannot be read.
+	// Err names the cluster, the label and the value that cannot be read.
 	Err error
 }
 
@@ -108,8 +113,8 @@ func (o *Observer) cluster(ctx context.Context, e ClusterEvent) {
 	}
 }
 
-// New makes a Splitter for the parents in one API server. It does no I/O; see Start. It fails if two kinds are of the same
-// resource.
+// New returns a Splitter for the parents in one API server. It does no I/O; see Start. It fails
+// if two kinds have the same resource.
 func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 	switch {
 	case argument.Missing(up):
@@ -145,8 +150,8 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 	return s, nil
 }
 
-// Start works until ctx ends, waits for all it started, then returns nil. Kinds that the API server does not have yet are
-// waited for. Where all is as it should be it writes nothing. Call it once.
+// Start runs until ctx ends, waits for all that it started, then returns nil. It waits for kinds
+// that the API server does not serve yet. It writes nothing if nothing differs. Call it once.
 func (s *Splitter) Start(ctx context.Context) error {
 	if s.up == nil {
 		return errors.New("splitter: the Splitter was not made by New")
@@ -155,7 +160,7 @@ func (s *Splitter) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, k := range s.kinds {
-		wg.Go(func() { _ = k.objects.Start(ctx) }) // goes on through errors until ctx ends
+		wg.Go(func() { _ = k.objects.Start(ctx) }) // retries errors until ctx ends
 	}
 	wg.Go(func() {
 		var misread map[string]string
@@ -168,7 +173,8 @@ func (s *Splitter) Start(ctx context.Context) error {
 	return s.queue.Start(ctx, s.work)
 }
 
-// misread tells of weights that cannot be read, except those that it told of before, by cluster.
+// misread reports weights that cannot be read, except those in before, and returns all of them,
+// by cluster.
 func (s *Splitter) misread(ctx context.Context, list []Cluster, before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, c := range list {
@@ -182,15 +188,17 @@ func (s *Splitter) misread(ctx context.Context, list []Cluster, before map[strin
 	return now
 }
 
-// Again looks at all parents again, as when a Placement has changed its mind. It does not block.
+// Again requeues all parents. Call it when a Placement would decide differently. It does not
+// block.
 func (s *Splitter) Again() {
 	for _, k := range s.kinds {
 		k.all()
 	}
 }
 
-// Plan says what would be done for one parent, without doing it: the object need not be in the API server. Shards of the
-// parent are read from there. It fails if Start does not run, or has not read the clusters yet.
+// Plan returns the plan for one parent without writing anything. The object need not be in the
+// API server; its shards are read from there. It fails if Start does not run, or has not read the
+// clusters yet.
 func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) (Plan, error) {
 	if parent == nil {
 		return Plan{}, errors.New("splitter: parent is nil")
@@ -216,7 +224,7 @@ func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) 
 		plan, _, err := s.cut(k, parent, list, have)
 		return plan, err
 	}
-	return Plan{}, fmt.Errorf("splitter: %s is of no kind that is divided", parent.GroupVersionKind())
+	return Plan{}, fmt.Errorf("splitter: no kind in Options.Kinds divides %s", parent.GroupVersionKind())
 }
 
 func (s *Splitter) cut(k *sort, parent *unstructured.Unstructured, list []Cluster, have []Shard) (Plan, []Shard, error) {
@@ -232,7 +240,7 @@ func (s *Splitter) cut(k *sort, parent *unstructured.Unstructured, list []Cluste
 	return plan, shards, nil
 }
 
-// have adds an object to the shards of a parent, if it is one.
+// have appends obj to the shards of a parent, if it is one.
 func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, silent map[string]bool) []Shard {
 	if !cutFrom(obj, parent) {
 		return have
@@ -241,7 +249,7 @@ func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, si
 	return append(have, Shard{Cluster: cluster, Object: obj, Silent: silent[cluster]})
 }
 
-// sort is one kind at work.
+// sort holds the state of one Kind: its cache, the index of its shards, and its recorded writes.
 type sort struct {
 	kind     Kind
 	place    int
@@ -265,7 +273,7 @@ func (k *sort) client(namespace string) dynamic.ResourceInterface {
 	return k.dynamic.Resource(k.kind.Resource()).Namespace(namespace)
 }
 
-// meta is for writes: of their answers only the metadata matter.
+// meta returns a client for writes: of the responses only the metadata are read.
 func (k *sort) meta(namespace string) metadata.ResourceInterface {
 	return k.metadata.Resource(k.kind.Resource()).Namespace(namespace)
 }
@@ -290,7 +298,7 @@ func (k *sort) changed(key types.NamespacedName) {
 
 func (k *sort) add(key types.NamespacedName) { k.queue.Add(strconv.Itoa(k.place) + "/" + key.String()) }
 
-// all asks for work on every parent, also on those that are not there any more.
+// all requeues every parent, also parents that are gone and have shards left.
 func (k *sort) all() {
 	for _, obj := range k.objects.List() {
 		if parent := parentOf(obj); parent != "" {
@@ -301,10 +309,10 @@ func (k *sort) all() {
 	}
 }
 
-// index knows the shards of a parent by their keys.
+// index maps parents to the keys of their shards.
 type index struct {
 	mu      sync.Mutex
-	parents map[types.NamespacedName]string // of shards
+	parents map[types.NamespacedName]string // by the key of a shard
 	shards  map[types.NamespacedName]map[types.NamespacedName]bool
 }
 
@@ -312,7 +320,8 @@ func newIndex() *index {
 	return &index{parents: map[types.NamespacedName]string{}, shards: map[types.NamespacedName]map[types.NamespacedName]bool{}}
 }
 
-// set says that an object is a shard of a parent, or of none, and returns whose it was.
+// set records the parent of an object, empty if the object is no shard, and returns the parent
+// recorded before.
 func (i *index) set(key types.NamespacedName, parent string) (before string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

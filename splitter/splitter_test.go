@@ -79,7 +79,7 @@ func TestShardsAreLikeTheirParent(t *testing.T) {
 		require.Empty(t, shard.GetFinalizers())
 		require.Equal(t, []string{finalizer}, w.get(deployments, "web").GetFinalizers())
 
-		// They follow every change, and what others change of them is put right.
+		// The shards follow every change of the parent, and changes by others are reverted.
 		w.patch(deployments, "web", `{"metadata":{"annotations":{"note":null}},"spec":{"replicas":8,"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}}`)
 		w.patch(deployments, "web--b", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"z","theirs":"stays"}},"spec":{"replicas":1,"paused":true}}`)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--a", metav1.DeleteOptions{}))
@@ -106,13 +106,13 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 			selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: x, image: x}]}}}}`)
 		w.create(deployments, deployment("web", 4))
 		w.rest()
-		require.Equal(t, "False NameTaken: these names belong to somebody else's objects: web--a", w.conditionOf(deployments, "web", "Placed"))
+		require.Equal(t, "False NameTaken: other clients' objects have these names: web--a", w.conditionOf(deployments, "web", "Placed"))
 		require.NotNil(t, w.get(deployments, "web--b"))
 		require.Equal(t, given.GetResourceVersion(), w.get(deployments, "given").GetResourceVersion(), "one that has a cluster is not divided")
 		require.Equal(t, foreign.Object["spec"], w.get(deployments, "web--a").Object["spec"])
 		require.NotContains(t, w.get(deployments, "web--a").GetLabels(), "splitter.atoll.dev/parent")
 
-		// It is somebody's parent itself. When it goes, its name is free.
+		// The object is another parent itself. When it is deleted, its name is free.
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--a", metav1.DeleteOptions{}))
 		w.rest()
 		require.Equal(t, "web", w.get(deployments, "web--a").GetAnnotations()["splitter.atoll.dev/parent-name"])
@@ -125,7 +125,7 @@ func TestShardsGoWithTheirParent(t *testing.T) {
 		w.create(deployments, deployment("web", 4))
 		w.create(deployments, deployment("other", 4))
 		w.rest()
-		// A syncer keeps a shard until it is gone from its cluster.
+		// A syncer's finalizer keeps a shard until its cluster has removed it.
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/syncer"]}}`)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		w.rest()
@@ -137,10 +137,10 @@ func TestShardsGoWithTheirParent(t *testing.T) {
 		require.Nil(t, w.get(deployments, "web--a"))
 		require.Len(t, w.list(deployments), 3, "the other and its shards")
 
-		// Somebody takes the finalizer away, and a new parent has the name at once.
+		// Another client removes the finalizer, and a new parent gets the name at once.
 		w.patch(deployments, "other", `{"metadata":{"finalizers":null}}`)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "other", metav1.DeleteOptions{}))
-		// The splitter may have put it back meanwhile.
+		// The splitter may have added it again meanwhile.
 		_, err := w.of(deployments).Patch(t.Context(), "other", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: "user"})
 		if !apierrors.IsNotFound(err) {
 			require.NoError(t, err)
@@ -167,13 +167,14 @@ func TestMovesDoNotDip(t *testing.T) {
 				available := map[string]int64{}
 				report := func() {
 					for c := range w.shards() {
-						if w.get(deployments, "web--"+c) != nil { // the report before may have been its end
+						if w.get(deployments, "web--"+c) != nil { // the last report may have ended the shard
 							w.works("web--"+c, available[c])
 							synctest.Wait()
 						}
 					}
 				}
-				// Each second one replica becomes available somewhere; those that are no longer wanted are gone at once.
+				// Each second one replica becomes available in some cluster; surplus replicas are
+				// gone at once.
 				step := func() (sum int64) {
 					grown := false
 					shards := w.shards()
@@ -221,7 +222,7 @@ func TestNothingMovesBeforeItWorksElsewhere(t *testing.T) {
 		drained.EvictAfter = time.Unix(1, 0)
 		w.clusters.set(drained)
 		w.rest()
-		require.Equal(t, map[string]int64{"a": 4}, w.shards(), "there is no other place: all of nothing is not healthy")
+		require.Equal(t, map[string]int64{"a": 4}, w.shards(), "no other cluster may have replicas")
 		require.Equal(t, "False Unplaced: 4 replicas find no place: a Max", w.conditionOf(deployments, "web", "Placed"))
 		w.clusters.set(drained, cluster("b", ""))
 		w.rest()
@@ -247,24 +248,24 @@ func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
 		silent.Ready = metav1.ConditionUnknown
 		w.clusters.set(silent, cluster("b", ""))
 		w.rest()
-		require.Equal(t, "10/10", w.ready("web"), "the last that is known, not zero")
+		require.Equal(t, "10/10", w.ready("web"), "the last known status, not zero")
 		require.Contains(t, w.conditionOf(deployments, "web", "Available"), "")
 		w.patch(deployments, "web", `{"spec":{"replicas":12}}`)
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 5, "b": 7}, w.shards(), "it gets nothing more")
 
-		// It answers again in time, and nothing has moved.
+		// It is reachable again in time, and nothing has moved.
 		w.clusters.set(cluster("a", ""), cluster("b", ""))
 		w.works("web--b", 7)
 		w.rest()
 		require.Equal(t, int64(12), w.shards()["a"]+w.shards()["b"])
 
-		// It does not answer in time.
+		// It stays unreachable for longer than Grace.
 		w.clusters.set(silent, cluster("b", ""))
 		time.Sleep(5 * time.Minute)
 		w.rest()
 		require.Equal(t, map[string]int64{"b": 12}, w.shards())
-		// It is not trusted for a moment of life, but for a minute.
+		// It gets replicas again after a minute of readiness, not after a moment.
 		w.clusters.set(cluster("a", ""), cluster("b", ""))
 		w.works("web--b", 12)
 		w.rest()
@@ -275,7 +276,7 @@ func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
 	})
 }
 
-// Whoever stops takes nothing away, and whoever starts anew finds nothing to do.
+// A Splitter that stops removes nothing, and one that starts again writes nothing.
 func TestARestartWritesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -293,7 +294,7 @@ func TestARestartWritesNothing(t *testing.T) {
 		require.Equal(t, "default/web", events[0].Parent.String())
 		mu.Unlock()
 		w.Reset()
-		// What cannot be listed for a while is not absent.
+		// An object that cannot be listed for a while is not absent.
 		w.Inject(regiontest.Fault{Verb: "list", Times: 5, Do: regiontest.Refuse(503)})
 		second, err := splitter.New(w.api, &script{list: w.clusters.list, changed: make(chan struct{})}, splitter.Options{})
 		require.NoError(t, err)
@@ -303,7 +304,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	})
 }
 
-// Another label, one worker, and clusters that are given up and trusted sooner.
+// Another label, one worker, and shorter periods for Grace and Rejoin.
 func TestOptions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Label: "example.org/cluster", Workers: 1, Grace: 10 * time.Second, Rejoin: 15 * time.Second}, cluster("a", ""), cluster("b", ""))

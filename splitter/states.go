@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// Periods are how long clusters are as they are before something is made of it. The zero value works.
+// Periods are the waiting times before a change of a cluster takes effect. The zero value works.
 type Periods struct {
-	// Grace is how long a cluster may be silent before what it has goes elsewhere; zero: 5 minutes.
+	// Grace is how long a cluster may be unreachable before its replicas are placed elsewhere;
+	// zero: 5 minutes.
 	Grace time.Duration
-	// Rejoin is how long a cluster that has lost what it had must be ready before it gets any; zero: 1 minute.
+	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets any;
+	// zero: 1 minute.
 	Rejoin time.Duration
 }
 
@@ -29,9 +31,11 @@ func (p Periods) defaults() Periods {
 	return p
 }
 
-// States yields the clusters with their States, by name, at once, after each change and when time changes a State, until
-// ctx ends. A cluster that was silent for too long is not among them until it is trusted again. It is what a Splitter does
-// for its Placement, for others who decide by clusters. It calls clusters.Watch, which is called once.
+// States yields the clusters with their States, sorted by name: at once, after each change, and
+// when a State changes by time, until ctx ends. A cluster that was unreachable for longer than
+// Grace is missing until it has been ready for Rejoin. The Splitter gives its Placement the same
+// list; use States to make other decisions by it. It calls clusters.Watch, which may be called
+// only once.
 func States(ctx context.Context, clusters Clusters, p Periods) iter.Seq[[]Cluster] {
 	p = p.defaults()
 	return func(yield func([]Cluster) bool) {

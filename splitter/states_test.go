@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// anyNumber is what a field may hold that should be a number.
+// anyNumber draws any content of a field that should be a number.
 func anyNumber(t *rapid.T, label string) any {
 	return rapid.OneOf(
 		rapid.Map(rapid.Int64Range(0, 30), func(n int64) any { return n }),
@@ -23,7 +23,7 @@ func anyNumber(t *rapid.T, label string) any {
 	).Draw(t, label)
 }
 
-// anyStatus is what a status may hold, of whichever generation.
+// anyStatus draws any content of a status, of any generation.
 func anyStatus(t *rapid.T) any {
 	if rapid.IntRange(0, 4).Draw(t, "odd") == 0 {
 		return rapid.SampledFrom([]any{nil, "status", map[string]any{}}).Draw(t, "status")
@@ -37,7 +37,8 @@ func anyStatus(t *rapid.T) any {
 	return status
 }
 
-// working is a shard as its cluster reports it, once all of it works.
+// working returns a shard with the status that its cluster reports once all replicas are
+// available.
 func working(s splitter.Shard) splitter.Shard {
 	obj := s.Object.DeepCopy()
 	n, ok, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
@@ -49,18 +50,18 @@ func working(s splitter.Shard) splitter.Shard {
 	return splitter.Shard{Cluster: s.Cluster, Object: obj, Current: true}
 }
 
-// From whatever shards there are, with whatever numbers: cutting a parent again and again, as the clusters follow, comes to
-// shards that another cut does not change. They have the parent's replicas, but for what finds no place, and its status is
-// their sum.
+// From any shards with any numbers, repeated cuts of a parent reach shards that another cut does
+// not change, if the clusters follow. These have all the parent's replicas except unplaced ones,
+// and the parent's status is their sum.
 func TestStatesOfShards(t *testing.T) {
 	most, states := 0, 0
 	for name, kind := range map[string]splitter.Kind{"Deployments": splitter.Deployments(), "StatefulSets": splitter.StatefulSets()} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				states++
-				d, shares := demand(t, splitter.Spread, splitter.Fill), flat(t) // Fewest does not promise to rest: docs/states.md
+				d, shares := demand(t, splitter.Spread, splitter.Fill), flat(t) // Fewest does not promise to rest: docs/evidence/states.md
 				for i := range shares {
-					shares[i].Present = 0 // it is read from the shards
+					shares[i].Present = 0 // Cut sets it from the shards
 				}
 				n := rapid.Int64Range(0, 20).Draw(t, "replicas")
 				parent := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": n}, "status": anyStatus(t)}}
@@ -88,7 +89,7 @@ func TestStatesOfShards(t *testing.T) {
 					}
 					if equal(before, now) && step > 2 {
 						most = max(most, step)
-						// What has no place elsewhere stays in a cluster that is left.
+						// Unplaced replicas stay in a cluster that the parent has to leave.
 						require.LessOrEqual(t, sum, n, "%v", now)
 						require.GreaterOrEqual(t, sum, n-plan.Unplaced, "%v, %d without a place", now, plan.Unplaced)
 						works, _, _ := unstructured.NestedInt64(parent.Object, "status", "availableReplicas")

@@ -10,13 +10,15 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// ConditionScheduled is the type of the condition in the status of Deployments, StatefulSets, DaemonSets and Jobs that is
-// False while pods in some cluster find no node (reason Unschedulable). The message names the clusters, and says of each how
-// many pods there are and what its scheduler says. Syncers count them if they are told to: see syncer.Options.Unscheduled.
-// Otherwise, and while all pods find a node, there is no such condition.
+// ConditionScheduled is the type of a condition in the status of Deployments, StatefulSets,
+// DaemonSets and Jobs. It is False while pods in some cluster find no node (reason
+// Unschedulable). The message names the clusters, with the number of pods and the message of the
+// scheduler. It needs syncers that count such pods: see syncer.Options.Unscheduled. Otherwise,
+// and while all pods find a node, the condition is absent.
 const ConditionScheduled = "Scheduled"
 
-// unscheduled is the condition that names clusters in which pods find no node; nil: there are none.
+// unscheduled returns the condition that names the clusters in which pods find no node; nil:
+// none.
 func unscheduled(shards []Shard) []any {
 	var all []string
 	for _, s := range shards {
@@ -24,7 +26,7 @@ func unscheduled(shards []Shard) []any {
 			continue
 		}
 		var said syncerv1alpha1.Unscheduled
-		_ = json.Unmarshal([]byte(s.Object.GetAnnotations()[syncerv1alpha1.UnscheduledAnnotationPrefix+s.Cluster]), &said) // what cannot be read says nothing
+		_ = json.Unmarshal([]byte(s.Object.GetAnnotations()[syncerv1alpha1.UnscheduledAnnotationPrefix+s.Cluster]), &said) // an unreadable annotation counts as absent
 		if said.Pods <= 0 {
 			continue
 		}

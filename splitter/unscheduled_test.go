@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// What a syncer has said of an object that is a parent now is not said of its shards: nobody would take it back there.
+// A syncer's annotations on an object that is a parent now do not pass to its shards: no syncer
+// would remove them there.
 func TestWhatSyncersSayOfAParentStaysThere(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -29,7 +30,8 @@ func TestWhatSyncersSayOfAParentStaysThere(t *testing.T) {
 	})
 }
 
-// What syncers say of pods without a node is said of the parent, with the cluster, while it is so.
+// The parent reports the pods without a node that syncers count, with the cluster, while there
+// are any.
 func TestUnscheduled(t *testing.T) {
 	const template = "template: {metadata: {labels: {app: x}}, spec: {restartPolicy: POLICY, containers: [{name: x, image: x}]}}"
 	for kind, test := range map[string]struct {
@@ -60,7 +62,7 @@ func TestUnscheduled(t *testing.T) {
 				w.Reset()
 				time.Sleep(time.Hour)
 				require.Empty(t, w.writes(), "at rest")
-				said("x--b", `"{\"pods\":9}"`) // of a cluster that is not its own
+				said("x--b", `"{\"pods\":9}"`) // with the annotation of another cluster
 				require.Equal(t, want, w.conditionOf(gvr, "x", splitter.ConditionScheduled))
 				said("x--a", "null")
 				require.Empty(t, w.conditionOf(gvr, "x", splitter.ConditionScheduled))

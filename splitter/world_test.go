@@ -32,14 +32,15 @@ import (
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// world is an API server with a splitter on it, and what the tests say of the clusters. It runs in a bubble of virtual time.
+// world is an API server with a splitter, and the clusters that a test sets. It runs in a bubble
+// of virtual time.
 type world struct {
 	*regiontest.Server
 	t        *testing.T
 	api      region.API
 	split    *splitter.Splitter
 	clusters *script
-	stop     func() // stops what was started last
+	stop     func() // stops the last splitter started
 }
 
 // script is a list of clusters that a test changes.
@@ -89,12 +90,12 @@ func newAPI(t *testing.T, s *regiontest.Server) region.API {
 	return api
 }
 
-// newLateWorld is a world whose splitter sees each change some time after it was made.
+// newLateWorld is a world whose splitter observes each change with a delay.
 func newLateWorld(t *testing.T, opts splitter.Options, clusters ...splitter.Cluster) *world {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{History: 100000})
 	t.Cleanup(s.Close)
-	t.Cleanup(func() { time.Sleep(time.Second) }) // until a watch that was stopped has read its last
+	t.Cleanup(func() { time.Sleep(time.Second) }) // until a stopped watch has read its last event
 	config := s.Config()
 	config.Wrap(latetest.Watches(300 * time.Millisecond))
 	api, err := region.APIFor(config)
@@ -130,7 +131,7 @@ func (w *world) start(s *splitter.Splitter) {
 	w.t.Cleanup(w.stop)
 }
 
-// rest waits until nothing happens any more.
+// rest waits until nothing happens.
 func (w *world) rest() {
 	for range 20 {
 		time.Sleep(time.Second)
@@ -176,7 +177,8 @@ func (w *world) list(gvr schema.GroupVersionResource) []unstructured.Unstructure
 	return list.Items
 }
 
-// works is what a syncer reports of a shard: so many replicas of those that are wanted are available.
+// works reports the status of a shard as a syncer does: available of its desired replicas are
+// available.
 func (w *world) works(name string, available int64) {
 	w.t.Helper()
 	obj := w.get(deployments, name)
@@ -195,7 +197,7 @@ func (w *world) works(name string, available int64) {
 	require.NoError(w.t, err)
 }
 
-// shards are the clusters of all shards, with what they are to have.
+// shards returns the desired replicas of all shards, by cluster.
 func (w *world) shards() map[string]int64 {
 	w.t.Helper()
 	m := map[string]int64{}
@@ -208,7 +210,7 @@ func (w *world) shards() map[string]int64 {
 	return m
 }
 
-// ready is the column of `kubectl get deployments`.
+// ready returns the column READY of `kubectl get deployments`.
 func (w *world) ready(name string) string {
 	w.t.Helper()
 	obj := w.get(deployments, name)
@@ -217,7 +219,7 @@ func (w *world) ready(name string) string {
 	return fmt.Sprintf("%d/%d", is, wanted)
 }
 
-// conditionOf is STATUS REASON: MESSAGE of a condition.
+// conditionOf returns a condition as STATUS REASON: MESSAGE.
 func (w *world) conditionOf(gvr schema.GroupVersionResource, name, kind string) string {
 	w.t.Helper()
 	list, _, _ := unstructured.NestedSlice(w.get(gvr, name).Object, "status", "conditions")
@@ -229,7 +231,7 @@ func (w *world) conditionOf(gvr schema.GroupVersionResource, name, kind string) 
 	return ""
 }
 
-// writes are the requests that change something since the last Reset.
+// writes returns the requests since the last Reset that change something.
 func (w *world) writes() (writes []string) {
 	for _, r := range w.Requests() {
 		if !slices.Contains([]string{"get", "list", "watch"}, r.Verb) {

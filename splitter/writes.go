@@ -19,15 +19,16 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// lag is how long a copy is given to show a write before the API server is asked.
+// lag is how long the cache may take to show a write before the object is read live.
 const lag = 10 * time.Second
 
-// writes are our own of a parent and its shards that the copy may not show yet, by the parent. A division that is worked
-// out without one of them would take away once more what it has taken already.
+// writes records the Splitter's own writes to a parent and its shards, by parent, that the cache
+// may not show yet. A division without them would take away the same replicas twice.
 //
-// A process begins without any. Its copy begins with a consistent list, which shows all that was written before. What a
-// process that has died had sent, and the API server carries out after that list, is not in it: it is at most one write of
-// each shard, as it was wanted just before, and fails if the shard has been written since.
+// A process starts without records: its cache starts with a consistent list, which shows all
+// earlier writes. The list lacks a write that a dead process sent and that the API server carries
+// out later: at most one for each shard, of the state desired just before. It fails if the shard
+// has changed since.
 type writes struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]map[types.NamespacedName]written
@@ -39,14 +40,15 @@ func newWrites() *writes {
 
 // written is one write.
 type written struct {
-	// before is the resourceVersion of what it changes; empty: nothing is there yet. The write of a shard carries it, so
-	// whatever the copy shows next is that write, or comes after it.
+	// before is the resourceVersion of the object before the write; empty: the write creates it.
+	// The write of a shard carries it, so the next version in the cache is this write or a later
+	// one.
 	before string
-	gone   types.UID // of what it removes, instead
-	until  time.Time // when the API server is asked
+	gone   types.UID // of a deletion, instead: the UID of the deleted object
+	until  time.Time // when to read the object live
 }
 
-// shownBy says whether an object, nil if there is none, shows the write.
+// shownBy reports whether obj, nil if there is no object, shows the write.
 func (w written) shownBy(obj *unstructured.Unstructured) bool {
 	switch {
 	case w.gone != "":
@@ -57,8 +59,9 @@ func (w written) shownBy(obj *unstructured.Unstructured) bool {
 	return obj.GetResourceVersion() != w.before
 }
 
-// add notes a write and its outcome. One that has failed need not be without effect, unless it was refused: of that the API
-// server is asked at once. So is it of a Conflict with what the copy does not show yet, which is waited for in the same way.
+// add records a write and its outcome. Rejected writes have no effect and are not recorded. On
+// any other error, the outcome is unknown, and on a Conflict the cache is stale: then the object
+// is read live before the next decision.
 func (w *writes) add(parent, object types.NamespacedName, what written, err error) {
 	what.until = time.Now().Add(lag)
 	if err != nil {
@@ -75,7 +78,7 @@ func (w *writes) add(parent, object types.NamespacedName, what written, err erro
 	w.of[parent][object] = what
 }
 
-// refused says whether a request that has failed has no effect.
+// refused reports whether a failed request has had no effect.
 func refused(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
@@ -85,14 +88,14 @@ func refused(err error) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
-// forget drops what was written for a parent.
+// forget drops the records of a parent.
 func (w *writes) forget(parent types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.of, parent)
 }
 
-// apply writes desired, which was worked out from current (nil: there is none), if that differs.
+// apply writes desired, which was derived from current (nil: no object), if they differ.
 func (k *sort) apply(ctx context.Context, parent types.NamespacedName, current, desired *unstructured.Unstructured, subresources ...string) (changed bool, err error) {
 	if !loop.Differs(current, desired, Manager, subresources...) {
 		return false, nil
@@ -108,11 +111,11 @@ func (k *sort) apply(ctx context.Context, parent types.NamespacedName, current, 
 	return err == nil && after != before, err
 }
 
-// unseen returns how long to wait for a copy that does not show all that was written of a parent and its shards; 0: no
-// more. Its event ends the wait. A copy that is late for long is compared with what is there: it may never show what a
-// restored backup has undone.
+// unseen returns how long to wait until the cache shows all writes to a parent and its shards; 0:
+// it does. An event ends the wait early. After lag it compares a write with a live read: the
+// cache never shows a write that the restore of a backup has undone.
 func (k *sort) unseen(ctx context.Context, parent types.NamespacedName) (wait time.Duration, err error) {
-	// Only the one worker that works on the parent writes for it.
+	// Only the one worker that reconciles the parent records writes for it.
 	k.writes.mu.Lock()
 	all := k.writes.of[parent]
 	k.writes.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// line is how a Splitter reaches its API server. What watches say can be held back.
+// line is the connection of a Splitter to its API server. It can hold back watch events.
 type line struct {
 	to   http.RoundTripper
 	mu   sync.Mutex
-	free chan struct{} // closed while nothing is held back
+	free chan struct{} // closed while no events are held back
 }
 
 func newLine() *line {
@@ -39,7 +39,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// hold holds back what is said from now on, until release.
+// hold holds back watch events until release.
 func (l *line) hold() (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *line) hold() (release func()) {
 	return sync.OnceFunc(func() { close(free) })
 }
 
-// heard is what a watch says.
+// heard is the body of a watch response.
 type heard struct {
 	io.ReadCloser
 	line *line
@@ -63,11 +63,11 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A replica is taken from one cluster, and before the copy shows that another placement takes them from another one. What
-// may be unavailable is taken already.
+// A replica is removed from one cluster. Before the cache shows that, a new placement would
+// remove one from another cluster. maxUnavailable is used up by then.
 func TestNothingIsTakenTwice(t *testing.T) {
 	for name, test := range map[string]struct {
-		a     int64 // how many there are
+		a     int64 // how many replicas cluster a has
 		fault []regiontest.Fault
 	}{
 		"one of several":                    {a: 4},
@@ -117,12 +117,12 @@ func TestNothingIsTakenTwice(t *testing.T) {
 					works("a")
 				}
 				says(test.a, 0)
-				require.Equal(t, taken, w.shards(), "what is available has not been seen")
+				require.Equal(t, taken, w.shards(), "the cache does not show the available replicas")
 
 				release()
 				w.rest()
 				back := map[string]int64{"a": test.a, "b": 4, "c": 12 - test.a}
-				require.Equal(t, back, w.shards(), "no more than one may be unavailable")
+				require.Equal(t, back, w.shards(), "at most one may be unavailable")
 				works("a")
 				works("c")
 				w.rest()
@@ -133,7 +133,7 @@ func TestNothingIsTakenTwice(t *testing.T) {
 	}
 }
 
-// A write that was lost on its way is made again, whatever it was.
+// A lost write is repeated, whatever it was.
 func TestWhatIsLostIsWrittenAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

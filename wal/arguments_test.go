@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// What is missing is named in an error, and a File that is closed or was not opened says so.
+// Each missing argument is named in the error, and calls of a closed or zero File return an error that says so.
 func TestArguments(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // ends a call that would block for ever
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"hash/fnv"
 )
 
-// census counts and sums the names in all buckets. It is written with each commit, so that a name that was damaged or
-// lost together with its page is missed and not taken for absent: bbolt does not check its keys.
+// census is the count and the hash sum of the names in all buckets. It is written with each commit, so that a damaged
+// name, or one lost with its page, is detected and not treated as absent: bbolt has no checksums for keys.
 type census struct{ count, sum uint64 }
 
 func nameSum(bucket string, key []byte) uint64 {

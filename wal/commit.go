@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// maxBatch bounds how many calls share a commit, and with MaxData its size.
+// maxBatch bounds the calls that share a commit, and with MaxData its size.
 const maxBatch = 256
 
-// request is one writing call on its way to the owner. From the moment that the owner receives it, it is answered by the
-// outcome of a commit and no longer by its context.
+// request is one writing call, sent to the owner. Once the owner has received it, its result is the outcome of a
+// commit, and no longer the end of its context.
 type request struct {
 	id    string
 	apply func(*state) (Entry, error)
@@ -24,8 +24,8 @@ type request struct {
 	done  chan struct{}
 }
 
-// own is the only goroutine that writes. It takes whatever waits, commits once and answers all: no timer, so that a
-// lone call is never delayed.
+// own runs the only goroutine that writes. It collects the waiting calls, commits once and answers all. It uses no
+// timer, so a lone call is never delayed.
 func (f *File) own() {
 	defer close(f.stopped)
 	var last group
@@ -47,7 +47,7 @@ func (f *File) own() {
 	}
 }
 
-// turn lets the owner run do between two commits, and returns its error. op names it in errors.
+// turn makes the owner run do between two commits, and returns its error. op names it in errors.
 func (f *File) turn(ctx context.Context, op string, do func() error) error {
 	if err := f.enter(ctx); err != nil {
 		return f.wrap(op, "", err)
@@ -69,18 +69,18 @@ func (f *File) turn(ctx context.Context, op string, do func() error) error {
 	}
 }
 
-// group is what the owner knows of the callers when it answers some of them: those are about to call again, and a commit
-// that leaves without them makes them all wait for it.
+// group describes the callers at the end of a commit. Those that were just answered are likely to call again soon,
+// and a commit that starts without them makes them wait for it.
 type group struct {
-	callers  int           // in a call, answered or waiting
-	patience time.Duration // a small part of a commit
+	callers  int           // callers within a call, answered or waiting
+	patience time.Duration // how long gather may wait: a small part of a commit
 }
 
-// maxYields bounds the wait for callers where the clock does not move.
+// maxYields bounds the wait of gather where the clock does not move.
 const maxYields = 1 << 10
 
-// gather takes what waits. If there were more callers when the last commit was answered, it lets them run for a moment. It
-// waits for no timer, and a lone call for nobody.
+// gather collects the waiting calls. If fewer wait than there were callers after the last commit, it yields to them
+// for a moment. It uses no timer, and does not delay a lone call.
 func (f *File) gather(first *request, last group) []*request {
 	batch := []*request{first}
 	start := time.Now()
@@ -98,7 +98,7 @@ func (f *File) gather(first *request, last group) []*request {
 	return batch
 }
 
-// commit applies batch in one transaction and fills in the answers.
+// commit applies batch in one transaction and sets the results.
 func (f *File) commit(batch []*request) {
 	if err := f.refusal(); err != nil {
 		for _, r := range batch {
@@ -119,7 +119,7 @@ func (f *File) commit(batch []*request) {
 			if r.err == nil {
 				r.err = &InDoubtError{Path: f.path, ID: r.id, Err: err}
 			} else {
-				r.err = f.refusal() // what it was told may rest on what is in doubt
+				r.err = f.refusal() // what r found may include changes in doubt
 			}
 			r.entry = Entry{}
 		}
@@ -129,7 +129,7 @@ func (f *File) commit(batch []*request) {
 		}
 		return
 	case len(batch) > 1:
-		// Nothing was written, and one call's trouble stays its own.
+		// Nothing was written: retry one by one, so that the error of one call does not fail the others.
 		for _, r := range batch {
 			f.commit([]*request{r})
 		}
@@ -143,7 +143,7 @@ func (f *File) commit(batch []*request) {
 	}
 }
 
-// transact returns whether it began to write, and what failed. If it did not, nothing has changed.
+// transact applies batch and returns whether it began to write, and the error. If it did not, nothing has changed.
 func (f *File) transact(batch []*request) (wrote bool, err error) {
 	tx, err := f.store.begin(true)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// Compact rewrites the log without its free space, which bbolt keeps for later and never gives back by itself. It also
-// restores damaged idempotency keys from their entries. Open does the same for files that Options.CompactAbove describes.
+// Compact rewrites the log without its free space, which bbolt reuses and never returns to the file system. It also
+// restores damaged idempotency keys from their entries. Open does the same for files that match Options.CompactAbove.
 //
-// Calls that write wait meanwhile, calls that read do not. A crash at any moment leaves the old file or the new one, both
-// whole and with the same content. If it returns an error the log goes on as before, unless that is ErrClosed: then the
-// new file is in place or not, nothing is lost, and the log must be reopened. Where a file in use cannot be replaced
-// (Windows), it returns an error; only Open compacts there.
+// Writing calls wait meanwhile, reading calls do not. A crash at any moment leaves the old file or the new one, both
+// complete and with the same content. After an error the log remains usable, unless the error is ErrClosed: then the
+// path names either file, nothing is lost, and the log must be reopened. Where a file in use cannot be replaced
+// (Windows), Compact returns an error; only Open compacts there.
 func (f *File) Compact(ctx context.Context) error {
 	return f.turn(ctx, "compact", func() error { return f.compact(ctx) })
 }
 
-// compact is run by the owner, so that nothing is written meanwhile.
+// compact is called by the owner, so that nothing is written meanwhile.
 func (f *File) compact(ctx context.Context) (err error) {
 	if err := f.refusal(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (f *File) compact(ctx context.Context) (err error) {
 		}
 		return errors.Join(err, os.Remove(temporary))
 	}
-	// From here on the old file must not be written any more.
+	// From here on the old file must not be written.
 	if err := syncDir(filepath.Dir(f.path)); err != nil {
 		return f.lapse(err)
 	}
@@ -70,12 +70,12 @@ func (f *File) compact(ctx context.Context) (err error) {
 	f.mu.Unlock()
 	f.retired.Go(func() {
 		old.readers.Wait()
-		_ = old.close() // nothing of it is needed any more
+		_ = old.close() // the file is no longer needed
 	})
 	return nil
 }
 
-// lapse latches the File when it cannot be known which file the path will name after a crash.
+// lapse latches the File because it is unknown which file the path names after a crash.
 func (f *File) lapse(err error) error {
 	f.latch(fmt.Errorf("compact: %w", err))
 	return f.refusal()
@@ -87,7 +87,7 @@ func (s *store) isAt(path string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// sizeOf is for people: an error reads as nothing.
+// sizeOf returns the size of the file for events, or 0 on an error.
 func sizeOf(file *os.File) int64 {
 	info, err := file.Stat()
 	if err != nil {
@@ -96,8 +96,8 @@ func sizeOf(file *os.File) int64 {
 	return info.Size()
 }
 
-// compactAtOpen compacts a file that is mostly free space. A log that could not be compacted works as well as before.
-// The caller holds the lock.
+// compactAtOpen compacts a file that is mostly free space. If that fails, the log is used as it is. The caller holds
+// the lock.
 func compactAtOpen(path string, opts Options, found findings) (CompactEvent, bool) {
 	if found.broken != nil || opts.CompactAbove < 0 || found.size <= opts.CompactAbove || found.used > found.size/4 {
 		return CompactEvent{}, false
@@ -109,9 +109,9 @@ func compactAtOpen(path string, opts Options, found findings) (CompactEvent, boo
 	return event, true
 }
 
-// rewrite replaces a log by a copy of it and returns the new size. The caller holds the lock.
+// rewrite replaces a log by a compact copy and returns the new size. The caller holds the lock.
 func rewrite(path string) (size int64, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR, 0) // what may not be written is not replaced either
+	file, err := os.OpenFile(path, os.O_RDWR, 0) // fails for a read-only file, which must not be replaced either
 	if err != nil {
 		return 0, err
 	}

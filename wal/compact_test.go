@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// grown makes a closed log that was large once and holds few entries, which it returns by ID.
+// grown writes and closes a log that was large once and holds few entries, and returns them by ID.
 func grown(t *testing.T, path string) map[string]wal.Entry {
 	t.Helper()
 	f, err := wal.Open(path, wal.Options{Retention: 1})
@@ -40,7 +40,7 @@ func grown(t *testing.T, path string) map[string]wal.Entry {
 		require.NoError(t, f.End(t.Context(), e, nil))
 	}
 	live := map[string]wal.Entry{}
-	for n := range 5 { // and the first of these forgets the large ones
+	for n := range 5 { // the first of these prunes the large ones
 		e, err := f.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("small-%02d", n), Key: fmt.Sprintf("key-%02d", n), Data: []byte{byte(n)}})
 		require.NoError(t, err)
 		live[e.ID] = e
@@ -99,7 +99,7 @@ func TestCompactAtOpen(t *testing.T) {
 	}
 }
 
-// A file whose space is in use is left as it is, however large.
+// A file whose space is in use is not compacted, however large.
 func TestFullFileIsNotCompacted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	f, err := wal.Open(path, wal.Options{})
@@ -112,7 +112,7 @@ func TestFullFileIsNotCompacted(t *testing.T) {
 	open(t, path, wal.Options{Observer: &wal.Observer{Compacted: func(e wal.CompactEvent) { t.Errorf("compacted: %+v", e) }}})
 }
 
-// Versions go on where they were, also if no entry remembers the last.
+// Versions continue after a compaction, even if no remaining entry has the last one.
 func TestCompactKeepsVersions(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "wal.db"), wal.Options{Retention: 1})
 	var last wal.Entry
@@ -143,7 +143,7 @@ func TestCompactKeepsVersions(t *testing.T) {
 	require.Greater(t, after, before)
 }
 
-// Calls of all kinds go on while the log is compacted, and none of them notices.
+// Calls of all kinds run during a compaction without an error.
 func TestCompactWhileInUse(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -199,7 +199,7 @@ func TestCompactWhileInUse(t *testing.T) {
 	t.Logf("%d entries, %d backups, 25 compactions", len(want), backups)
 }
 
-// A compaction that fails leaves the log as it was, and in use.
+// A compaction that fails leaves the log unchanged and in use.
 func TestCompactFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	live := grown(t, path)
@@ -230,12 +230,12 @@ func TestCompactFails(t *testing.T) {
 	require.ErrorIs(t, f.Compact(t.Context()), wal.ErrClosed)
 }
 
-// Damage is carried over, not covered up; a damaged key is restored from its entry.
+// A compaction keeps damaged entries; it restores a damaged key from its entry.
 func TestCompactKeepsDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	entries := filled(t, path, 12)
 	damage(t, path, "operation-005\x01", 40)
-	damage(t, path, "request-006\x01", 25) // the record that leads from the key to the ID
+	damage(t, path, "request-006\x01", 25) // the record that maps the key to the ID
 	f, err := wal.Open(path, wal.Options{})
 	require.NoError(t, err)
 	_, err = f.Find(t.Context(), "request-006")
@@ -257,7 +257,7 @@ func TestCompactKeepsDamage(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// damage flips a bit of all copies of the record that follows what, at an offset from its start.
+// damage flips a bit in every record that follows the text what, at an offset from the start of the text.
 func damage(t *testing.T, path, what string, offset int) {
 	t.Helper()
 	image, err := os.ReadFile(path)
@@ -275,7 +275,7 @@ func damage(t *testing.T, path, what string, offset int) {
 	require.NoError(t, os.WriteFile(path, image, 0o600))
 }
 
-// shrink does what work does and compacts all the while, when it opens the log too.
+// shrink runs work on a log that is compacted all the time, at open too.
 func shrink(path string) {
 	f, err := wal.Open(path, wal.Options{CompactAbove: 1})
 	must(err)
@@ -287,17 +287,17 @@ func shrink(path string) {
 	workWith(f)
 }
 
-// What a process acknowledged is there after it was killed while it compacted its log.
+// Acknowledged calls survive a kill during a compaction.
 func TestKillDuringCompaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	entries := killed(t, "shrink", path, 40)
 	t.Logf("%d acknowledged entries over 40 kills", entries)
 	left, err := filepath.Glob(path + "*")
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{path, path + ".lock"}, left, "what a crash left is removed")
+	require.ElementsMatch(t, []string{path, path + ".lock"}, left, "leftovers of a crash are removed")
 }
 
-// create makes logs in new directories for ever.
+// create makes logs in new directories, in an endless loop.
 func create(path string) {
 	for n := 0; ; n++ {
 		f, err := wal.Open(filepath.Join(path, fmt.Sprint(n), "deep", "wal.db"), wal.Options{})
@@ -307,7 +307,7 @@ func create(path string) {
 	}
 }
 
-// A process that is killed while it makes a log leaves one or none, never a half.
+// A process that is killed while it creates a log leaves a complete one or none.
 func TestKillDuringCreation(t *testing.T) {
 	const kills = 30
 	random := rand.New(rand.NewPCG(9, 10))

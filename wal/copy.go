@@ -18,11 +18,11 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// build makes a log at path, which nobody looks at yet, and lets fill write into it. The content is on disk when it
-// returns nil, the name is not. After an error there is no file.
+// build writes a log at path, which is not in use yet, with the content of fill. When it returns nil, the content is
+// on disk, but not necessarily the name. After an error there is no file.
 func build(path string, fill func(*filler) error) (err error) {
 	options := boltOptions(time.Second, 0)
-	options.NoSync, options.NoGrowSync = true, true // once, at the end
+	options.NoSync, options.NoGrowSync = true, true // sync once, at the end
 	db, err := bbolt.Open(path, 0o600, options)
 	if err != nil {
 		return err
@@ -44,10 +44,10 @@ func build(path string, fill func(*filler) error) (err error) {
 	return nil
 }
 
-// fillStep bounds the memory that a filler takes.
+// fillStep bounds the memory of a filler.
 const fillStep = 4 << 20
 
-// filler writes a log that nobody uses yet, in transactions of bounded size.
+// filler writes a log that is not in use yet, in transactions of bounded size.
 type filler struct {
 	db   *bbolt.DB
 	tx   *bbolt.Tx
@@ -75,7 +75,7 @@ func (w *filler) schema() error {
 	)
 }
 
-// put copies key and value.
+// put stores copies of key and value.
 func (w *filler) put(bucket string, key, value []byte) error {
 	if w.size > fillStep {
 		if err := errors.Join(w.finish(), w.begin()); err != nil {
@@ -97,7 +97,7 @@ func (w *filler) finish() error {
 	return tx.Commit()
 }
 
-// abort ends a transaction whose content is of no use.
+// abort discards the open transaction.
 func (w *filler) abort() {
 	if w.tx != nil {
 		_ = w.tx.Rollback()
@@ -105,8 +105,8 @@ func (w *filler) abort() {
 	}
 }
 
-// create makes a log under a temporary name and renames it once it is on disk: a file at path is whole, whatever
-// happens. The caller holds the lock.
+// create writes a log under a temporary name and renames it once it is on disk, so that a file at path is always
+// complete. The caller holds the lock.
 func create(path string, fill func(*filler) error) error {
 	temporary, err := prepare(path, fill)
 	if err != nil {
@@ -118,7 +118,7 @@ func create(path string, fill func(*filler) error) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// prepare makes the log that is to take path and returns its name.
+// prepare writes the log that will replace path and returns its temporary name.
 func prepare(path string, fill func(*filler) error) (temporary string, err error) {
 	temporary = path + ".new"
 	if err := discardPrepared(path); err != nil {
@@ -135,7 +135,7 @@ func prepare(path string, fill func(*filler) error) (temporary string, err error
 	return temporary, nil
 }
 
-// discardPrepared removes what a crash left of prepare. It was never the log.
+// discardPrepared removes the leftover of a prepare that crashed. It was never the log.
 func discardPrepared(path string) error {
 	if err := os.Remove(path + ".new"); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -143,7 +143,7 @@ func discardPrepared(path string) error {
 	return nil
 }
 
-// publish makes a log at path, where nothing may be.
+// publish writes a log at path, which must not exist.
 func publish(path string, fill func(*filler) error) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fs.ErrExist)
@@ -154,13 +154,13 @@ func publish(path string, fill func(*filler) error) error {
 	}
 	temporary := filepath.Join(dir, "log")
 	if err = build(temporary, fill); err == nil {
-		err = errors.Join(os.Link(temporary, path), os.Remove(temporary)) // a link fails if the name is taken by now, a rename would replace it
+		err = errors.Join(os.Link(temporary, path), os.Remove(temporary)) // unlike a rename, a link fails if path exists by now
 	}
 	return errors.Join(err, os.Remove(dir), syncDir(filepath.Dir(path)))
 }
 
-// copyTo writes all pairs below a meta page to a new log, without the space that is free and with names as sound records
-// give them: records repeat their names, and entries the keys that lead to them. What is damaged is copied as it is.
+// copyTo copies all pairs below a meta page to a new log, without free space. Names are taken from the sound records:
+// records repeat their names, and entries their keys. Damaged records are copied unchanged.
 func copyTo(ctx context.Context, w *filler, file *os.File, m meta) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -210,7 +210,7 @@ func copyTo(ctx context.Context, w *filler, file *os.File, m meta) error {
 	return w.tx.Bucket([]byte(opsBucket)).SetSequence(max(last, walked.sequences[opsBucket]))
 }
 
-// metaOf returns the meta page of a transaction, zero for the newest.
+// metaOf returns the meta page of the transaction txid, or the newest for zero.
 func metaOf(file *os.File, txid uint64) (meta, error) {
 	metas, damage, err := readMetas(file)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// makeDirs creates the missing directories above path and makes their names durable.
+// makeDirs creates the missing directories above path and syncs their parents.
 func makeDirs(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -30,7 +30,7 @@ func makeDirs(dir string) error {
 	return syncDir(parent)
 }
 
-// asideName is a free name for a damaged log.
+// asideName returns an unused name for a damaged log.
 func asideName(path string) string {
 	stamp := path + ".damaged-" + time.Now().UTC().Format("20060102T150405Z")
 	name := stamp
@@ -51,7 +51,7 @@ func setAside(path string) (string, error) {
 	return name, syncDir(filepath.Dir(path))
 }
 
-// lastSetAside returns the newest damaged log of path, or nothing.
+// lastSetAside returns the newest damaged log that was renamed from path, or "".
 func lastSetAside(path string) (string, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -72,10 +72,10 @@ func lastSetAside(path string) (string, error) {
 
 func boltOptions(timeout time.Duration, maxSize int64) *bbolt.Options {
 	return &bbolt.Options{
-		Timeout:         max(timeout, time.Millisecond), // zero would wait for ever
+		Timeout:         max(timeout, time.Millisecond), // zero means no timeout
 		FreelistType:    bbolt.FreelistMapType,
-		NoFreelistSync:  true,     // rebuilt at open: one page kind less that can be damaged
-		InitialMmapSize: 16 << 20, // growing the map waits for readers
+		NoFreelistSync:  true,     // rebuilt at open: one kind of page fewer that can be damaged
+		InitialMmapSize: 16 << 20, // remapping a grown file waits for readers
 		MaxSize:         int(maxSize),
 		NoStatistics:    true,
 	}

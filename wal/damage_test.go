@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// filled makes a closed log with open entries of several pages and returns them by ID.
+// filled writes and closes a log with entries on several pages, and returns the open ones by ID.
 func filled(t *testing.T, path string, n int) map[string]wal.Entry {
 	t.Helper()
 	f, err := wal.Open(path, wal.Options{})
@@ -43,7 +43,7 @@ func filled(t *testing.T, path string, n int) map[string]wal.Entry {
 	return entries
 }
 
-// survey opens a log and lists what it yields: sound entries by ID, and the IDs of damaged ones.
+// survey opens and lists a log: sound entries by ID, and the IDs of damaged ones.
 func survey(t *testing.T, path string) (found map[string]wal.Entry, damaged map[string]bool, openErr error) {
 	t.Helper()
 	f, err := wal.Open(path, wal.Options{})
@@ -63,7 +63,7 @@ func survey(t *testing.T, path string) (found map[string]wal.Entry, damaged map[
 	return found, damaged, nil
 }
 
-// A flipped bit anywhere in any record, its name included, is reported by the entry's ID; all others stay readable.
+// A flipped bit anywhere in a record, its name included, is reported by the entry's ID; all others stay readable.
 func TestFlippedRecords(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -73,7 +73,7 @@ func TestFlippedRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	flipped := 0
 	for id, e := range entries {
-		// The pages of older commits hold copies: damage all of them, at the same place.
+		// The pages of former commits hold copies of the record: damage all of them, at the same offset.
 		for range 6 {
 			bad := bytes.Clone(image)
 			offset := random.IntN(330) // name, header, fields, data
@@ -103,7 +103,7 @@ func TestFlippedRecords(t *testing.T) {
 				require.Equal(t, entries[e.ID], e)
 				sound++
 			}
-			if name { // the record repeats it: the log was mended, and says so
+			if name { // the record repeats the name: Open has repaired it, and reports that
 				require.Equal(t, []string{""}, damaged, "offset %d bit %d", offset, bit)
 				require.Equal(t, len(entries), sound)
 				require.NoError(t, f.Verify(t.Context()))
@@ -139,7 +139,7 @@ func TestFlippedRecords(t *testing.T) {
 	require.GreaterOrEqual(t, flipped, 100)
 }
 
-// A flipped bit anywhere in the file is either harmless or reported: no entry changes or disappears in silence.
+// A flipped bit anywhere in the file is either harmless or reported: no entry changes or disappears silently.
 func TestFlippedBits(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -177,7 +177,7 @@ func TestFlippedBits(t *testing.T) {
 			require.Equal(t, entries[id], e, "byte %d bit %d", at, bit)
 		}
 		if len(damaged) == 0 {
-			require.Len(t, found, len(entries), "byte %d bit %d: entries are gone and nothing was said", at, bit)
+			require.Len(t, found, len(entries), "byte %d bit %d: entries are lost without a report", at, bit)
 		} else {
 			reported++
 		}
@@ -189,7 +189,7 @@ func TestFlippedBits(t *testing.T) {
 	docpage.Section(t, "torn-images.md", "flipped", said+".\n")
 }
 
-// usedBytes lists the offsets of the pages that the newest commit uses, so that no flip is wasted on free ones.
+// usedBytes returns the offsets of the pages that the newest commit uses, so that flips do not hit free pages.
 func usedBytes(t *testing.T, path string) []int {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
@@ -263,7 +263,7 @@ func TestSetAside(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, bad, 0o600))
 
 	var aside string
-	for range 2 { // and it does not begin anew by itself at the next start
+	for range 2 { // the next start does not create an empty log either
 		_, err := wal.Open(path, wal.Options{})
 		c, ok := errors.AsType[*wal.CorruptError](err)
 		require.True(t, ok, "%v", err)

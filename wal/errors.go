@@ -11,52 +11,52 @@ import (
 )
 
 var (
-	// ErrExists says that the ID or the Key of a new entry is known already. The call returns the stored Entry.
+	// ErrExists means that the ID or the Key of a new entry is known already. The call returns the stored Entry.
 	ErrExists = errors.New("entry exists")
-	// ErrStale says that the entry was changed since the caller read it. Nothing was written.
+	// ErrStale means that the entry was changed since the caller read it. Nothing was written.
 	ErrStale = errors.New("entry is stale")
-	// ErrNotFound says that there is no such entry, neither open nor remembered.
+	// ErrNotFound means that there is no such entry, neither open nor ended within the retention time.
 	ErrNotFound = errors.New("entry not found")
-	// ErrInDoubt says that it is not known whether the change was stored, or may be yet. Every Log returns it, in an error
-	// of its own that says more, and in no other case.
+	// ErrInDoubt means that it is unknown whether the change was stored, or will be. Every Log returns it, inside a
+	// more specific error, and in no other case.
 	ErrInDoubt = errors.New("change is in doubt")
-	// ErrNoDecisions says that a Log has never held records of the first release that decide, so that it cannot tell
-	// whether one exists.
+	// ErrNoDecisions means that a Log has never held records with a decision (of the first release), so that it
+	// cannot tell whether one exists.
 	ErrNoDecisions = errors.New("log holds no records that decide")
-	// ErrNotDamaged says that an entry can be read, and therefore cannot be discarded.
+	// ErrNotDamaged means that an entry can be read, and therefore cannot be discarded.
 	ErrNotDamaged = errors.New("entry is not damaged")
-	// ErrClosed says that the Log takes no more calls: it was closed, or a commit failed, in which case the cause is
-	// in the chain. The call that returned it changed nothing.
+	// ErrClosed means that the Log accepts no further calls: it was closed, or a commit failed, whose error is then in
+	// the chain. The call that returned it changed nothing.
 	ErrClosed = errors.New("log is closed")
 )
 
 // InDoubtError is returned by the calls whose commit failed. Their change may be durable or not; reopening the log
-// shows which. It is an ErrClosed as well, since the log takes no further calls.
+// shows which. It is also an ErrClosed, since the log accepts no further calls.
 type InDoubtError struct {
 	Path string // of the file
 	ID   string // of the entry in doubt
-	Err  error  // what the storage said
+	Err  error  // the error of the storage
 }
 
-// Error names the file, the entry and the remedy.
+// Error returns the file, the entry and the remedy.
 func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("wal %s: entry %q is in doubt, reopen the log to see whether it was written: %v", e.Path, e.ID, e.Err)
 }
 
-// Unwrap gives the storage's own error, ErrInDoubt and ErrClosed.
+// Unwrap returns the storage's own error, ErrInDoubt and ErrClosed.
 func (e *InDoubtError) Unwrap() []error { return []error{e.Err, ErrInDoubt, ErrClosed} }
 
-// CorruptError reports damage: of one record (ID is set, the rest of the log is readable) or of the whole file (SetAside
-// is set, nothing of it was deleted).
+// CorruptError reports damage: of one record (ID is set, the rest of the log is readable) or of the whole file
+// (SetAside is set, nothing was deleted).
 type CorruptError struct {
 	Path     string // of the file
-	ID       string // of the damaged entry, as far as it is known
-	Key      string // idempotency key by which it was looked for, if any
-	SetAside string // where the damaged file is now, empty if it is still at Path
-	Err      error  // what is wrong
+	ID       string // of the damaged entry, if known
+	Key      string // idempotency key of the look-up, if any
+	SetAside string // the new path of the damaged file; empty if it is still at Path
+	Err      error  // the damage
 }
 
-// Error names the file, the entry and what is wrong.
+// Error returns the file, the entry and the damage.
 func (e *CorruptError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wal %s: ", e.Path)
@@ -76,18 +76,18 @@ func (e *CorruptError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// SchemaError reports a file that this version does not read: written by a newer version, or by something else. The
+// SchemaError reports a file that this version does not read: written by a newer version, or by another program. The
 // file was not changed.
 type SchemaError struct {
 	Path  string
-	Found string // what the file seems to be
-	Want  string // what this version reads
+	Found string // the detected format
+	Want  string // the format that this version reads
 }
 
-// Error names the file, what it is and what was expected.
+// Error returns the file, its format and the expected one.
 func (e *SchemaError) Error() string {
 	return fmt.Sprintf("wal %s: file is %s, this version reads %s; it was left as it is: use another path or a matching version", e.Path, e.Found, e.Want)
 }
@@ -96,10 +96,10 @@ func (e *SchemaError) Error() string {
 type LockedError struct {
 	Path   string
 	Holder Holder        // zero if the holder could not be read
-	Waited time.Duration // for how long
+	Waited time.Duration // how long the call waited
 }
 
-// Holder says who has a log open. It is written for people: nothing is decided by it.
+// Holder is the process that has a log open. It is information for people: the lock does not depend on it.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
@@ -107,7 +107,7 @@ type Holder struct {
 	Since   time.Time `json:"since"`
 }
 
-// String gives "process 12 (program) on host since time".
+// String returns "process 12 (program) on host since time".
 func (h Holder) String() string {
 	if h.PID == 0 {
 		return "an unknown process"
@@ -115,16 +115,16 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d (%s) on %s since %s", h.PID, h.Command, h.Host, h.Since.Format(time.RFC3339))
 }
 
-// Error names the file and who holds it.
+// Error returns the file and its holder.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("wal %s: in use by %s (waited %s): stop it first or use another path", e.Path, e.Holder, e.Waited)
 }
 
-// FieldError reports a value that a Log does not take.
+// FieldError reports a value that a Log does not accept.
 type FieldError struct {
 	Field  string // of the Entry or the Options
-	Reason string // what is wrong and what would be right
+	Reason string // the fault and the remedy
 }
 
-// Error names the field and what would be right.
+// Error returns the field and the reason.
 func (e *FieldError) Error() string { return "wal: " + e.Field + ": " + e.Reason }

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// An operation is written down before its first effect and crossed out after its last.
+// An operation is recorded before its first effect and ended after its last.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "wal")
 	if err != nil {
@@ -34,7 +34,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	for open, err := range journal.Open(ctx) { // what a process does first
+	for open, err := range journal.Open(ctx) { // the first step after a start
 		fmt.Println("to finish:", open.ID, open.State, err)
 	}
 	if err := journal.End(ctx, e, []byte("added")); err != nil {

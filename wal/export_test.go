@@ -12,10 +12,10 @@ import (
 // SealRecord lets tests write records of other versions.
 var SealRecord = sealRecord
 
-// OnCommit replaces how f commits a transaction. Call it before the first write.
+// OnCommit replaces the func by which f commits a transaction. Call it before the first write.
 func (f *File) OnCommit(commit func(*bbolt.Tx) error) { f.commitTx = commit }
 
-// Build makes an empty log at path and calls filling before its content is on disk.
+// Build writes an empty log at path and calls filling before its content is on disk.
 func Build(path string, filling func()) error {
 	return build(path, func(*filler) error {
 		filling()

@@ -24,7 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// After a failed commit the calls that shared it are in doubt, and everything later is refused. Reopening tells.
+// After a failed commit the calls that shared it are in doubt, and all later ones are refused. Reopening resolves the
+// doubt.
 func TestFailedCommit(t *testing.T) {
 	for _, durable := range []bool{false, true} {
 		t.Run(fmt.Sprintf("durable=%t", durable), func(t *testing.T) {
@@ -74,7 +75,7 @@ func TestFailedCommit(t *testing.T) {
 	}
 }
 
-// refused requires an error of a closed log, with the cause, that is not in doubt.
+// refused requires the error of a closed log, with its cause, and without doubt.
 func refused(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, wal.ErrClosed)
@@ -83,7 +84,7 @@ func refused(t *testing.T, err error) {
 	require.False(t, ok, "a refused call is not in doubt: %v", err)
 }
 
-// Damage under an open log closes it: no call waits for a lock that bbolt left behind.
+// Damage under an open log closes it: no call waits for a lock that a panic of bbolt has left locked.
 func TestDamageWhileOpen(t *testing.T) {
 	for _, first := range []string{"read", "write"} {
 		t.Run(first, func(t *testing.T) {
@@ -128,7 +129,7 @@ func TestFullLog(t *testing.T) {
 	require.Len(t, found, begun-1)
 }
 
-// A call that waits while another commits gives up with its context and changes nothing.
+// A call that waits during another's commit returns when its context ends, and changes nothing.
 func TestCancelWhileQueued(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	f := open(t, path, wal.Options{})
@@ -162,7 +163,7 @@ func TestCancelWhileQueued(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What waits while one commit is on its way shares the next.
+// The calls that wait during one commit share the next.
 func TestGroupCommit(t *testing.T) {
 	const callers = 64
 	var mu sync.Mutex
@@ -204,9 +205,9 @@ func TestGroupCommit(t *testing.T) {
 	require.Less(t, len(events), callers)
 }
 
-// Close waits for the call that is committed and for those that wait behind it.
+// Close waits for the call that is being committed and for those that wait behind it.
 func TestCloseWaits(t *testing.T) {
-	for range 12 { // a File that stops takes up a waiting call by chance
+	for range 12 { // a stopping File receives a waiting call only by chance
 		synctest.Test(t, func(t *testing.T) {
 			f, err := wal.Open(filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
 			require.NoError(t, err)
@@ -233,7 +234,7 @@ func TestCloseWaits(t *testing.T) {
 	}
 }
 
-// An answer that rests on a change in doubt is not given.
+// A call whose result depends on a change in doubt does not return that result.
 func TestAnswersThatRestOnADoubtfulCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := wal.Open(filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
@@ -278,7 +279,7 @@ func TestRetention(t *testing.T) {
 		_, err = f.Begin(t.Context(), wal.Entry{ID: "x", Key: "0"})
 		require.ErrorIs(t, err, wal.ErrExists)
 		time.Sleep(2 * time.Minute)
-		for i := range 5 { // each commit looks at a part of the history
+		for i := range 5 { // each commit prunes a part of the history
 			_, err := f.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("y%d", i)})
 			require.NoError(t, err)
 		}
@@ -308,7 +309,7 @@ func TestUnusablePath(t *testing.T) {
 	require.Contains(t, err.Error(), "use a directory")
 
 	if os.Getuid() == 0 {
-		dir = "/proc/self/task" // where not even root may write
+		dir = "/proc/self/task" // where even root cannot write
 	} else {
 		require.NoError(t, os.Chmod(dir, 0o500))
 	}

@@ -15,30 +15,30 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// File is a Log in one bbolt file, owned by one process. Concurrent calls share commits: whatever waits while one commit
-// is on its way to disk is written by the next, so that a lone call waits for nobody and many cost little more than one.
+// File is a Log in one bbolt file, owned by one process. Concurrent calls share commits: the calls that wait during
+// one commit are written by the next. So a lone call is not delayed, and many calls cost little more than one.
 type File struct {
 	path   string
 	opts   Options
 	lock   *lock
-	damage []*CorruptError // found when the file was opened
+	damage []*CorruptError // found at open
 
 	requests  chan *request
-	writers   atomic.Int64  // in a call that writes
+	writers   atomic.Int64  // number of writing calls in progress
 	turns     chan func()   // run by the owner, between commits
-	stop      chan struct{} // tells the owner to return, once no call is in progress
+	stop      chan struct{} // closed to end the owner, once no call is in progress
 	stopped   chan struct{} // the owner has returned
 	released  chan struct{} // Close is done
 	abandon   sync.Once
-	abandoned chan struct{} // the owner may wait for a lock that nobody will release
+	abandoned chan struct{} // closed if the owner may wait for ever for a lock of bbolt
 
-	// The owner's own.
+	// Used only by the owner.
 	pruned   []byte
 	commitTx func(*bbolt.Tx) error
 
 	mu       sync.Mutex
 	store    *store         // replaced by Compact
-	retired  sync.WaitGroup // for the stores that it replaced
+	retired  sync.WaitGroup // for the stores that Compact replaced
 	closed   bool
 	failure  error // of the commit that latched the File
 	calls    sync.WaitGroup
@@ -86,7 +86,7 @@ func (f *File) Open(ctx context.Context) iter.Seq2[Entry, error] {
 		}
 		var after []byte
 		for {
-			// Read in short transactions: an open one would make a growing file wait.
+			// Read in short transactions: an open one would block the growth of the file.
 			var page []opened
 			err := f.read(ctx, func(s *state) error {
 				page, after = s.openAfter(after)
@@ -130,7 +130,7 @@ func (f *File) Find(ctx context.Context, key string) (Entry, error) {
 // Shared implements [Log]: a File is exclusive to the process that has it open.
 func (f *File) Shared() bool { return false }
 
-// Decision implements [Log]: a file never held records that decide.
+// Decision implements [Log]: a File never held records with a decision.
 func (f *File) Decision(context.Context, string) (Decision, error) {
 	return Decision{}, ErrNoDecisions
 }
@@ -168,7 +168,7 @@ var errNotOpened = errors.New("the File was not made by wal.Open")
 // opened is false for a nil and a zero File, whose channels would block for ever.
 func (f *File) opened() bool { return f != nil && f.requests != nil }
 
-// enter counts a call in, so that Close waits for it; leave counts it out.
+// enter registers a call, so that Close waits for it; leave ends it.
 func (f *File) enter(ctx context.Context) error {
 	if !f.opened() {
 		return errNotOpened
@@ -190,14 +190,14 @@ func (f *File) enter(ctx context.Context) error {
 
 func (f *File) leave() { f.calls.Done() }
 
-// latch makes every later call fail. The first cause stays.
+// latch makes every later call fail. The first cause is kept.
 func (f *File) latch(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failure = cmp.Or(f.failure, err)
 }
 
-// refusal is what a call gets that was on its way when the File was latched.
+// refusal returns the error for calls in progress after a latch, or nil.
 func (f *File) refusal() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -238,7 +238,7 @@ func (f *File) read(ctx context.Context, fn func(*state) error) error {
 	return f.view(func(_ *store, tx *bbolt.Tx) error { return fn(newState(f, tx)) })
 }
 
-// view runs fn in a read transaction of the store that is current.
+// view runs fn in a read transaction of the present store.
 func (f *File) view(fn func(*store, *bbolt.Tx) error) error {
 	f.mu.Lock()
 	s := f.store
@@ -258,8 +258,8 @@ func (f *File) view(fn func(*store, *bbolt.Tx) error) error {
 	return err
 }
 
-// settle latches the File and, if bbolt panicked with locks held, answers those who wait for the owner: it may wait for
-// one of them.
+// settle latches the File and, if bbolt panicked with locks held, releases the calls that wait for the owner, which
+// may itself be blocked by one of these locks.
 func (f *File) settle(err error) {
 	f.latch(err)
 	f.mu.Lock()

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	maintest.Main(m)
 }
 
-// open opens a log and checks it, with our own means and with bbolt's, when the test ends.
+// open opens a log and checks it when the test ends, by Verify and by bbolt.
 func open(t testing.TB, path string, opts wal.Options) *wal.File {
 	t.Helper()
 	f, err := wal.Open(path, opts)
@@ -44,7 +44,7 @@ func sound(t testing.TB, f *wal.File, path string) {
 	checkFile(t, path)
 }
 
-// checkFile checks a log that is closed.
+// checkFile checks a closed log.
 func checkFile(t testing.TB, path string) {
 	t.Helper()
 	again, err := wal.Open(path, wal.Options{})

@@ -14,10 +14,10 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// errDamaged says that bbolt met a page that makes no sense.
+// errDamaged means that bbolt read a page with impossible content.
 var errDamaged = errors.New("page tree is damaged")
 
-// guard runs fn and turns a panic of bbolt, and a fault in the mapped file, into an error.
+// guard runs fn and converts a panic of bbolt, and a fault in the mapped file, to an error.
 func guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -28,7 +28,7 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
-// explain adds path, operation and, where there is one, a remedy to what the system said.
+// explain adds path, operation and, if there is one, a remedy to a system error.
 func explain(path, op string, err error) error {
 	remedy := ""
 	switch {
@@ -48,7 +48,8 @@ func explain(path, op string, err error) error {
 	return fmt.Errorf("wal %s: %s: %w%s", path, op, err, remedy)
 }
 
-// says is errors.Is, also where bbolt kept only the text of a system error (growing the file).
+// says is errors.Is that also recognizes the text of a system error, which is all that bbolt keeps when it grows the
+// file.
 func says(err error, number syscall.Errno) bool {
 	return errors.Is(err, number) || strings.Contains(err.Error(), number.Error())
 }

@@ -12,8 +12,8 @@ import (
 	"os"
 )
 
-// Buckets and the names in the first of them. The marker tells our files from those of other bbolt users, also when
-// nothing else of a file can be read.
+// Buckets and the names in the first of them. The marker distinguishes our files from those of other programs that
+// use bbolt, even if the rest of a file is unreadable.
 const (
 	metaBucket = "meta"
 	opsBucket  = "ops"  // ID: open entry
@@ -28,17 +28,17 @@ const (
 	schemaVersion = 1
 )
 
-// findings are what a complete reading of a file brought to light.
+// findings are the result of a complete reading of a file.
 type findings struct {
-	damage   []*CorruptError // everything that is wrong
+	damage   []*CorruptError // all damage found
 	broken   error           // the page tree is damaged: bbolt must not map it
-	misnamed bool            // everything can be read, but a search would miss some of it
+	misnamed bool            // all records are readable, but a search would miss some
 	size     int64           // of the file
-	used     int64           // bytes of pages that hold something
+	used     int64           // bytes of pages in use
 }
 
-// inspect reads all of a file, without a lock and without bbolt. Pages of the transaction txid must not change meanwhile;
-// zero takes the newest. The error is a *SchemaError, or that the file cannot be read.
+// inspect reads all of a file, without a lock and without bbolt. Pages of the transaction txid must not change
+// meanwhile; zero selects the newest. The error is a *SchemaError or a read error.
 func inspect(path string, file *os.File, txid uint64) (findings, error) {
 	var found findings
 	info, err := file.Stat()
@@ -90,14 +90,14 @@ func inspect(path string, file *os.File, txid uint64) (findings, error) {
 	return found, r.finish(file)
 }
 
-// errOvertaken says that newer commits replaced the meta page that was asked for.
+// errOvertaken means that newer commits replaced the requested meta page.
 var errOvertaken = errors.New("overtaken by newer commits")
 
 func foreign(path, what string) error {
 	return &SchemaError{Path: path, Found: what, Want: fmt.Sprintf("%s schema %d", marker, schemaVersion)}
 }
 
-// unlessOurs returns a *SchemaError if nothing in a damaged file says that it is ours.
+// unlessOurs returns a *SchemaError unless a damaged file contains our marker.
 func unlessOurs(path string, file io.ReaderAt) error {
 	const chunk = 1 << 20
 	buf := make([]byte, chunk+len(marker))
@@ -116,17 +116,17 @@ func unlessOurs(path string, file io.ReaderAt) error {
 
 func (f *findings) add(e *CorruptError) { f.damage = append(f.damage, e) }
 
-// inspection gathers findings from the pairs of a file.
+// inspection collects findings from the pairs of a file.
 type inspection struct {
 	path     string
 	findings *findings
-	short    bool // the marker may have been in the part that was cut off
+	short    bool // the marker may have been in the part that was truncated
 
 	format, schema []byte
 	stored         census
 	storedErr      error
-	counted        census // by the names as they are
-	meant          census // by the names as the records give them
+	counted        census // by the names in the file
+	meant          census // by the names in the records
 	storedSeen     bool
 }
 
@@ -151,7 +151,7 @@ func (r *inspection) visit(bucket string, key, value []byte) {
 	}
 }
 
-// count compares the name of a record with the one it was found under.
+// count compares the name in a record with the name under which it was found.
 func (r *inspection) count(bucket string, key []byte, name string, err error, corrupt *CorruptError) {
 	r.counted.add(bucket, key)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// overwrite writes into a log that is open, and returns how to undo it.
+// overwrite writes into an open log, and returns a func that undoes it.
 func overwrite(t *testing.T, path string, at int, with []byte) (undo func()) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -36,7 +36,7 @@ func overwrite(t *testing.T, path string, at int, with []byte) (undo func()) {
 	}
 }
 
-// A name or a key that is damaged under an open log leads to no entry of another.
+// A name or a key that is damaged under an open log never returns another entry.
 func TestDamagedNamesWhileOpen(t *testing.T) {
 	for what, names := range map[string][2]string{"key": {"key-mmmm", "key-mmmn"}, "ID": {"ops-mmmm", "ops-mmmn"}} {
 		t.Run(what, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestDamagedNamesWhileOpen(t *testing.T) {
 	}
 }
 
-// A meta page that is damaged under an open log hides no commit.
+// A meta page that is damaged under an open log does not undo a commit silently.
 func TestDamagedMetaPageWhileOpen(t *testing.T) {
 	refused := 0
 	for page := range 2 {
@@ -86,7 +86,8 @@ func TestDamagedMetaPageWhileOpen(t *testing.T) {
 	require.Equal(t, 1, refused, "one of the pages is the newer one")
 }
 
-// A call that meets damage does not fail the calls that share its commit, and none is acknowledged that was not stored.
+// A call that finds damage does not fail the calls that share its commit, and none is acknowledged without being
+// stored.
 func TestDamageThatOneCallMeets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	filled(t, path, 64)
@@ -134,7 +135,7 @@ func TestDamageThatOneCallMeets(t *testing.T) {
 	})
 }
 
-// A log that is gone when its database is opened is not replaced by an empty one.
+// If the log is deleted before its database is opened, it is not replaced by an empty one.
 func TestNoLogIsMadeWithoutASchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	require.ErrorIs(t, wal.OpenStore(path), fs.ErrNotExist)

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// mend rewrites a log in which names are damaged, from the records, which repeat them. Every pair is taken over: those
-// whose record is damaged under the name that they have. The old file stays beside it. It returns what is wrong with the
-// new one and that the old one was damaged. The caller holds the lock.
+// mend rewrites a log with damaged names, using the names in the records. Every pair is kept; a damaged record keeps
+// its name in the file. The old file is kept beside the new one. It returns the findings about the new file, plus one
+// about the old file. The caller holds the lock.
 func mend(path string, old findings) (findings, error) {
 	aside := asideName(path)
 	if err := os.Link(path, aside); err != nil {

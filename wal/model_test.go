@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A File answers any sequence of calls, reopening included, as the log in memory does.
+// A File and the log in memory return the same results for any sequence of calls, reopening included.
 func TestModel(t *testing.T) {
 	dir := t.TempDir()
 	runs := 0
@@ -49,7 +49,7 @@ type model struct {
 
 var sentinels = []error{wal.ErrExists, wal.ErrStale, wal.ErrNotFound, wal.ErrClosed}
 
-// same requires the same answer of both, versions apart.
+// same requires equal results of both, except for versions.
 func (m *model) same(t *rapid.T, a, b wal.Entry, errA, errB error) {
 	require.Equal(t, errA == nil, errB == nil, "%v, %v", errA, errB)
 	for _, s := range sentinels {
@@ -73,7 +73,7 @@ func draw(t *rapid.T) wal.Entry {
 	}
 }
 
-// versioned gives e the last known versions, or wrong ones.
+// versioned returns e with the last known versions, or with wrong ones.
 func (m *model) versioned(t *rapid.T, e wal.Entry) (file, memory wal.Entry) {
 	file, memory = e, e
 	v := m.versions[e.ID]

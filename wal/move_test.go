@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// A log that is moved is at its new path with all entries, and no longer at the old one.
+// A moved log is at its new path with all entries, and no longer at the old one.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old.db"), filepath.Join(dir, "ring", "deep", "new.db")
@@ -32,7 +32,7 @@ func TestMove(t *testing.T) {
 	require.NoFileExists(t, from)
 	_, err = wal.Open(from, wal.Options{Existing: true})
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.NoFileExists(t, from, "a log that must exist is not begun")
+	require.NoFileExists(t, from, "a log that must exist is not created")
 	_, err = wal.Open(filepath.Join(dir, "nowhere", "wal.db"), wal.Options{Existing: true})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.NoDirExists(t, filepath.Join(dir, "nowhere"))
@@ -43,7 +43,8 @@ func TestMove(t *testing.T) {
 	require.Equal(t, begun, found)
 }
 
-// Where a log is, or was, or where nothing can be made, none is moved to; and the log works on at its path.
+// Move is refused if a log or a damaged one exists at the target, or the target cannot be created; the log stays
+// usable at its path.
 func TestMoveRefused(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "old.db")

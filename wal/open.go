@@ -15,11 +15,11 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Open opens or creates the log at path, with directories that are missing. Beside it, or what it links to, lies
-// path.lock, which names the process that holds the log. Errors: *LockedError (says which process holds it), *SchemaError
-// (a newer or foreign file, left as it is), *CorruptError (the file was set aside, its new name is in the error),
-// *FieldError, or the file system's with the path and a remedy. It waits at most Options.LockTimeout for another process.
-// Close the File.
+// Open opens or creates the log at path, and creates missing directories. Beside it (or beside the target of a link)
+// is the file path.lock, which names the process that holds the log. Errors: *LockedError (names the holder),
+// *SchemaError (a newer or foreign file, left unchanged), *CorruptError (the file was renamed; the error has the new
+// name), *FieldError, or a file system error with the path and a remedy. It waits at most Options.LockTimeout for
+// another process. Close the File.
 func Open(path string, opts Options) (*File, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -30,10 +30,10 @@ func Open(path string, opts Options) (*File, error) {
 	}
 	path = filepath.Clean(path)
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		// The lock lies beside the file itself: one file, one lock, whatever name it is opened by.
+		// The lock is beside the file itself: one file has one lock, by whatever name it is opened.
 		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			// To create what a link leads to would begin an empty log where a disk is not mounted yet.
+			// Creating a link's target would begin an empty log where a disk is not mounted yet.
 			return nil, explain(path, "follow link", err)
 		}
 		path = target
@@ -58,7 +58,7 @@ func Open(path string, opts Options) (*File, error) {
 	return f, nil
 }
 
-// openHeld is Open for whoever holds the lock.
+// openHeld is Open for a caller that holds the lock.
 func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -72,7 +72,7 @@ func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 		return nil, foreign(path, "not a regular file")
 	}
 	if err := discardPrepared(path); err != nil {
-		return nil, explain(path, "remove what a crash left", err)
+		return nil, explain(path, "remove the leftover of a crash", err)
 	}
 	found, err := inspectPath(path)
 	if err != nil {
@@ -111,7 +111,8 @@ func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 	return nil, explain(path, "open", err)
 }
 
-// begin creates the log, unless it must exist, or one was set aside here and the caller does not accept its loss.
+// begin creates the log. It fails if the log must exist, or if a damaged one was renamed and the caller does not
+// accept its loss.
 func begin(path string, opts Options) error {
 	name, err := lastSetAside(path)
 	switch {

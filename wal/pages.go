@@ -12,8 +12,9 @@ import (
 	"io"
 )
 
-// The layout of a bbolt file, version 2. It is read here page by page before bbolt maps the file, because bbolt trusts
-// what it maps: a damaged page makes it panic, and one beyond the end of the file is a fault that cannot be recovered.
+// The layout of a bbolt file, version 2. This package reads it page by page before bbolt maps the file, because bbolt
+// does not validate it: a damaged page makes bbolt panic, and a page beyond the end of the file causes a fault that
+// cannot be recovered.
 const (
 	boltMagic   = 0xED0CDAED
 	boltVersion = 2
@@ -28,10 +29,10 @@ const (
 	bucketLeaf = 0x01
 )
 
-// errNotBolt says that neither meta page was ever written by bbolt.
+// errNotBolt means that neither meta page was written by bbolt.
 var errNotBolt = errors.New("not a bbolt file")
 
-// meta is what one of the two meta pages says.
+// meta is the content of one of the two meta pages.
 type meta struct {
 	pageSize int64
 	root     uint64
@@ -65,8 +66,8 @@ func parseMeta(b []byte) (m meta, bolt bool, err error) {
 	}, true, nil
 }
 
-// readMetas returns the valid meta pages, newest first, and the error of an invalid one. Meta pages are written whole
-// within one sector, so an invalid one is damage and not a commit that a crash interrupted.
+// readMetas returns the valid meta pages, newest first, and the error of an invalid one. A meta page lies within one
+// sector and is written atomically, so an invalid one is damage and not a commit that a crash interrupted.
 func readMetas(f io.ReaderAt) (metas []meta, damage error, err error) {
 	buf := make([]byte, pageHeader+metaSize)
 	n, err := f.ReadAt(buf, 0)
@@ -106,8 +107,9 @@ func readMetas(f io.ReaderAt) (metas []meta, damage error, err error) {
 	return metas, damage, nil
 }
 
-// isCut says whether a file is the beginning of a longer bbolt file. What tells a log from others may be in the part that
-// is missing, so at the place of a log it is taken for one; an empty file too, since a log is renamed into its place whole.
+// isCut reports whether a file is the beginning of a longer bbolt file. The marker of a log may be in the missing
+// part, so at the path of a log such a file counts as a log. So does an empty file, since a log is renamed to its
+// path when it is complete.
 func isCut(file io.ReaderAt, size int64, metas []meta) (bool, error) {
 	if len(metas) > 0 {
 		m := metas[0]
@@ -135,13 +137,13 @@ type walker struct {
 	seen  map[uint64]bool
 	visit func(bucket string, key, value []byte)
 
-	buckets    map[string]bool // the names that were met
+	buckets    map[string]bool // the names found
 	sequences  map[string]uint64
-	misordered bool // some key is not where a search would find it
+	misordered bool // a search would not find some key
 }
 
-// walk checks the page tree of m and calls visit for each pair in the buckets of the root, in order. The slices passed to
-// visit are only valid during the call. An error means that some pairs were not visited.
+// walk checks the page tree of m and calls visit for each pair in the buckets of the root, in order. The slices
+// passed to visit are only valid during the call. An error means that some pairs were not visited.
 func walk(file io.ReaderAt, size int64, m meta, visit func(bucket string, key, value []byte)) (*walker, error) {
 	w := &walker{
 		file: file, meta: m, seen: map[uint64]bool{0: true, 1: true}, visit: visit,
@@ -205,7 +207,7 @@ func (w *walker) elements(p []byte, bucket string, least []byte) error {
 	if pageHeader+count*elementSize > len(p) {
 		return fmt.Errorf("%d elements do not fit", count)
 	}
-	// Damage in one element does not hide the others.
+	// Damage in one element must not hide the others.
 	var errs []error
 	for i := range count {
 		at := pageHeader + i*elementSize

@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// A program that knows nothing of our lock, and holds bbolt's, is waited for as long as was asked and no longer.
+// Open waits for a program that holds only bbolt's lock, at most for LockTimeout.
 func TestHeldByAnotherProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	filled(t, path, 2)
@@ -41,7 +41,7 @@ func TestHeldByAnotherProgram(t *testing.T) {
 	open(t, path, wal.Options{})
 }
 
-// Nothing is asked of the disk again once it failed.
+// After a failed commit the disk is not used again.
 func TestFailedCommitIsNotRepeated(t *testing.T) {
 	f, err := wal.Open(filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestFailedCommitIsNotRepeated(t *testing.T) {
 	require.Equal(t, 1, commits)
 }
 
-// What a Log returned stays readable when the file is unmapped, and is not overwritten by later commits.
+// Returned entries stay readable when the file is unmapped, and are not overwritten by later commits.
 func TestEntriesOutliveTheLog(t *testing.T) {
 	f, err := wal.Open(filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestEntriesOutliveTheLog(t *testing.T) {
 	}
 }
 
-// The file outgrows its map while an iteration is left half way, in the same goroutine: no transaction is left open.
+// The file can outgrow its map during an iteration in the same goroutine: no transaction is left open.
 func TestGrowWhileIterating(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
 	for n := range 70 { // more than one read transaction yields
@@ -118,8 +118,8 @@ func TestGrowWhileIterating(t *testing.T) {
 	require.Equal(t, 70, seen)
 }
 
-// A lone call waits for no timer, and each change is applied once. Time stands still in the bubble unless something
-// waits for it.
+// A lone call waits for no timer, and each change is applied once. Virtual time stands still unless a goroutine waits
+// for it.
 func TestLoneCallWaitsForNoTimer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -138,8 +138,8 @@ func TestLoneCallWaitsForNoTimer(t *testing.T) {
 	})
 }
 
-// A copy of the file is a log of its own with the same entries: both open at once, and neither can know of the other.
-// Only what the caller writes where its operations take effect can tell.
+// A copy of the file is a log of its own with the same entries: both can be open at once, and neither detects the
+// other. Only the caller's fencing in the affected systems does.
 func TestCopiedLog(t *testing.T) {
 	dir := t.TempDir()
 	path, copied := filepath.Join(dir, "wal.db"), filepath.Join(dir, "copy.db")
@@ -156,7 +156,7 @@ func TestCopiedLog(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// To begin an empty log behind a link that leads nowhere would hide the one on a disk that is not mounted.
+// An empty log behind a dangling link would hide the one on a disk that is not mounted.
 func TestDanglingLink(t *testing.T) {
 	dir := t.TempDir()
 	link, target := filepath.Join(dir, "wal.db"), filepath.Join(dir, "disk", "wal.db")
@@ -177,8 +177,8 @@ func TestDanglingLink(t *testing.T) {
 	require.True(t, ok, "%v", err)
 }
 
-// Every caller of a damaged log gets an answer, whoever meets the damage first. It is another process that tries it: one
-// of bbolt's locks may stay with a goroutine for ever.
+// Every caller of a damaged log gets an answer, whichever finds the damage first. The test runs in another process,
+// because a lock of bbolt may stay held by a goroutine for ever.
 func TestDamageUnderConcurrentCalls(t *testing.T) {
 	cmd, out := second(t, "trample", t.TempDir())
 	said, err := io.ReadAll(out)
@@ -187,7 +187,7 @@ func TestDamageUnderConcurrentCalls(t *testing.T) {
 	require.Equal(t, "20 answered", string(said))
 }
 
-// trample overwrites the meta pages of logs while calls of all kinds are in progress.
+// trample overwrites the meta pages of logs during calls of all kinds.
 func trample(dir string) {
 	for round := range 20 {
 		path := filepath.Join(dir, fmt.Sprint(round))
@@ -217,7 +217,7 @@ func trample(dir string) {
 			wg.Wait()
 			close(answered)
 		}()
-		for damaging := true; damaging; { // a commit may write one of them anew
+		for damaging := true; damaging; { // a commit may rewrite one of them
 			select {
 			case <-answered:
 				damaging = false
@@ -227,7 +227,7 @@ func trample(dir string) {
 			}
 		}
 		must(file.Close())
-		_ = f.Close() // what it says does not matter, but it returns
+		_ = f.Close() // it must return, with any result
 	}
 	fmt.Print("20 answered")
 }

@@ -27,10 +27,10 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// children are what a second process of this test program can be asked to do.
+// children are the functions that a second process of this test program can run.
 var children = map[string]func(path string){"hold": hold, "work": work, "fill": fill, "shrink": shrink, "create": create, "trample": trample, "shift": shift}
 
-// child runs what a test asked a second process to do, and reports whether this is one.
+// child runs the function that a test selected for a second process, and reports whether this process is one.
 func child() bool {
 	run, ok := children[os.Getenv("ATOLL_WAL_CHILD")]
 	if ok {
@@ -63,7 +63,7 @@ func must(err error) {
 	}
 }
 
-// hold opens the log, says so, and keeps it until it is killed.
+// hold opens the log, prints a line, and keeps the log open until the process is killed.
 func hold(path string) {
 	_, err := wal.Open(path, wal.Options{})
 	must(err)
@@ -87,7 +87,7 @@ func TestLocked(t *testing.T) {
 	require.Contains(t, locked.Error(), fmt.Sprintf("process %d (%s)", cmd.Process.Pid, filepath.Base(os.Args[0])))
 	require.False(t, locked.Holder.Since.IsZero())
 
-	// A killed process holds nothing, whatever it left behind.
+	// A killed process holds no lock, whatever it left behind.
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	f := open(t, path, wal.Options{})
@@ -98,7 +98,8 @@ func TestLocked(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// work begins, advances and ends entries in several goroutines for ever, and prints each call that was acknowledged.
+// work begins, advances and ends entries in several goroutines, in an endless loop, and prints each acknowledged
+// call.
 func work(path string) {
 	f, err := wal.Open(path, wal.Options{})
 	must(err)
@@ -136,7 +137,7 @@ func workWith(f *wal.File) {
 	wg.Wait()
 }
 
-// One file has one lock, whatever name it is opened by.
+// One file has one lock, by whatever name it is opened.
 func TestLockedByAnotherName(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "wal.db"), filepath.Join(dir, "link.db")
@@ -148,19 +149,19 @@ func TestLockedByAnotherName(t *testing.T) {
 	require.Equal(t, os.Getpid(), locked.Holder.PID)
 }
 
-// What a process acknowledged is there after it was killed, and nothing ended that it did not begin to end.
+// Acknowledged calls survive a kill, and no entry has ended whose end was not called.
 func TestKill(t *testing.T) {
 	const kills = 100
 	t.Logf("%d acknowledged entries over %d kills", killed(t, "work", filepath.Join(t.TempDir(), "wal.db"), kills), kills)
 }
 
-// killed runs a child that works with the log at path and kills it, many times, and checks the log after each. It returns
-// how many entries were acknowledged.
+// killed runs a child that works with the log at path and kills it, many times, and checks the log after each kill.
+// It returns the number of acknowledged entries.
 func killed(t *testing.T, name, path string, kills int) (entries int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(7, 8))
 	type call struct{ what, version string }
-	calls := map[string]call{} // the last that was acknowledged, by ID
+	calls := map[string]call{} // the last acknowledged one, by ID
 	note := func(line string) {
 		if f := strings.Fields(line); len(f) == 3 { // the last line may be cut
 			calls[f[1]] = call{f[0], f[2]}
@@ -169,7 +170,7 @@ func killed(t *testing.T, name, path string, kills int) (entries int) {
 	for range kills {
 		cmd, out := second(t, name, path)
 		lines := bufio.NewScanner(out)
-		for range 1 + random.IntN(60) { // killed after a number of acknowledgements, in the midst of others
+		for range 1 + random.IntN(60) { // killed after some acknowledgements, during other calls
 			if !lines.Scan() {
 				break
 			}
@@ -206,7 +207,7 @@ func killed(t *testing.T, name, path string, kills int) (entries int) {
 	return len(calls)
 }
 
-// fill writes under a limit of the file's size until that fails, and prints how it went.
+// fill writes under a limit of the file size until a call fails, and prints the results.
 func fill(path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	f, err := wal.Open(path, wal.Options{})
@@ -242,7 +243,7 @@ func TestFileSizeLimit(t *testing.T) {
 	open(t, path, wal.Options{})
 }
 
-// shift moves the log to and fro for ever, and begins an entry after each move.
+// shift moves the log between two paths in an endless loop, and begins an entry after each move.
 func shift(path string) {
 	from, to := path, filepath.Join(filepath.Dir(path), "ring", "wal.db")
 	if _, err := os.Stat(from); err != nil {
@@ -259,7 +260,7 @@ func shift(path string) {
 	}
 }
 
-// A process that is killed while it moves its log leaves one log, at one of the two paths, with all that was acknowledged.
+// A kill during a move leaves one log, at one of the two paths, with all acknowledged entries.
 func TestKillDuringMove(t *testing.T) {
 	const kills = 30
 	random := rand.New(rand.NewPCG(11, 12))

@@ -5,12 +5,12 @@ package wal
 
 import "time"
 
-// pruneStep bounds the work that a commit does on top. Each operation adds one record, so the history is gone over many
-// times before it can grow by what expired.
+// pruneStep bounds the additional work of a commit. Each operation adds one record, so the whole history is scanned
+// many times before the number of expired records can grow by its length.
 const pruneStep = 32
 
-// prune forgets ended entries that are older than retention, among the next few after the name at which it stopped last
-// time, and returns where it stopped. Damaged records stay.
+// prune deletes ended entries older than retention among the next pruneStep ones after the name after, and returns
+// the name at which it stopped. It keeps damaged records.
 func (s *state) prune(after []byte, retention time.Duration) ([]byte, error) {
 	c := s.hist.Cursor()
 	k, v := c.First()
@@ -19,7 +19,7 @@ func (s *state) prune(after []byte, retention time.Duration) ([]byte, error) {
 			k, v = c.First()
 		}
 	}
-	var expired []Entry // removed afterwards: a cursor skips what follows a deletion
+	var expired []Entry // removed after the loop: a cursor skips the pair after a deletion
 	var last []byte
 	for n := 0; n < pruneStep && k != nil; n++ {
 		if e, err := s.decode(k, v); err == nil && s.now.Sub(e.Ended) > retention {

@@ -5,19 +5,20 @@ package wal
 
 import "bytes"
 
-// Limits of one read transaction of Open.
+// These bound one read transaction of Open.
 const (
 	readEntries = 64
 	readBytes   = 4 << 20
 )
 
-// opened is what Open yields.
+// opened is one element that Open yields.
 type opened struct {
 	entry Entry
 	err   error
 }
 
-// openAfter returns the next open entries after a name, nil for the first, and the name to go on from, nil at the end.
+// openAfter returns the open entries after a name (nil: from the first), and the name to continue from (nil: at the
+// end).
 func (s *state) openAfter(after []byte) (page []opened, last []byte) {
 	c := s.ops.Cursor()
 	k, v := c.First()

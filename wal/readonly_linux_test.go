@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Where writing is not allowed nothing is written, and the error says where and what would help.
+// Without write permission nothing is written, and the error has the path and a remedy.
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -28,7 +28,7 @@ func TestReadOnly(t *testing.T) {
 		require.Contains(t, err.Error(), "make file and directory writable")
 		require.NoError(t, os.Chmod(path, 0o600))
 
-		// A directory in which nothing can be made: the log works, it is only not compacted.
+		// In a directory without write permission the log works, but cannot be compacted.
 		require.NoError(t, os.Chmod(dir, 0o500))
 		var events []wal.CompactEvent
 		f, err := wal.Open(path, wal.Options{Observer: &wal.Observer{Compacted: func(e wal.CompactEvent) { events = append(events, e) }}})
@@ -50,7 +50,7 @@ func TestReadOnly(t *testing.T) {
 	open(t, path, wal.Options{CompactAbove: -1})
 }
 
-// unprivileged runs fn as a user who may do no more than the modes of dir and its files say.
+// unprivileged runs fn with only the rights that the modes of dir and its files allow.
 func unprivileged(t *testing.T, dir string, fn func()) {
 	t.Helper()
 	if os.Getuid() != 0 {

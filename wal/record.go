@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// A record is [version u8][crc32c u32][length u32][payload]. bbolt checks nothing but its two meta pages, so every value
-// in the file is one. The checksum covers version, length and payload.
+// A record is [version u8][crc32c u32][length u32][payload]. bbolt has checksums only for its two meta pages, so
+// every value in the file is a record. The checksum covers version, length and payload.
 const (
 	recordVersion = 1
 	recordHeader  = 9
@@ -53,7 +53,7 @@ func openRecord(b []byte) ([]byte, error) {
 	return b[recordHeader:], nil
 }
 
-// encodeEntry writes all fields, strings with their length in front, times as seconds and nanoseconds.
+// encodeEntry encodes all fields: strings with their length in front, times as seconds and nanoseconds.
 func encodeEntry(e Entry) []byte {
 	b := make([]byte, 0, recordHeader+len(e.Data)+len(e.Outcome)+256)
 	for _, s := range []string{e.ID, e.Kind, e.Key, e.Owner, e.State, e.Version} {
@@ -66,7 +66,7 @@ func encodeEntry(e Entry) []byte {
 	return sealRecord(b)
 }
 
-// decodeEntry copies everything out of record.
+// decodeEntry returns an Entry that shares no memory with record.
 func decodeEntry(record []byte) (Entry, error) {
 	payload, err := openRecord(record)
 	if err != nil {
@@ -83,7 +83,8 @@ func decodeEntry(record []byte) (Entry, error) {
 	return e, nil
 }
 
-// encodeName is the record that leads from an idempotency key to an ID. It repeats the key, since bbolt does not check it.
+// encodeName returns the record that maps an idempotency key to an ID. It repeats the key, since bbolt has no
+// checksum for it.
 func encodeName(key, id string) []byte {
 	return sealRecord(appendBytes(appendBytes(nil, key), id))
 }
@@ -109,7 +110,7 @@ func appendTime(b []byte, t time.Time) []byte {
 	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond()))
 }
 
-// reader takes fields off the front of a payload. After the first that does not fit it yields zero values.
+// reader decodes the fields of a payload. After the first error it returns zero values.
 type reader struct {
 	rest   []byte
 	failed bool
@@ -141,7 +142,7 @@ func (r *reader) time() time.Time {
 	return time.Unix(sec, int64(nsec)).UTC()
 }
 
-// validate says what of an Entry a Log does not take.
+// validate returns an error if no Log accepts the Entry.
 func (e Entry) validate() error {
 	if e.ID == "" {
 		return &FieldError{Field: "ID", Reason: "is empty, must be unique and ordered by time"}
@@ -164,5 +165,5 @@ func (e Entry) validate() error {
 }
 
 func tooLong(field string, length, limit int) error {
-	return &FieldError{Field: field, Reason: fmt.Sprintf("is %d bytes long, at most %d are taken", length, limit)}
+	return &FieldError{Field: field, Reason: fmt.Sprintf("is %d bytes long, at most %d are allowed", length, limit)}
 }

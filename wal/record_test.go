@@ -42,7 +42,7 @@ func FuzzDecodeEntry(f *testing.F) {
 	f.Add(sealRecord([]byte{1, 'a', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, record := range [][]byte{b, sealRecord(b)} { // as it is, and behind a checksum that is right
+		for _, record := range [][]byte{b, sealRecord(b)} { // unchanged, and with a valid checksum
 			if e, err := decodeEntry(record); err == nil {
 				again, err := decodeEntry(encodeEntry(e))
 				require.NoError(t, err)

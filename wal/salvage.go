@@ -14,19 +14,21 @@ import (
 	"time"
 )
 
-// Salvaged says what Salvage found.
+// Salvaged is the result of Salvage.
 type Salvaged struct {
-	Open   int             // open entries that were taken over
-	Ended  int             // ended entries that were taken over
-	Damage []*CorruptError // everything that is wrong with the damaged file
+	Open   int             // open entries that were copied
+	Ended  int             // ended entries that were copied
+	Damage []*CorruptError // all damage of the damaged file
 }
 
-// Salvage reads what can be read of the damaged log from, usually one that Open set aside, into a new log at to, where
-// nothing may be. from stays as it is. Names and idempotency keys are restored from the entries, which repeat them. What
-// is damaged is left out: the new log does not know of it, so look in Salvaged.Damage, and where the operations take effect.
+// Salvage copies the readable entries of the damaged log from, usually one that Open renamed, to a new log at to,
+// which must not exist. from is not changed. Names and idempotency keys are restored from the entries, which repeat
+// them. Damaged entries are left out: the new log does not know them, so check Salvaged.Damage, and the affected
+// systems.
 //
 // Errors: *LockedError if a process has from open, *SchemaError if it is not a log of this version, *CorruptError if
-// nothing of it can be read, fs.ErrExist if something is at to, or the file system's. It blocks for as long as storage needs.
+// none of it can be read, fs.ErrExist if there is a file at to, or a file system error. It blocks for as long as
+// storage needs.
 func Salvage(ctx context.Context, from, to string) (Salvaged, error) {
 	switch {
 	case from == "":
@@ -84,7 +86,7 @@ func (s *salvage) fill(ctx context.Context, w *filler, file *os.File, size int64
 			failed = w.put(bucket, []byte(name), value)
 		}
 	}
-	walked, _ := walk(file, size, m, func(bucket string, _, value []byte) { // its error is in the damage
+	walked, _ := walk(file, size, m, func(bucket string, _, value []byte) { // its error is in Damage
 		if ctx.Err() != nil {
 			failed = context.Cause(ctx)
 		}

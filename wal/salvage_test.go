@@ -53,7 +53,7 @@ func TestDiscard(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A file with a page that cannot be read gives up everything else.
+// Of a file with an unreadable page everything else can be salvaged.
 func TestSalvage(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -117,7 +117,7 @@ func TestSalvageRefuses(t *testing.T) {
 	copy(image[pageSize+16:], make([]byte, 64))
 	image[16+3] = 1
 	image[8] = 4
-	copy(image[16:], []byte{0xED, 0xDA, 0x0C, 0xED}) // bbolt's, and nothing else
+	copy(image[16:], []byte{0xED, 0xDA, 0x0C, 0xED}) // bbolt's magic number, and nothing else
 	require.NoError(t, os.WriteFile(path, image, 0o600))
 	_, err = wal.Salvage(t.Context(), path, to)
 	_, ok = errors.AsType[*wal.CorruptError](err)
@@ -125,7 +125,7 @@ func TestSalvageRefuses(t *testing.T) {
 	require.NoFileExists(t, to)
 }
 
-// newestPage is where the page begins that holds what, in the newest tree.
+// newestPage returns the offset of the page that holds what, in the newest tree.
 func newestPage(t *testing.T, path, what string) int {
 	t.Helper()
 	image, err := os.ReadFile(path)

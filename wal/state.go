@@ -12,13 +12,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// state is the log inside one transaction.
+// state is the log within one transaction.
 type state struct {
 	path                  string
 	now                   time.Time
 	meta, ops, hist, idem *bbolt.Bucket
 	census                census
-	counting              bool // the stored census is sound
+	counting              bool // the stored census is valid
 	changed               bool
 }
 
@@ -33,7 +33,7 @@ func newState(f *File, tx *bbolt.Tx) *state {
 	return s
 }
 
-// finish writes the census of what changed.
+// finish writes the census after changes.
 func (s *state) finish() error {
 	if !s.counting {
 		return nil
@@ -58,7 +58,7 @@ func (s *state) remove(b *bbolt.Bucket, bucket, key string) error {
 	return b.Delete([]byte(key))
 }
 
-// byID returns the entry of an ID, open or remembered. The error is ErrNotFound or a *CorruptError.
+// byID returns the open or ended entry of an ID. The error is ErrNotFound or a *CorruptError.
 func (s *state) byID(id string) (Entry, error) {
 	for _, bucket := range []*bbolt.Bucket{s.ops, s.hist} {
 		if record := bucket.Get([]byte(id)); record != nil {
@@ -68,7 +68,7 @@ func (s *state) byID(id string) (Entry, error) {
 	return Entry{}, ErrNotFound
 }
 
-// decode reads a record and checks that it belongs under its name.
+// decode decodes a record and checks its name.
 func (s *state) decode(name, record []byte) (Entry, error) {
 	e, err := decodeEntry(record)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *state) byKey(key string) (Entry, error) {
 	}
 	e, err := s.byID(id)
 	if errors.Is(err, ErrNotFound) || err == nil && e.Key != key {
-		return Entry{ID: id, Key: key}, &CorruptError{Path: s.path, ID: id, Key: key, Err: errors.New("the key leads to no entry of it")}
+		return Entry{ID: id, Key: key}, &CorruptError{Path: s.path, ID: id, Key: key, Err: errors.New("no entry has this key")}
 	}
 	return e, err
 }
@@ -160,7 +160,7 @@ func (s *state) end(e Entry, outcome []byte) error {
 	return stored(s.put(s.hist, histBucket, old.ID, encodeEntry(old)))
 }
 
-// write gives an open entry its next version and puts it in place.
+// write sets the next version of an open entry and stores it.
 func (s *state) write(e *Entry) error {
 	n, err := s.ops.NextSequence()
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *state) write(e *Entry) error {
 	return stored(s.put(s.ops, opsBucket, e.ID, encodeEntry(*e)))
 }
 
-// storageError is an error of bbolt within a transaction, which cannot be committed then.
+// storageError is an error of bbolt within a transaction, which then cannot be committed.
 type storageError struct{ err error }
 
 func (e *storageError) Error() string { return e.err.Error() }

@@ -18,20 +18,20 @@ import (
 type store struct {
 	db      *bbolt.DB
 	file    *os.File       // bbolt's own
-	last    atomic.Uint64  // the newest transaction that was committed
-	readers sync.WaitGroup // added to only while it is the store of a File, under the File's mutex
+	last    atomic.Uint64  // the newest committed transaction
+	readers sync.WaitGroup // increased only under the File's mutex, while this is its store
 
-	// bbolt begins and ends transactions under a lock that it keeps when it panics, and then whoever waits for it would
-	// wait for ever. They wait for this one instead, and are told.
+	// bbolt begins and ends transactions under a lock that it keeps when it panics; later callers would block for
+	// ever. They wait for this lock instead, and get an error.
 	turn   sync.Mutex
-	wedged bool // bbolt panicked with its locks held: it cannot be used, nor closed
+	wedged bool // bbolt panicked with its locks held: it can be neither used nor closed
 }
 
 func openStore(path string, timeout time.Duration, maxSize int64) (*store, error) {
 	s := &store{}
 	options := boltOptions(timeout, maxSize)
 	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
-		// The log exists by now: bbolt must not make an empty one, which would be a log without a schema.
+		// The log exists by now: bbolt must not create an empty file, which would be a log without a schema.
 		file, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
 		s.file = file
 		return file, err
@@ -47,13 +47,13 @@ func openStore(path string, timeout time.Duration, maxSize int64) (*store, error
 		})
 	})
 	if errors.Is(err, errDamaged) && s.file != nil {
-		_ = s.file.Close() // bbolt's own lock goes with it
+		_ = s.file.Close() // releases bbolt's own lock too
 	}
 	return s, err
 }
 
-// check tells of damaged meta pages before bbolt meets them: it panics with locks held, on which every later call would
-// wait for ever, or goes back to the older of the two, which would undo a commit.
+// check detects damaged meta pages before bbolt reads them. bbolt would panic with locks held, which blocks every
+// later call for ever, or use the older of the two, which would undo a commit.
 func (s *store) check() error {
 	last := s.last.Load() // before the pages are read: a commit may end in between
 	metas, damage, err := readMetas(s.file)
@@ -86,7 +86,7 @@ func (s *store) begin(writable bool) (tx *bbolt.Tx, err error) {
 	return tx, err
 }
 
-// end gives up what tx holds. It changes nothing in a store that cannot be used any more.
+// end rolls back tx. It changes nothing in a store that can no longer be used.
 func (s *store) end(tx *bbolt.Tx) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

@@ -21,10 +21,11 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// syncs are the two system calls that make content and names durable. Nothing that needs one may succeed if it fails.
+// syncs are the two system calls that make content and names durable. No call that needs one may succeed if it fails.
 var syncs = map[string]uintptr{"content": syscall.SYS_FDATASYNC, "names": syscall.SYS_FSYNC}
 
-// unsynced are calls of the log, each after what it needs. They begin to fail syncs by broken, in this process for good.
+// unsynced are calls of the log, each with its preparation. They call broken to make syncs fail, in this process for
+// good.
 var unsynced = map[string]func(path string, broken func()) error{
 	"create": func(path string, broken func()) error {
 		broken()
@@ -88,13 +89,13 @@ func begun(path string) *wal.File {
 
 func init() { children["unsynced"] = unsyncedChild } //nolint:gochecknoinits // the table is for all platforms
 
-// unsyncedChild makes the call that ATOLL_WAL_CALL names while the sync that ATOLL_WAL_SYNC names fails.
+// unsyncedChild makes the call named by ATOLL_WAL_CALL while the sync named by ATOLL_WAL_SYNC fails.
 func unsyncedChild(path string) {
 	err := unsynced[os.Getenv("ATOLL_WAL_CALL")](path, func() { must(refuse(syncs[os.Getenv("ATOLL_WAL_SYNC")])) })
 	fmt.Print(err)
 }
 
-// refuse lets a system call of this process fail with EIO from now on, in all threads.
+// refuse makes a system call fail with EIO from now on, in all threads of this process.
 func refuse(call uintptr) error {
 	type instruction struct {
 		code   uint16
@@ -125,7 +126,7 @@ func refuse(call uintptr) error {
 	return nil
 }
 
-// Whatever the log reports as done has been synced: content before the name that leads to it, and the name.
+// A call succeeds only after a sync: of the content before the name that refers to it, and of the name.
 func TestNothingIsDoneUnlessItWasSynced(t *testing.T) {
 	for call, needs := range map[string][]string{
 		"create": {"content", "names"}, "create directory": {"names"}, "damaged": {"names"}, "begin": {"content"}, "": {"content"},

@@ -27,8 +27,9 @@ const (
 	sectorSize = 512
 )
 
-// A disk that loses power leaves any part of what was not yet synced, in any order, down to sectors. All such images of
-// a series of commits must open as the state before or after the commit, and as the one before it without the meta page.
+// A disk that loses power keeps any part of the unsynced writes, in any order, down to sectors. All such images of a
+// series of commits must open as the state before or after the commit, and as the one before it without the meta
+// page.
 func TestTornImages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: thousands of files, read by one goroutine")
@@ -66,7 +67,7 @@ func TestTornImages(t *testing.T) {
 	docpage.Section(t, "torn-images.md", "torn", said+".\n")
 }
 
-// snapshot returns the bytes of the file and what the log holds.
+// snapshot returns the bytes of the file and the entries of the log.
 func snapshot(t *testing.T, path string, f *wal.File) ([]byte, map[string]wal.Entry) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -84,7 +85,7 @@ type images struct {
 	path   string
 	random *rand.Rand
 	count  int
-	after  int // that opened as the state after the commit
+	after  int // images that opened as the state after the commit
 }
 
 // commit tries the images between before and after. Pages 0 and 1 are the meta pages.
@@ -106,7 +107,7 @@ func (im *images) commit(before, after []byte, old, now map[string]wal.Entry) {
 	require.Contains(im.t, []int{1, 2}, metas, "a commit writes one meta page")
 	require.NotEmpty(im.t, data)
 
-	im.try(before, old, nil) // nothing reached the disk, not even the new length
+	im.try(before, old, nil) // no write reached the disk, not even the new length
 	subsets := 1 << min(len(data), 5)
 	for n := range subsets {
 		image := bytes.Clone(grown)
@@ -140,7 +141,7 @@ func (im *images) commit(before, after []byte, old, now map[string]wal.Entry) {
 	im.after++
 }
 
-// try opens one image and requires that it holds a, or b unless that is nil.
+// try opens one image and requires that it holds a or, unless that is nil, b.
 func (im *images) try(image []byte, a, b map[string]wal.Entry) {
 	t := im.t
 	t.Helper()
@@ -160,8 +161,8 @@ func (im *images) try(image []byte, a, b map[string]wal.Entry) {
 	}
 }
 
-// A log is created under another name, so that no crash leaves a half one. If something else cuts the file, or fills its
-// end, it is refused or reported, and nothing panics.
+// A log is created under another name, so no crash leaves a partial one. If the file is truncated, or its end
+// overwritten, by other means, it is refused or reported, without a panic.
 func TestCutFirstFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -208,8 +209,8 @@ func TestCutFirstFile(t *testing.T) {
 	docpage.Section(t, "torn-images.md", "cut", said+".\n")
 }
 
-// A log that was cut is damaged, however little of it is left: it is set aside, and no new one begins by itself. What was
-// in it is not taken for a file of another program's.
+// A truncated log, however short, is damaged: it is renamed, and no new one is created in its place. It is not
+// mistaken for a file of another program.
 func TestCutIsDamage(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -227,7 +228,7 @@ func TestCutIsDamage(t *testing.T) {
 		require.NoError(t, os.WriteFile(target, whole[:cut], 0o600))
 		for range 2 {
 			f, err := wal.Open(target, wal.Options{})
-			if err == nil { // bbolt asks for space in advance: nothing of it was used yet
+			if err == nil { // bbolt allocates space in advance, which was unused here
 				require.Greater(t, cut, 6*pageSize)
 				require.NoError(t, f.Verify(t.Context()))
 				require.NoError(t, f.Close())
@@ -245,7 +246,7 @@ func TestCutIsDamage(t *testing.T) {
 	}
 }
 
-// Other programs' files of that length are left as they are.
+// Files of other programs with such a length are left unchanged.
 func TestShortForeignFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	for _, content := range []string{"x", "dear diary", "\x00\x00\x00\x00\x00\x00\x00\x00\x08", strings.Repeat("\x00", 80)} {
@@ -272,7 +273,7 @@ func TestCrashDuringCreation(t *testing.T) {
 	}
 }
 
-// bbolt chooses between its meta pages by transaction: the one that a damaged page hides may be the newer.
+// bbolt selects the meta page with the newer transaction: a damaged page may have hidden the newer one.
 func TestDamagedMetaPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	filled(t, path, 3)
@@ -286,5 +287,5 @@ func TestDamagedMetaPage(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, image, 0o600))
 	_, damaged, err := survey(t, path)
 	require.NoError(t, err)
-	require.Equal(t, map[string]bool{"": true}, damaged, "the last commit is gone and nothing was said")
+	require.Equal(t, map[string]bool{"": true}, damaged, "the last commit is lost without a report")
 }

@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Verify reads every record and every page and returns what is damaged, joined, each a *CorruptError; nil means the
+// Verify reads every record and every page and returns all damage, joined, each a *CorruptError; nil means that the
 // whole file is sound. The log can be used meanwhile.
 func (f *File) Verify(ctx context.Context) error {
 	if err := f.enter(ctx); err != nil {
@@ -19,8 +19,8 @@ func (f *File) Verify(ctx context.Context) error {
 	}
 	defer f.leave()
 	for {
-		// The transaction keeps its pages from being reused while they are read. Only if two commits pass before its
-		// meta page is read must it be tried again.
+		// The transaction keeps its pages from being reused while they are read. A retry is needed only if two
+		// commits complete before its meta page is read.
 		var found findings
 		err := f.view(func(s *store, tx *bbolt.Tx) (err error) {
 			found, err = inspect(f.path, s.file, uint64(tx.ID()))
@@ -40,8 +40,8 @@ func (f *File) Verify(ctx context.Context) error {
 	}
 }
 
-// Backup writes a consistent copy to path, which must not exist, while the log is in use. The copy is durable when it
-// returns nil. It is a log of its own: never open original and copy for the same work at once.
+// Backup writes a consistent copy to path, which must not exist, while the log is in use. The copy is durable when
+// Backup returns nil. It is a separate log: never open original and copy for the same work at once.
 func (f *File) Backup(ctx context.Context, path string) error {
 	if err := f.enter(ctx); err != nil {
 		return f.wrap("backup", "", err)

@@ -11,8 +11,8 @@ import (
 )
 
 // Account is an actor, a provider or a tenant or both, and the same in every
-// peer: a namespace, and the Roles and RoleBindings of its subjects. Its home
-// decides; replicas follow it by revision. It is Unready while a peer lacks it.
+// peer: a namespace, and the Roles and RoleBindings of its subjects. Its
+// replicas follow its home by revision. It is Unready while a peer lacks it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -33,22 +33,22 @@ type Account struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
-	// An absent one becomes empty, so that its rules always see a change.
+	// Spec is the desired state. An absent spec becomes empty, so that its
+	// rules always see a change.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Spec AccountSpec `json:"spec"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	//
 	// +optional
 	Status AccountStatus `json:"status,omitzero"`
 }
 
-// AccountSpec is what is wanted of an Account. On its home a changed payload
-// is a request: it takes effect nowhere until a coordinator has committed a
-// revision for it.
+// AccountSpec is the desired state of an Account. A change of the payload on
+// its home is a request: it takes effect nowhere until a coordinator has
+// committed a revision for it.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.fanout) || has(self.fanout)",message="claim cannot be removed: use apply instead of replace, or keep spec.fanout as it is; to give the name up, delete the object and let a coordinator clear all peers"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?fanout.stage.orValue('Reserved') == 'Reserved'",message="an Account is created Reserved or without spec.fanout: leave spec.fanout out, a coordinator adopts the object",optionalOldSelf=true
@@ -57,12 +57,12 @@ type Account struct {
 // +kubebuilder:validation:XValidation:rule="!(self.?fanout.stage.orValue('None') == 'Reserved' && oldSelf.?fanout.stage.orValue('None') == 'Reserved') || (has(self.metadata) == has(oldSelf.metadata) && (!has(self.metadata) || self.metadata == oldSelf.metadata) && has(self.roles) == has(oldSelf.roles) && (!has(self.roles) || self.roles == oldSelf.roles) && has(self.subjects) == has(oldSelf.subjects) && (!has(self.subjects) || self.subjects == oldSelf.subjects))",message="a reservation cannot be changed: wait until its operation has ended",messageExpression="'a reservation cannot be changed: operation ' + self.fanout.claim.operation + ' holds the name for peer ' + self.fanout.claim.target + '; wait until it has ended'"
 // +kubebuilder:validation:XValidation:rule="!has(self.fanout) || !has(oldSelf.fanout) || (has(self.fanout.home) ? self.fanout.home.peer == self.fanout.claim.peer : self.fanout.claim.role == 'Primary') || self.?fanout.revision.number.orValue(-1) > oldSelf.?fanout.revision.number.orValue(-1) || (has(self.metadata) == has(oldSelf.metadata) && (!has(self.metadata) || self.metadata == oldSelf.metadata) && has(self.roles) == has(oldSelf.roles) && (!has(self.roles) || self.roles == oldSelf.roles) && has(self.subjects) == has(oldSelf.subjects) && (!has(self.subjects) || self.subjects == oldSelf.subjects))",message="a replica follows its home: change the Account there, a coordinator brings the change to all peers",messageExpression="'a replica follows its home: change the Account in peer ' + (has(self.fanout.home) ? self.fanout.home.peer : self.fanout.claim.primary.peer) + ', a coordinator brings the change to all peers'"
 type AccountSpec struct {
-	// Metadata is how people see the account.
+	// Metadata describes the account to people.
 	//
 	// +optional
 	Metadata AccountMetadata `json:"metadata,omitzero"`
 
-	// Roles say what the account may be: Provider, Tenant, or both.
+	// Roles are the roles of the account: Provider, Tenant, or both.
 	//
 	// +optional
 	// +listType=set
@@ -76,13 +76,13 @@ type AccountSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Subjects []rbacv1.Subject `json:"subjects,omitempty"`
 
-	// Fanout is the protocol's part. It is written by coordinators alone.
+	// Fanout is the protocol's part. Only coordinators write it.
 	//
 	// +optional
 	Fanout *fanoutv1alpha1.Fanout `json:"fanout,omitempty"`
 }
 
-// AccountMetadata is how people see an Account.
+// AccountMetadata describes an Account to people.
 type AccountMetadata struct {
 	// DisplayName is a short name.
 	//
@@ -90,14 +90,14 @@ type AccountMetadata struct {
 	// +kubebuilder:validation:MaxLength=256
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Description says who the account is.
+	// Description describes the account.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Description string `json:"description,omitempty"`
 }
 
-// AccountRole is what an Account may be.
+// AccountRole is a role of an Account.
 //
 // +kubebuilder:validation:Enum=Provider;Tenant
 type AccountRole string
@@ -109,14 +109,16 @@ const (
 	AccountTenant AccountRole = "Tenant"
 )
 
-// AccountStatus is what was observed of an Account.
+// AccountStatus is the observed state of an Account.
 type AccountStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status is
+	// about.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Phase sums the conditions up for people. Programs read the conditions.
+	// Phase is a one-word summary of the conditions for people. Programs read
+	// the conditions.
 	//
 	// +optional
 	Phase AccountPhase `json:"phase,omitempty"`
@@ -130,12 +132,12 @@ type AccountStatus struct {
 	// +kubebuilder:validation:MaxItems=48
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Namespace is the account's own, of the same name in each peer.
+	// Namespace is the account's own namespace, of the same name in each peer.
 	//
 	// +optional
 	Namespace NamespaceReference `json:"namespace,omitzero"`
 
-	// Peers sums up where the account is present.
+	// Peers counts the peers in which the account is present.
 	//
 	// +optional
 	Peers PeerSummary `json:"peers,omitzero"`
@@ -150,7 +152,7 @@ type NamespaceReference struct {
 	Name string `json:"name"`
 }
 
-// PeerSummary says in how many peers an object is present, and names
+// PeerSummary counts the peers in which an object is present, and names
 // exceptions up to a bound: a status must stay small with a thousand peers.
 type PeerSummary struct {
 	// Total is the number of peers in the ring.
@@ -163,8 +165,8 @@ type PeerSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Present int32 `json:"present"`
 
-	// Missing names peers that answered and lack the latest revision, sorted,
-	// at most 32.
+	// Missing names reachable peers that lack the latest revision, sorted, at
+	// most 32.
 	//
 	// +optional
 	// +listType=set
@@ -172,8 +174,8 @@ type PeerSummary struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Missing []string `json:"missing,omitempty"`
 
-	// Unknown names peers that did not answer, sorted, at most 32. They are
-	// not Missing: absence is not proved by silence.
+	// Unknown names unreachable peers, sorted, at most 32. They are not
+	// Missing: an unreachable peer may hold the object.
 	//
 	// +optional
 	// +listType=set
@@ -182,7 +184,7 @@ type PeerSummary struct {
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// AccountPhase is one word about an Account, for people.
+// AccountPhase is a one-word summary of an Account for people.
 //
 // +kubebuilder:validation:MaxLength=64
 type AccountPhase string
@@ -192,7 +194,7 @@ const (
 	AccountPending AccountPhase = "Pending"
 	// AccountReady is present in all peers.
 	AccountReady AccountPhase = "Ready"
-	// AccountUnready is missing in a peer, or a peer does not answer.
+	// AccountUnready is missing in a peer, or a peer is unreachable.
 	AccountUnready AccountPhase = "Unready"
 	// AccountTerminating is being removed from all peers.
 	AccountTerminating AccountPhase = "Terminating"

@@ -6,20 +6,20 @@ package v1alpha1
 // RegionConditionType is the type of a condition of a Region.
 type RegionConditionType string
 
-// RegionConditionReason is why such a condition has its status.
+// RegionConditionReason is the reason of a condition's status.
 type RegionConditionReason string
 
 const (
-	// RegionConditionReady says whether the tenant can use the region.
+	// RegionConditionReady reports whether the tenant can use the region.
 	//
-	// True: it is served and answers (reason Available).
-	// False: it is known not to (Unavailable).
-	// Unknown: it was not observed yet, or nothing was heard of it (Pending).
+	//   - True: it is served and reachable (reason Available).
+	//   - False: it is not served at the moment (Unavailable).
+	//   - Unknown: it was not observed yet, or is unreachable (Pending).
 	RegionConditionReady RegionConditionType = "Ready"
 )
 
 const (
-	// RegionReasonAvailable: the region is served and answers.
+	// RegionReasonAvailable: the region is served and reachable.
 	RegionReasonAvailable RegionConditionReason = "Available"
 	// RegionReasonUnavailable: the region is not served at the moment.
 	RegionReasonUnavailable RegionConditionReason = "Unavailable"

@@ -8,8 +8,8 @@ import (
 )
 
 // Region shows a tenant, in the tenant's namespace, a region that it may use.
-// Its name is NAME.PROVIDER, the region's own. It is written by the catalog;
-// what a tenant sees says nothing of peers.
+// Its name is the region's own, NAME.PROVIDER. The catalog writes it, without
+// naming peers.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,7 +28,7 @@ type Region struct {
 	// +optional
 	Spec RegionSpec `json:"spec,omitzero"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	//
 	// +optional
 	Status RegionStatus `json:"status,omitzero"`
@@ -41,7 +41,7 @@ type RegionSpec struct {
 	// +optional
 	Provider ObjectReference `json:"provider,omitzero"`
 
-	// Metadata is how people see the region.
+	// Metadata describes the region to people.
 	//
 	// +optional
 	Metadata RegionMetadata `json:"metadata,omitzero"`
@@ -56,7 +56,7 @@ type ObjectReference struct {
 	Name string `json:"name"`
 }
 
-// RegionMetadata is how people see a Region.
+// RegionMetadata describes a Region to people.
 type RegionMetadata struct {
 	// DisplayName is a short name.
 	//
@@ -64,21 +64,23 @@ type RegionMetadata struct {
 	// +kubebuilder:validation:MaxLength=256
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Description says what the region offers.
+	// Description describes the offers of the region.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Description string `json:"description,omitempty"`
 }
 
-// RegionStatus is what was observed of a Region.
+// RegionStatus is the observed state of a Region.
 type RegionStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status is
+	// about.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Phase sums the conditions up for people. Programs read the conditions.
+	// Phase is a one-word summary of the conditions for people. Programs read
+	// the conditions.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -93,7 +95,7 @@ type RegionStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RegionPhase is one word about a Region, for people.
+// RegionPhase is a one-word summary of a Region for people.
 type RegionPhase string
 
 const (

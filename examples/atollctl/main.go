@@ -1,10 +1,9 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command atollctl is Atoll from a shell: it adds and removes ServiceClusters
-// and Accounts in all peers or in none, finishes what an earlier run left behind
-// and audits the peers. Installed under the name kubectl-atoll it is the plugin
-// "kubectl atoll".
+// Command atollctl is the command line of Atoll: it adds and removes ServiceClusters and Accounts
+// in all peers or in none, finishes operations that an earlier run left open, and audits the peers.
+// Installed as kubectl-atoll it is the plugin "kubectl atoll".
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 )
 
 func main() {
-	klog.SetLogger(logr.Discard()) // what client-go has to say is in the errors that it returns
+	klog.SetLogger(logr.Discard()) // client-go's errors are returned; its log lines would repeat them
 	ctx := ending.Context(context.Background())
 	os.Exit(command.Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

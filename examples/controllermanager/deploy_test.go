@@ -21,7 +21,7 @@ import (
 
 const system = "kubecarrier-system"
 
-// manifests are the documents of a file below deploy, as T.
+// manifests returns the documents of kind in a file below deploy, as T.
 func manifests[T any](t *testing.T, file, kind string) []T {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("deploy", file))
@@ -42,7 +42,8 @@ func manifests[T any](t *testing.T, file, kind string) []T {
 	return all
 }
 
-// needed are the roles that all loops need in a place. The plane is a peer too. The catalogue is published in the plane.
+// needed returns the roles that all loops need in the places. The plane is a peer too. The
+// catalogue is published in the plane.
 func needed(places ...rights.Place) (cluster []rbacv1.ClusterRole, namespaced []rbacv1.Role) {
 	for _, name := range rights.LoopNames() {
 		for _, place := range places {
@@ -68,7 +69,7 @@ var (
 	inPeer  = rights.Place{}
 )
 
-// What is deployed grants what the loops need, all of it to the Pods, and no more.
+// The manifests grant the Pods exactly the rights that the loops need.
 func TestDeployGrantsTheLeast(t *testing.T) {
 	cluster, namespaced := needed(inPeer, inPlane)
 	require.ElementsMatch(t, cluster, manifests[rbacv1.ClusterRole](t, "plane-rbac.yaml", "ClusterRole"))
@@ -103,7 +104,7 @@ func requirePods(t *testing.T, subjects []rbacv1.Subject) {
 	require.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Name: "atoll-controllermanager", Namespace: system}}, subjects)
 }
 
-// The Deployment runs this program, with arguments that it takes, in two replicas.
+// The Deployment runs this program with valid arguments, in two replicas.
 func TestDeployment(t *testing.T) {
 	deployments := manifests[appsv1.Deployment](t, "deployment.yaml", "Deployment")
 	require.Len(t, deployments, 1)

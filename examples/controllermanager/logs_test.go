@@ -19,7 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/logtest"
 )
 
-// controller-runtime starts loops with a context that has no logger; the program shows their lines all the same.
+// controller-runtime starts loops with a context without a logger; the program logs their lines
+// anyway.
 func TestLogs(t *testing.T) {
 	defer klog.SetLogger(logr.Discard())
 	defer log.SetLogger(logr.Discard())
@@ -34,7 +35,7 @@ func TestLogs(t *testing.T) {
 	lines.Await(t, `"logger":"master"`, "connection refused")
 }
 
-// unregister takes the program's metrics out of what the whole process serves, for the tests after it.
+// unregister removes the program's metrics from the global registry, for the tests after it.
 func unregister(t *testing.T) {
 	t.Helper()
 	n, err := newNumbers(prometheus.NewRegistry())

@@ -22,7 +22,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// blueprint is what the loops are made of, each time the installation becomes a master.
+// blueprint holds the parts of the loops, which are made each time the installation becomes a
+// master.
 type blueprint struct {
 	config  *rest.Config
 	plane   region.API
@@ -31,14 +32,14 @@ type blueprint struct {
 	events  *events.Recorder
 	opts    options
 
-	ring atomic.Pointer[region.Ring] // of the loops that run; nil if none do
+	ring atomic.Pointer[region.Ring] // ring of the running loops; nil if none run
 }
 
-// ready says whether the loops that run know their peers.
+// ready returns an error if the running loops have not read their peers.
 func (b *blueprint) ready() error {
 	ring := b.ring.Load()
 	if ring == nil {
-		return nil // not a master: there is nothing to know
+		return nil // not a master: no peers to read
 	}
 	select {
 	case <-ring.Synced():
@@ -48,7 +49,7 @@ func (b *blueprint) ready() error {
 	}
 }
 
-// run makes the loops and runs them until ctx ends, or one of them does, which ends all.
+// run makes the loops and runs them until ctx ends, or one of them ends, which ends all.
 func (b *blueprint) run(ctx context.Context) error {
 	local, err := region.FromConfig(b.config)
 	if err != nil {
@@ -74,7 +75,7 @@ func (b *blueprint) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// All replicas share one log in the plane, and each goes on with what another left.
+	// All replicas share one log in the plane, and each finishes operations that another left open.
 	log, err := kubelog.New(b.plane, kubelog.Options{})
 	if err != nil {
 		return err

@@ -1,12 +1,13 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controllermanager runs the loops of Atoll under controller-runtime, in any number of replicas, beside the
-// central plane whose Peers, Accounts and KubeCarrier it keeps.
+// Command controllermanager runs the loops of Atoll under controller-runtime, in any number of
+// replicas, beside the central plane with its Peers, Accounts and KubeCarrier.
 //
-// No replica leads: they share the work by Leases. While the plane's KubeCarrier says spec.master: true, each runs the ring
-// of peers, the status of Peers, the arbitration of RegionClaims, the replication and upkeep of Accounts, and the catalogue of
-// regions. /healthz and /readyz say how it is, /metrics what it does, and Events what happens to whom.
+// There is no leader: the replicas share the work by Leases. While the plane's KubeCarrier has
+// spec.master: true, each runs the ring of peers, the status of Peers, the arbitration of
+// RegionClaims, the replication and upkeep of Accounts, and the catalogue of regions. /healthz and
+// /readyz report its health, /metrics its work, and Events the changes of objects.
 package main
 
 import (
@@ -56,7 +57,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	return manager.Start(ctx)
 }
 
-// parse reads the command line.
+// parse parses the command line.
 func parse(args []string) (options, error) {
 	var opts options
 	flags := flag.NewFlagSet("controllermanager", flag.ContinueOnError)
@@ -75,7 +76,7 @@ func parse(args []string) (options, error) {
 	return opts, nil
 }
 
-// configOf is how the central plane is reached, without a limit of requests per second of our own.
+// configOf returns the configuration for the central plane, without a client-side rate limit.
 func configOf(kubeconfig string) (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {

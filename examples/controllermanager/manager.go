@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// options say how a replica runs.
+// options configure a replica.
 type options struct {
 	Kubeconfig     string // empty: that of the Pod
 	Verbosity      int
@@ -32,11 +32,12 @@ type options struct {
 	MetricsAddress string // "0": no endpoint
 
 	Registry prometheus.Registerer // nil: that of controller-runtime, which its endpoint serves
-	Hurry    bool                  // tests wait for nothing that they need not
+	Hurry    bool                  // short intervals for tests
 }
 
-// newManager makes a controller-runtime manager of three Runnables: the members, who share the work, the recorder of Events,
-// and the master, who runs the loops while the installation is one. It starts nothing.
+// newManager returns a controller-runtime manager of three Runnables: the members, which share the
+// work; the recorder of Events; and the master, which runs the loops while the installation is one.
+// It starts nothing.
 func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.Manager, error) {
 	if opts.Registry == nil {
 		opts.Registry = metrics.Registry
@@ -57,7 +58,7 @@ func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.
 	}
 	recorder := events.New(events.Options{Controller: "atoll-controllermanager", Instance: members.Identity(), Logger: logger})
 	blueprint := &blueprint{config: config, plane: plane, members: members, numbers: numbers, events: recorder, opts: opts}
-	// The loops that the master starts log to its logger: it is in their context.
+	// The loops log to the master's logger, which is in their context.
 	master, err := central.NewMaster(plane, blueprint.run, central.MasterOptions{
 		Shards: members, Observer: numbers.ofCentral(), Logger: logger,
 	})
@@ -88,14 +89,14 @@ func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.
 	)
 }
 
-// everywhere is a loop that runs in each replica. Every loop of Atoll is a Runnable as it stands; what controller-runtime
-// has to be told is that it needs no leader.
+// everywhere is a loop that runs in each replica. Every loop of Atoll is a Runnable as it is;
+// controller-runtime only has to know that it needs no leader.
 type everywhere func(context.Context) error
 
 // Start runs the loop.
 func (start everywhere) Start(ctx context.Context) error { return start(ctx) }
 
-// NeedLeaderElection says that it needs none.
+// NeedLeaderElection returns false.
 func (everywhere) NeedLeaderElection() bool { return false }
 
 var _ manager.LeaderElectionRunnable = everywhere(nil)

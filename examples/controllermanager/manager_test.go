@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// plants are a central plane and two peers, which grant a manager what deploy says and no more.
+// plants are a central plane and two peers that grant a manager exactly the rights of deploy.
 type plants struct {
 	t       *testing.T
 	servers map[string]*regiontest.Server
@@ -53,7 +53,7 @@ type plants struct {
 	refused map[string]bool
 }
 
-// authorizer lets the manager do what the roles say; the test itself may do all.
+// authorizer grants the manager the rights of the roles; the test itself has all rights.
 func (p *plants) authorizer(name string, places ...rights.Place) func(regiontest.Request) error {
 	cluster, namespaced := needed(places...)
 	allows := func(rules []rbacv1.PolicyRule, r regiontest.Request) bool {
@@ -80,7 +80,7 @@ func (p *plants) authorizer(name string, places ...rights.Place) func(regiontest
 	}
 }
 
-// asManager is a kubeconfig with the manager's token.
+// asManager returns a kubeconfig with the manager's token.
 func asManager(t *testing.T, kubeconfig []byte) []byte {
 	t.Helper()
 	config, err := clientcmd.Load(kubeconfig)
@@ -135,7 +135,7 @@ func (p *plants) apply(server, manifest string) {
 	require.NoError(p.t, err)
 }
 
-// phase is that of an object; empty if there is none.
+// phase returns the status.phase of an object, "" if the object or its phase is missing.
 func (p *plants) phase(server, apiVersion, kind, namespace, name string) string {
 	p.t.Helper()
 	obj, err := p.client(server, apiVersion, kind, namespace).Get(p.t.Context(), name, metav1.GetOptions{})
@@ -146,13 +146,14 @@ func (p *plants) phase(server, apiVersion, kind, namespace, name string) string 
 	return phase
 }
 
-// eventually waits for what a loop does.
+// eventually waits until done returns true.
 func (p *plants) eventually(what string, done func() bool) {
 	p.t.Helper()
 	require.Eventually(p.t, done, 2*time.Minute, 50*time.Millisecond, what)
 }
 
-// logTo logs to the test until it ends: goroutines of controller-runtime log after Start has returned.
+// logTo returns a logger to the test until it ends: goroutines of controller-runtime log after
+// Start has returned.
 func logTo(t *testing.T) logr.Logger {
 	var mu sync.Mutex
 	over := false
@@ -190,7 +191,7 @@ func (p *plants) start(opts options) (stop func()) {
 	return stop
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address that is not in use.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -223,13 +224,13 @@ const (
 const manifest = `{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: %s},
   spec: {roles: [Provider], subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: alice}]}}`
 
-// Two replicas do all that a master does, share it, and one goes on alone.
+// Two replicas share all loops of a master, and one continues alone.
 func TestReplicas(t *testing.T) {
 	p := newPlants(t)
 	health, numbersAt := freeAddress(t), freeAddress(t)
 	served := prometheus.NewRegistry()
 	stopA := p.start(options{Identity: "a", HealthAddress: health, MetricsAddress: numbersAt, Registry: served})
-	// What the endpoint serves is global to a program, and a test may run twice in one.
+	// The endpoint serves the global registry, and a test may run twice in one process.
 	require.NoError(t, metrics.Registry.Register(served))
 	t.Cleanup(func() { require.True(t, metrics.Registry.Unregister(served)) })
 	registry := prometheus.NewRegistry()
@@ -264,7 +265,7 @@ func TestReplicas(t *testing.T) {
 		require.Contains(t, body, line)
 	}
 
-	p.eventually("Events beside what they are about", func() bool {
+	p.eventually("Events beside their objects", func() bool {
 		seen := map[string]bool{}
 		for _, server := range []string{"plane", "eu", "us"} {
 			for _, namespace := range []string{"default", "loodse"} {

@@ -18,8 +18,9 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// membership makes every peer that has a Peer object a member of the ring: the first ones together, later ones one by one.
-// That peers leave is for people to say (atollctl peer leave), before they delete the Peer.
+// membership makes every peer with a Peer object a member of the ring: the first ones together,
+// later ones one by one. It never removes a member: a person does so (atollctl peer leave) before
+// deleting the Peer.
 type membership struct {
 	ring        region.Directory
 	coordinator *fanout.Coordinator
@@ -27,10 +28,10 @@ type membership struct {
 	every       time.Duration
 }
 
-// membershipKey is owned by the replica that does this.
+// membershipKey is the key whose owning replica does this work.
 const membershipKey = "membership"
 
-// Start works until ctx ends. What fails is tried again.
+// Start works until ctx ends. It retries failures.
 func (m *membership) Start(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
 	tick := time.NewTicker(m.every)
@@ -49,7 +50,7 @@ func (m *membership) Start(ctx context.Context) error {
 	return nil
 }
 
-// admit looks who is no member, and makes them one.
+// admit makes peers members that are not.
 func (m *membership) admit(ctx context.Context) error {
 	sets := fanoutv1alpha1.GroupVersion.WithResource("peersets")
 	present, err := region.Each(ctx, m.ring, "read the PeerSet", region.BestEffort(), func(ctx context.Context, c *region.Conn) (bool, error) {
@@ -76,7 +77,7 @@ func (m *membership) admit(ctx context.Context) error {
 	case len(newcomers) == 0:
 		return present.Err()
 	case len(members) == 0 && !present.Complete():
-		return present.Err() // who does not answer may be a member of a ring
+		return present.Err() // an unreachable peer may be a member of a ring
 	case len(members) == 0:
 		return m.coordinator.InitPeers(ctx)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// numbers are the metrics, which the Observers of the loops feed.
+// numbers are the metrics, updated by the Observers of the loops.
 type numbers struct {
 	replicas prometheus.Gauge
 	running  prometheus.Gauge
@@ -41,7 +41,7 @@ func newNumbers(registry prometheus.Registerer) (*numbers, error) {
 		decided: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "atoll_regions_decided_total", Help: "Decisions about who serves a region."}),
 		accounts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "atoll_account_writes_total", Help: "What was done for Accounts, by action and outcome."}, []string{"action", "outcome"}),
+			Name: "atoll_account_writes_total", Help: "Actions on Accounts, by action and outcome."}, []string{"action", "outcome"}),
 	}
 	var errs []error
 	for _, c := range n.collectors() {

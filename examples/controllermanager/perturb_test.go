@@ -23,12 +23,12 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// secretMaker is an ordinary reconciler of controller-runtime: each ConfigMap has a Secret of the
-// same name and content.
+// secretMaker is an ordinary reconciler of controller-runtime: it keeps a Secret with the name and
+// content of each ConfigMap.
 type secretMaker struct {
 	client.Client
 
-	watchesSecrets bool // one that does not never learns of a Secret that it failed to delete
+	watchesSecrets bool // without it, a failed deletion of a Secret is never retried
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -53,7 +53,7 @@ func (m secretMaker) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 }
 
 func (m secretMaker) run(ctx context.Context, access perturb.Access) error {
-	again := true // the name of the controller is used in every run of this process
+	again := true // the controller's name is reused by every run of this process
 	manager, err := ctrl.NewManager(access("here"), ctrl.Options{
 		Metrics:    server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &again},
@@ -72,8 +72,8 @@ func (m secretMaker) run(ctx context.Context, access perturb.Access) error {
 	return manager.Start(ctx)
 }
 
-// A controller of controller-runtime goes through the plans as it is, without a change for
-// them. One that does not watch what it makes is found.
+// A controller of controller-runtime passes the plans unchanged. One that does not watch the
+// objects it creates fails.
 func TestPlansOfAController(t *testing.T) {
 	step := func(name string, do func(context.Context, kubernetes.Interface) error) perturb.Step {
 		return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {

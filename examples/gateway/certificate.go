@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// certificate is what the gateway serves with, and where its clients find what to trust.
+// certificate is the gateway's serving certificate, and the path of the authority for clients.
 type certificate struct {
 	pair tls.Certificate
 	path string
 }
 
-// certificateOf reads the files, or makes a certificate that vouches for itself, for a day.
+// certificateOf reads the files, or makes a self-signed certificate that is valid for a day.
 func certificateOf(o options) (*certificate, error) {
 	if (o.certificate == "") != (o.key == "") {
 		return nil, errors.New("-cert and -key are given together")

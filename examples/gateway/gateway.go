@@ -63,9 +63,10 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 	return group.Wait()
 }
 
-// newHandler is the gateway without its listener.
+// newHandler returns the gateway's handler, without a listener.
 func newHandler(ring region.Directory, known users, o options) (http.Handler, error) {
-	// What the proxy lets through does not wait again: half as much as of one region comes by reads of all regions.
+	// Requests that the proxy admits must not wait again. Reads of all regions add half as many
+	// requests as those of one region.
 	budget := router.Budget{QPS: float32(o.qps), InFlight: o.limits.RequestsPerRegion * 3 / 2, Streams: 1500}
 	routes, err := router.New(ring, router.Options{Budget: budget})
 	if err != nil {
@@ -93,7 +94,7 @@ func newHandler(ring region.Directory, known users, o options) (http.Handler, er
 	return newMerged(routes, policy, answers, single), nil
 }
 
-// serve serves on listener until ctx ends, which ends watches and streams too.
+// serve serves on listener until ctx ends, which also ends watches and streams.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler, certificate tls.Certificate) error {
 	server := &http.Server{
 		Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
@@ -107,7 +108,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, cer
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := server.Shutdown(closing); err != nil {
-			_ = server.Close() // whoever does not end by then is cut off
+			_ = server.Close() // remaining connections are closed
 		}
 		closed <- nil
 	}()
@@ -117,7 +118,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, cer
 	return <-closed
 }
 
-// explain says how to use the gateway.
+// explain prints how to use the gateway.
 func explain(stdout io.Writer, address string, c *certificate, known users, s *region.Snapshot) error {
 	for _, u := range known.madeUp {
 		if _, err := fmt.Fprintf(stdout, "all regions:\n  kubectl '--server=https://%s/regions/*' --certificate-authority=%s --token=%s get configmaps -A\n", address, c.path, u); err != nil {

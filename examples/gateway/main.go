@@ -1,17 +1,19 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gateway serves many regions at one address, over TLS: kubectl and any client of Kubernetes goes through it to a
-// region, at /regions/NAME.PROVIDER, or reads all of them as one, at /regions/*, as the user whose token it brings.
+// Command gateway serves many regions at one address, over TLS. kubectl and any client of
+// Kubernetes can use a region through it, at /regions/NAME.PROVIDER, or read all regions as one, at
+// /regions/*, as the user of the token that they send.
 //
-//	go run ./examples/gateway                                             # two API servers in memory, and users made up
+//	go run ./examples/gateway                                             # two API servers in memory, and sample users
 //	go run ./examples/gateway -peers peers.yaml -users users.csv -cert tls.crt -key tls.key
 //
-// users.csv has lines of token,name,uid,"group,group", as kube-apiserver's --token-auth-file does. What a user may do, the
-// region's own RBAC says; the gateway's credentials need no right but to impersonate those users.
+// users.csv has lines of token,name,uid,"group,group", as kube-apiserver's --token-auth-file does.
+// The region's own RBAC decides what a user may do. The gateway's credentials only need the right
+// to impersonate those users.
 //
-// It serves until it is interrupted. The exit code is 0 then, otherwise 1. Begin reading at gateway.go: that is what
-// embedding takes. merged.go is what all regions as one take.
+// It serves until it is interrupted. The exit code is 0 then, otherwise 1. Begin reading at
+// gateway.go, which has the code to copy. merged.go has the code for all regions as one.
 package main
 
 import (
@@ -55,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.users, "users", "", "the file that lists tokens; empty, with peers in memory: alice and bob")
 	flags.StringVar(&o.certificate, "cert", "", "the certificate to serve with; empty: one made for this run")
 	flags.StringVar(&o.key, "key", "", "its key")
-	flags.StringVar(&o.operators, "operators", "", "the group whose users may go to /peers/NAME; empty: nobody")
+	flags.StringVar(&o.operators, "operators", "", "the group whose users may go to /peers/NAME; empty: none")
 	flags.BoolVar(&o.partial, "partial", false, "answer lists over all regions also if some do not answer, with a warning for each")
 	flags.IntVar(&o.limits.Requests, "max-requests", 400, "requests under way that are neither watches, logs nor streams; one user, or one region, gets at most half")
 	flags.IntVar(&o.limits.RequestsPerRegion, "max-requests-per-region", 100, "requests under way to one region; one user gets at most half, and so do reads of all regions")
@@ -68,6 +70,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	logger := slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.Level(-1)}) // -1: a line for each request, too
+	logger := slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.Level(-1)}) // -1: also log each request
 	return gateway(logr.NewContext(ctx, logr.FromSlogHandler(logger)), o, stdout)
 }

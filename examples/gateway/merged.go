@@ -25,19 +25,19 @@ import (
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
-// merged serves all regions as one at /regions/*/ and /clusters/*/: lists, watches, and objects by their names, which are
-// NAME@REGION. Objects are written in their own regions. Whatever else is read there is the first region's, above all which
-// types there are.
+// merged serves all regions as one at /regions/*/ and /clusters/*/: lists, watches, and objects by
+// their names, which are NAME@REGION. Objects are written in their own regions. Any other read goes
+// to the first region, above all discovery.
 type merged struct {
 	routes *router.Router
 	policy aggregate.Policy
 	single http.Handler // serves one region
-	all    http.Handler // serves all regions, behind what stands before one
+	all    http.Handler // serves all regions, with the same checks as for one
 
-	budget *aggregate.Budget // of the answers that all callers have read
+	budget *aggregate.Budget // of the bytes that all callers have read
 
 	mu   sync.Mutex
-	apis map[string]*aggregate.API // by token, of users that are known
+	apis map[string]*aggregate.API // by token, of known users
 }
 
 func newMerged(routes *router.Router, policy aggregate.Policy, budget *aggregate.Budget, single *proxy.Proxy) *merged {
@@ -50,7 +50,7 @@ func newMerged(routes *router.Router, policy aggregate.Policy, budget *aggregate
 	return m
 }
 
-// ServeHTTP serves what is about all regions, and leaves the rest to single.
+// ServeHTTP serves requests about all regions, and passes others to single.
 func (m *merged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest, ok := cutAll(r.URL.Path)
 	if !ok {
@@ -62,14 +62,15 @@ func (m *merged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.all.ServeHTTP(w, r)
 		return
 	}
-	// What is no resource is asked of the first region that is not known to be unreachable, or else of the first.
+	// A request without a resource goes to the first region that is not known to be unreachable, or
+	// else to the first.
 	i := max(0, slices.IndexFunc(routes, func(at router.Route) bool { return !m.routes.Health(at.Region).Unreachable() }))
 	r = r.Clone(r.Context())
 	r.URL.Path, r.URL.RawPath = "/regions/"+routes[i].Region.String()+"/"+rest, ""
 	m.single.ServeHTTP(w, r)
 }
 
-// cutAll returns what a path asks of all regions.
+// cutAll returns the part of a path after the prefix for all regions.
 func cutAll(path string) (rest string, ok bool) {
 	if rest, ok = strings.CutPrefix(path, "/regions/*/"); ok {
 		return rest, ok
@@ -77,7 +78,7 @@ func cutAll(path string) (rest string, ok bool) {
 	return strings.CutPrefix(path, "/clusters/*/")
 }
 
-// serve returns an error as long as nothing was answered.
+// serve returns an error only if it has not written a response.
 func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identity) error {
 	rest, _ := cutAll(r.URL.Path)
 	t, ok := parseTarget(rest)
@@ -89,7 +90,7 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identit
 		return err
 	}
 	if strings.Contains(rest, "//") {
-		return apierrors.NewBadRequest("path: it has an empty segment") // an empty namespace would be all of them
+		return apierrors.NewBadRequest("path: it has an empty segment") // an empty namespace would mean all
 	}
 	if err := t.validate(); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -117,7 +118,7 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identit
 	out := &listWriter{w: w, report: report}
 	list, err := reader.Pages(ctx, opts, out.page)
 	if err != nil && out.begun {
-		panic(http.ErrAbortHandler) // which cuts the answer short, so that the client does not take it for the whole
+		panic(http.ErrAbortHandler) // aborts the response, so that the client does not take it for complete
 	}
 	if err != nil {
 		warn(w, report)
@@ -127,7 +128,8 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identit
 	return nil
 }
 
-// api is the one of the caller. It lasts, so that its versions and continue tokens do.
+// api returns the API of the caller. It is kept, so that its versions and continue tokens stay
+// valid.
 func (m *merged) api(r *http.Request, id router.Identity) (*aggregate.API, error) {
 	token := r.Header.Get("Authorization")
 	m.mu.Lock()
@@ -146,7 +148,8 @@ func (m *merged) api(r *http.Request, id router.Identity) (*aggregate.API, error
 	return api, err
 }
 
-// types lets couchdbs.loodse stand for couchdbs.eu-west-1.loodse and its like, for each provider of a region.
+// types maps a group such as couchdbs.loodse to couchdbs.eu-west-1.loodse and its like, for each
+// provider of a region.
 func (m *merged) types(common schema.GroupVersionResource, k region.Key) (schema.GroupVersionResource, bool) {
 	ofProvider := func(r router.Route) bool { return r.Region.Provider == common.Group }
 	if !slices.ContainsFunc(m.routes.Routes(), ofProvider) {
@@ -155,13 +158,14 @@ func (m *merged) types(common schema.GroupVersionResource, k region.Key) (schema
 	return aggregate.ByProvider(common.Group)(common, k)
 }
 
-// target is what a path says.
+// target is the resource or object that a path names.
 type target struct {
 	schema.GroupVersionResource
 	namespace, name string
 }
 
-// parseTarget reads api/VERSION/... and apis/GROUP/VERSION/...; ok is false if no resource is named.
+// parseTarget parses api/VERSION/... and apis/GROUP/VERSION/...; ok is false if no resource is
+// named.
 func parseTarget(rest string) (t target, ok bool) {
 	parts := strings.Split(rest, "/")
 	switch {
@@ -180,7 +184,7 @@ func parseTarget(rest string) (t target, ok bool) {
 	return t, true
 }
 
-// validate refuses what would lead a region's client to another path, and subresources.
+// validate rejects parts that would lead a region's client to another path, and subresources.
 func (t target) validate() error {
 	plain, at, qualified := strings.Cut(t.name, "@")
 	for _, part := range []string{t.Group, t.Version, t.Resource, t.namespace, t.name, plain} {
@@ -197,7 +201,8 @@ func (t target) validate() error {
 	core := t.Group == "" && t.namespace != ""
 	switch {
 	case t.Resource == "watch":
-		// An API server takes what follows for a watch without end, which nobody here expects of a type's name.
+		// An API server would treat the rest of the path as a watch without end, which callers do
+		// not expect of the name of a type.
 		return errors.New("path: /watch/ is not served; use the parameter watch")
 	case core && t.name == "" && (t.Resource == "status" || t.Resource == "finalize"):
 		return fmt.Errorf("path: %q is a subresource of a namespace", t.Resource)
@@ -213,7 +218,7 @@ func follow(w http.ResponseWriter, r *http.Request, reader *aggregate.Reader, op
 	}
 	defer func() {
 		stream.Stop()
-		for range stream.ResultChan() { // until all that it started has ended
+		for range stream.ResultChan() { // until all its goroutines have ended
 		}
 	}()
 	w.Header().Set("Content-Type", "application/json")
@@ -229,10 +234,11 @@ func follow(w http.ResponseWriter, r *http.Request, reader *aggregate.Reader, op
 	return nil
 }
 
-// warn names the regions that are missing in the answer, in headers that kubectl prints.
+// warn sets headers, which kubectl prints, with the names of the regions that are missing in the
+// response.
 func warn(w http.ResponseWriter, report *aggregate.Report) {
 	for _, text := range report.Warnings() {
-		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil { // only control characters are refused
+		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil { // it only fails for control characters
 			w.Header().Add("Warning", header)
 		}
 	}
@@ -245,11 +251,11 @@ func answer(w http.ResponseWriter, o runtime.Object) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache, private")
-	_, _ = w.Write(data) // a client that has gone needs no answer
+	_, _ = w.Write(data) // an error means that the client has gone
 	return nil
 }
 
-// refuse answers with what an error says to clients, which is nothing if it is not meant for them.
+// refuse answers with the status of an API error, or without details for any other error.
 func refuse(w http.ResponseWriter, err error) {
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "this failed here"}
 	var known apierrors.APIStatus
@@ -257,7 +263,7 @@ func refuse(w http.ResponseWriter, err error) {
 		status = known.Status()
 	}
 	if status.Code < http.StatusBadRequest || status.Code > 599 {
-		status.Code = http.StatusInternalServerError // a region's answer may say anything, and net/http panics at some of it
+		status.Code = http.StatusInternalServerError // a region may send any code, and net/http panics on invalid ones
 	}
 	status.APIVersion, status.Kind = "v1", "Status"
 	w.Header().Set("Content-Type", "application/json")

@@ -32,7 +32,7 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// scene is the gateway's handler before two regions.
+// scene is the gateway's handler for two regions.
 type scene struct {
 	ring   *regiontest.Ring
 	server *httptest.Server
@@ -54,7 +54,7 @@ func newScene(t *testing.T, o options) *scene {
 	return s
 }
 
-// client is alice's, at /regions/NAME.
+// client returns alice's client at /regions/NAME.
 func (s *scene) client(t *testing.T, name string) dynamic.Interface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(&rest.Config{Host: s.server.URL + "/regions/" + name, BearerToken: "alice"})
@@ -83,7 +83,7 @@ func (s *scene) ask(t *testing.T, method, path, token string) (code int, header 
 	return resp.StatusCode, resp.Header, string(data)
 }
 
-// An informer of client-go as it is, over HTTP, holds what both regions hold.
+// An unmodified client-go informer, over HTTP, gets the objects of both regions.
 func TestAllRegions(t *testing.T) {
 	s := newScene(t, options{})
 	s.put(t, "eu.loodse", "a")
@@ -156,7 +156,7 @@ func TestAllRegionsRefuses(t *testing.T) {
 	}
 }
 
-// A request to act as another user is refused, of all regions as of one.
+// A request to impersonate another user is refused, for all regions as for one.
 func TestAllRegionsRefuseImpersonation(t *testing.T) {
 	s := newScene(t, options{})
 	for _, path := range []string{
@@ -177,7 +177,7 @@ func TestAllRegionsRefuseImpersonation(t *testing.T) {
 	}
 }
 
-// Reads of all regions have bounds, and each user a share of them.
+// Reads of all regions are limited, and each user gets a share of the limit.
 func TestAllRegionsAreBounded(t *testing.T) {
 	s := newScene(t, options{limits: proxy.Limits{StreamsPerRegion: 4}})
 	watch := func(token string) *http.Response {
@@ -198,7 +198,7 @@ func TestAllRegionsAreBounded(t *testing.T) {
 	}
 }
 
-// A region that does not answer fails a list, or is warned of, as the operator wishes.
+// An unreachable region makes a list fail, or adds a warning, as the operator chooses.
 func TestPartialLists(t *testing.T) {
 	for _, partial := range []bool{false, true} {
 		t.Run(fmt.Sprint(partial), func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestPartialLists(t *testing.T) {
 	}
 }
 
-// What a region answers is not written as it is where net/http would panic.
+// Codes from a region on which net/http would panic are replaced.
 func TestRefuseWithAnyCode(t *testing.T) {
 	for code, want := range map[int32]int{0: 500, 42: 500, 200: 500, 404: 404, 503: 503, 4040: 500} {
 		w := httptest.NewRecorder()
@@ -246,7 +246,7 @@ func TestRefuseWithAnyCode(t *testing.T) {
 	}
 }
 
-// A group that is a provider's name stands for those of its regions, and for nothing elsewhere.
+// A group that is a provider's name stands for the groups of its regions, and for none elsewhere.
 func TestTypes(t *testing.T) {
 	ring := regiontest.NewRing("peer-a")
 	t.Cleanup(ring.Close)

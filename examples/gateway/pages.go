@@ -12,7 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// listWriter writes a list page by page, so that no list is ever held whole. What is only known at its end comes last.
+// listWriter writes a list page by page, so that it never holds the whole list. The metadata, which
+// is complete only at the end, comes last.
 type listWriter struct {
 	w      http.ResponseWriter
 	report *aggregate.Report
@@ -32,7 +33,7 @@ func (l *listWriter) begin() error {
 	return err
 }
 
-// page writes the objects of a page. An error says that the client has gone.
+// page writes the objects of a page. An error means that the client has gone.
 func (l *listWriter) page(p *unstructured.UnstructuredList) error {
 	if err := l.begin(); err != nil {
 		return err
@@ -59,5 +60,5 @@ func (l *listWriter) end(list *unstructured.UnstructuredList) {
 	if err != nil || l.begin() != nil || len(head) < 3 {
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = l.w.Write(append([]byte(`],`), head[1:]...)) // a client that has gone needs no answer
+	_, _ = l.w.Write(append([]byte(`],`), head[1:]...)) // an error means that the client has gone
 }

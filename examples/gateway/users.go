@@ -16,13 +16,13 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// users are known by their tokens.
+// users are the known users, by token.
 type users struct {
 	byToken map[string]router.User
-	madeUp  []string // tokens that may be shown
+	madeUp  []string // sample tokens, which may be printed
 }
 
-// usersOf reads the file, or makes up some if the peers are made up too.
+// usersOf reads the file, or returns sample users if the peers are samples too.
 func usersOf(o options) (users, error) {
 	if o.users == "" {
 		if o.peers != "" {
@@ -40,7 +40,7 @@ func usersOf(o options) (users, error) {
 	return parseUsers(f)
 }
 
-// parseUsers reads lines of token,name,uid,"group,group".
+// parseUsers parses lines of token,name,uid,"group,group".
 func parseUsers(r io.Reader) (users, error) {
 	lines := csv.NewReader(r)
 	lines.FieldsPerRecord = -1

@@ -20,8 +20,7 @@ func (s *story) targets() dynamic.ResourceInterface {
 	return s.upstream.Dynamic().Resource(syncTargets)
 }
 
-// attachTwo registers two clusters, and waits until the upstream knows what a
-// Deployment is.
+// attachTwo registers two clusters, and waits until the upstream serves Deployments.
 func (s *story) attachTwo(ctx context.Context) error {
 	for i, weight := range []string{"2", "3"} {
 		if err := s.attach(ctx, s.clusters[i], weight); err != nil {
@@ -59,7 +58,7 @@ func (s *story) attach(ctx context.Context, c *cluster, weight string) error {
 	return nil
 }
 
-// showTargets waits until so many clusters are ready.
+// showTargets waits until n clusters are ready.
 func (s *story) showTargets(ctx context.Context, n int) error {
 	var rows [][2]string
 	err := await(ctx, "ready clusters", func() (bool, error) {
@@ -85,13 +84,13 @@ func (s *story) showTargets(ctx context.Context, n int) error {
 	return nil
 }
 
-// divide is the part of the story that everybody knows.
+// divide is the first part of the original demonstration.
 func (s *story) divide(ctx context.Context) error {
-	// From here on no state is missed.
+	// The mirror records all states from here on.
 	if _, err := s.mirror.next(ctx, "the mirror", func(state) bool { return true }); err != nil {
 		return err
 	}
-	// The splitter hears of clusters by a watch of its own.
+	// The splitter has its own watch of clusters.
 	if err := await(ctx, "the splitter to know both clusters", func() (bool, error) {
 		plan, err := s.control.splitter.Plan(ctx, newDeployment())
 		return err == nil && plan.Replicas("cluster-1") == 6 && plan.Replicas("cluster-2") == 9, nil
@@ -127,9 +126,9 @@ func (s *story) divide(ctx context.Context) error {
 	return s.show(ctx, "all replicas", divided(map[string]int{"cluster-1": 6, "cluster-2": 9}, 0))
 }
 
-// fail cuts the second cluster off.
+// fail cuts the network to the second cluster.
 func (s *story) fail(ctx context.Context) error {
-	s.out.note("Nobody reaches cluster-2 any more. For %s its replicas count as they last were; then they go elsewhere.", grace)
+	s.out.note("cluster-2 becomes unreachable. For %s its last known replicas still count; then they are rescheduled.", grace)
 	lowest, err := s.become(ctx, map[string]int{"cluster-1": replicas}, 1, func() error {
 		s.clusters[1].link.cut(true)
 		return nil
@@ -142,7 +141,7 @@ func (s *story) fail(ctx context.Context) error {
 }
 
 func (s *story) comeBack(ctx context.Context) error {
-	s.out.note("cluster-2 answers again. What is left there goes; %s later replicas move back, a few at a time.", rejoin)
+	s.out.note("cluster-2 is reachable again. Its leftovers are deleted; %s later replicas move back, a few at a time.", rejoin)
 	lowest, err := s.become(ctx, map[string]int{"cluster-1": 6, "cluster-2": 9}, 0, func() error {
 		s.clusters[1].link.cut(false)
 		return nil
@@ -176,8 +175,7 @@ func (s *story) drain(ctx context.Context) error {
 	return s.withinBudget(lowest)
 }
 
-// remove deletes the Deployment, waits until it is gone everywhere, and takes the
-// clusters away.
+// remove deletes the Deployment, waits until it is gone everywhere, and detaches the clusters.
 func (s *story) remove(ctx context.Context) error {
 	if err := s.delete(ctx, s.mirror.deployments, workload); err != nil {
 		return err
@@ -204,7 +202,7 @@ func (s *story) remove(ctx context.Context) error {
 	return nil
 }
 
-// delete deletes an object and waits until it is gone.
+// delete deletes an object and waits for its end.
 func (s *story) delete(ctx context.Context, c dynamic.ResourceInterface, name string) error {
 	if err := c.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return err
@@ -218,7 +216,7 @@ func (s *story) delete(ctx context.Context, c dynamic.ResourceInterface, name st
 	})
 }
 
-// cleanUp removes what a story that failed has made.
+// cleanUp removes the objects of a failed story.
 func (s *story) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
@@ -238,7 +236,7 @@ func (s *story) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// await asks again and again.
+// await polls holds until it returns true.
 func await(ctx context.Context, what string, holds func() (bool, error)) error {
 	for {
 		ok, err := holds()

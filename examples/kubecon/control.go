@@ -19,15 +19,15 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// The story does not wait for as long as life should.
+// Shorter periods than in production.
 const (
 	heartbeat = 500 * time.Millisecond // the default is 20 s
 	grace     = 2 * time.Second        // the default is 5 minutes
 	rejoin    = time.Second            // the default is a minute
 )
 
-// control is what runs beside the upstream: a syncer for each SyncTarget, the
-// splitter, and what keeps the types in step.
+// control has the loops beside the upstream: a syncer for each SyncTarget, the splitter, and the
+// controller of types.
 type control struct {
 	targets  *syncer.Targets
 	splitter *splitter.Splitter
@@ -37,7 +37,7 @@ type control struct {
 	attached []crds.Target
 }
 
-// install puts the type SyncTarget into the upstream.
+// install installs the type SyncTarget in the upstream.
 func install(ctx context.Context, up region.API) error {
 	_, err := config.InstallCRDs(ctx, up, config.InstallOptions{Groups: []string{syncerv1alpha1.GroupVersion.Group}})
 	return err
@@ -72,7 +72,7 @@ func newControl(up region.API) (*control, error) {
 	return c, err
 }
 
-// run runs all of it until ctx ends or one cannot go on.
+// run runs all loops until ctx ends or one fails.
 func (c *control) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.types.Start(ctx) })
@@ -81,7 +81,7 @@ func (c *control) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// attach lets the upstream learn types of a cluster.
+// attach lets the upstream import types from a cluster.
 func (c *control) attach(to *cluster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

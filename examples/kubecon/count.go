@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// counter asks the clusters, not the upstream, how many replicas are ready.
+// counter reads the number of ready replicas from the clusters, not from the upstream.
 type counter struct {
 	clusters []*cluster
 	out      *narrator
@@ -27,11 +27,11 @@ type counter struct {
 	lowest int
 }
 
-// sampling is how often the clusters are asked.
+// sampling is the interval of reads.
 const sampling = 30 * time.Millisecond
 
-// while counts, and prints what has changed, until do returns. It says how few
-// were ready at the least.
+// while counts until do returns, and prints each change. It returns the lowest number of ready
+// replicas.
 func (c *counter) while(ctx context.Context, do func() error) (lowest int, err error) {
 	c.mu.Lock()
 	c.before, c.lowest, c.begin = "", replicas, time.Now()
@@ -55,15 +55,15 @@ func (c *counter) while(ctx context.Context, do func() error) (lowest int, err e
 	return c.lowest, err
 }
 
-// sample asks all clusters twice. What left one of them after it was ready in
-// another is so counted at least once.
+// sample reads all clusters twice, so that replicas that move between two reads are counted at
+// least once.
 func (c *counter) sample(ctx context.Context) {
 	var first, second []int
 	for _, round := range []*[]int{&first, &second} {
 		for _, at := range c.clusters {
 			n, err := readyIn(ctx, at)
 			if err != nil {
-				return // the story ends, or the next sample tells
+				return // the story ends, or the next sample succeeds
 			}
 			*round = append(*round, n)
 		}
@@ -89,8 +89,7 @@ func (c *counter) sample(ctx context.Context) {
 	c.lowest = min(c.lowest, total)
 }
 
-// readyIn is how many replicas are ready in one cluster: below zero if nobody can
-// tell.
+// readyIn returns the number of ready replicas in a cluster, or -1 if it cannot be read.
 func readyIn(ctx context.Context, c *cluster) (int, error) {
 	if c.link.isCut() {
 		return -1, nil

@@ -1,24 +1,23 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubecon is the demonstration of transparent multi-cluster, command for
-// command: an API server that runs nothing, clusters that are attached to it, and
-// a Deployment of fifteen replicas that is divided over them until it is 15/15.
-// Then a cluster fails and comes back, one joins, and one is drained, with the
-// number of ready replicas over time.
+// Command kubecon is the demonstration of transparent multi-cluster, command for command: an API
+// server without workload controllers, clusters that are attached to it, and a Deployment of
+// fifteen replicas that is divided over them until it is 15/15. Then a cluster fails and comes
+// back, one joins, and one is drained. The program prints the number of ready replicas over time.
 //
 //	go run ./examples/kubecon
 //
-// The API servers are in the memory of the program, and so are the controllers of
-// the clusters, by whose script first one of six and seven of nine replicas are
-// ready. Real ones are given by their kubeconfigs: upstream, in which no workload
-// controllers may run, and cluster-1 to cluster-3, in which they do:
+// The API servers and the clusters' controllers run in the program, in memory. By a script of the
+// controllers, at first one of six and seven of nine replicas are ready. Real servers are given by
+// their kubeconfigs: upstream, in which no workload controllers may run, and cluster-1 to
+// cluster-3, in which they must run:
 //
 //	go run ./examples/kubecon -kubeconfig upstream=up.yaml -kubeconfig cluster-1=1.yaml ...
 //
-// `make demo-kubecon` starts all of them. On real API servers what was made is
-// removed at the end, also when a step fails; the types stay.
+// `make demo-kubecon` starts all of them. On real API servers the program removes its objects at
+// the end, also when a step fails; the types stay.
 //
-// The exit code is 0 if everything went as told, 1 if not, and 2 for wrong
-// arguments. Begin reading at story.go; control.go is what embedding takes.
+// The exit code is 0 if every step succeeded, 1 if one did not, and 2 for wrong arguments. Begin
+// reading at story.go; control.go has the code to copy.
 package main

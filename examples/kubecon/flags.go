@@ -18,10 +18,10 @@ import (
 // upstream is the name of the API server to which the clusters are attached.
 const upstream = "upstream"
 
-// names are those of all API servers of the story.
+// names returns the names of all API servers of the story.
 func names() []string { return []string{upstream, "cluster-1", "cluster-2", "cluster-3"} }
 
-// kubeconfig is how an API server is reached.
+// kubeconfig is the kubeconfig of an API server.
 type kubeconfig struct {
 	name string
 	data []byte
@@ -31,10 +31,10 @@ type kubeconfig struct {
 // line.
 type kubeconfigs []kubeconfig
 
-// String is what flag prints as the default.
+// String returns the default that package flag prints.
 func (k *kubeconfigs) String() string { return "" }
 
-// Set takes one NAME=PATH.
+// Set parses one NAME=PATH.
 func (k *kubeconfigs) Set(value string) error {
 	name, path, found := strings.Cut(value, "=")
 	if !found || name == "" || path == "" {
@@ -57,8 +57,7 @@ func (k *kubeconfigs) Set(value string) error {
 	return nil
 }
 
-// parse reads the arguments. What is wrong with them has been printed when it
-// returns an error.
+// parse parses the arguments. Before it returns an error, it prints the cause.
 func parse(args []string, stderr io.Writer) (given kubeconfigs, logs bool, _ error) {
 	flags := flag.NewFlagSet("kubecon", flag.ContinueOnError)
 	flags.SetOutput(stderr)

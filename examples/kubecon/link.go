@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// link passes connections on to a cluster, until it is cut.
+// link forwards connections to a cluster, until it is cut.
 type link struct {
 	to       string
 	listener net.Listener
@@ -25,8 +25,8 @@ type link struct {
 	conns map[net.Conn]bool
 }
 
-// newLink returns a link to the cluster of a kubeconfig, and a kubeconfig that
-// takes it.
+// newLink returns a link to the cluster of a kubeconfig, and a kubeconfig that leads through the
+// link.
 func newLink(data []byte) (*link, []byte, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *link) serve() {
 	}
 }
 
-// keep remembers a connection, or closes it if the link is cut.
+// keep registers a connection, or closes it if the link is cut.
 func (l *link) keep(conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,7 @@ func (l *link) forget(conn net.Conn) {
 	delete(l.conns, conn)
 }
 
-// cut ends all connections and lets none through, or lets them through again.
+// cut closes all connections and rejects new ones, or accepts them again.
 func (l *link) cut(down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *link) isCut() bool {
 	return l.down
 }
 
-// close ends the link and waits for what it started.
+// close ends the link and waits for its goroutines.
 func (l *link) close() {
 	_ = l.listener.Close()
 	l.cut(true)

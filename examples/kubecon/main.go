@@ -18,8 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/ending"
 )
 
-// limit is how long the story may take. In memory it takes some seconds, with
-// real clusters a minute.
+// limit is the timeout of the story. In memory it takes some seconds, with real clusters a minute.
 const limit = 10 * time.Minute
 
 func main() {
@@ -50,8 +49,7 @@ func kubecon(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// start makes the API servers that the arguments ask for and tells the story on
-// them.
+// start starts or opens the API servers that the arguments select, and runs the story on them.
 func start(ctx context.Context, given kubeconfigs, out *narrator) (err error) {
 	if len(given) > 0 {
 		stage, err := open(given)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var update = flag.Bool("update", false, "write testdata/story.txt anew")
 
-// mask replaces what differs from run to run: when how many replicas are ready.
+// mask replaces text that differs between runs: the ready replicas over time.
 func mask(story string) string {
 	story = regexp.MustCompile(`(?m)(^ *[0-9.]+s +[0-9]+ .*\n)+`).ReplaceAllString(story, "(ready replicas over time)\n")
 	return regexp.MustCompile(`in [0-9hms]+\.`).ReplaceAllString(story, "in TIME.")
@@ -42,14 +42,14 @@ func TestStory(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the story is told otherwise (-%s +now):\n%s\n%s", golden, diff, &stdout)
+		t.Errorf("the story differs (-%s +now):\n%s\n%s", golden, diff, &stdout)
 	}
 	requireTables(t, stdout.String())
 	require.Regexp(t, `(?m)^ +[0-9.]+s +6  ######  +cluster-1 6, cluster-2 is cut off$`, stdout.String())
 }
 
-// requireTables looks for the tables of the document of the demonstration, in
-// their order, to the letter.
+// requireTables requires that the story contains the tables of the demonstration's document,
+// verbatim and in their order.
 func requireTables(t *testing.T, story string) {
 	t.Helper()
 	tables, err := os.ReadFile(filepath.Join("testdata", "document.txt"))
@@ -61,7 +61,7 @@ func requireTables(t *testing.T, story string) {
 	}
 }
 
-// canceler ends a story when it says something.
+// canceler cancels a story when it prints a text.
 type canceler struct {
 	bytes.Buffer
 	at     string
@@ -76,8 +76,7 @@ func (c *canceler) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A story that is interrupted removes what it has made, also where a cluster is
-// cut off.
+// An interrupted story removes its objects, also if a cluster is cut off.
 func TestInterrupted(t *testing.T) {
 	m, err := listen(t.Context())
 	require.NoError(t, err)
@@ -132,7 +131,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// A link that is cut lets nothing through, and ends what it let through.
+// A cut link accepts no connection, and closes the existing ones.
 func TestLink(t *testing.T) {
 	m, err := listen(t.Context())
 	require.NoError(t, err)

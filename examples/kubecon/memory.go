@@ -17,14 +17,13 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// memory is API servers within this process.
+// memory is a set of API servers within this process.
 type memory struct {
 	servers []*regiontest.Server
 	files   kubeconfigs
 }
 
-// listen starts an upstream and three clusters. They end with close, not with
-// ctx.
+// listen starts an upstream and three clusters. They run until close, not until ctx ends.
 func listen(ctx context.Context) (*memory, error) {
 	ctx = context.WithoutCancel(ctx)
 	m := &memory{}
@@ -47,8 +46,7 @@ func (m *memory) close() {
 	}
 }
 
-// script says how many replicas may be ready in a cluster: none, then so many as
-// the story tells, then all.
+// script limits how many replicas may be ready in a cluster: first none, then some, then all.
 type script struct {
 	mu  sync.Mutex
 	act int
@@ -66,11 +64,11 @@ func (s *script) play() {
 	s.act++
 }
 
-// some is how many replicas are ready in the second act, until the third.
+// some is the number of ready replicas in the second act.
 var some = map[string]int64{"cluster-1": 1, "cluster-2": 7}
 
-// ready is how many of the replicas are ready next, where so many are: one more
-// at a time. It returns false if nobody looks at them yet.
+// ready returns the next number of ready replicas after is: one more at a time. It returns false in
+// the first act, in which no status is written.
 func (s *script) ready(cluster string, is, wanted int64) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,11 +81,11 @@ func (s *script) ready(cluster string, is, wanted int64) (int64, bool) {
 	return min(is+1, wanted), true
 }
 
-// tick is how long it takes until another replica is ready.
+// tick is the time until another replica is ready.
 const tick = 100 * time.Millisecond
 
-// control runs in each cluster what its controllers would do for Deployments. The
-// returned func waits for them after ctx has ended.
+// control stands for the Deployment controller in each cluster. The returned func waits for its
+// end, after ctx has ended.
 func (m *memory) control(ctx context.Context, s *script) (wait func() error) {
 	var group errgroup.Group
 	for i, server := range m.servers[1:] {

@@ -19,21 +19,21 @@ import (
 	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// mirror follows the workload and its shards upstream, and remembers each state
-// that there was, so that the story can show those that last for a moment.
+// mirror follows the workload and its shards upstream, and records each state, so that the story
+// can also show short-lived ones.
 type mirror struct {
 	deployments dynamic.ResourceInterface
 
 	mu      sync.Mutex
 	history []state
-	changed chan struct{} // closed with each state
+	changed chan struct{} // closed with each new state
 }
 
 func newMirror(api region.API) *mirror {
 	return &mirror{deployments: api.Dynamic().Resource(deployments).Namespace(namespace), changed: make(chan struct{})}
 }
 
-// run follows until ctx ends. A type that is not served yet is waited for.
+// run follows until ctx ends. It waits for a type that is not served yet.
 func (m *mirror) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		m.follow(ctx)
@@ -45,7 +45,7 @@ func (m *mirror) run(ctx context.Context) error {
 	return nil
 }
 
-// follow lists and watches as long as it goes well.
+// follow lists once and watches until that fails.
 func (m *mirror) follow(ctx context.Context) {
 	list, err := m.deployments.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -93,8 +93,8 @@ func (m *mirror) add(s state) {
 	m.changed = make(chan struct{})
 }
 
-// next returns the first state that holds, of those after the one that it
-// returned before, or the same one.
+// next returns the first recorded state that holds accepts, starting with the one that it returned
+// before.
 func (m *mirror) next(ctx context.Context, what string, holds func(state) bool) (state, error) {
 	for {
 		m.mu.Lock()
@@ -118,7 +118,7 @@ func (m *mirror) next(ctx context.Context, what string, holds func(state) bool) 
 	}
 }
 
-// last is the present state.
+// last returns the latest state.
 func (m *mirror) last() state {
 	m.mu.Lock()
 	defer m.mu.Unlock()

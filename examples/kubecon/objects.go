@@ -24,8 +24,7 @@ const (
 	workload  = "my-deployment"
 	namespace = "default"
 	replicas  = 15
-	// budget is how many replicas must always be available, by the Deployment's
-	// own maxUnavailable.
+	// budget is how many replicas must always be available, by the Deployment's own maxUnavailable.
 	budget = replicas - 1
 )
 
@@ -45,7 +44,7 @@ func newDeployment() *unstructured.Unstructured {
 	}}
 }
 
-// newSyncTarget is NAME.yaml: the cluster that a kubeconfig leads to.
+// newSyncTarget is NAME.yaml: the cluster of a kubeconfig.
 func newSyncTarget(name, weight string, kubeconfig []byte) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": syncerv1alpha1.GroupVersion.String(), "kind": "SyncTarget",
@@ -54,10 +53,10 @@ func newSyncTarget(name, weight string, kubeconfig []byte) *unstructured.Unstruc
 	}}
 }
 
-// state is what there is of the workload upstream: the parent and its shards.
+// state holds the objects of the workload upstream, by name: the parent and its shards.
 type state map[string]*unstructured.Unstructured
 
-// shards are the clusters whose shards are not being deleted.
+// shards returns the clusters whose shards are not being deleted.
 func (s state) shards() []string {
 	var found []string
 	for _, obj := range s {
@@ -78,7 +77,7 @@ func (s state) shard(cluster string) *unstructured.Unstructured {
 	return nil
 }
 
-// rows are what kubectl get deployments shows.
+// rows returns the output of kubectl get deployments.
 func (s state) rows() [][2]string {
 	var rows [][2]string
 	for name, obj := range s {
@@ -88,7 +87,7 @@ func (s state) rows() [][2]string {
 	return rows
 }
 
-// readiness is READY of a Deployment: empty as long as nobody has looked at it.
+// readiness returns the column READY of a Deployment: empty until a controller has observed it.
 func readiness(obj *unstructured.Unstructured) string {
 	if !observed(obj) {
 		return ""
@@ -115,14 +114,14 @@ func fields(obj *unstructured.Unstructured) map[string]any {
 	return obj.Object
 }
 
-// complete says that all of a Deployment is ready, in its present form.
+// complete reports whether all replicas of a Deployment are ready, at its present generation.
 func complete(obj *unstructured.Unstructured) bool {
 	seen, _, _ := unstructured.NestedInt64(fields(obj), "status", "observedGeneration")
 	is, of := ready(obj)
 	return obj != nil && is == of && seen >= obj.GetGeneration()
 }
 
-// readyCondition is the status of the condition Ready.
+// readyCondition returns the status of the condition Ready.
 func readyCondition(obj *unstructured.Unstructured) string {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, v := range list {

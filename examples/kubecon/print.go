@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// narrator prints the story. say and what uses it are safe for concurrent use.
+// narrator prints the story. say and its callers are safe for concurrent use.
 type narrator struct {
 	w        io.Writer
 	chapters int
@@ -27,7 +27,7 @@ func (n *narrator) say(text string) {
 	_, _ = fmt.Fprintln(n.w, text)
 }
 
-// space prints an empty line, if there is none yet.
+// space prints an empty line, unless the last line is empty.
 func (n *narrator) space() {
 	n.mu.Lock()
 	gap := n.gap
@@ -44,10 +44,10 @@ func (n *narrator) chapter(title string) {
 	n.space()
 }
 
-// note says what a table does not.
+// note prints a comment.
 func (n *narrator) note(format string, args ...any) { n.say("# " + fmt.Sprintf(format, args...)) }
 
-// command prints what somebody does, and what kubectl would answer.
+// command prints a user's command, and the output that kubectl would print.
 func (n *narrator) command(command string, answer ...string) {
 	n.say("$ " + command)
 	for _, line := range answer {
@@ -55,10 +55,10 @@ func (n *narrator) command(command string, answer ...string) {
 	}
 }
 
-// firstColumn is as wide as it is with all names of the story.
+// firstColumn is the width of a column with all names of the story.
 const firstColumn = len(workload+"--cluster-1") + 2
 
-// table prints what kubectl get prints.
+// table prints a table as kubectl get does.
 func (n *narrator) table(command string, rows [][2]string) {
 	n.say("$ " + command)
 	for _, row := range append([][2]string{{"NAME", "READY"}}, rows...) {
@@ -67,7 +67,7 @@ func (n *narrator) table(command string, rows [][2]string) {
 	n.space()
 }
 
-// count prints how many replicas are ready, where.
+// count prints the number of ready replicas, and their clusters.
 func (n *narrator) count(since time.Duration, total int, where string) {
 	n.say(fmt.Sprintf("%6.1fs  %2d  %-15s  %s", since.Seconds(), total, strings.Repeat("#", min(total, 30)), where))
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// stage is the API servers on which the story is told.
+// stage is the set of API servers of the story.
 type stage struct {
 	upstream *region.Conn
 	clusters []*cluster
-	script   *script // nil with real clusters, which do as they please
+	script   *script // nil with real clusters
 }
 
-// cluster is one that is attached to the upstream.
+// cluster is a cluster that is attached to the upstream.
 type cluster struct {
 	name string
-	conn *region.Conn // straight to it
-	link *link        // the way of the syncer
-	data []byte       // a kubeconfig that takes the link
+	conn *region.Conn // direct connection
+	link *link        // the syncer's connection
+	data []byte       // kubeconfig that leads through the link
 }
 
-// open connects to what is given. Close it.
+// open connects to the given API servers. The caller must close the stage.
 func open(given kubeconfigs) (_ *stage, err error) {
 	s := &stage{}
 	defer func() {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// tell tells the story on a stage.
+// tell runs the story on a stage.
 func tell(ctx context.Context, on *stage, out *narrator) error {
 	if err := install(ctx, on.upstream); err != nil {
 		return err
@@ -27,8 +27,8 @@ func tell(ctx context.Context, on *stage, out *narrator) error {
 		stage: on, out: out, control: control, mirror: newMirror(on.upstream), weights: map[string]string{},
 		counter: &counter{clusters: on.clusters, out: out},
 	}
-	// What runs beside the story ends with it, and not before: without it nothing
-	// could be removed when somebody interrupts the story.
+	// The loops must outlive the story: without them nothing could be removed after an
+	// interruption.
 	group, running := errgroup.WithContext(context.WithoutCancel(ctx))
 	running, end := context.WithCancel(running)
 	group.Go(func() error { return control.run(running) })
@@ -43,7 +43,7 @@ func tell(ctx context.Context, on *stage, out *narrator) error {
 	return group.Wait()
 }
 
-// story is what the chapters share.
+// story is the state that the chapters share.
 type story struct {
 	*stage
 	out     *narrator
@@ -83,7 +83,7 @@ func (s *story) tell(ctx context.Context) (err error) {
 	return nil
 }
 
-// show prints the first state that holds from now on.
+// show prints the first state from now on that holds accepts.
 func (s *story) show(ctx context.Context, what string, holds func(state) bool) error {
 	now, err := s.mirror.next(ctx, what, holds)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *story) show(ctx context.Context, what string, holds func(state) bool) e
 	return nil
 }
 
-// divided says that shards of exactly these sizes are ready, and the parent with
-// them. So many others are being deleted.
+// divided accepts a state in which shards of exactly these sizes are ready, the parent is ready,
+// and leaving further shards are being deleted.
 func divided(want map[string]int, leaving int) func(state) bool {
 	return func(now state) bool {
 		if len(now) != 1+len(want)+leaving || !slices.Equal(now.shards(), slices.Sorted(maps.Keys(want))) || !complete(now[workload]) {
@@ -111,8 +111,8 @@ func divided(want map[string]int, leaving int) func(state) bool {
 	}
 }
 
-// become does something, and shows how the workload comes to be divided so. It
-// says how few replicas were ready at the least meanwhile.
+// become calls do, waits until the workload is divided as wanted, and shows that. It returns the
+// lowest number of ready replicas meanwhile.
 func (s *story) become(ctx context.Context, want map[string]int, leaving int, do func() error) (lowest int, err error) {
 	if err := do(); err != nil {
 		return 0, err
@@ -128,7 +128,7 @@ func (s *story) become(ctx context.Context, want map[string]int, leaving int, do
 	return lowest, s.show(ctx, "the same", there)
 }
 
-// withinBudget says that moving has taken nothing away.
+// withinBudget fails if fewer replicas than the budget were ready.
 func (s *story) withinBudget(lowest int) error {
 	if lowest < budget {
 		return fmt.Errorf("only %d replicas were ready at a time, of at least %d", lowest, budget)

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// addAccount brings an Account, and its namespace, into all peers.
+// addAccount adds an Account, and its namespace, to all peers.
 func (s *story) addAccount(ctx context.Context) error {
 	op, err := s.coordinator.Add(ctx, newAccount(s.account), fanout.AddOptions{})
 	return s.showAdded(ctx, s.accountObject(), op, err)
@@ -35,8 +35,8 @@ func (s *story) showAdded(ctx context.Context, o object, op *fanout.Operation, e
 	return s.show(ctx, o)
 }
 
-// refuseRival lets another coordinator, which knows nothing of the first, ask
-// for the same name in the third peer.
+// refuseRival lets another coordinator, which does not know the first, request the same name in the
+// third peer.
 func (s *story) refuseRival(ctx context.Context) (err error) {
 	rival, journal, err := newCoordinator(s.ring, s.path("rival"), fanout.Options{Identity: "rival"})
 	if err != nil {

@@ -15,20 +15,19 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// killBeforeCommit kills a coordinator that has reserved a name everywhere and
-// would commit next. Nothing may be left.
+// killBeforeCommit kills a coordinator that has reserved a name everywhere and would commit next.
+// No object may be left.
 func (s *story) killBeforeCommit(ctx context.Context) error {
 	return s.kill(ctx, "db-2", beforeCommit)
 }
 
-// killAfterCommit kills a coordinator that has committed and told nobody. The
-// object stays.
+// killAfterCommit kills a coordinator between its commit and its result. The object must stay.
 func (s *story) killAfterCommit(ctx context.Context) error {
 	return s.kill(ctx, "db-3", afterCommit)
 }
 
-// kill lets another process add a ServiceCluster to the first peer, kills it,
-// and recovers what it was doing from its log.
+// kill lets another process add a ServiceCluster to the first peer, kills it, and recovers the
+// operation from its log.
 func (s *story) kill(ctx context.Context, name string, when moment) error {
 	o := s.serviceCluster(name)
 	e := errand{
@@ -63,12 +62,13 @@ func (s *story) kill(ctx context.Context, name string, when moment) error {
 	return s.show(ctx, o)
 }
 
-// recoverLog settles what the log of a killed coordinator says was begun.
+// recoverLog settles the open operations in the log of a killed coordinator.
 func (s *story) recoverLog(ctx context.Context, path string) (operations []*fanout.Operation, err error) {
 	heir, journal, err := newCoordinator(s.ring, path, fanout.Options{
 		Identity: "heir",
-		// The killed process had an answer to every request, so none of them can still be on its way. Who does not know
-		// that leaves this alone: the operation then stays in the log for some minutes, in case a reservation appears.
+		// The killed process had a response to every request, so none can still be in flight. By
+		// default an aborted operation stays in the log for some minutes, in case a reservation
+		// appears.
 		MaxInFlight: time.Nanosecond,
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *story) recoverLog(ctx context.Context, path string) (operations []*fano
 	return operations, nil
 }
 
-// showLog prints what a log does not know to be finished.
+// showLog prints the open operations of a log.
 func (s *story) showLog(ctx context.Context, log wal.Log) error {
 	for entry, err := range log.Open(ctx) {
 		if err != nil {
@@ -103,7 +103,7 @@ func (s *story) showLog(ctx context.Context, log wal.Log) error {
 	return nil
 }
 
-// allSettled says what a log does not know to be finished.
+// allSettled returns an error that names the open operations of a log.
 func allSettled(ctx context.Context, log wal.Log) error {
 	for entry, err := range log.Open(ctx) {
 		if err != nil {
@@ -114,7 +114,7 @@ func allSettled(ctx context.Context, log wal.Log) error {
 	return nil
 }
 
-// moment is when a coordinator is killed.
+// moment is the moment at which a coordinator is killed.
 type moment string
 
 const (
@@ -122,7 +122,7 @@ const (
 	afterCommit  moment = "just after its commit"
 )
 
-// outcome is what recovery makes of an operation that was killed then.
+// outcome returns the outcome of an operation that was killed at that moment.
 func (m moment) outcome() string {
 	if m == afterCommit {
 		return "in effect, and complete"
@@ -130,7 +130,7 @@ func (m moment) outcome() string {
 	return "never in effect, and taken down"
 }
 
-// reached says that e is the moment in which peer commits.
+// reached reports whether e is the moment in which peer commits.
 func (m moment) reached(e fanout.StepEvent, peer region.PeerName) bool {
 	commit := e.Verb == "put" && e.Stage == "Configured" && e.Peer == peer
 	return commit && e.Done == (m == afterCommit)

@@ -18,11 +18,10 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// doomed is the environment variable that makes this program the coordinator
-// that is killed.
+// doomed is the environment variable that makes this program the coordinator to kill.
 const doomed = "ATOLL_QUICKSTART_DOOMED"
 
-// errand is what the doomed process is told, on its standard input.
+// errand is the job of the doomed process, passed on its standard input.
 type errand struct {
 	Peers         kubeconfigs
 	Log           string
@@ -31,11 +30,11 @@ type errand struct {
 	When          moment
 }
 
-// arrived is the line by which the doomed process says that its moment has come.
+// arrived is the line that the doomed process prints when it is to be killed.
 const arrived = "arrived"
 
-// killAt runs this program as another process with the errand, and kills it
-// when its moment has come. It returns the process ID.
+// killAt runs this program as another process with the errand, and kills it when its moment has
+// come. It returns the process ID.
 func (e errand) killAt(ctx context.Context) (pid int, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -56,7 +55,7 @@ func (e errand) killAt(ctx context.Context) (pid int, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	_ = json.NewEncoder(stdin).Encode(e) // if it could not be told, it will not arrive
+	_ = json.NewEncoder(stdin).Encode(e) // on an error the process does not print arrived
 	line, _ := bufio.NewReader(stdout).ReadString('\n')
 	_ = cmd.Process.Kill()
 	err = cmd.Wait()
@@ -66,8 +65,8 @@ func (e errand) killAt(ctx context.Context) (pid int, err error) {
 	return cmd.Process.Pid, nil
 }
 
-// runDoomed carries out the errand on stdin until its moment has come, says so,
-// and waits to be killed. It returns an exit code if that does not happen.
+// runDoomed runs the errand on stdin until its moment has come, prints arrived, and waits to be
+// killed. It returns an exit code if that does not happen.
 func runDoomed(stdin io.Reader, stdout, stderr io.Writer) int {
 	var e errand
 	in := json.NewDecoder(stdin)
@@ -75,7 +74,7 @@ func runDoomed(stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = e.carryOut(func() {
 			_, _ = fmt.Fprintln(stdout, arrived)
-			// Input ends when the parent does: then there is nobody to kill this process.
+			// stdin is closed when the parent ends; then this process ends, too.
 			_, _ = io.Copy(io.Discard, stdin)
 			os.Exit(1)
 		})

@@ -15,22 +15,21 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// kubeconfig is how a peer is reached: by this process and by the one that it
-// kills.
+// kubeconfig is the kubeconfig of a peer, for this process and for the one that it kills.
 type kubeconfig struct {
 	Peer region.PeerName
 	Data []byte
-	own  bool // given by a person, hence of an API server that outlives the program
+	own  bool // given by the user: the API server outlives the program
 }
 
 // kubeconfigs is the value of the flag -kubeconfig, in the order of the command
 // line.
 type kubeconfigs []kubeconfig
 
-// String is what flag prints as the default.
+// String returns the default that package flag prints.
 func (k *kubeconfigs) String() string { return "" }
 
-// Set takes one NAME=PATH.
+// Set parses one NAME=PATH.
 func (k *kubeconfigs) Set(value string) error {
 	name, path, found := strings.Cut(value, "=")
 	if !found || name == "" || path == "" {
@@ -54,8 +53,7 @@ func (k *kubeconfigs) Set(value string) error {
 	return nil
 }
 
-// parse reads the arguments. What is wrong with them has been printed when it
-// returns an error.
+// parse parses the arguments. Before it returns an error, it prints the cause.
 func parse(args []string, stderr io.Writer) (kubeconfigs, error) {
 	var files kubeconfigs
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)

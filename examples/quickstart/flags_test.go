@@ -50,7 +50,7 @@ func TestHelp(t *testing.T) {
 	require.Contains(t, stderr.String(), "-kubeconfig NAME=PATH")
 }
 
-// TestTwoNamesOfOneCluster is what two copies of one kubeconfig make.
+// TestTwoNamesOfOneCluster uses one kubeconfig under two names.
 func TestTwoNamesOfOneCluster(t *testing.T) {
 	m := newMemory(t, "a")
 	path := filepath.Join(t.TempDir(), "kubeconfig")

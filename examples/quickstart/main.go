@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/ending"
 )
 
-// limit is how long the story may take. In memory it takes a second.
+// limit is the timeout of the story. In memory it takes a second.
 const limit = 2 * time.Minute
 
 func main() {
@@ -44,7 +44,7 @@ func quickstart(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	return 0
 }
 
-// start makes the peers that the arguments ask for and runs the story on them.
+// start starts or opens the peers that the arguments select, and runs the story on them.
 func start(ctx context.Context, files kubeconfigs, out *narrator) error {
 	if len(files) == 0 {
 		memory, err := listen(ctx, "eu-west", "us-east", "ap-south")

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is the doomed process when the test's own program is run as one.
+// TestMain makes the test binary the doomed process if the environment variable is set.
 func TestMain(m *testing.M) {
 	if os.Getenv(doomed) != "" {
 		os.Exit(runDoomed(os.Stdin, os.Stdout, os.Stderr))

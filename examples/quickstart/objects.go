@@ -57,7 +57,7 @@ func (o object) String() string {
 	return o.kind.Kind + " " + o.key.String()
 }
 
-// in is the client of o's resource in an API server.
+// in returns the client of o's resource in an API server.
 func (o object) in(api region.API) dynamic.ResourceInterface {
 	client := api.Dynamic().Resource(o.kind.Resource)
 	if o.kind.Namespaced {
@@ -66,10 +66,10 @@ func (o object) in(api region.API) dynamic.ResourceInterface {
 	return client
 }
 
-// found is what stands under a name in a peer. Claim is nil if nothing does.
+// found is the claim of an object in a peer. Its Claim is nil if there is no object.
 type found = fanoutv1alpha1.Fanout
 
-// find reads what stands under o's name in each peer.
+// find reads the object of o's name in each peer.
 func (s *story) find(ctx context.Context, o object) (map[region.PeerName]found, error) {
 	results, err := region.Each(ctx, s.ring, "read "+o.String(), region.All(), func(ctx context.Context, c *region.Conn) (found, error) {
 		obj, err := o.in(c).Get(ctx, o.key.Name, metav1.GetOptions{})
@@ -96,7 +96,7 @@ func (s *story) find(ctx context.Context, o object) (map[region.PeerName]found, 
 	return all, nil
 }
 
-// show prints a row per peer: what stands under o's name there.
+// show prints a row per peer: the object of o's name there.
 func (s *story) show(ctx context.Context, o object) error {
 	all, err := s.find(ctx, o)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// ring is the peers of the story, and how another process reaches them.
+// ring is the peers of the story, and their kubeconfigs for another process.
 type ring struct {
 	region.Directory
 	files kubeconfigs
 }
 
-// connect makes a connection to each peer. Each serves one region of the
-// provider loodse, named like the peer. It does no I/O.
+// connect returns a connection to each peer. Each serves one region of the provider loodse, with
+// the peer's name. It does no I/O.
 func connect(files kubeconfigs) (*ring, error) {
 	var conns []*region.Conn
 	for _, file := range files {
@@ -46,11 +46,10 @@ func regionOf(peer region.PeerName) region.Key {
 	return region.Key{Provider: "loodse", Name: string(peer) + "-1"}
 }
 
-// peer returns the i-th peer of the command line, and begins anew after the
-// last.
+// peer returns the i-th peer of the command line, modulo their number.
 func (r *ring) peer(i int) region.PeerName { return r.files[i%len(r.files)].Peer }
 
-// lasting says that the peers are those of a person and outlive the program.
+// lasting reports whether the user gave the peers, so that they outlive the program.
 func (r *ring) lasting() bool { return r.files[0].own }
 
 // String lists the peers.
@@ -62,7 +61,7 @@ func (r *ring) String() string {
 	return strings.Join(names, ", ")
 }
 
-// memory is API servers within this process. Other processes reach them too.
+// memory is a set of API servers within this process. Other processes can reach them, too.
 type memory struct {
 	servers []*regiontest.Server
 	files   kubeconfigs
@@ -90,7 +89,7 @@ func (m *memory) close() {
 	}
 }
 
-// onlyMasters is what RBAC says when nothing was granted to anybody.
+// onlyMasters authorizes like RBAC without any roles.
 func onlyMasters(r regiontest.Request) error {
 	if slices.Contains(r.User.Groups, "system:masters") {
 		return nil

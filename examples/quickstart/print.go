@@ -18,11 +18,11 @@ type narrator struct {
 	w        io.Writer
 	color    bool
 	chapters int
-	rows     []string // not printed yet; cells are divided by tabs
+	rows     []string // not printed yet; cells are separated by tabs
 }
 
-// newNarrator prints to w, in color if that is a terminal and NO_COLOR is not
-// set.
+// newNarrator returns a narrator that prints to w, in color if that is a terminal and NO_COLOR is
+// not set.
 func newNarrator(w io.Writer) *narrator {
 	return &narrator{w: w, color: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
@@ -42,7 +42,7 @@ const (
 	red  = "31"
 )
 
-// chapter prints title, what tell prints, and in one line why it is safe.
+// chapter prints a title, the output of tell, and one line about why it is safe.
 func (n *narrator) chapter(title, safe string, tell func() error) error {
 	n.chapters++
 	n.say("")
@@ -59,7 +59,7 @@ func (n *narrator) chapter(title, safe string, tell func() error) error {
 	return nil
 }
 
-// row adds cells that stand in line with those of the rows around it.
+// row adds a row of cells. Adjacent rows are aligned.
 func (n *narrator) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
@@ -68,14 +68,13 @@ func (n *narrator) row(cells ...any) {
 	n.rows = append(n.rows, strings.Join(texts, "\t"))
 }
 
-// note prints a line within a chapter. Rows before and after it are aligned by
-// themselves.
+// note prints a line within a chapter. Rows before and after it are aligned separately.
 func (n *narrator) note(format string, args ...any) {
 	n.flush()
 	n.line("", "   "+fmt.Sprintf(format, args...))
 }
 
-// say prints a line as it is.
+// say prints a line without indentation.
 func (n *narrator) say(text string) {
 	n.flush()
 	n.line("", text)
@@ -88,7 +87,7 @@ func (n *narrator) line(style, text string) {
 	_, _ = fmt.Fprintln(n.w, text)
 }
 
-// flush prints the rows.
+// flush prints the collected rows.
 func (n *narrator) flush() {
 	var aligned bytes.Buffer
 	table := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)

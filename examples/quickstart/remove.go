@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// remove takes everything away and looks whether anything is left.
+// remove removes all objects and checks that none is left.
 func (s *story) remove(ctx context.Context) error {
 	if err := s.removeAll(ctx); err != nil {
 		return err
@@ -35,13 +35,12 @@ func (s *story) remove(ctx context.Context) error {
 	return nil
 }
 
-// foreign says that a finding is about an object of somebody else.
+// foreign reports whether a finding is about an object of another user.
 func (s *story) foreign(v fanout.Violation) bool {
 	return v.Key.Namespace != s.account && v.Key.Name != s.account
 }
 
-// removeAll removes what the story added, the newest first. What is gone
-// already is no error.
+// removeAll removes the objects of the story, the newest first. A missing object is not an error.
 func (s *story) removeAll(ctx context.Context) error {
 	for _, path := range slices.Clone(s.killed) {
 		if _, err := s.recoverLog(ctx, path); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// groups are the API groups whose types the story needs.
+// groups returns the API groups whose types the story needs.
 func groups() []string {
 	return []string{
 		account.Kind().Resource.Group,
@@ -53,7 +53,7 @@ func (s *story) makeRing(ctx context.Context) error {
 	return nil
 }
 
-// summary says what became of the CRDs.
+// summary describes how many CRDs were installed.
 func summary(installed []config.Installed) string {
 	fresh := 0
 	for _, crd := range installed {

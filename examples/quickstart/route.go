@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// route finds the peer of a region and talks to it: as the program itself, as
-// alice, and to a region that nobody serves.
+// route finds the peer of a region and sends requests to it: as the program itself, as alice, and
+// to a region that does not exist.
 func (s *story) route(ctx context.Context) error {
 	routes, err := router.New(s.ring, router.Options{})
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *story) route(ctx context.Context) error {
 
 	_, err = routes.Lookup(ctx, region.Key{Provider: "loodse", Name: "mars-1"})
 	if !errors.Is(err, region.ErrUnknownRegion) {
-		return fmt.Errorf("look-up of a region that nobody serves: %w", err)
+		return fmt.Errorf("look-up of a region without a peer: %w", err)
 	}
 	s.out.note("%v", err)
 	return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// run tells the story on the peers of ring.
+// run runs the story on the peers of ring.
 func run(ctx context.Context, ring *ring, out *narrator) (err error) {
 	begin := time.Now()
 	s, err := open(ring, out)
@@ -33,7 +33,7 @@ func run(ctx context.Context, ring *ring, out *narrator) (err error) {
 		safe  string
 	}{
 		{"Make the peers a ring", s.makeRing,
-			"each peer names all of them, by the UID of its cluster, so nobody can coordinate half a ring by mistake."},
+			"each peer names all of them, by the UID of its cluster, so a coordinator cannot use half a ring by mistake."},
 		{"Add an Account to all peers", s.addAccount,
 			"the name is reserved in every peer first; one conditional write commits; the rest can only go forward."},
 		{"Add a ServiceCluster to one peer", s.addServiceCluster,
@@ -41,11 +41,11 @@ func run(ctx context.Context, ring *ring, out *narrator) (err error) {
 		{"A rival wants the same name elsewhere", s.refuseRival,
 			"the two share no log and no leader; the peers themselves refuse the second, and it leaves nothing behind."},
 		{"A coordinator is killed just before its commit", s.killBeforeCommit,
-			"reserved objects have no effect; recovery never commits what was not committed, and deletes only what it read."},
+			"reserved objects have no effect; recovery never commits an uncommitted operation, and deletes only objects that it read."},
 		{"A coordinator is killed just after its commit", s.killAfterCommit,
-			"what was committed is never undone; anybody can finish it, and the log only says that somebody should."},
+			"a commit is never undone; any coordinator can finish the operation, and the log only shows that it is open."},
 		{"Requests go straight to their region", s.route,
-			"each request has an identity of its own, and the peer decides; nobody borrows the rights of the library."},
+			"each request has an identity of its own, and the peer decides; no request uses the rights of the library."},
 		{"Remove everything", s.remove,
 			"the object goes last, by UID and resourceVersion, so the name is free nowhere before it is free everywhere."},
 	} {
@@ -57,7 +57,7 @@ func run(ctx context.Context, ring *ring, out *narrator) (err error) {
 	return nil
 }
 
-// story is what the chapters share.
+// story is the state that the chapters share.
 type story struct {
 	ring        *ring
 	out         *narrator
@@ -66,10 +66,10 @@ type story struct {
 	journal     *wal.File
 	coordinator *fanout.Coordinator
 	added       []object // not removed yet
-	killed      []string // the logs of killed coordinators, not recovered yet
+	killed      []string // logs of killed coordinators, not recovered yet
 }
 
-// open makes a story and the coordinator that it is about.
+// open returns a story with its coordinator.
 func open(ring *ring, out *narrator) (*story, error) {
 	dir, err := os.MkdirTemp("", "atoll-quickstart-")
 	if err != nil {
@@ -86,11 +86,10 @@ func open(ring *ring, out *narrator) (*story, error) {
 	return s, nil
 }
 
-// path is that of the log of a coordinator.
+// path returns the path of a coordinator's log.
 func (s *story) path(coordinator string) string { return filepath.Join(s.dir, coordinator+".db") }
 
-// newCoordinator makes a coordinator with a log of its own, which the caller
-// closes.
+// newCoordinator returns a coordinator with a log of its own, which the caller must close.
 func newCoordinator(ring *ring, path string, opts fanout.Options) (*fanout.Coordinator, *wal.File, error) {
 	journal, err := wal.Open(path, wal.Options{})
 	if err != nil {
@@ -104,10 +103,10 @@ func newCoordinator(ring *ring, path string, opts fanout.Options) (*fanout.Coord
 	return coordinator, journal, nil
 }
 
-// cleanup is how long removing what a failed chapter left may take.
+// cleanup is the timeout for removing the objects of a failed chapter.
 const cleanup = 30 * time.Second
 
-// close removes what is left when a chapter failed, then the logs.
+// close removes the objects that a failed chapter left, then the logs.
 func (s *story) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanup)
 	defer cancel()

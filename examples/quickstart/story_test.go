@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/story.txt anew")
 
-// mask replaces what differs from run to run.
+// mask replaces text that differs between runs.
 func mask(story []byte) string {
 	for _, m := range []struct{ pattern, with string }{
 		{`\([0-9hms.]+\)`, "(TIME)"},
@@ -53,11 +53,11 @@ func TestStory(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the story is told otherwise (-%s +now):\n%s", golden, diff)
+		t.Errorf("the story differs (-%s +now):\n%s", golden, diff)
 	}
 }
 
-// TestTwiceOnTheSamePeers runs the program on peers that outlive it.
+// TestTwiceOnTheSamePeers runs the program twice on peers that outlive it.
 func TestTwiceOnTheSamePeers(t *testing.T) {
 	m := newMemory(t, "a", "b")
 	var args []string
@@ -74,7 +74,7 @@ func TestTwiceOnTheSamePeers(t *testing.T) {
 	}
 }
 
-// TestFailureRemovesWhatItMade lets a chapter fail that comes late.
+// TestFailureRemovesWhatItMade makes a late chapter fail.
 func TestFailureRemovesWhatItMade(t *testing.T) {
 	m := newMemory(t, "a", "b", "c")
 	m.servers[1].Inject(regiontest.Fault{

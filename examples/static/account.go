@@ -42,7 +42,7 @@ func (s *story) addAccount(ctx context.Context) error {
 	return s.showAccount(ctx)
 }
 
-// showAccount waits until the Account is Ready in each peer, and prints what it has there.
+// showAccount waits until the Account is Ready in each peer, and prints its objects there.
 func (s *story) showAccount(ctx context.Context) error {
 	for _, name := range s.plant.names {
 		conn, err := s.loops.ring.Conn(name)
@@ -66,7 +66,7 @@ func (s *story) showAccount(ctx context.Context) error {
 	return nil
 }
 
-// bound is who is bound to the role Provider in the Account's namespace.
+// bound returns the subjects of the role Provider in the Account's namespace.
 func (s *story) bound(ctx context.Context, c *region.Conn) ([]string, error) {
 	binding, err := c.Dynamic().Resource(bindings).Namespace("loodse").
 		Get(ctx, account.RoleName(accountv1alpha1.AccountProvider), metav1.GetOptions{})
@@ -85,7 +85,7 @@ func (s *story) bound(ctx context.Context, c *region.Conn) ([]string, error) {
 	return names, err
 }
 
-// repair deletes a RoleBinding in one peer. Nobody tells the loops.
+// repair deletes a RoleBinding in one peer and waits until the loops restore it.
 func (s *story) repair(ctx context.Context) error {
 	conn, err := s.loops.ring.Conn("us-east")
 	if err != nil {

@@ -34,7 +34,7 @@ func newClaim(name string) *regionv1alpha1.RegionClaim {
 	}
 }
 
-// claim says that us-east serves the region.
+// claim claims the region for us-east.
 func (s *story) claim(ctx context.Context) error {
 	op, err := s.loops.coordinator.Add(ctx, newClaim(cluster), fanout.AddOptions{Target: "us-east"})
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *story) addServiceCluster(ctx context.Context) error {
 	return nil
 }
 
-// await waits until the object of the region is as it is to be in a peer.
+// await waits until done accepts the region's object in a peer.
 func (s *story) await(ctx context.Context, kind fanout.Kind, name region.PeerName, done func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, error) {
 	conn, err := s.loops.ring.Conn(name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *story) await(ctx context.Context, kind fanout.Kind, name region.PeerNam
 	return obj, err
 }
 
-// regionBound is the status of that condition of a ServiceCluster.
+// regionBound returns the status of the condition RegionBound of a ServiceCluster.
 func regionBound(obj *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -105,7 +105,7 @@ func regionBound(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// refused asks for a name that another peer has.
+// refused requests a name that another peer has, and requires a refusal.
 func (s *story) refused(ctx context.Context, obj fanout.Object, target region.PeerName) error {
 	_, err := s.loops.coordinator.Add(ctx, obj, fanout.AddOptions{Target: target})
 	held, ok := errors.AsType[*fanout.HeldError](err)

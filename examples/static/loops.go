@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// loops is what a program embeds.
+// loops are the loops that a program embeds.
 type loops struct {
 	ring        *region.Ring
 	coordinator *fanout.Coordinator
@@ -26,13 +26,13 @@ type loops struct {
 	journal     *wal.File
 }
 
-// newLoops makes the loops for the peers of the file. It starts nothing, and asks no peer.
+// newLoops makes the loops for the peers of the file. It starts no goroutine and sends no request.
 func newLoops(file, dir string) (*loops, error) {
 	source, err := region.FromFile(file, region.Trust{})
 	if err != nil {
 		return nil, err
 	}
-	// The story is in a hurry: programs leave the zero values.
+	// Short intervals for the story: programs use the zero values.
 	probe := region.ProbeOptions{Interval: 300 * time.Millisecond, Timeout: 5 * time.Second, MaxBackoff: 300 * time.Millisecond}
 	l := &loops{}
 	if l.ring, err = region.NewRing(source, region.Options{Probe: probe}); err != nil {
@@ -41,7 +41,8 @@ func newLoops(file, dir string) (*loops, error) {
 	if l.accounts, err = account.NewController(l.ring, account.ControllerOptions{}); err != nil {
 		return nil, err
 	}
-	// Without a central plane the fan-out protocol decides who serves a region; the Arbiter tells and gates.
+	// Without a central plane the fan-out protocol decides which peer serves a region. The Arbiter
+	// reports that, and gates ServiceClusters.
 	if l.claims, err = claim.New(nil, l.ring, claim.Options{}); err != nil {
 		return nil, err
 	}
@@ -58,8 +59,8 @@ func newLoops(file, dir string) (*loops, error) {
 	return l, nil
 }
 
-// run starts the loops, and engaged for each peer as long as it is in the file, and runs main beside them. When main
-// returns everything ends, and run returns when it has.
+// run starts the loops, runs engaged for each peer while it is in the file, and runs main. When
+// main returns, everything ends, and run returns after that.
 func (l *loops) run(ctx context.Context, engaged func(context.Context, *region.Conn) error, main func(context.Context) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()

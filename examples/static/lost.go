@@ -17,7 +17,7 @@ import (
 
 const lost region.PeerName = "ap-south"
 
-// lose cuts one peer off. What all peers must agree on waits for it; nothing else does.
+// lose cuts one peer off. Operations that need all peers wait for it; others proceed.
 func (s *story) lose(ctx context.Context) error {
 	s.plant.servers[lost].Partition(true)
 	err := s.health(ctx, func(name region.PeerName) region.HealthState {
@@ -57,7 +57,7 @@ func (s *story) lose(ctx context.Context) error {
 	return nil
 }
 
-// comeBack lets it answer again. The loops have never ceased to try, and its engagement has never ended.
+// comeBack reconnects the peer. The loops have kept retrying, and its engagement has not ended.
 func (s *story) comeBack(ctx context.Context) error {
 	s.plant.servers[lost].Partition(false)
 	if err := s.health(ctx, func(region.PeerName) region.HealthState { return region.Healthy }); err != nil {
@@ -71,7 +71,8 @@ func (s *story) comeBack(ctx context.Context) error {
 	return nil
 }
 
-// leave takes the peer out: first the others agree that it is no member, then the file says so.
+// leave removes the peer: first the others remove it from the ring, then it is removed from the
+// file.
 func (s *story) leave(ctx context.Context) error {
 	if _, err := s.loops.coordinator.Leave(ctx, lost); err != nil {
 		return err

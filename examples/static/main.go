@@ -1,15 +1,17 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command static shows life without a central plane: a file says who the peers are, and the loops of the library run
-// inside this program, each as a Start(ctx) that blocks.
+// Command static shows Atoll without a central plane: a file lists the peers, and the loops of the
+// library run inside this program, each as a Start(ctx) that blocks.
 //
 //	go run ./examples/static
 //
-// Three API servers in the memory of the program are the peers. An Account comes to all of them, what it needs there is
-// kept against somebody's edits, a region is claimed once, and one peer is lost, comes back, and leaves.
+// Three API servers in the memory of the program are the peers. An Account is added to all of them,
+// its objects there are restored after an edit, a region is claimed once, and one peer is lost,
+// comes back, and leaves.
 //
-// The exit code is 0 if everything went as told, otherwise 1. Begin reading at loops.go: that is what embedding takes.
+// The exit code is 0 if every step succeeded, otherwise 1. Begin reading at loops.go, which has the
+// code to copy.
 package main
 
 import (
@@ -28,7 +30,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// limit is how long the story may take. It takes some seconds.
+// limit is the timeout of the story. It takes some seconds.
 const limit = 2 * time.Minute
 
 func main() {
@@ -72,8 +74,8 @@ func static(ctx context.Context, stdout io.Writer) (err error) {
 	defer func() { err = errors.Join(err, loops.journal.Close()) }()
 	out := &narrator{w: stdout}
 	s := &story{out: out, plant: plant, loops: loops, engaged: map[region.PeerName]bool{}}
-	out.say("The list of peers is a file, and nobody else says who they are:")
+	out.say("A file lists the peers, without any other source:")
 	out.note("%s", sample)
-	// The story is told while the loops run; when it has ended, so do they.
+	// The story runs while the loops run; when it ends, they are stopped.
 	return loops.run(ctx, s.engage, s.tell)
 }

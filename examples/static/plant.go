@@ -14,17 +14,19 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// plant is the API servers of the story and the file that names them. With real ones there would be the file alone.
+// plant is the API servers of the story and the file that lists them. With real API servers only
+// the file is needed.
 type plant struct {
 	servers map[region.PeerName]*regiontest.Server
 	names   []region.PeerName // in the file
 	file    string
 }
 
-// sample is how the file looks.
+// sample shows the form of the file.
 const sample = `peers: [{name: eu-west, kubeconfig: eu-west.kubeconfig, regions: [eu-west-1.loodse]}, ...]`
 
-// build starts a server for each name, which serves one region of the provider loodse, and writes the file.
+// build starts a server for each name, each with one region of the provider loodse, and writes the
+// file.
 func build(ctx context.Context, dir string, names ...region.PeerName) (*plant, error) {
 	p := &plant{servers: map[region.PeerName]*regiontest.Server{}, file: filepath.Join(dir, "peers.yaml")}
 	for _, name := range names {
@@ -46,7 +48,7 @@ func build(ctx context.Context, dir string, names ...region.PeerName) (*plant, e
 	return p, nil
 }
 
-// configure writes the file, as a whole.
+// configure rewrites the file.
 func (p *plant) configure(names ...region.PeerName) error {
 	p.names = names
 	var list strings.Builder

@@ -24,7 +24,7 @@ func (n *narrator) chapter(title string) {
 
 func (n *narrator) note(format string, args ...any) { n.say("   " + fmt.Sprintf(format, args...)) }
 
-// row prints what is so in one peer.
+// row prints a row about one peer.
 func (n *narrator) row(peer any, cells ...string) {
 	n.note("  %-9v %s", peer, strings.Join(cells, "  "))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// story is what is told beside the loops.
+// story is the state of the story.
 type story struct {
 	out   *narrator
 	plant *plant
@@ -26,7 +26,7 @@ type story struct {
 	engaged map[region.PeerName]bool
 }
 
-// tell runs the chapters. It returns at the first that does not go as told.
+// tell runs the chapters. It returns at the first that fails.
 func (s *story) tell(ctx context.Context) error {
 	for _, chapter := range []struct {
 		title string
@@ -35,8 +35,8 @@ func (s *story) tell(ctx context.Context) error {
 		{"The loops find the peers", s.meet},
 		{"The peers agree on who they are", s.makeRing},
 		{"An Account comes to all peers at once", s.addAccount},
-		{"Somebody deletes what the Account needs", s.repair},
-		{"A region is claimed, and nobody else gets it", s.claim},
+		{"An object of the Account is deleted", s.repair},
+		{"A region is claimed, and no other peer gets it", s.claim},
 		{"Its ServiceCluster takes its name in all peers", s.addServiceCluster},
 		{"A peer is lost", s.lose},
 		{"It comes back", s.comeBack},
@@ -51,8 +51,8 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
-// engage is called for each peer, in a goroutine of its own, and lives as long as the peer is configured: it is where a
-// program starts what it does in every peer.
+// engage is called for each peer, in a goroutine of its own, and runs while the peer is configured.
+// A program starts its own work for a peer here.
 func (s *story) engage(ctx context.Context, c *region.Conn) error {
 	note := func(is bool) {
 		s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *story) meet(ctx context.Context) error {
 	return s.health(ctx, func(region.PeerName) region.HealthState { return region.Healthy })
 }
 
-// health waits until each peer is as it is to be, and prints it.
+// health waits until each peer has the wanted health, and prints it.
 func (s *story) health(ctx context.Context, want func(region.PeerName) region.HealthState) error {
 	for _, name := range s.plant.names {
 		conn, err := s.loops.ring.Conn(name)
@@ -111,7 +111,7 @@ func (s *story) makeRing(ctx context.Context) error {
 	return nil
 }
 
-// until waits for something that another loop does.
+// until polls done until it returns true.
 func until(ctx context.Context, done func() (bool, error)) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -35,11 +35,11 @@ func TestStory(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), stdout.String()); diff != "" {
-		t.Errorf("the story is told otherwise (-%s +now):\n%s", golden, diff)
+		t.Errorf("the story differs (-%s +now):\n%s", golden, diff)
 	}
 }
 
-// The program ends with its context, wherever the story is, and its loops with it.
+// When its context ends, the program ends at any point of the story, with its loops.
 func TestInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

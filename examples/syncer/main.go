@@ -1,12 +1,14 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command syncer syncs what an upstream API server has for one SyncTarget to one cluster, and the status back. It is what
-// syncer.Manifests installs inside a cluster, and runs as well anywhere else:
+// Command syncer syncs the objects for one SyncTarget from an upstream API server to one cluster,
+// and the status back. syncer.Manifests installs this program inside a cluster; it runs equally
+// well anywhere else:
 //
 //	go run ./examples/syncer -target my-cluster -upstream upstream.kubeconfig -downstream cluster.kubeconfig
 //
-// Without -downstream it is the cluster in whose Pod this runs. Both files may change while it runs.
+// Without -downstream it syncs to the cluster in whose Pod it runs. Both files may change while it
+// runs.
 package main
 
 import (
@@ -39,11 +41,11 @@ func main() {
 	}
 }
 
-// options are the command line.
+// options are the flags of the command line.
 type options struct {
 	syncer.Options
 	Up, Down string        // paths of kubeconfigs
-	Reread   time.Duration // how often these are read again
+	Reread   time.Duration // interval of reading the kubeconfigs again
 	Level    int
 }
 
@@ -56,13 +58,13 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.Upstream, "identity", "", "of the upstream; without it, the UID of its namespace kube-system")
 	flags.StringVar(&o.Up, "upstream", "", "path of the upstream's kubeconfig; required")
 	flags.StringVar(&o.Down, "downstream", "", "path of the cluster's kubeconfig; without it, the cluster in whose Pod this runs")
-	flags.StringVar(&types, "types", "", "what is synced, such as configmaps,deployments.apps; without it, every type that both sides serve but those that need -permit")
+	flags.StringVar(&types, "types", "", "types to sync, such as configmaps,deployments.apps; without it, every type that both sides serve, except those that need -permit")
 	flags.StringVar(&permit, "permit", "", "powers over the cluster that authors of upstream objects may have, such as RBAC,StorageClasses; without it, none")
-	flags.StringVar(&upsync, "upsync", "", "of which of these types objects that are born in the cluster come up, if they are labelled for it, such as configmaps; without it, of none")
-	flags.BoolVar(&report, "report", false, "say on the SyncTarget which labelled objects have a type that -types leaves out; needs list of all types upstream")
-	flags.BoolVar(&deletes, "delete-upstream", false, "delete upstream what somebody deletes in the cluster, instead of making it again there")
+	flags.StringVar(&upsync, "upsync", "", "those of the types whose labelled objects, if created in the cluster, are synced upstream, such as configmaps; without it, none")
+	flags.BoolVar(&report, "report", false, "report on the SyncTarget labelled objects of types that -types leaves out; needs list of all types upstream")
+	flags.BoolVar(&deletes, "delete-upstream", false, "delete an object upstream if it is deleted in the cluster, instead of creating it again there")
 	flags.DurationVar(&o.Heartbeat, "heartbeat", 20*time.Second, "how often the SyncTarget's status is written")
-	flags.DurationVar(&o.Unscheduled, "unscheduled", 0, "how often pods in the cluster that find no node are counted, which is then said of their workload upstream; without it, never")
+	flags.DurationVar(&o.Unscheduled, "unscheduled", 0, "how often pods in the cluster without a node are counted, for an annotation of their workload upstream; without it, never")
 	flags.DurationVar(&o.Capacity, "capacity", time.Minute, "how often the cluster's nodes are read, for the capacity in the SyncTarget's status; -1s: never")
 	flags.DurationVar(&o.Discovery, "discovery", 30*time.Second, "how often the types of both sides are compared")
 	flags.IntVar(&o.Level, "v", 0, "how much is logged: 0 to 4")
@@ -89,7 +91,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// named is a filter for types in a list, nil if it is empty.
+// named returns a filter for the types in a list, nil if the list is empty.
 func named(list string) syncer.TypeFilter {
 	if list == "" {
 		return nil
@@ -101,7 +103,7 @@ func named(list string) syncer.TypeFilter {
 	return func(gr schema.GroupResource) bool { return slices.Contains(types, gr) }
 }
 
-// powers are those in a list, nil if it is empty.
+// powers returns the powers in a list, nil if the list is empty.
 func powers(list string) ([]syncer.Power, error) {
 	if list == "" {
 		return nil, nil
@@ -154,7 +156,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	return group.Wait()
 }
 
-// inside is the cluster in whose Pod this runs.
+// inside returns the cluster in whose Pod this runs.
 func inside() (region.API, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// What is installed has arguments that the program takes, with the same meaning.
+// The installed manifests have arguments that the program parses, with the same meaning.
 func TestManifestsRunThis(t *testing.T) {
 	all, err := syncer.Manifests(syncer.Install{
 		Target: "my-cluster", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Heartbeat: time.Minute, Unscheduled: time.Hour, Capacity: 2 * time.Hour,
@@ -62,7 +62,7 @@ func TestParse(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), []string{"-target=a", "-upstream=" + filepath.Join(t.TempDir(), "none")}, io.Discard), "upstream")
 }
 
-// The commands of README.md are understood.
+// The commands of README.md can be parsed.
 func TestReadme(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestReadme(t *testing.T) {
 	require.Equal(t, 30*time.Second, all[2].Unscheduled)
 }
 
-// It syncs from one kubeconfig to the other, also with those that come later.
+// It syncs from one kubeconfig to the other, also after they change.
 func TestRun(t *testing.T) {
 	crd, err := config.CRD("synctargets.workload.kcp.io")
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestRun(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// What comes into the file is used, and what cannot be used changes nothing.
+// A new kubeconfig in the file is used, and an unusable one changes nothing.
 func TestFollow(t *testing.T) {
 	server := regiontest.NewServer(regiontest.Options{Name: "up"})
 	defer server.Close()
@@ -156,14 +156,14 @@ func TestFollow(t *testing.T) {
 	done := make(chan error, 1)
 	require.NoError(t, os.WriteFile(path, []byte("nonsense"), 0o600))
 	go func() { done <- s.follow(ctx, 5*time.Millisecond) }()
-	require.Contains(t, <-said, "not taken up")
+	require.Contains(t, <-said, "is not used")
 	next := append([]byte("# another\n"), kubeconfig...)
 	require.NoError(t, os.WriteFile(path, next, 0o600))
 	for text := ""; !strings.Contains(text, "New credentials are used"); {
 		select {
 		case text = <-said:
 		case <-time.After(time.Minute):
-			require.Fail(t, "the new file is not taken up")
+			require.Fail(t, "the new file is not used")
 		}
 	}
 	cancel()
@@ -171,7 +171,7 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, next, s.read)
 }
 
-// Without its API servers it shows why it does nothing.
+// Without its API servers it logs the cause.
 func TestLogs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(path, logtest.Kubeconfig(), 0o600))

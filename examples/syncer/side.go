@@ -15,11 +15,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// side is an API server that is reached by a kubeconfig in a file.
+// side is an API server with a kubeconfig in a file.
 type side struct {
 	*region.Conn
 	path string
-	read []byte // what was last in the file
+	read []byte // last content of the file in use
 }
 
 func open(name region.PeerName, path string) (*side, error) {
@@ -43,7 +43,7 @@ func read(path string) ([]byte, region.Credentials, error) {
 	return data, credentials, err
 }
 
-// follow takes up what the file holds from then on, until ctx ends. What cannot be used changes nothing.
+// follow uses each new kubeconfig in the file, until ctx ends. An unusable one changes nothing.
 func (s *side) follow(ctx context.Context, every time.Duration) error {
 	for {
 		select {
@@ -59,7 +59,7 @@ func (s *side) follow(ctx context.Context, every time.Duration) error {
 			err = s.Rotate(ctx, credentials)
 		}
 		if err != nil {
-			logr.FromContextOrDiscard(ctx).Info("The kubeconfig is not taken up", "path", s.path, "reason", err.Error())
+			logr.FromContextOrDiscard(ctx).Info("The kubeconfig is not used", "path", s.path, "reason", err.Error())
 			continue
 		}
 		s.read = data

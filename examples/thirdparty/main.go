@@ -1,8 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Thirdparty is a small controller as somebody else would write it around Atoll. Who creates a ConfigMap with the label
-// example.com/wants=cluster gets a ServiceCluster of its name, in all peers or in none, and is told as the tenant.
+// Thirdparty is a small controller as another project would write it around Atoll. For each ConfigMap with the label
+// example.com/wants=cluster it adds a ServiceCluster of its name, in all peers or in none, and reports as the tenant.
 package main
 
 import (
@@ -91,7 +91,7 @@ func (c *controller) Start(ctx context.Context) error {
 	return err
 }
 
-// settle adds the ServiceCluster in the peer that serves the region, and writes what came of it as the tenant.
+// settle adds the ServiceCluster in the peer that serves the region, and writes the outcome as the tenant.
 func (c *controller) settle(ctx context.Context, wanted *unstructured.Unstructured) error {
 	if _, done, _ := unstructured.NestedString(wanted.Object, "data", "outcome"); done || wanted.GetLabels()["example.com/wants"] != "cluster" {
 		return nil

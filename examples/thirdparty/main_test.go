@@ -27,7 +27,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Two tenants' wishes in one region: one name is free, the other is somebody's in another peer.
+// Two tenants request names in one region: one name is free, the other is taken in another peer.
 func TestThirdparty(t *testing.T) {
 	ring := regiontest.NewRing("eu", "us")
 	defer ring.Close()
@@ -66,7 +66,7 @@ func TestThirdparty(t *testing.T) {
 		said, _, _ := unstructured.NestedString(obj.Object, "data", "outcome")
 		return said
 	}
-	require.Eventually(t, func() bool { return outcome("db-1") == "yours" && outcome("db-2") == "taken" }, 3*time.Minute, 10*time.Millisecond) // what fails once is tried again after a minute
+	require.Eventually(t, func() bool { return outcome("db-1") == "yours" && outcome("db-2") == "taken" }, 3*time.Minute, 10*time.Millisecond) // a failure is retried after a minute
 	require.Empty(t, outcome("other"))
 	cancel()
 	require.NoError(t, <-ended)
@@ -96,7 +96,7 @@ func prepare(t *testing.T, ring *regiontest.Ring, path string) {
 	require.NoError(t, err)
 }
 
-// The program is what its documentation says: short.
+// The documentation promises a short program.
 func TestItIsShort(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)

@@ -6,12 +6,13 @@
 // operation in a central log; and [Fanout], the claim that every object under
 // the fan-out protocol carries in spec.fanout.
 //
-// The package does no I/O. Programs with CRDs of their own take the schema of the
-// claim from [Schema]. What this package guarantees is in the schemas: once an API
-// server serves the CRDs of package config, a claim cannot be changed or
-// dropped, a stage never falls back, and a guard carries no payload, whoever
-// writes. What it does not guarantee: CEL sees one object in one peer, so
-// nothing here says that a name is unique over peers. That is the protocol's.
+// The package does no I/O. Programs with CRDs of their own take the schema of the claim
+// from [Schema].
+//
+// The schemas guarantee, once an API server serves the CRDs of package config: a claim
+// cannot be changed or dropped, a stage never goes back, and a guard carries no payload,
+// whichever client writes. They do not guarantee that a name is unique over peers, since
+// CEL sees one object in one peer: the protocol does.
 //
 // +kubebuilder:object:generate=true
 // +groupName=fanout.atoll.dev

@@ -8,22 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PrimaryFinalizer stands on every committed primary. The commit adds it and
-// the very last step of a removal takes it away, so a plain delete of a
-// committed object becomes a removal from all peers.
+// PrimaryFinalizer is on every committed primary. The commit adds it, and the last step of
+// a removal removes it, so a plain delete of a committed object becomes a removal from all
+// peers, or a request for one.
 const PrimaryFinalizer = "fanout.atoll.dev/primary"
 
-// RemovalHeldAnnotation stands on the primary of an object that exists everywhere
-// while the removal that a plain delete of it requests is held: "REASON: text". A
-// coordinator writes it.
+// RemovalHeldAnnotation is on the primary of an object that exists everywhere while the
+// removal that a plain delete of it requests is held: "REASON: text". A coordinator writes
+// it.
 const RemovalHeldAnnotation = "fanout.atoll.dev/removal-held"
 
-// ReleaseRemovalAnnotation releases such a removal: a person sets it on the primary,
-// to the primary's UID. With any other value it has no effect.
+// ReleaseRemovalAnnotation releases a held removal: a person sets it on the primary, to the
+// primary's UID. With any other value it has no effect.
 const ReleaseRemovalAnnotation = "fanout.atoll.dev/release-removal"
 
-// Stage says how far an object under the fan-out protocol has come. Its rank
-// never falls: Reserved, then Configured, Active or Decided, then Removing.
+// Stage is the progress of an object under the fan-out protocol. It never goes back:
+// Reserved, then Configured, Active or Decided, then Removing.
 //
 // +kubebuilder:validation:Enum=Reserved;Configured;Active;Decided;Removing
 type Stage string
@@ -41,7 +41,7 @@ const (
 	StageRemoving Stage = "Removing"
 )
 
-// Role tells the object that decides from those of the same name elsewhere.
+// Role distinguishes the object that decides from those of the same name in other peers.
 //
 // +kubebuilder:validation:Enum=Primary;Secondary
 type Role string
@@ -53,11 +53,11 @@ const (
 	RoleSecondary Role = "Secondary"
 )
 
-// Fanout is the protocol's part of an object. It is written by coordinators
-// alone; an object without a claim in it is inert.
+// Fanout is the protocol's part of an object. Only coordinators write it; an object without
+// a claim in it is inert.
 //
-// Its rules that look back at the old object stand at the object's spec, since
-// a transition rule on an optional field is silent when the field is dropped.
+// The rules about adding and dropping this field are at the object's spec: a transition
+// rule on an optional field is not evaluated when the field is dropped.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.claim) && has(self.stage)",message="claim and stage are both needed: leave spec.fanout out of an object that you apply, a coordinator adds it"
 // +kubebuilder:validation:XValidation:rule="has(self.claim) && self.claim == oldSelf.claim",message="claim cannot be changed: remove the object from all peers and create it again",messageExpression="'claim cannot be changed: the name is held for peer ' + oldSelf.claim.target + ' by operation ' + oldSelf.claim.operation + '; remove the object from all peers and create it again'"
@@ -71,8 +71,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.home) || !has(oldSelf.home) || self.home.term != oldSelf.home.term || (self.home.peer == oldSelf.home.peer && (!has(oldSelf.home.uid) || size(oldSelf.home.uid) == 0 || (has(self.home.uid) && self.home.uid == oldSelf.home.uid)))",message="home cannot be changed within a term: a move needs the next term"
 // +kubebuilder:validation:XValidation:rule="has(self.bound) ? has(self.claim) && self.claim.role == 'Secondary' && (!has(self.claim.primary) || (self.bound.peer == self.claim.primary.peer && self.bound.uid == self.claim.primary.uid)) && (!has(oldSelf.bound) || self.bound == oldSelf.bound) : !has(oldSelf.bound)",message="bound is set once, on a Secondary, to the primary that its claim names if it names one"
 type Fanout struct {
-	// Claim says who took the name, when and for which operation. Once set it
-	// never changes.
+	// Claim records which operation took the name, and when. It never changes.
 	//
 	// +optional
 	Claim *Claim `json:"claim,omitempty"`
@@ -82,10 +81,10 @@ type Fanout struct {
 	// +optional
 	Stage Stage `json:"stage,omitempty"`
 
-	// Bound is written on a guard after its primary's commit and proves that
-	// commit: a guard with it stays when its primary is missing, since the
-	// primary's peer may have been restored from an older state. Where the claim
-	// names a record in a central log, it is the object that was decided for.
+	// Bound is written on a guard after its primary's commit and proves that commit: if the
+	// primary is missing, the guard stays, since the primary's peer may have been restored
+	// from an older state. If the claim names a record in a central log, Bound is the
+	// primary that the record was decided for.
 	//
 	// +optional
 	Bound *ObjectRef `json:"bound,omitempty"`
@@ -107,15 +106,15 @@ type Fanout struct {
 	// +optional
 	Revision *Revision `json:"revision,omitempty"`
 
-	// History lists the latest revisions, on the primary only, oldest first:
-	// an updater that lost a reply learns from it whether it was committed.
+	// History lists the latest revisions, on the primary only, oldest first. An update that
+	// lost a reply learns from it whether it was committed.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	History []HistoryEntry `json:"history,omitempty"`
 
-	// Home says which object is the primary of a kind that exists everywhere.
+	// Home names the primary of a kind that exists everywhere.
 	//
 	// +optional
 	Home *Home `json:"home,omitempty"`
@@ -143,12 +142,11 @@ type Claim struct {
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest"`
 
-	// Start is when the request first began. Together with the operation's ID
-	// it orders rivals; nothing else is decided by it.
+	// Start is when the request first began. Together with the operation's ID it orders
+	// rivals, and decides nothing else.
 	Start metav1.MicroTime `json:"start"`
 
-	// Epoch is the number of the target's PeerSet that the coordinator had
-	// seen, for people.
+	// Epoch is the epoch of the target's PeerSet that the coordinator had read, for people.
 	//
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
@@ -156,13 +154,13 @@ type Claim struct {
 	// Role is Primary for the object that decides, else Secondary.
 	Role Role `json:"role"`
 
-	// Peer is the peer in which this object stands.
+	// Peer is the peer that holds this object.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Peer string `json:"peer"`
 
-	// Target is the peer in which the requested object comes into being.
+	// Target is the peer in which the requested object is created.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -184,7 +182,7 @@ type Claim struct {
 
 // ObjectRef names one incarnation of an object of the same name in a peer.
 type ObjectRef struct {
-	// Peer is the peer in which the object stands.
+	// Peer is the peer that holds the object.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -198,7 +196,7 @@ type ObjectRef struct {
 	UID types.UID `json:"uid"`
 }
 
-// Removal says who removes an object.
+// Removal records which operation removes an object.
 type Removal struct {
 	// Operation is the ID of the removal.
 	//
@@ -211,7 +209,7 @@ type Removal struct {
 	// +kubebuilder:validation:MaxLength=253
 	Coordinator string `json:"coordinator,omitempty"`
 
-	// Start is when the removal was asked for.
+	// Start is when the removal was requested.
 	Start metav1.MicroTime `json:"start"`
 }
 
@@ -235,7 +233,7 @@ type Revision struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// HistoryEntry says which operation committed a revision.
+// HistoryEntry records which operation committed a revision.
 type HistoryEntry struct {
 	// Number is the revision's number.
 	Number int64 `json:"number"`
@@ -254,8 +252,8 @@ type Home struct {
 	// +kubebuilder:validation:MaxLength=253
 	Peer string `json:"peer"`
 
-	// UID is the primary's metadata.uid. A primary that was just created does
-	// not know its own yet and leaves it empty.
+	// UID is the primary's metadata.uid. It is empty on a primary that was just created,
+	// before its own UID is known.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string

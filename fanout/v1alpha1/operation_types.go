@@ -8,21 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// OperationState is what a record of a central log is good for.
+// OperationState is the state of a record in a central log.
 //
 // +kubebuilder:validation:Enum=Beginning;Open;Pending;Committed;Ended;Key
 type OperationState string
 
 const (
-	// OperationBeginning is a record that has yet to take its key. It counts
-	// for nothing, and anybody may delete it.
+	// OperationBeginning is a record that has not taken its key yet. It decides nothing,
+	// and any coordinator may delete it.
 	OperationBeginning OperationState = "Beginning"
 	// OperationOpen is an operation that is under way and decided in the peers.
 	OperationOpen OperationState = "Open"
-	// OperationPending is an add of the first release whose decision is this
-	// record, and that is not decided. Anybody may abort it.
+	// OperationPending is an add of the first release that this record decides, and that is
+	// not decided yet. Any coordinator may abort it.
 	OperationPending OperationState = "Pending"
-	// OperationCommitted is a decided one, rolled forward by anybody.
+	// OperationCommitted is such an add after its commit. Any coordinator may roll it
+	// forward.
 	OperationCommitted OperationState = "Committed"
 	// OperationEnded is history: it decides nothing.
 	OperationEnded OperationState = "Ended"
@@ -30,11 +31,10 @@ const (
 	OperationKey OperationState = "Key"
 )
 
-// Operation is the entry of one operation in a central log. The operation is
-// decided in the peers. Of an add of the first release that is decided here, the
-// change from Pending to Committed was the commit point, and the change from
-// Pending to Ended, or the record's deletion while it is Pending, is the abort.
-// Nothing makes such records any more.
+// Operation is the entry of one operation in a central log. The peers decide the operation,
+// except an add of the first release that is decided here: its record was committed by the
+// change from Pending to Committed, and is aborted by the change from Pending to Ended, or
+// by its deletion while it is Pending. No coordinator creates such records any longer.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=fop,categories=atoll
@@ -71,10 +71,10 @@ type OperationSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	Operation string `json:"operation"`
 
-	// State is what the record is good for.
+	// State is the state of the record.
 	State OperationState `json:"state"`
 
-	// Kind says which code can read the payload.
+	// Kind identifies the code that can read the payload.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -86,7 +86,7 @@ type OperationSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	Action string `json:"action,omitempty"`
 
-	// Object is what it does it to, for people.
+	// Object is the object of the action, for people.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -109,36 +109,35 @@ type OperationSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Holder string `json:"holder,omitempty"`
 
-	// Step is how far the holder has come, in its own short word.
+	// Step is the progress of the holder, in a short word of its own.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Step string `json:"step,omitempty"`
 
-	// Target is the peer in which the object comes into being, set with the
-	// commit.
+	// Target is the peer in which the object is created, set with the commit.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Target string `json:"target,omitempty"`
 
-	// TargetUID is the UID of the target's object, set with the commit: what
-	// tells it from a later object of the same name.
+	// TargetUID is the UID of the target's object, set with the commit. It distinguishes
+	// the object from a later one of the same name.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	TargetUID types.UID `json:"targetUID,omitempty"`
 
-	// Payload is what the holder needs to finish the operation after a crash,
-	// at most 1 MiB before base64.
+	// Payload is the data that the holder needs to finish the operation after a crash, at
+	// most 1 MiB before base64.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1398104
 	Payload []byte `json:"payload,omitempty"`
 
-	// Outcome is what the operation came to, kept under Key for retries; at
-	// most 64 KiB before base64.
+	// Outcome is the result of the operation, kept under Key for retries; at most 64 KiB
+	// before base64.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=87384
@@ -150,15 +149,15 @@ type OperationSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	Began string `json:"began"`
 
-	// Ended is when it came to its end, from which its retention counts.
+	// Ended is when the operation ended. Its retention begins then.
 	//
 	// +optional
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:MaxLength=64
 	Ended string `json:"ended,omitempty"`
 
-	// Write names the last write, so that a writer whose answer was lost can
-	// tell whether it was its own.
+	// Write identifies the last write, so that a writer that lost the reply can find out
+	// whether its own write was applied.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64

@@ -11,7 +11,7 @@ import (
 // PeerSetName is the name of the one PeerSet of a peer.
 const PeerSetName = "default"
 
-// PeerState says how far a peer belongs to the ring.
+// PeerState is the state of a peer in the ring.
 //
 // +kubebuilder:validation:Enum=Joining;Active;Leaving;Quarantined;Out
 type PeerState string
@@ -23,15 +23,16 @@ const (
 	PeerActive PeerState = "Active"
 	// PeerLeaving is a member that takes no new primaries.
 	PeerLeaving PeerState = "Leaving"
-	// PeerQuarantined is a peer that came back and is being audited.
+	// PeerQuarantined is a peer that joins, rejoins or was restored, while its objects are
+	// judged.
 	PeerQuarantined PeerState = "Quarantined"
 	// PeerOut is a peer that is no member.
 	PeerOut PeerState = "Out"
 )
 
-// PeerSet names all peers of the ring as one peer knows them. There is one in
-// each peer, named "default"; reading it beside an operation's own writes is
-// how coordinators learn of peers that they are not configured with.
+// PeerSet lists the peers of the ring as one peer knows them. Each peer has one, named
+// "default". A coordinator reads it together with its own writes of an operation, and so
+// learns of members that it has not configured.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=ps,categories=atoll
@@ -57,12 +58,11 @@ type PeerSet struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.ring) || has(self.ring)",message="ring was dropped: the program that writes does not know it and is older than this definition: upgrade it (atollctl, and every coordinator of the ring)"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.ring) || !has(self.ring) || self.ring == oldSelf.ring",message="ring never changes: a PeerSet belongs to one ring. To join another ring, delete this PeerSet first"
 type PeerSetSpec struct {
-	// Self is the peer in which this object stands.
+	// Self is the peer that holds this object.
 	Self Member `json:"self"`
 
-	// Ring identifies the ring. It is made once, is the same in all members, and
-	// neither changes nor goes. PeerSets of the first release have none until the
-	// next sweep.
+	// Ring is the ID of the ring. It is made once, is the same in all members, and is never
+	// changed or dropped. PeerSets of the first release have none until the next sweep.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -76,7 +76,7 @@ type PeerSetSpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Members []Member `json:"members"`
 
-	// Departed are peers that once were members; what names them is dead.
+	// Departed are former members. Objects that name them are dead.
 	//
 	// +optional
 	// +listType=map
@@ -90,15 +90,15 @@ type PeerSetSpec struct {
 	Change *Change `json:"change,omitempty"`
 
 	// Epoch grows with each write of this object. It cannot be compared with another
-	// peer's, only with what the other peers have noted of it. A peer that comes back
-	// begins again at the next multiple of 1,000,000,000: it has another life.
+	// peer's, only with the epochs of this peer that others have noted. A comeback raises
+	// it to the next multiple of 1,000,000,000, which begins another life of the peer.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Epoch int64 `json:"epoch"`
 
-	// Notes are the epochs of the other members as this peer's coordinators read them.
-	// A member whose own epoch is lower than one of them was restored from an older
-	// state: nothing that it says counts until it has come back.
+	// Notes are the epochs of the other members as this peer's coordinators read them. A
+	// member whose own epoch is lower than a noted one was restored from an older state:
+	// its answers do not count until it has come back.
 	//
 	// +optional
 	// +listType=map
@@ -115,13 +115,13 @@ type PeerSetSpec struct {
 
 // Note is the epoch that another member's PeerSet had.
 type Note struct {
-	// Peer is its name.
+	// Peer is the name of the member.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Peer string `json:"peer"`
 
-	// UID is that of its cluster.
+	// UID is the UID of the member's cluster.
 	//
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
@@ -136,57 +136,57 @@ type Note struct {
 
 // Member is one peer of the ring.
 type Member struct {
-	// Peer is its name.
+	// Peer is the name of the peer.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Peer string `json:"peer"`
 
-	// UID is that of its kube-system namespace: the identity of the cluster.
+	// UID is the UID of the peer's kube-system namespace, the identity of the cluster.
 	//
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
 
-	// State says how far it belongs to the ring.
+	// State is the state of the peer in the ring.
 	State PeerState `json:"state"`
 }
 
 // Departure records how a peer left.
 type Departure struct {
-	// Peer is its name.
+	// Peer is the name of the peer.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Peer string `json:"peer"`
 
-	// UID is that of its cluster: a later peer of the same name in another cluster
-	// is not this one. Departures of the first release have none.
+	// UID is the UID of the peer's cluster: a later peer of the same name in another
+	// cluster is another peer. Departures of the first release have none.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid,omitempty"`
 
-	// How is Left for a planned leave, Forced if an operator gave it up.
+	// How is Left after a planned leave, Forced after a removal by force.
 	//
 	// +kubebuilder:validation:Enum=Left;Forced
 	How string `json:"how"`
 
-	// By names who did it.
+	// By names the person who vouched that a peer removed by force never returns.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by,omitempty"`
 
-	// At is when, for people.
+	// At is the time of the departure, for people.
 	At metav1.Time `json:"at"`
 }
 
 // Change is a membership change under way.
 type Change struct {
-	// ID identifies the change; each write under it requires it.
+	// ID identifies the change. Every write of the change requires it.
 	//
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`
@@ -201,7 +201,7 @@ type Change struct {
 	// +kubebuilder:validation:MaxLength=253
 	Peer string `json:"peer"`
 
-	// UID is that of the cluster of a peer that joins.
+	// UID is the UID of the cluster of a joining peer.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -214,7 +214,7 @@ type Change struct {
 	// +kubebuilder:validation:MaxLength=253
 	Coordinator string `json:"coordinator,omitempty"`
 
-	// By names who answers for the change.
+	// By names the person who vouches that a peer to be removed by force never returns.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -226,7 +226,8 @@ type Change struct {
 	// +kubebuilder:validation:MaxLength=253
 	Anchor string `json:"anchor,omitempty"`
 
-	// Over says that the change writes nothing more here but to free the slot.
+	// Over is set when the only write left to the change here is the one that frees the
+	// slot.
 	//
 	// +optional
 	Over bool `json:"over,omitempty"`
@@ -236,7 +237,7 @@ type Change struct {
 	// +optional
 	Heartbeat int64 `json:"heartbeat,omitempty"`
 
-	// Note is the change's own memory, such as the new home of Accounts.
+	// Note is state of the change itself, such as the new home of Accounts.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

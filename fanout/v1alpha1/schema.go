@@ -12,18 +12,17 @@ import (
 //go:embed fanout_schema.json
 var fanoutSchema []byte
 
-// Schema returns the OpenAPI schema of the field spec.fanout, CEL rules
-// included, and the rules that have to stand at spec itself, for the CRD of a
-// kind of one's own:
+// Schema returns the OpenAPI schema of the field spec.fanout, CEL rules included, and the
+// rules that must be at spec itself. Add them to the CRD of your own kind:
 //
 //   - set properties.fanout of spec's schema to field;
 //   - append specRules to x-kubernetes-validations of spec's schema;
-//   - give spec the default {}, or make it required, so that the rules are asked
-//     when somebody leaves spec out.
+//   - give spec the default {}, or make it required, so that the rules are evaluated when
+//     a client leaves spec out.
 //
-// Rules about the payload (immutable while Reserved, none on a guard) depend on
-// the fields of the kind and are the author's to add. The values are the
-// caller's to change. The error says that the embedded schema is damaged.
+// Rules about the payload (immutable while Reserved, none on a guard) depend on the fields
+// of the kind, so the author of the kind adds them. The caller may change the returned
+// values. The error means that the embedded schema is damaged.
 func Schema() (field map[string]any, specRules []map[string]any, err error) {
 	if err := json.Unmarshal(fanoutSchema, &field); err != nil {
 		return nil, nil, fmt.Errorf("embedded schema of spec.fanout: %w", err)

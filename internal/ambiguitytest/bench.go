@@ -22,15 +22,14 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// Target has the primaries of all operations, and Other is a peer that has
-// secondaries. A bench has both, and more if it likes.
+// Target is the peer that holds the primaries of all operations; Other is a peer that holds
+// secondaries. A bench has both, and may have more.
 const (
 	Target region.PeerName = "us-east"
 	Other  region.PeerName = "eu-west"
 )
 
-// Bench is a ring to which there are two ways: through a box before each peer,
-// and past them.
+// Bench is a ring with two connections to each peer: one through a box, and one that bypasses it.
 type Bench struct {
 	boxes   map[region.PeerName]*boxtest.Box
 	through region.Directory
@@ -40,9 +39,9 @@ type Bench struct {
 	names   atomic.Int64
 }
 
-// NewBench puts a box before each peer, by its kubeconfig. The peers have the
-// CRDs and PeerSets. Coordinators take lease for their LeaseTimeout, whose
-// twelfth part they wait between attempts.
+// NewBench puts a box before the API server of each kubeconfig. The peers must already have the
+// CRDs and PeerSets. lease is the LeaseTimeout of coordinators, which wait a twelfth of it between
+// attempts.
 func NewBench(t *testing.T, kubeconfigs map[region.PeerName][]byte, lease time.Duration) *Bench {
 	t.Helper()
 	b := &Bench{boxes: map[region.PeerName]*boxtest.Box{}, lease: lease}
@@ -85,7 +84,7 @@ func (b *Bench) unique(prefix string) string {
 	return fmt.Sprintf("%s-%x-%d", prefix, time.Now().UnixNano(), b.names.Add(1))
 }
 
-// journal notes the steps of one coordinator.
+// journal records the steps of one coordinator.
 type journal struct {
 	mu    sync.Mutex
 	begun int // writes

@@ -19,13 +19,13 @@ type call struct {
 	name  string
 	peer  region.PeerName
 	match func(boxtest.Request) bool
-	verb  string // of the step that makes a write
-	stage string // that it writes; a heartbeat is a put, too
-	nth   int    // of such steps in that peer; zero is the first
+	verb  string // verb of the step that makes the write; empty for a read
+	stage string // stage that the write sets; a heartbeat is a put, too
+	nth   int    // index among such steps in that peer, from zero
 }
 
-// script is an operation with its calls: the writes, by what they mean, and the
-// reads on which a decision rests.
+// script is an operation with its calls: all its writes, and the reads on which it bases a
+// decision.
 type script struct {
 	name string
 	operation
@@ -65,7 +65,7 @@ var scripts = []script{
 	}},
 }
 
-// is matches a write of an object under the protocol. An empty stage is any.
+// is matches a write, under the protocol, of an object in that stage. An empty stage matches any.
 func is(method, stage string) func(boxtest.Request) bool {
 	return func(r boxtest.Request) bool {
 		return r.Method == method && claimed(r) && (stage == "" || stageOf(r) == stage)
@@ -82,7 +82,8 @@ func withoutFinalizer(r boxtest.Request) bool {
 	return is(http.MethodPut, "Removing")(r) && !slices.Contains(bodyOf(r).Metadata.Finalizers, v1alpha1.PrimaryFinalizer)
 }
 
-// claimed reports whether a request is about an Account or a ServiceCluster itself. A dry run is about its schema.
+// claimed reports whether a request addresses an Account or a ServiceCluster itself. A dry run only
+// tests its schema and does not count.
 func claimed(r boxtest.Request) bool {
 	if r.Query.Has("dryRun") {
 		return false
@@ -94,7 +95,7 @@ func claimed(r boxtest.Request) bool {
 
 func stageOf(r boxtest.Request) string { return bodyOf(r).Spec.Fanout.Stage }
 
-// body is what of an object is looked at.
+// body is the part of an object that the matchers use.
 type body struct {
 	Metadata struct {
 		Name       string
@@ -104,6 +105,6 @@ type body struct {
 }
 
 func bodyOf(r boxtest.Request) (b body) {
-	_ = json.Unmarshal(r.Body, &b) // what is no object has no stage
+	_ = json.Unmarshal(r.Body, &b) // a body that is not an object has no stage
 	return b
 }

@@ -19,14 +19,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// operation is what is asked for.
+// operation is one request to a coordinator.
 type operation struct {
 	kind fanout.Kind
-	// before is done past the boxes, if the operation needs what it makes.
+	// before runs first, through connections that bypass the boxes. It creates the object that the
+	// operation updates or removes; nil if the operation needs none.
 	before func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error
 	run    func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error
-	// effect says whether a primary, nil for none, shows that the operation is in
-	// effect.
+	// effect reports whether the operation is in effect, judged by the primary, which is nil if it
+	// does not exist.
 	effect func(primary *unstructured.Unstructured) bool
 }
 
@@ -74,7 +75,7 @@ func revised(primary *unstructured.Unstructured) bool {
 	return len(roles) == 1 && roles[0] == "Provider"
 }
 
-// primary is the committed primary that is not being removed, nil for none.
+// primary returns the committed primary that is not being removed, or nil.
 func (b *Bench) primary(t *testing.T, o operation, key types.NamespacedName) (found *unstructured.Unstructured) {
 	t.Helper()
 	for _, obj := range b.held(t, o, key) {
@@ -88,7 +89,7 @@ func (b *Bench) primary(t *testing.T, o operation, key types.NamespacedName) (fo
 	return found
 }
 
-// held is what the peers hold under a name, read past the boxes.
+// held returns the object that each peer holds under a name. The reads bypass the boxes.
 func (b *Bench) held(t *testing.T, o operation, key types.NamespacedName) map[region.PeerName]*unstructured.Unstructured {
 	t.Helper()
 	all := map[region.PeerName]*unstructured.Unstructured{}

@@ -18,12 +18,12 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// ambiguity is a fault and what a coordinator can know of a write that met it.
+// ambiguity is a fault with the class that a coordinator must assign to a write that met it.
 type ambiguity struct {
 	boxtest.Fault
 	class string
-	again bool // clients of HTTP/2 send the request again by themselves
-	swept bool // what is held back arrives only after recovery
+	again bool // HTTP/2 clients send the request again by themselves
+	swept bool // Release is called only after recovery
 }
 
 func ambiguities() []ambiguity {
@@ -47,14 +47,14 @@ func ambiguities() []ambiguity {
 	}
 }
 
-// Run lets each call of each operation meet each ambiguity, or one in every, where
-// calls begin with different ones. They meet on the bench that bench returns: one
-// for each operation if they are to run in parallel, else one for all.
+// Run makes each call of each operation meet each ambiguity, as subtests. With every > 1 it runs
+// one pair in every, and different calls begin with different ambiguities. It calls bench once per
+// operation if parallel is set, else once for all operations.
 //
-// What a write may have done is never called certain, and nothing but the
-// protocol repeats it. What the caller is told is true, then and after recovery
-// and after what was held back arrives. Recovery leaves nothing under way, and
-// every invariant in force.
+// Run requires that the coordinator classifies a write of unknown outcome as Unknown; that only the
+// protocol repeats writes; that the result the caller gets is true, immediately, after recovery,
+// and after delayed requests arrive; and that after recovery no operation is open and no invariant
+// is violated.
 func Run(t *testing.T, parallel bool, every int, bench func(*testing.T) *Bench) {
 	t.Helper()
 	var shared *Bench
@@ -98,7 +98,7 @@ func (b *Bench) meet(t *testing.T, o operation, call call, a ambiguity) {
 	log, steps := waltest.NewMemory(), &journal{}
 	c := b.coordinator(t, b.through, log, &fanout.Observer{Step: steps.step})
 	told := o.run(t.Context(), c, key)
-	t.Logf("the caller is told: %v", told)
+	t.Logf("the caller gets: %v", told)
 	b.counted(t, box, a, steps)
 	if call.verb != "" {
 		classified(t, call, a, steps)
@@ -129,8 +129,8 @@ func (b *Bench) meet(t *testing.T, o operation, call call, a ambiguity) {
 	}
 }
 
-// counted fails the test if a write arrived that the protocol did not order, or
-// if none met the fault.
+// counted fails the test if more writes arrived than the protocol began, or if not exactly one
+// request met the fault.
 func (b *Bench) counted(t *testing.T, box *boxtest.Box, a ambiguity, steps *journal) {
 	t.Helper()
 	met, arrived := 0, 0
@@ -150,13 +150,12 @@ func (b *Bench) counted(t *testing.T, box *boxtest.Box, a ambiguity, steps *jour
 	defer steps.mu.Unlock()
 	require.Positive(t, steps.begun)
 	if a.again && a.class == "Unknown" {
-		arrived-- // the transport's
+		arrived-- // the HTTP/2 client sent one of them again
 	}
 	require.LessOrEqual(t, arrived, steps.begun, "writes were repeated behind the protocol's back")
 }
 
-// classified fails the test unless the step that met the fault was judged as it
-// should be.
+// classified fails the test unless the step that met the fault has the class of the ambiguity.
 func classified(t *testing.T, call call, a ambiguity, steps *journal) {
 	t.Helper()
 	steps.mu.Lock()
@@ -179,9 +178,9 @@ func truthful(t *testing.T, told error, inEffect bool) {
 	_, inDoubt := errors.AsType[*fanout.InDoubtError](told)
 	switch {
 	case told == nil:
-		require.True(t, inEffect, "it was said to be committed")
+		require.True(t, inEffect, "reported as committed, but not in effect")
 	case errors.Is(told, fanout.ErrAborted), errors.Is(told, fanout.ErrEnded):
-		require.False(t, inEffect, "it was said not to be in effect: %v", told)
+		require.False(t, inEffect, "reported as not in effect, but in effect: %v", told)
 	default:
 		require.True(t, inDoubt, "%v", told)
 	}
@@ -196,8 +195,7 @@ func settled(t *testing.T, log wal.Log) {
 	}
 }
 
-// clean fails the test unless every invariant is in force and nothing is under
-// way.
+// clean fails the test if an audit finds a violation or a pending operation.
 func clean(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	report, err := c.Audit(t.Context(), false)
@@ -207,7 +205,7 @@ func clean(t *testing.T, c *fanout.Coordinator) {
 	require.Empty(t, report.Pending)
 }
 
-// String names the ambiguity.
+// String returns the name of the ambiguity.
 func (a ambiguity) String() string {
 	if a.swept {
 		return a.Fault.String() + ", after recovery"

@@ -15,9 +15,10 @@ import (
 // everything stands for any package.
 const everything = "*"
 
-// mayImport says which rooms may know which others: the packages named, not what is below them, except for internal
-// ones. A package finds its line by the longest prefix. Every package may import what is below its own internal
-// directory, and any v1alpha1.
+// mayImport maps a package, or a directory of packages, to the packages it may import: exactly
+// those named, without their subpackages, except for internal ones. The longest prefix of a
+// package's path applies. Every package may also import below its own internal directory, and any
+// v1alpha1.
 var mayImport = map[string][]string{
 	".":        nil,
 	"region":   {"internal"},
@@ -62,13 +63,13 @@ var mayImport = map[string][]string{
 	"internal/rightstest":      {"region", "region/regiontest"},
 }
 
-// Imports checks who imports whom.
+// Imports checks the imports of each package against mayImport.
 func Imports(packages []Package) []string {
 	var wrong []string
 	for _, p := range packages {
 		room, ok := roomOf(p.Path)
 		if !ok {
-			wrong = append(wrong, fmt.Sprintf("%s has no line in the table of internal/archtest: say what it may import", p.Path))
+			wrong = append(wrong, fmt.Sprintf("%s has no line in mayImport of internal/archtest: add the packages it may import", p.Path))
 			continue
 		}
 		for _, i := range p.Imports {
@@ -81,14 +82,14 @@ func Imports(packages []Package) []string {
 		}
 		for _, i := range slices.Concat(p.Imports, p.TestImports) {
 			if under(i, "examples") && !under(p.Path, "examples") {
-				wrong = append(wrong, fmt.Sprintf("%s imports %s: nobody imports an example", p.Path, i))
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: only examples may import an example", p.Path, i))
 			}
 		}
 	}
 	return wrong
 }
 
-// roomOf returns the line of the table that holds for a package.
+// roomOf returns the key of mayImport that applies to a package, or false without one.
 func roomOf(p string) (string, bool) {
 	for room := p; ; room = path.Dir(room) {
 		if _, ok := mayImport[room]; ok {
@@ -111,7 +112,7 @@ func allowed(p Package, room, imported string) bool {
 	case path.Base(imported) == "v1alpha1":
 		return !isTypes
 	}
-	// A room's own private parts, and the parts of a test package.
+	// The package's own internal directory, and subpackages of a test package.
 	return under(imported, room+"/internal") || p.IsTest() && under(imported, room)
 }
 
@@ -122,20 +123,21 @@ func describe(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// forbidden are packages of client-go that would double what every user of the module compiles.
+// forbidden are packages of client-go that would double the code that every user of the module
+// compiles.
 var forbidden = []string{
 	"k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/listers",
 	"k8s.io/client-go/dynamic/dynamicinformer", "k8s.io/client-go/metadata/metadatainformer",
 	"k8s.io/client-go/tools/leaderelection", "k8s.io/client-go/tools/events",
 }
 
-// Forbidden checks that no package needs one of the forbidden ones, itself or through others.
+// Forbidden checks that no package imports a forbidden one, directly or indirectly.
 func Forbidden(packages []Package) []string {
 	var wrong []string
 	for _, p := range packages {
 		for _, d := range p.Foreign {
 			if under(d, forbidden...) && !under(d, "k8s.io/client-go/kubernetes/scheme") {
-				wrong = append(wrong, fmt.Sprintf("%s needs %s: use what is built on client-go's dynamic client instead", p.Path, d))
+				wrong = append(wrong, fmt.Sprintf("%s needs %s: use packages built on client-go's dynamic client instead", p.Path, d))
 				break
 			}
 		}
@@ -143,7 +145,8 @@ func Forbidden(packages []Package) []string {
 	return wrong
 }
 
-// Mains checks that internal/maintest runs the tests of a package that uses testing/synctest beside client-go, or rapid.
+// Mains checks that TestMain calls internal/maintest in each package whose tests use
+// testing/synctest together with client-go, or rapid.
 func Mains(p Package, tests []*ast.File) []string {
 	imports := func(path string) bool {
 		return slices.ContainsFunc(tests, func(f *ast.File) bool {
@@ -154,14 +157,14 @@ func Mains(p Package, tests []*ast.File) []string {
 	if !bubbles && !imports("pgregory.net/rapid") || slices.Contains(p.TestImports, "internal/maintest") {
 		return nil
 	}
-	return []string{p.Path + ": let its TestMain call internal/maintest.Main, or its tests depend on clocks and seeds that nobody chose"}
+	return []string{p.Path + ": let its TestMain call internal/maintest.Main, or its tests depend on clocks and seeds that vary between runs"}
 }
 
 // requirements are the modules that the root go.mod may name without "// indirect".
 var requirements = []string{
 	"github.com/go-logr/logr", "github.com/hashicorp/go-multierror", "go.etcd.io/bbolt", "golang.org/x/sync",
 	"k8s.io/api", "k8s.io/apiextensions-apiserver", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/kube-openapi", "k8s.io/utils",
-	// Its types are in the signatures of apiextensions-apiserver's schema packages.
+	// apiextensions-apiserver's schema packages have its types in their signatures.
 	"k8s.io/apiserver",
 	"sigs.k8s.io/structured-merge-diff/v6", "sigs.k8s.io/yaml",
 	// Tests only.
@@ -169,7 +172,7 @@ var requirements = []string{
 	"github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid",
 }
 
-// inStep are the modules that must have one version.
+// inStep are the modules that must all have the same version.
 var inStep = []string{"k8s.io/api", "k8s.io/apiextensions-apiserver", "k8s.io/apimachinery", "k8s.io/apiserver", "k8s.io/client-go"}
 
 // Requirement is a line of go.mod.
@@ -193,7 +196,7 @@ func Requirements(lines []Requirement) []string {
 			version = r.Version
 		}
 		if r.Version != version {
-			wrong = append(wrong, fmt.Sprintf("go.mod requires %s %s and others at %s: Kubernetes modules go in step", r.Path, r.Version, version))
+			wrong = append(wrong, fmt.Sprintf("go.mod requires %s %s and others at %s: Kubernetes modules must have the same version", r.Path, r.Version, version))
 		}
 	}
 	return wrong

@@ -19,7 +19,7 @@ var (
 	inPackage = regexp.MustCompile(`(?:^|[|;,] *)([a-z]+(?:/[a-z]+)*) $`)
 )
 
-// A page that says by which test something is held to must not outlive the test.
+// Documentation pages name tests as evidence. Each named test must exist.
 func TestTestsThatPagesNameExist(t *testing.T) {
 	packages, err := Packages(t.Context(), root)
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestTestsThatPagesNameExist(t *testing.T) {
 			}
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "evidence", "security.md"))
 	require.NoError(t, err)
 	found := 0
 	for line := range strings.Lines(string(page)) {
@@ -44,7 +44,7 @@ func TestTestsThatPagesNameExist(t *testing.T) {
 			}
 			found++
 			if name := line[at[2]:at[3]]; !there[pkg+" "+name] {
-				t.Errorf("docs/security.md names the test %s of %q, which is not there", name, pkg)
+				t.Errorf("docs/evidence/security.md names the test %s of %q, which is not there", name, pkg)
 			}
 		}
 	}

@@ -15,13 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// optional are the structs by which a program says how something is to work.
+// optional matches the names of structs with which a program configures the library.
 var optional = regexp.MustCompile(`^([A-Z][A-Za-z]*)?Options$|^Budget$|^Trust$`)
 
 // option is a field of such a struct.
 type option struct{ pkg, typ, field string }
 
-// An option that does nothing is worse than none: it is believed. Each is read by its package, and given by a test.
+// A user relies on each documented option. So a package must read each of its options, and a test
+// must set it.
 func TestEveryOptionIsReadAndTried(t *testing.T) {
 	packages, err := Packages(t.Context(), root)
 	require.NoError(t, err)
@@ -57,7 +58,7 @@ func TestEveryOptionIsReadAndTried(t *testing.T) {
 	}
 }
 
-// optionsOf are the options that f declares.
+// optionsOf returns the options that f declares.
 func optionsOf(f *ast.File, pkg string) (options []option) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
@@ -78,7 +79,7 @@ func optionsOf(f *ast.File, pkg string) (options []option) {
 	return options
 }
 
-// selected are the names of fields that f reads, of whatever.
+// selected returns the names of all fields that f reads, of any type.
 func selected(f *ast.File) map[string]bool {
 	var written []ast.Expr
 	names := map[string]bool{}
@@ -96,7 +97,8 @@ func selected(f *ast.File) map[string]bool {
 	return names
 }
 
-// given are the options that a test sets: in a literal, whose type need not be written in one of another type, or later.
+// given returns the options that a test sets: in a composite literal, also one whose type is elided
+// inside another, or by assignment.
 func given(f *ast.File, pkg string) map[option]bool {
 	options := map[option]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {

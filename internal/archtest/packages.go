@@ -18,24 +18,25 @@ import (
 // Module is the path of the root module.
 const Module = "github.com/atoll-dev/atoll"
 
-// Package is what go list says of one package of the root module. Paths of our own packages are relative to it.
+// Package is the part of "go list" for one package of the root module. Paths of the module's
+// packages are relative to its root.
 type Package struct {
 	Path        string   // "." is the root package
 	Name        string   // as its files declare it
 	Dir         string   // where its files are
-	Imports     []string // of the module, by files that are not tests
-	TestImports []string // of the module, by tests
-	Foreign     []string // all packages outside the module and the standard library that it imports, also through others
-	Files       []string // base names, tests apart
+	Imports     []string // imports within the module, of files that are not tests
+	TestImports []string // imports within the module, of tests
+	Foreign     []string // all packages outside the module and the standard library that it imports, directly or indirectly
+	Files       []string // base names of files that are not tests
 	TestFiles   []string
 }
 
-// IsTest tells packages that exist to be imported by tests.
+// IsTest reports whether the package exists to be imported by tests.
 func (p Package) IsTest() bool {
 	return strings.HasSuffix(path.Base(p.Path), "test") || under(p.Path, "region/regiontest", "wal/waltest")
 }
 
-// under reports whether p is one of roots or below one.
+// under reports whether p is one of roots or below one of them.
 func under(p string, roots ...string) bool {
 	return slices.ContainsFunc(roots, func(r string) bool { return p == r || strings.HasPrefix(p, r+"/") })
 }

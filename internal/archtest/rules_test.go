@@ -4,6 +4,7 @@
 package archtest
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -30,7 +31,7 @@ func TestImportsRule(t *testing.T) {
 		"test packages in a library":    {Package{Path: "examples", Imports: []string{"region/regiontest"}}, ""},
 		"test packages in tests":        {Package{Path: "router", TestImports: []string{"region/regiontest", "wal"}}, ""},
 		"test packages elsewhere":       {Package{Path: "wal/kubelog", Imports: []string{"wal/waltest"}}, "wal/kubelog imports wal/waltest"},
-		"nobody imports an example":     {Package{Path: "router", TestImports: []string{"examples/quickstart"}}, "nobody imports an example"},
+		"nobody imports an example":     {Package{Path: "router", TestImports: []string{"examples/quickstart"}}, "only examples may import an example"},
 		"a new room":                    {Package{Path: "attic"}, "has no line"},
 		"below a room":                  {Package{Path: "internal/hash"}, ""},
 		"the parts of a test package":   {Package{Path: "region/regiontest/conformance", Imports: []string{"region/regiontest", "region"}}, ""},
@@ -151,4 +152,38 @@ func TestExamplesRule(t *testing.T) {
 	require.Equal(t, []string{"region.NewRing has no ExampleNewRing with an Output comment"}, Examples(p, code, unchecked))
 	require.Len(t, Examples(p, code, nil), 1)
 	require.Empty(t, Examples(Package{Path: "internal/x", Name: "x"}, code, nil))
+}
+
+func TestSizesRule(t *testing.T) {
+	file := func(methods int) []*ast.File {
+		source := "package p\ntype inner struct{}\ntype T[K any] struct{ *inner; x int }\nfunc first(t *T[int]) {}\nfunc second(n int, t *T[int]) {}\nfunc (inner) one() {}\n"
+		for i := range methods {
+			source += fmt.Sprintf("func (t *T[K]) m%d() {}\n", i)
+		}
+		return parse(t, source)
+	}
+	require.Equal(t, 5, Methods(file(3))["T"], "its own, a promoted one and a function")
+	require.Empty(t, Sizes(Package{Path: "a", Name: "a"}, file(MaxMethods-2), nil))
+	require.Len(t, Sizes(Package{Path: "a", Name: "a"}, file(MaxMethods-1), nil), 1)
+	require.Empty(t, Sizes(Package{Path: "a", Name: "a"}, file(MaxMethods), map[string]int{"a.T": MaxMethods + 2}))
+	require.Len(t, Sizes(Package{Path: "a", Name: "a"}, file(MaxMethods), map[string]int{"a.T": MaxMethods + 3}), 1, "the list only shrinks")
+	require.Empty(t, Sizes(Package{Path: "a", Name: "main"}, file(MaxMethods), nil))
+}
+
+func TestWordsRule(t *testing.T) {
+	comments := func(source string) []string {
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, "a.go", source, parser.ParseComments)
+		require.NoError(t, err)
+		return Comments("a.go", f, set)
+	}
+	require.Empty(t, comments("package a\n\n// f deletes the object.\nfunc f() {}\n"))
+	require.Equal(t, []string{`a.go:3: "what is" in a comment: rewrite the sentence so that it names the thing`}, comments("package a\n\n// f deletes what\n// is old.\nfunc f() {}\n"))
+	require.Len(t, comments("package a\n\n// The inquisition that nobody expects.\nfunc f() {}\n"), 1)
+	require.Empty(t, comments("package a\n\nvar x = 1 //nolint:revive // nobody reads it\n"))
+	require.Empty(t, comments("package a\n\nfunc f() {\n\t// Output: nobody\n}\n"))
+
+	require.Empty(t, Prose("a.md", "The list of `x` that\n\n```\nnobody\n```\n"))
+	require.Len(t, Prose("a.md", "One.\n\nTwo: whoever\ncomes.\n"), 1)
+	require.Empty(t, Prose("a.md", "<!-- t: written by the tests -->\nnobody\n<!-- end of t -->\n"))
 }

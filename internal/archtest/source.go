@@ -35,7 +35,7 @@ var (
 func (f File) isTest() bool      { return strings.HasSuffix(f.Path, "_test.go") }
 func (f File) isGenerated() bool { return strings.HasPrefix(path.Base(f.Path), "zz_generated") }
 
-// Source checks how one file looks.
+// Source checks the form of one file.
 func Source(f File) []string {
 	if f.isGenerated() {
 		return nil
@@ -51,7 +51,7 @@ func Source(f File) []string {
 	for _, part := range strings.Split(strings.TrimSuffix(f.Path, ".go"), "/") {
 		for _, word := range strings.Split(part, "_") {
 			if slices.Contains(vague, word) {
-				add("is named %q, which says nothing: name it after what it holds", word)
+				add("is named %q, which is vague: name it after its content", word)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func Source(f File) []string {
 	for _, group := range parsed.Comments {
 		for _, c := range group.List {
 			if word := unfinished.FindString(c.Text); word != "" {
-				add("line %d says %s: finish it or write down why not", set.Position(c.Pos()).Line, word)
+				add("line %d contains %s: finish it or document the reason", set.Position(c.Pos()).Line, word)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func Source(f File) []string {
 	}
 	for _, d := range parsed.Decls {
 		if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.Name == "init" && fn.Recv == nil {
-			add("has an init function: nothing happens because a library is imported")
+			add("has an init function: importing a library must have no effect")
 		}
 	}
 	if strings.Contains(f.Content, "logr.FromContextOrDiscard(") && !under(f.Path, "examples", "cmd", "internal/e2e") {
@@ -119,7 +119,8 @@ func calls(fn *ast.FuncDecl, pkg, name string) bool {
 	return found
 }
 
-// Documented checks that a package says what it is: a library in doc.go, a program in any file.
+// Documented checks that a package has a package comment: a library in doc.go, a program in any
+// file.
 func Documented(p Package, files []*ast.File, names []string) []string {
 	for i, f := range files {
 		if f.Doc.Text() == "" {
@@ -135,7 +136,7 @@ func Documented(p Package, files []*ast.File, names []string) []string {
 	if p.Name == "main" {
 		return []string{p.Path + " has no package comment"}
 	}
-	return []string{p.Path + " has no doc.go with a package comment: say what it guarantees and what not"}
+	return []string{p.Path + " has no doc.go with a package comment: list its guarantees and non-guarantees"}
 }
 
 var constructor = regexp.MustCompile(`^(New|From|Open|Parse)([A-Z].*)?$`)
@@ -173,7 +174,7 @@ func Examples(p Package, files, tests []*ast.File) []string {
 	return wrong
 }
 
-// returnsOwn reports whether the first result of fn is a type of its package.
+// returnsOwn reports whether the first result of fn is a type of fn's package.
 func returnsOwn(fn *ast.FuncDecl, types map[string]bool) bool {
 	if fn.Type.Results == nil || len(fn.Type.Results.List) == 0 {
 		return false
@@ -189,7 +190,7 @@ func returnsOwn(fn *ast.FuncDecl, types map[string]bool) bool {
 	return ok && types[name.Name]
 }
 
-// Sequential checks that a package that the race detector does not run has neither goroutines nor locks.
+// Sequential checks that a package that .ci/race leaves out has neither goroutines nor locks.
 func Sequential(p Package, files []*ast.File) []string {
 	var violations []string
 	for _, f := range files {

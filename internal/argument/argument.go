@@ -5,8 +5,8 @@ package argument
 
 import "reflect"
 
-// Missing reports whether v is nil, or is an interface that holds a nil pointer or a nil func, such as a *region.Ring of which
-// the error was ignored. Nil slices and maps are values.
+// Missing reports whether v is nil, or an interface that holds a nil pointer or a nil func, such as
+// a *region.Ring whose constructor's error was ignored. Nil slices and maps are not missing.
 func Missing(v any) bool {
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.Invalid:

@@ -1,5 +1,5 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package argument finds arguments that are nil behind an interface.
+// Package argument detects arguments that are nil behind an interface.
 package argument

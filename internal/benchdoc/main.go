@@ -1,12 +1,13 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command benchdoc runs benchmarks and writes a Markdown page with their figures, the command and the machine.
+// Command benchdoc runs benchmarks and writes a Markdown page with their figures, the command and
+// the machine.
 //
 //	benchdoc [-bench REGEXP] [-o FILE] PACKAGES...
 //
-// A benchmark that reports a "ratio" compares with a baseline that it measures itself, on the same machine in the same
-// run; ratios stand in a table of their own, since they mean more than seconds do.
+// A benchmark that reports a "ratio" compares itself with a baseline that it measures on the same
+// machine in the same run. Ratios get a table of their own, since seconds depend on the machine.
 package main
 
 import (
@@ -22,7 +23,7 @@ import (
 
 func main() {
 	bench := flag.String("bench", ".", "which benchmarks to run")
-	out := flag.String("o", "docs/benchmarks.md", "where to write the page")
+	out := flag.String("o", "docs/evidence/benchmarks.md", "where to write the page")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *bench, *out, flag.Args())

@@ -48,7 +48,7 @@ func parse(text string) []result {
 	return results
 }
 
-// isRatio tells the units of figures that are relative to a baseline of the same run.
+// isRatio reports whether unit is relative to a baseline of the same run.
 func isRatio(unit string) bool {
 	return unit == "ratio" || strings.HasSuffix(unit, "-ratio") || unit == "x"
 }
@@ -58,7 +58,7 @@ func page(command, machine string, results []result) string {
 	b.WriteString("# Benchmarks\n\nWritten by `make bench`. Do not edit.\n\n")
 	fmt.Fprintf(&b, "- Command: `%s`\n- Machine: %s\n\n", command, machine)
 	b.WriteString("## Against a baseline\n\nEach ratio is measured against a baseline in the same run: above 1 is faster or more than the baseline. ")
-	b.WriteString("The comment of the benchmark says what the baseline is.\n\n| package | benchmark | figure | ratio |\n|---|---|---|---|\n")
+	b.WriteString("The comment of each benchmark describes its baseline.\n\n| package | benchmark | figure | ratio |\n|---|---|---|---|\n")
 	for _, r := range results {
 		for _, u := range r.units {
 			if isRatio(u) {
@@ -102,7 +102,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// machine says what the figures were measured on.
+// machine describes the machine on which the figures were measured.
 func machine() string {
 	s := fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 	if model := field("/proc/cpuinfo", "model name"); model != "" {
@@ -114,7 +114,7 @@ func machine() string {
 	return s
 }
 
-// field returns the first "name : value" of a file of the kernel's, or nothing.
+// field returns the value of the first "name : value" line of a file under /proc, or "".
 func field(path, name string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {

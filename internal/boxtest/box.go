@@ -21,19 +21,19 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Box passes requests on to one API server, with the credentials for it. It is
-// safe for concurrent use.
+// Box is a proxy before one API server, for which it holds the credentials. It is safe for
+// concurrent use.
 type Box struct {
 	upstream   http.RoundTripper
 	base       *url.URL
 	server     *http.Server
 	kubeconfig []byte
-	running    sync.WaitGroup // the server and what is passed on late
+	running    sync.WaitGroup // the server and delayed requests
 
 	mu       sync.Mutex
 	armed    *trap
 	requests []*Request
-	late     []func() // what was answered and is yet to be passed on
+	late     []func() // send the requests that were answered but not yet forwarded
 }
 
 // Request is one request that arrived at the box.
@@ -42,19 +42,19 @@ type Request struct {
 	Path   string
 	Query  url.Values
 	Body   []byte
-	Fault  string // what it met
-	Passed int    // how often it was passed on
-	Status int    // how the API server answered
+	Fault  string // name of the fault that it met
+	Passed int    // how often it was forwarded
+	Status int    // status code of the API server
 }
 
-// trap is a fault that waits for a request.
+// trap is a fault that waits for a matching request.
 type trap struct {
 	match func(Request) bool
 	skip  int
 	fault Fault
 }
 
-// New makes a box before the API server of a kubeconfig. Close ends it.
+// New makes a box before the API server that a kubeconfig names. Call Close to stop it.
 func New(kubeconfig []byte) (*Box, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -79,8 +79,7 @@ func New(kubeconfig []byte) (*Box, error) {
 		_ = listener.Close()
 		return nil, err
 	}
-	// The server speaks HTTP/2 without knowing of TLS, so that the frames pass
-	// through this package, which adds and changes some.
+	// The server speaks HTTP/2 in clear text: TLS ends in conn, which reads and changes the frames.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -96,10 +95,10 @@ func New(kubeconfig []byte) (*Box, error) {
 	return b, nil
 }
 
-// Kubeconfig is for clients that are to go through the box.
+// Kubeconfig returns a kubeconfig for clients that connect through the box.
 func (b *Box) Kubeconfig() []byte { return b.kubeconfig }
 
-// Close ends the box and forgets what it still holds back.
+// Close stops the box and drops the requests that it still holds back.
 func (b *Box) Close() {
 	_ = b.server.Close()
 	b.running.Wait()
@@ -108,22 +107,22 @@ func (b *Box) Close() {
 	}
 }
 
-// Arm lets a fault befall the one request that matches after as many others did
-// as skip says. It replaces what was armed, and forgets the requests so far.
+// Arm sets the fault that one matching request meets, after skip matching requests have passed. It
+// replaces the previous fault and clears Requests.
 func (b *Box) Arm(match func(Request) bool, skip int, fault Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.armed, b.requests = &trap{match, skip, fault}, nil
 }
 
-// Disarm takes away what is armed, and forgets the requests so far.
+// Disarm removes the fault and clears Requests.
 func (b *Box) Disarm() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.armed, b.requests = nil, nil
 }
 
-// Requests are those that arrived since the last call of Arm or Disarm.
+// Requests returns the requests that arrived since the last call of Arm or Disarm.
 func (b *Box) Requests() []Request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,8 +133,8 @@ func (b *Box) Requests() []Request {
 	return all
 }
 
-// Release passes on what was answered before it was passed on. It returns when
-// the API server has answered.
+// Release forwards the requests that were answered but not yet forwarded. It returns when the API
+// server has answered them.
 func (b *Box) Release() {
 	b.mu.Lock()
 	late := b.late
@@ -146,7 +145,7 @@ func (b *Box) Release() {
 	}
 }
 
-// serve is the whole way of one request.
+// serve handles one request from arrival to answer.
 func (b *Box) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -156,7 +155,7 @@ func (b *Box) serve(w http.ResponseWriter, r *http.Request) {
 	x.conn, _ = r.Context().Value(connKey{}).(*conn)
 	fault := b.arrived(x.seen)
 	if x.conn != nil && !x.conn.enter(fault != nil && fault.alone) {
-		x.conn.await(r.Context()) // the connection is being given up
+		x.conn.await(r.Context()) // the connection is closing
 		panic(http.ErrAbortHandler)
 	}
 	if fault != nil {
@@ -166,7 +165,7 @@ func (b *Box) serve(w http.ResponseWriter, r *http.Request) {
 	x.answer(x.pass())
 }
 
-// arrived notes a request and springs the trap that it walks into.
+// arrived records a request, and returns the armed fault if the request meets it, else nil.
 func (b *Box) arrived(r *Request) *Fault {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,7 +183,7 @@ func (b *Box) arrived(r *Request) *Fault {
 	return &fault
 }
 
-// exchange is one request and what becomes of it.
+// exchange is one request on its way through the box.
 type exchange struct {
 	box  *Box
 	w    http.ResponseWriter
@@ -194,7 +193,7 @@ type exchange struct {
 	seen *Request
 }
 
-// reply is what the API server answered.
+// reply is the API server's answer.
 type reply struct {
 	status int
 	header http.Header
@@ -202,12 +201,12 @@ type reply struct {
 	err    error
 }
 
-// pass gives the request to the API server and returns its answer. The one who
-// sent it cannot take it back any more.
+// pass sends the request to the API server and returns its answer. It ignores a cancellation by the
+// client.
 func (x *exchange) pass() reply {
 	out := x.r.Clone(context.WithoutCancel(x.r.Context()))
 	out.URL.Scheme, out.URL.Host, out.Host, out.RequestURI = x.box.base.Scheme, x.box.base.Host, "", ""
-	out.Header.Del("Authorization") // the box has its own
+	out.Header.Del("Authorization") // the box uses its own credentials
 	out.Body, out.ContentLength = http.NoBody, 0
 	if len(x.body) > 0 {
 		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(x.body)), int64(len(x.body))
@@ -226,7 +225,7 @@ func (x *exchange) pass() reply {
 	return answer
 }
 
-// answer hands the API server's answer on.
+// answer sends the API server's answer to the client.
 func (x *exchange) answer(a reply) {
 	if a.err != nil {
 		panic(http.ErrAbortHandler)
@@ -241,5 +240,5 @@ func (x *exchange) answer(a reply) {
 	_, _ = x.w.Write(a.body)
 }
 
-// hopByHop are headers of one connection, and the length, which the box knows.
+// hopByHop are headers that belong to one connection, and the length, which the box sets itself.
 var hopByHop = []string{"Connection", "Transfer-Encoding", "Keep-Alive", "Upgrade", "Content-Length"}

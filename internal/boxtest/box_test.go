@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What a client of HTTP/2 in Go makes of each fault, and what reaches the server.
+// TestFaults checks, for each fault, how Go's HTTP/2 client reacts and which requests reach the
+// server.
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		fault   boxtest.Fault
@@ -43,10 +44,10 @@ func TestFaults(t *testing.T) {
 		{fault: boxtest.TooMany(), status: 429, arrived: 1},
 		{fault: boxtest.GoAway(), status: 200, applied: 1, arrived: 1},
 		{fault: boxtest.GoAwayLost(), applied: 1, arrived: 1},
-		// The client was told that the server has not looked at it.
+		// The server declares the request unprocessed, so the client sends it again.
 		{fault: boxtest.GoAwayBefore(), status: 200, applied: 1, arrived: 2},
 		{fault: boxtest.Refuse(), status: 200, applied: 1, arrived: 2},
-		// The client was not, and sends it again all the same.
+		// The client sends the request again although the server may have processed it.
 		{fault: boxtest.ProtocolError(), status: 200, applied: 2, arrived: 2},
 	} {
 		t.Run(tc.fault.String(), func(t *testing.T) {
@@ -88,8 +89,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A request that is to be alone waits until the others on its connection have
-// their answers.
+// A fault with alone set waits until all other requests on its connection are answered.
 func TestAlone(t *testing.T) {
 	waiting, goOn := make(chan struct{}), make(chan struct{})
 	box, client := through(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -120,7 +120,7 @@ func TestAlone(t *testing.T) {
 	require.Equal(t, 2, passed)
 }
 
-// through makes a server, a box before it and a client of the box.
+// through starts a server with a box before it, and returns the box and a client of it.
 func through(t *testing.T, handler http.HandlerFunc) (*boxtest.Box, *caller) {
 	t.Helper()
 	server := httptest.NewServer(handler)

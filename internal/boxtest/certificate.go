@@ -19,7 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// certify makes a certificate that vouches for itself.
+// certify makes a self-signed certificate.
 func certify() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -38,7 +38,8 @@ func certify() (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// kubeconfigFor is for clients of a box; who they are is the box's business.
+// kubeconfigFor returns a kubeconfig for clients of a box. Its token is arbitrary: the box does not
+// check it.
 func kubeconfigFor(address string, authority []byte) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["box"] = &clientcmdapi.Cluster{Server: "https://" + address, CertificateAuthorityData: authority}

@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// connKey finds the connection of a request in its context.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
-// listen accepts connections of TLS and hands them on as plain ones.
+// listen accepts TLS connections and returns them as plain ones.
 type listen struct {
 	net.Listener
 	config *tls.Config
@@ -44,9 +44,9 @@ const (
 
 const prefaceSize = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
-// conn is a connection whose frames are looked at.
+// conn is a connection whose HTTP/2 frames are inspected.
 type conn struct {
-	net.Conn // tls, but not known to be: see New
+	net.Conn // TLS, hidden from the server: see New
 	tls      *tls.Conn
 	raw      net.Conn
 
@@ -54,15 +54,15 @@ type conn struct {
 	out     frames
 
 	mu      sync.Mutex
-	greeted bool // something was read
-	http2   bool // and the client speaks it
-	preface int  // bytes of its preface that are yet to come
+	greeted bool // the first bytes were read
+	http2   bool // the client negotiated HTTP/2
+	preface int  // bytes of the client's preface still to read
 	in      frames
 	open    map[uint32]bool // streams that have begun and not ended
-	highest uint32          // the latest stream
-	held    int             // requests that are not looked at
-	leaving bool            // all requests from now on are held
-	code    byte            // of the next reset, unless zero
+	highest uint32          // highest stream number so far
+	held    int             // requests that wait unprocessed
+	leaving bool            // every further request is held
+	code    byte            // replaces the error code of the next reset, unless zero
 	changed chan struct{}   // closed and replaced when open or held changes
 	closed  chan struct{}
 	once    sync.Once
@@ -132,7 +132,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// abort resets the connection of TCP.
+// abort resets the TCP connection.
 func (c *conn) abort() {
 	if tcp, ok := c.raw.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -141,8 +141,8 @@ func (c *conn) abort() {
 	c.once.Do(func() { close(c.closed) })
 }
 
-// enter lets a request in, unless the connection is being given up. The one that
-// asks to be alone makes it so.
+// enter reports whether a request may proceed. A request that must be alone makes the connection
+// hold all further ones.
 func (c *conn) enter(alone bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +155,7 @@ func (c *conn) enter(alone bool) bool {
 	return true
 }
 
-// await waits for the end of the connection.
+// await blocks until the connection has closed or ctx ends.
 func (c *conn) await(ctx context.Context) {
 	select {
 	case <-c.closed:
@@ -163,15 +163,15 @@ func (c *conn) await(ctx context.Context) {
 	}
 }
 
-// reset gives the next stream that is reset that code.
+// reset replaces the error code of the next RST_STREAM.
 func (c *conn) reset(code byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.code = code
 }
 
-// goAwayUnseen waits until the connection has only requests that were not looked
-// at, and says so.
+// goAwayUnseen waits until all open streams are held requests, and then sends a GOAWAY that
+// declares them unprocessed.
 func (c *conn) goAwayUnseen(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -194,8 +194,8 @@ func (c *conn) goAwayUnseen(ctx context.Context) {
 	}
 }
 
-// goAway says which stream is the last one that was looked at. It waits for the
-// end of a frame that is being written.
+// goAway sends a GOAWAY with the last processed stream. It waits for a concurrent Write, and sends
+// nothing if a frame is then incomplete.
 func (c *conn) goAway(last uint32) {
 	f := []byte{0, 0, 8, frameGoAway, 0, 0, 0, 0, 0}
 	f = binary.BigEndian.AppendUint32(f, last)
@@ -210,23 +210,23 @@ func (c *conn) goAway(last uint32) {
 	}
 }
 
-// frame is the head of one.
+// frame is the header of an HTTP/2 frame.
 type frame struct {
 	kind, flags byte
 	stream      uint32
 }
 
-// frames follows the frames in one direction of a connection.
+// frames parses the frames in one direction of a connection.
 type frames struct {
-	head []byte // of the next frame, as far as it is there
-	left int    // bytes of the present one
+	head []byte // header of the next frame, as far as it was read
+	left int    // remaining payload bytes of the current frame
 }
 
-// between says that no frame is half-way.
+// between reports whether the last frame is complete.
 func (f *frames) between() bool { return len(f.head) == 0 && f.left == 0 }
 
-// feed calls see for each frame that begins in p, with as much of its payload as
-// p has.
+// feed calls see for each frame whose header is complete in p, with the part of its payload that p
+// holds.
 func (f *frames) feed(p []byte, see func(frame, []byte)) {
 	for len(p) > 0 {
 		if f.left > 0 {

@@ -1,11 +1,10 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boxtest is a box between a coordinator and an API server: a server of
-// HTTP/2 over TLS that passes requests on, counts them, and lets chosen ones meet
-// what networks, load balancers and API servers under stress do to requests.
+// Package boxtest provides a box between a coordinator and an API server: an HTTP/2 proxy with TLS
+// that forwards requests, counts them, and injects into chosen ones the faults of networks, load
+// balancers and overloaded API servers.
 //
-// The box never invents an answer about an object: it withholds requests and
-// answers, delays them, answers that it does not know (429, 500, 504), resets
-// streams and connections, and sends GOAWAY.
+// The box never invents an answer about an object. It withholds or delays requests and answers,
+// answers 429, 500 or 504, resets streams and connections, and sends GOAWAY.
 package boxtest

@@ -12,22 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault is what befalls a request.
+// Fault is a fault that a request can meet.
 type Fault struct {
 	name  string
-	alone bool // it waits until its connection carries nothing else
+	alone bool // waits until its connection has no other request
 	do    func(*exchange)
 }
 
-// String names the fault.
+// String returns the name of the fault.
 func (f Fault) String() string { return f.name }
 
-// DropRequest resets the stream; the API server does not get the request.
+// DropRequest resets the stream and does not forward the request.
 func DropRequest() Fault {
 	return Fault{name: "request dropped", do: func(*exchange) { panic(http.ErrAbortHandler) }}
 }
 
-// DropReply resets the stream after the API server has answered.
+// DropReply forwards the request and resets the stream instead of answering.
 func DropReply() Fault {
 	return Fault{name: "reply dropped", do: func(x *exchange) {
 		x.pass()
@@ -35,12 +35,12 @@ func DropReply() Fault {
 	}}
 }
 
-// Cut resets the connection, and the API server does not get the request.
+// Cut resets the connection and does not forward the request.
 func Cut() Fault {
 	return Fault{name: "connection reset before", do: func(x *exchange) { x.cut() }}
 }
 
-// CutReply resets the connection after half of the answer.
+// CutReply forwards the request and resets the connection after half of the answer.
 func CutReply() Fault {
 	return Fault{name: "connection reset mid-reply", do: func(x *exchange) {
 		a := x.pass()
@@ -56,23 +56,23 @@ func CutReply() Fault {
 	}}
 }
 
-// Timeout answers 504 as an API server does; it does not get the request.
+// Timeout answers 504 as an API server does, and does not forward the request.
 func Timeout() Fault {
 	return Fault{name: "504, not applied", do: func(x *exchange) { x.timeout() }}
 }
 
-// TimeoutThen answers 504 and passes the request on after some time.
+// TimeoutThen answers 504 and forwards the request after the given time.
 func TimeoutThen(after time.Duration) Fault {
 	return Fault{name: "504, applied soon", do: func(x *exchange) {
 		x.box.running.Go(func() {
-			time.Sleep(after) // nothing tells how long a server takes
+			time.Sleep(after) // a real server takes arbitrarily long
 			x.pass()
 		})
 		x.timeout()
 	}}
 }
 
-// TimeoutLate answers 504 and passes the request on when Release is called.
+// TimeoutLate answers 504 and forwards the request when Release is called.
 func TimeoutLate() Fault {
 	return Fault{name: "504, applied later", do: func(x *exchange) {
 		x.box.mu.Lock()
@@ -82,8 +82,8 @@ func TimeoutLate() Fault {
 	}}
 }
 
-// GatewayTimeout passes the request on and answers 504 in HTML, as the load
-// balancer before an API server does.
+// GatewayTimeout forwards the request and answers 504 in HTML, as a load balancer before an API
+// server does.
 func GatewayTimeout() Fault {
 	return Fault{name: "504 of a load balancer, applied", do: func(x *exchange) {
 		x.pass()
@@ -93,7 +93,7 @@ func GatewayTimeout() Fault {
 	}}
 }
 
-// ErrorAfter passes the request on and answers 500 with Retry-After.
+// ErrorAfter forwards the request and answers 500 with Retry-After.
 func ErrorAfter() Fault {
 	return Fault{name: "500 with Retry-After, applied", do: func(x *exchange) {
 		x.pass()
@@ -102,7 +102,7 @@ func ErrorAfter() Fault {
 	}}
 }
 
-// TooMany answers 429 with Retry-After; the API server does not get the request.
+// TooMany answers 429 with Retry-After and does not forward the request.
 func TooMany() Fault {
 	return Fault{name: "429 with Retry-After", do: func(x *exchange) {
 		x.w.Header().Set("Retry-After", "1")
@@ -110,7 +110,7 @@ func TooMany() Fault {
 	}}
 }
 
-// GoAway answers and then sends GOAWAY, as kube-apiserver does with
+// GoAway forwards the request, sends the answer and then GOAWAY, as kube-apiserver does with
 // --goaway-chance.
 func GoAway() Fault {
 	return Fault{name: "GOAWAY after the reply", do: func(x *exchange) {
@@ -120,7 +120,7 @@ func GoAway() Fault {
 	}}
 }
 
-// GoAwayLost passes the request on, sends a GOAWAY that does not exclude it, and
+// GoAwayLost forwards the request, sends a GOAWAY that includes it among the processed ones, and
 // closes the connection without an answer.
 func GoAwayLost() Fault {
 	return Fault{name: "GOAWAY instead of the reply", do: func(x *exchange) {
@@ -131,8 +131,8 @@ func GoAwayLost() Fault {
 	}}
 }
 
-// GoAwayBefore sends a GOAWAY that says that the request was not looked at, as
-// is true; clients of HTTP/2 send such a request again by themselves.
+// GoAwayBefore does not forward the request and sends a GOAWAY that declares it unprocessed. HTTP/2
+// clients send such a request again by themselves.
 func GoAwayBefore() Fault {
 	return Fault{name: "GOAWAY before", alone: true, do: func(x *exchange) {
 		x.conn.goAwayUnseen(x.r.Context())
@@ -140,8 +140,8 @@ func GoAwayBefore() Fault {
 	}}
 }
 
-// Refuse resets the stream with REFUSED_STREAM, which says that the request was
-// not looked at, as is true; clients of HTTP/2 send it again by themselves.
+// Refuse does not forward the request and resets the stream with REFUSED_STREAM, which declares it
+// unprocessed. HTTP/2 clients send it again by themselves.
 func Refuse() Fault {
 	return Fault{name: "REFUSED_STREAM", do: func(x *exchange) {
 		x.conn.reset(refusedStream)
@@ -149,9 +149,8 @@ func Refuse() Fault {
 	}}
 }
 
-// ProtocolError passes the request on and resets the stream with PROTOCOL_ERROR.
-// Clients of HTTP/2 in Go send such a request again by themselves, although it
-// may have been carried out.
+// ProtocolError forwards the request and resets the stream with PROTOCOL_ERROR. Go's HTTP/2 client
+// sends such a request again by itself, although the server may have processed it.
 func ProtocolError() Fault {
 	return Fault{name: "PROTOCOL_ERROR, applied", do: func(x *exchange) {
 		x.pass()
@@ -164,7 +163,7 @@ func (x *exchange) timeout() {
 	x.status(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: request did not complete within the allotted timeout")
 }
 
-// status answers in the way of an API server that could not do what was asked.
+// status answers with a metav1.Status, as an API server reports a failure.
 func (x *exchange) status(code int32, reason metav1.StatusReason, message string) {
 	body, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -178,7 +177,7 @@ func (x *exchange) status(code int32, reason metav1.StatusReason, message string
 	_, _ = x.w.Write(body)
 }
 
-// cut resets the connection under the request, and under all others on it.
+// cut resets the connection, with all requests on it.
 func (x *exchange) cut() {
 	x.conn.abort()
 	panic(http.ErrAbortHandler)

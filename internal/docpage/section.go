@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Section replaces what stands between the marks of a section in a page of the directory that ATOLL_DOCS names, if it is
-// set. The test fails if the page cannot be read or written, or has no such marks.
+// Section replaces the text between the marks of a section, in a page of the directory that
+// ATOLL_DOCS names. Without ATOLL_DOCS it does nothing. It fails the test if the page cannot be
+// read or written, or lacks the marks.
 func Section(t testing.TB, page, section, text string) {
 	t.Helper()
 	dir := os.Getenv("ATOLL_DOCS")

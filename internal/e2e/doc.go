@@ -9,8 +9,8 @@
 // internal/e2e/programs pins, once, into the user's cache (see package build);
 // that takes about four minutes on two idle cores. KUBEBUILDER_ASSETS may name
 // a directory that has some of them. After that, four planes are ready in five
-// seconds and take about 310 MB each (530 MB with controllers and pods). Linux and macOS; on Linux the planes also
-// end when the process that started them is killed.
+// seconds and take about 310 MB each (530 MB with controllers and pods). It runs on Linux and
+// macOS; on Linux the planes also end when the process that started them is killed.
 //
 // # Writing a suite
 //
@@ -26,7 +26,7 @@
 //		...
 //	}
 //
-// What there is:
+// The functions and options:
 //
 //   - planetest.Shared(t, n): planes without controllers, for all tests of the
 //     package. An API and etcd, nothing else: no garbage collection, namespaces

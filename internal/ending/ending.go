@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Context returns a context that ends with the first SIGINT, SIGTERM or SIGHUP. The second one ends the process at once. A
-// program that was started with SIGHUP ignored, as nohup does, outlives its terminal.
+// Context returns a context that is cancelled by the first SIGINT, SIGTERM or SIGHUP. The second
+// signal kills the process. If SIGHUP was ignored at the start, as under nohup, it stays ignored.
 func Context(parent context.Context) context.Context {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

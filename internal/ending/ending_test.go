@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/ending"
 )
 
-// TestMain is a program that waits for its end, if the environment says so.
+// TestMain is a program that waits for a signal, if the environment variable is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("ATOLL_ENDING") == "" {
 		os.Exit(m.Run())
@@ -35,7 +35,7 @@ func TestSignals(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		sent []syscall.Signal
-		code string // how the shell ignores SIGHUP
+		code string // shell code that starts it; it may ignore SIGHUP
 	}{
 		{"SIGINT", []syscall.Signal{syscall.SIGINT}, `exec "$0"`},
 		{"SIGTERM", []syscall.Signal{syscall.SIGTERM}, `exec "$0"`},
@@ -61,7 +61,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// Each program of the examples ends so. The one of a third party is written without what is internal here.
+// Each program of the examples uses Context. thirdparty cannot import internal packages, so it has
+// equal code.
 func TestEachProgramEndsSo(t *testing.T) {
 	mains, err := filepath.Glob("../../examples/*/main.go")
 	require.NoError(t, err)

@@ -1,6 +1,5 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package latetest lets watches bring what happened some time after it has, for tests of who works with copies that are
-// behind.
+// Package latetest delays watches, for tests of code that must work with stale caches.
 package latetest

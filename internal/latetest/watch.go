@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Watches wraps a transport so that each read of a watch takes that long. A watch that has been stopped may wait so long for
-// its last read.
+// Watches wraps a transport so that each read of a watch is delayed by that time. Stopping a watch
+// may wait for one delayed read.
 func Watches(by time.Duration) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return late{next, by} }
 }
@@ -20,7 +20,7 @@ type late struct {
 	by time.Duration
 }
 
-// RoundTrip serves r.
+// RoundTrip delays the body of a watch.
 func (l late) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.RoundTripper.RoundTrip(r)
 	if err == nil && r.URL.Query().Get("watch") == "true" {

@@ -10,8 +10,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Into returns ctx with the logger that From finds from then on: chosen, unless it is the zero value, else the one of ctx,
-// else slog.Default. Lines carry the name of the component.
+// Into returns ctx with the logger that From then returns: chosen, unless it is the zero value,
+// else the one of ctx, else slog.Default. Lines have the name of the component.
 func Into(ctx context.Context, chosen logr.Logger, component string) context.Context {
 	if chosen.IsZero() {
 		chosen = From(ctx)

@@ -24,7 +24,7 @@ func TestPrecedence(t *testing.T) {
 
 	for _, test := range []struct {
 		name   string
-		given  bool // by the context
+		given  bool // in the context
 		chosen logr.Logger
 		want   *bytes.Buffer
 	}{

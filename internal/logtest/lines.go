@@ -13,25 +13,25 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// patience is how long Await waits for a line; only a failing test waits that long.
+// patience is the timeout of Await; only a failing test waits that long.
 const patience = time.Minute
 
-// Lines are the lines that its Logger received. It is safe for concurrent use.
+// Lines collects the lines of its Logger. It is safe for concurrent use.
 type Lines struct {
 	mu   sync.Mutex
 	all  []string
 	next chan struct{} // closed by the next line
 }
 
-// New makes Lines without any line.
+// New returns empty Lines.
 func New() *Lines { return &Lines{next: make(chan struct{})} }
 
-// Logger returns a logger whose lines l collects, without those of level 1 and above.
+// Logger returns a logger that writes to l. It drops lines of level 1 and above.
 func (l *Lines) Logger() logr.Logger {
 	return funcr.New(func(prefix, args string) { l.add(prefix + " " + args) }, funcr.Options{})
 }
 
-// Write adds the lines of a program's output, of which each call brings at least one, whole.
+// Write adds lines of a program's output. Each call must contain whole lines, at least one.
 func (l *Lines) Write(p []byte) (int, error) {
 	l.add(strings.TrimSuffix(string(p), "\n"))
 	return len(p), nil

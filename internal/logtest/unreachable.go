@@ -21,13 +21,14 @@ func Unreachable(t testing.TB) region.API {
 	return api
 }
 
-// Kubeconfig returns one of such a server.
+// Kubeconfig returns a kubeconfig of such a server.
 func Kubeconfig() []byte {
 	return []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
   clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {token: secret}}]}`)
 }
 
-// Run starts a loop, and waits in the end of the test until it has ended without an error.
+// Run starts a loop. At the end of the test it stops the loop, and requires that it ends without an
+// error.
 func Run(t testing.TB, start func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

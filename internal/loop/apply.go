@@ -14,22 +14,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Patcher is a dynamic.ResourceInterface or a metadata.ResourceInterface. Of what a server answers with only metadata are
-// looked at here, and for the latter it encodes no more.
+// Patcher is a dynamic.ResourceInterface or a metadata.ResourceInterface. Only the metadata of the
+// answer is used, so the latter suffices and saves the server the rest.
 type Patcher[T metav1.Object] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// Apply writes desired by server-side apply under manager, with force, unless current has it already: then it makes no
-// request and returns false. current is the object as it was read, nil if there is none; it must hold manager's entry of
-// its managedFields, without which it counts as different. That entry tells which fields are ours, so one that is no
-// longer desired is removed. It modifies neither.
+// Apply writes desired by server-side apply under manager, with force, unless current equals it;
+// then it makes no request and returns false. current is the object as read, or nil if it does not
+// exist. It must contain manager's entry of its managedFields, or it counts as different: that
+// entry names our fields, so a field that is no longer desired is removed. Apply modifies neither
+// object.
 //
-// desired holds apiVersion, kind, name, namespace if any, and all the fields that manager wants; with a UID the write
-// fails with a Conflict if the object was replaced. API servers do not look at the UID in writes of a custom resource's
-// status; for a subresource of current the write therefore fails with a Conflict if the object changed at all. Applied each time, whether anything changes or not, are values that the server writes
-// differently (a quantity "1000m"), maps and lists that are empty and that others fill, and a desired without any field. subresources is at most one, "status" for instance, on whose fields the comparison is
-// then confined.
+// desired contains apiVersion, kind, name, the namespace if there is one, and all the fields that
+// manager wants. With a UID the write fails with a Conflict if the object was replaced. API servers
+// do not check the UID in writes of a custom resource's status, so for a subresource of current the
+// write also has current's resourceVersion, and fails with a Conflict if the object changed at all.
+//
+// subresources is empty or one name such as "status", which limits the comparison to the fields
+// below it. Some values count as different each time: a value that the server rewrites (a quantity
+// "1000m"), an empty map or list that others fill, and a desired object without any field.
 func Apply[T metav1.Object](ctx context.Context, c Patcher[T], current, desired *unstructured.Unstructured, manager string, subresources ...string) (changed bool, err error) {
 	if current != nil && !differs(current, desired, manager, subresources) {
 		return false, nil
@@ -38,8 +42,8 @@ func Apply[T metav1.Object](ctx context.Context, c Patcher[T], current, desired 
 	return true, err
 }
 
-// Write is [Apply] of what is known to differ. It returns the resourceVersion that the object has then: that of current if
-// nothing was changed after all.
+// Write is [Apply] without the comparison. It returns the object's resourceVersion after the write,
+// which is that of current if nothing changed.
 func Write[T metav1.Object](ctx context.Context, c Patcher[T], current, desired *unstructured.Unstructured, manager string, subresources ...string) (version string, err error) {
 	if current != nil && len(subresources) > 0 && desired.GetUID() != "" {
 		desired = desired.DeepCopy()
@@ -56,7 +60,8 @@ func Write[T metav1.Object](ctx context.Context, c Patcher[T], current, desired 
 	return after.GetResourceVersion(), nil
 }
 
-// KeepManager returns a Strip that leaves only what managers own in an object's managedFields: what Apply needs.
+// KeepManager returns a Strip that keeps only the managers' entries of an object's managedFields,
+// which Apply needs.
 func KeepManager(managers ...string) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
 		meta, ok := obj.Object["metadata"].(map[string]any)

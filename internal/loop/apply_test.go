@@ -77,7 +77,7 @@ func TestApplyWritesWhatDiffers(t *testing.T) {
 			changed, err := loop.Apply(t.Context(), c, nil, withSpec(base(func(map[string]any) {}), "l"), manager)
 			require.NoError(t, err)
 			require.True(t, changed)
-			// Others write as well, by apply and by update.
+			// Another client writes as well, by apply and by update.
 			_, err = c.Apply(t.Context(), "a", withSpec(map[string]any{"conditions": []any{condition("Theirs", "True")}}, "theirs"),
 				metav1.ApplyOptions{FieldManager: "other"})
 			require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestApplyDoesNotMeetAReplacement(t *testing.T) {
 	require.ErrorContains(t, err, "apply Box default/a")
 	require.ErrorContains(t, err, "uid")
 
-	desired = box("a") // in writes of a status servers do not look at the UID
+	desired = box("a") // servers do not check the UID in writes of a status
 	desired.Object["status"] = map[string]any{"note": "fine"}
 	desired.SetUID(old.GetUID())
 	_, err = loop.Apply(t.Context(), c, old, desired, manager, "status")
@@ -169,7 +169,7 @@ func TestKeepManager(t *testing.T) {
 	loop.KeepManager("two")(&unstructured.Unstructured{Object: map[string]any{}})
 }
 
-// Apply makes a request exactly if the server changes the object by it, whatever was there before.
+// Apply makes a request exactly if the server changes the object by it, for any previous state.
 func TestApplyIsExact(t *testing.T) {
 	s, _, c := newBoxes(t, regiontest.Options{Events: 10})
 	content := rapid.Custom(func(t *rapid.T) *unstructured.Unstructured {
@@ -178,7 +178,7 @@ func TestApplyIsExact(t *testing.T) {
 		if note := rapid.OneOf(rapid.Just(""), word).Draw(t, "note"); note != "" {
 			fields["note"] = note
 		}
-		// Lists that others fill too are never empty, which would be applied each time.
+		// An empty list that others fill would be applied each time.
 		if tags := rapid.SliceOfNDistinct(word, 0, 2, rapid.ID[string]).Draw(t, "tags"); len(tags) > 0 {
 			fields["tags"] = anys(tags)
 		}
@@ -247,8 +247,8 @@ func TestOwns(t *testing.T) {
 		return f
 	}
 	for name, test := range map[string]struct {
-		theirs map[string]any // what somebody else makes of it
-		ours   map[string]any // what is asked about
+		theirs map[string]any // fields that another client writes
+		ours   map[string]any // fields to apply
 		owns   bool
 	}{
 		"untouched":                 {fields(), fields(), true},

@@ -5,13 +5,13 @@ package loop
 
 import "time"
 
-// Budget keeps an object that changes again and again from causing a write each time: so many at once, then one in a
-// while. It is not safe for concurrent use.
+// Budget limits the writes for an object that changes repeatedly: size writes at once, then one per
+// interval. It is not safe for concurrent use.
 type Budget struct {
 	size     int
 	interval time.Duration
 	left     int
-	next     time.Time // when there will be one more
+	next     time.Time // time of the next additional write
 }
 
 // NewBudget allows size writes at once, then one in each interval.
@@ -19,7 +19,8 @@ func NewBudget(size int, interval time.Duration) Budget {
 	return Budget{size: size, interval: interval, left: size}
 }
 
-// Take returns zero if there may be a write now, or else how long to wait.
+// Take returns zero if a write is allowed now, and counts it. Otherwise it returns the time to
+// wait.
 func (b *Budget) Take(now time.Time) time.Duration {
 	for b.left < b.size && !now.Before(b.next) {
 		b.left++

@@ -25,5 +25,5 @@ func TestBudget(t *testing.T) {
 	require.Equal(t, 5*time.Second, at(5*time.Second))
 	require.Zero(t, at(time.Hour))
 	require.Zero(t, at(time.Hour))
-	require.Equal(t, 5*time.Second, at(time.Hour), "no more are saved than there were")
+	require.Equal(t, 5*time.Second, at(time.Hour), "at most the initial number is saved")
 }

@@ -1,22 +1,24 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loop is what control loops are made of: [Objects], a copy of the objects of one resource in one API server,
-// kept by list and watch; [Queue], which works on keys; [Apply], which writes only what differs; and [Shorten], which bounds
-// what conditions say.
+// Package loop has the parts of a control loop: [Objects], a cache of the objects of one resource
+// in one API server, kept by list and watch; [Queue], a work queue of keys; [Apply], which writes
+// only differences; and [Shorten], which limits the length of messages in conditions.
 //
 // Guaranteed:
-//   - A copy that is not [Objects.Synced] is not absence, and one whose [Objects.Err] is not nil is old. What was known
-//     stays: an API server that is away empties nothing.
-//   - A copy never trusts a resourceVersion across a broken connection: after one it lists again, so a server that was
-//     restored from a backup is read as it is. A watch that ends at its own time limit goes on where it ended.
-//   - Lists are consistent reads, in pages, each decoded once and stripped before the next is asked for.
-//   - One key is worked on by one worker at a time, and again if it was added meanwhile.
-//   - An object in which nothing differs is not written: no request is made.
-//   - Start waits for what it started. Nothing global is set, and client-go logs nothing of its own.
+//   - A cache that is not [Objects.Synced] does not prove absence. A cache with an [Objects.Err] is
+//     stale, and keeps its objects: an unreachable API server removes none.
+//   - After a broken connection a cache lists again and uses no resourceVersion from before, so the
+//     state of a server that was restored from a backup is read. A watch that ends at its own time
+//     limit is resumed.
+//   - Lists are consistent reads, in pages. Each page is decoded and stripped before the next is
+//     requested.
+//   - One worker at a time works on a key. A key that is added meanwhile is worked on again.
+//   - An object without a difference is not written: no request is made.
+//   - Start waits for its goroutines. Nothing global is set, and client-go logs nothing of its own.
 //
 // Not guaranteed:
-//   - That every change is seen: of several in quick succession, the last.
-//   - That a connection that died silently is noticed at once. The transport finds out with its pings: client-go's own
-//     ones after 45 seconds.
+//   - That every change is observed: of several in quick succession, only the last may be.
+//   - That a silently broken connection is noticed at once. The transport detects it with its
+//     pings: with client-go's defaults after 45 seconds.
 package loop

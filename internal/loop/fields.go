@@ -14,21 +14,21 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Differs says whether [Apply] would make a request.
+// Differs reports whether [Apply] would make a request.
 func Differs(current, desired *unstructured.Unstructured, manager string, subresources ...string) bool {
 	return current == nil || differs(current, desired, manager, subresources)
 }
 
-// Owns says whether, in current, manager still owns each field of desired that it has applied, whatever its value: if so
-// nobody has changed one since, and it does not matter how the server writes a value. In doubt it is true: of empty maps
-// and lists nobody owns anything, and an item of a list without its keys cannot be found. current must hold manager's
-// entry of its managedFields.
+// Owns reports whether, in current, manager still owns each field of desired that it has applied,
+// whatever the value. If so, no other client has changed one, even if the server rewrites values.
+// It returns true if that cannot be determined: for empty maps and lists, which have no owner, and
+// for list items without their keys. current must contain manager's entry of its managedFields.
 func Owns(current, desired *unstructured.Unstructured, manager string) bool {
 	owned, ok := ownedBy(current, desired.GetAPIVersion(), manager, "")
 	return ok && covers(owned, appliedFields(desired))
 }
 
-// OwnsPath says whether, in current, manager owns the field at that path, or one below it.
+// OwnsPath reports whether, in current, manager owns the field at that path, or one below it.
 func OwnsPath(current *unstructured.Unstructured, manager string, path ...string) bool {
 	owned, ok := ownedBy(current, current.GetAPIVersion(), manager, "")
 	for i, name := range path {
@@ -48,7 +48,7 @@ func OwnsPath(current *unstructured.Unstructured, manager string, path ...string
 	return ok
 }
 
-// covers says whether owned has all of desired, as far as can be told.
+// covers reports whether owned has all fields of desired, as far as that can be determined.
 func covers(owned *fieldpath.Set, desired any) bool {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -78,7 +78,7 @@ func coversAt(owned *fieldpath.Set, at fieldpath.PathElement, desired any) bool 
 	return owned.Members.Has(at) || holdsNothing(desired)
 }
 
-// holdsNothing says whether v has no value in it that could be owned.
+// holdsNothing reports whether v has no value that could have an owner.
 func holdsNothing(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -96,8 +96,8 @@ func holdsNothing(v any) bool {
 	return false
 }
 
-// differs says whether applying desired would change current: a field has another value, is not yet owned by manager, or
-// is owned and no longer desired.
+// differs reports whether applying desired would change current: a field has another value, is not
+// owned by manager, or is owned and no longer desired.
 func differs(current, desired *unstructured.Unstructured, manager string, subresources []string) bool {
 	if uid := desired.GetUID(); uid != "" && uid != current.GetUID() {
 		return true
@@ -120,7 +120,7 @@ func differs(current, desired *unstructured.Unstructured, manager string, subres
 	return !same(current.Object, fields, owned)
 }
 
-// ownedBy returns the fields that manager has applied.
+// ownedBy returns the fields that manager has applied, false if it has applied none.
 func ownedBy(current *unstructured.Unstructured, apiVersion, manager, subresource string) (*fieldpath.Set, bool) {
 	for _, e := range current.GetManagedFields() {
 		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != subresource ||
@@ -133,10 +133,11 @@ func ownedBy(current *unstructured.Unstructured, apiVersion, manager, subresourc
 	return nil, false
 }
 
-// identity are the fields that say which object is meant, and those that only the server writes. Nobody owns them.
+// identity are the fields that identify the object, and those that only the server writes. They
+// have no owner.
 var identity = []string{"name", "namespace", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
 
-// appliedFields is what of obj can be owned.
+// appliedFields returns the fields of obj that can have an owner.
 func appliedFields(obj *unstructured.Unstructured) map[string]any {
 	fields := maps.Clone(obj.Object)
 	delete(fields, "apiVersion")
@@ -152,7 +153,8 @@ func appliedFields(obj *unstructured.Unstructured) map[string]any {
 	return fields
 }
 
-// same says whether current has the values of desired, and whether owned are exactly the fields of desired.
+// same reports whether current has the values of desired, and owned has exactly the fields of
+// desired.
 func same(current, desired any, owned *fieldpath.Set) bool {
 	var elements int
 	switch desired := desired.(type) {
@@ -191,12 +193,12 @@ func same(current, desired any, owned *fieldpath.Set) bool {
 		}
 		elements = len(desired)
 	default:
-		return false // a field that was a map or a list before
+		return false // the field was a map or a list before
 	}
 	return elements == size(owned)
 }
 
-// sameAt compares what is at one element of a map or list.
+// sameAt is same for one element of a map or list.
 func sameAt(at fieldpath.PathElement, current, desired any, owned *fieldpath.Set) bool {
 	if below, ok := owned.Children.Get(at); ok && !below.Empty() {
 		return same(current, desired, below)
@@ -204,7 +206,7 @@ func sameAt(at fieldpath.PathElement, current, desired any, owned *fieldpath.Set
 	return owned.Members.Has(at) && value.Equals(value.NewValueInterface(current), value.NewValueInterface(desired))
 }
 
-// size is how many elements of its level a set names.
+// size returns how many elements of its top level a set names.
 func size(s *fieldpath.Set) int {
 	n := s.Members.Size()
 	for e := range s.Children.All() {
@@ -225,7 +227,8 @@ func anyElement(s *fieldpath.Set) (fieldpath.PathElement, bool) {
 	return fieldpath.PathElement{}, false
 }
 
-// elementOf returns where item is in a list whose elements look like kind: by the same keys, or by its value.
+// elementOf returns the position of item in a list with positions like kind: by the same keys, or
+// by value.
 func elementOf(item any, kind fieldpath.PathElement) (fieldpath.PathElement, bool) {
 	switch {
 	case kind.Value != nil:
@@ -248,9 +251,9 @@ func elementOf(item any, kind fieldpath.PathElement) (fieldpath.PathElement, boo
 	return fieldpath.KeyElement(key...), true
 }
 
-// StatusManagers returns the managers that own the field of obj's status at that path, or one below it, whichever way
-// they wrote it, in the order of its managedFields. A manager that is missing has not written it, or somebody has changed
-// it since.
+// StatusManagers returns the managers that own the field of obj's status at that path, or one below
+// it, by apply or update, in the order of its managedFields. If a manager is missing, it has not
+// written the field, or another client has changed it since.
 func StatusManagers(obj *unstructured.Unstructured, path ...string) []string {
 	var managers []string
 	entries, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "metadata", "managedFields")
@@ -271,15 +274,16 @@ func StatusManagers(obj *unstructured.Unstructured, path ...string) []string {
 	return managers
 }
 
-// Applied reports whether manager has applied the field of obj at that path, in any version of the type, and no other
-// client has changed or removed it since. obj must hold manager's entries of its managedFields.
+// Applied reports whether manager has applied the field of obj at that path, in any version of the
+// type, and no other client has changed or removed it since. obj must contain manager's entries of
+// its managedFields.
 func Applied(obj metav1.Object, manager string, path ...string) bool {
 	return written(obj, path, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply
 	})
 }
 
-// Wrote is Applied for all writes of manager: it may have patched the field, too.
+// Wrote is Applied for writes of any kind by manager, such as a patch.
 func Wrote(obj metav1.Object, manager string, path ...string) bool {
 	return written(obj, path, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 }

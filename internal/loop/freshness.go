@@ -12,12 +12,13 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// grace is how long there may be no watch before that is an error: watches end and begin again all the time.
+// grace is the time without a watch after which a cache is stale: watches end and restart
+// regularly.
 const grace = 5 * time.Second
 
 var errLapsed = errors.New("the watch has ended and no new one has begun")
 
-// freshness knows whether a copy is up to date.
+// freshness records whether a cache is up to date.
 type freshness struct {
 	name    string
 	changed func() // may be nil
@@ -25,7 +26,7 @@ type freshness struct {
 	mu      sync.Mutex
 	log     logr.Logger
 	err     error
-	blind   bool // lists may work, but the last watch failed
+	blind   bool // the last watch failed, although lists may succeed
 	running bool
 	lapse   *time.Timer
 }
@@ -49,7 +50,7 @@ func (f *freshness) get() error {
 	return f.err
 }
 
-// listed is called when the content is complete. A watch has yet to begin.
+// listed is called when the cache holds a complete list. A watch must follow.
 func (f *freshness) listed() {
 	f.settle(func() error {
 		if f.blind {
@@ -92,14 +93,14 @@ func (f *freshness) closed() {
 	})
 }
 
-// expectWatch ends the freshness if no watch begins soon. The caller holds the lock.
+// expectWatch makes the cache stale if no watch begins within grace. The caller holds the lock.
 func (f *freshness) expectWatch() {
 	f.expectNothing()
 	var timer *time.Timer
 	timer = time.AfterFunc(grace, func() {
 		f.settle(func() error {
 			if f.lapse != timer {
-				return f.err // it was settled meanwhile
+				return f.err // another call of settle came first
 			}
 			f.lapse = nil
 			return fmt.Errorf("%s: %w", f.name, errLapsed)
@@ -115,7 +116,8 @@ func (f *freshness) expectNothing() {
 	}
 }
 
-// settle sets what next returns, under the lock, and tells whom it concerns.
+// settle sets f.err to the result of next, called under the lock. It logs changes, and calls
+// changed when the cache becomes stale or fresh.
 func (f *freshness) settle(next func() error) {
 	f.mu.Lock()
 	if !f.running {
@@ -128,9 +130,9 @@ func (f *freshness) settle(next func() error) {
 	f.mu.Unlock()
 	switch {
 	case err == nil && before != nil:
-		log.V(1).Info("Copy is fresh")
+		log.V(1).Info("Cache is up to date")
 	case err != nil && (before == nil || before.Error() != err.Error()) && !errors.Is(err, errStopped):
-		log.Info("Copy is not fresh", "reason", err.Error())
+		log.Info("Cache is stale", "reason", err.Error())
 	}
 	if (err == nil) != (before == nil) && f.changed != nil {
 		f.changed()

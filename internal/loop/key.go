@@ -15,7 +15,7 @@ func KeyOf(obj *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// KeyText is NAME or NAMESPACE/NAME, as a Queue has it and people read it.
+// KeyText returns NAME or NAMESPACE/NAME, the form of keys in a Queue and in messages.
 func KeyText(key types.NamespacedName) string {
 	if key.Namespace == "" {
 		return key.Name

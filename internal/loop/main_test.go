@@ -68,7 +68,8 @@ func box(name string, labels ...string) *unstructured.Unstructured {
 	return obj
 }
 
-// newBoxes is a server of boxes and clients of all, and of those in namespace default.
+// newBoxes starts a server of boxes. It returns it with clients for all boxes and for those in
+// default.
 func newBoxes(t *testing.T, opts regiontest.Options) (*regiontest.Server, dynamic.Interface, dynamic.ResourceInterface) {
 	t.Helper()
 	opts.CRDs = []*apiextensionsv1.CustomResourceDefinition{boxCRD()}
@@ -87,7 +88,7 @@ func create(t *testing.T, c dynamic.ResourceInterface, names ...string) {
 	}
 }
 
-// start runs o until the func that it returns is called, which waits.
+// start runs o until the returned func is called, which waits for its end.
 func start(t *testing.T, o *loop.Objects) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

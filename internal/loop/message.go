@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// LongestMessage is how many bytes of a message a condition is to have. API servers refuse a whole status for one message of
-// more than 32768 characters.
+// LongestMessage is the maximum size in bytes of a message in a condition. An API server rejects a
+// whole status if one message has more than 32768 characters.
 const LongestMessage = 4096
 
-// Shorten returns a message as it may be written into an object: valid UTF-8, as it would be read again, of at most so many
-// bytes. If it is longer it ends, between two characters, with how much of it is missing. To shorten twice changes nothing.
-// most is 64 or more.
+// Shorten returns a message for an object: valid UTF-8 of at most most bytes, as it will be read
+// back. A longer message is cut between two characters, and ends with the number of missing bytes.
+// Shorten is idempotent. most must be at least 64.
 func Shorten(message string, most int) string {
 	message = strings.ToValidUTF8(message, string(utf8.RuneError))
 	if len(message) <= most {

@@ -43,6 +43,6 @@ func TestShortenIsBounded(t *testing.T) {
 		at := strings.LastIndex(got, "... (")
 		require.True(t, strings.HasPrefix(valid, got[:at]))
 		require.Equal(t, fmt.Sprintf("... (%d more bytes)", len(valid)-at), got[at:])
-		require.Greater(t, at, most-30, "no more is left out than need be")
+		require.Greater(t, at, most-30, "only as much as necessary is cut")
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// recorder keeps the queries of lists.
+// recorder records the queries of lists.
 type recorder struct {
 	http.RoundTripper
 	mu    sync.Mutex
@@ -36,7 +36,8 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-// A list names no resourceVersion, at first, on its later pages and after a cut: with one, a server may answer from the past.
+// The first list, its later pages and the list after a broken connection name no resourceVersion:
+// with one, a server may answer with an older state.
 func TestListsAreOfTheNewestState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{boxCRD()}})

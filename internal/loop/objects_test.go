@@ -27,7 +27,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// log remembers which keys were told.
+// log records the keys of calls.
 type log struct {
 	mu   sync.Mutex
 	keys []string
@@ -86,7 +86,7 @@ func follow(t *testing.T, packed bool) {
 	require.ErrorContains(t, o.Start(t.Context()), "twice")
 }
 
-// The number of an object changes with its content and with nothing else, also when all is listed anew.
+// The number of an object changes only with its content, also when all objects are listed again.
 func TestObjectsSeen(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("packed=%t", packed), func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestObjectsSeen(t *testing.T) {
 	}
 }
 
-// An index that Changed keeps is whole whenever the copy is fresh: also after a list that took the place of another.
+// With Indexed, an index is complete whenever the cache is fresh, also after a second list.
 func TestObjectsAreFreshWhenTheyAreIndexed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, c := newBoxes(t, regiontest.Options{})
@@ -230,9 +230,9 @@ func TestObjectsSurviveAServerThatIsAway(t *testing.T) {
 	})
 }
 
-// A server that was restored from a backup has resourceVersions that were seen before, with other content.
+// A server that was restored from a backup reuses resourceVersions for other content.
 func TestObjectsAreReadAgainAfterARestore(t *testing.T) {
-	for _, away := range []time.Duration{0, time.Millisecond} { // the next watch can begin, or fails
+	for _, away := range []time.Duration{0, time.Millisecond} { // the next watch succeeds, or fails
 		synctest.Test(t, func(t *testing.T) {
 			s, d, c := newBoxes(t, regiontest.Options{})
 			create(t, c, "a")
@@ -258,7 +258,8 @@ func TestObjectsAreReadAgainAfterARestore(t *testing.T) {
 	}
 }
 
-// One whose UID and resourceVersion were seen before, with other content, is told; one that is as it was is not.
+// An object with the same UID and resourceVersion but other content counts as changed; one with the
+// same content does not.
 func TestObjectsTellOfWhatARestoreChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, c := newBoxes(t, regiontest.Options{})
@@ -375,7 +376,7 @@ func TestObjectsErrIsHonest(t *testing.T) {
 	}
 }
 
-// A reflector leaves a list behind when its context ends; Start does not.
+// A reflector abandons a running list when its context ends; Start waits for it.
 func TestObjectsStopWhileAListHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, _ := newBoxes(t, regiontest.Options{})
@@ -403,7 +404,8 @@ func TestObjectsOfAFakeClient(t *testing.T) {
 	require.Error(t, errors.Unwrap(o.Err()))
 }
 
-// What a watch reports is known to have come or gone; what a list brings or lacks is not.
+// Appeared and Removed are called for changes that a watch reports, not for those that a list
+// shows.
 func TestObjectsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, d, c := newBoxes(t, regiontest.Options{})
@@ -433,7 +435,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 	})
 }
 
-// A reader sees that an object is gone when Removed has been told, neither before nor long after.
+// A reader misses an object as soon as Removed has been called, neither before nor later.
 func TestRemovedIsToldAsTheObjectGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, d, c := newBoxes(t, regiontest.Options{})

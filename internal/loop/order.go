@@ -11,19 +11,19 @@ import (
 
 var _ workqueue.Queue[string] = (*order)(nil)
 
-// order is in which order keys are worked on: those that were added behind come when there are no others. All but put is
-// called under the lock of the queue that it is in.
+// order is the order of keys in a queue: keys added with put come after all others. All methods but
+// put are called under the queue's lock.
 type order struct {
 	first, last []string
-	behind      map[string]bool // which keys of last are still to be worked on there
+	behind      map[string]bool // keys of last that have not been moved to first
 
 	mu     sync.Mutex
-	asking map[string]int // keys that are being added behind at present
+	asking map[string]int // running calls of put, by key
 }
 
 func newOrder() *order { return &order{behind: map[string]bool{}, asking: map[string]int{}} }
 
-// put adds a key behind all others, by add.
+// put calls add, and marks the key meanwhile, so that it is put behind all others.
 func (o *order) put(key string, add func(string)) {
 	o.mu.Lock()
 	o.asking[key]++
@@ -42,7 +42,7 @@ func (o *order) isAsked(key string) bool {
 	return o.asking[key] > 0
 }
 
-// Push adds a key that does not wait.
+// Push adds a key that is not in the queue.
 func (o *order) Push(key string) {
 	if o.isAsked(key) {
 		o.last = append(o.last, key)
@@ -52,7 +52,8 @@ func (o *order) Push(key string) {
 	o.first = append(o.first, key)
 }
 
-// Touch is for a key that waits already: it may come first now.
+// Touch is called for a key that is in the queue. It moves a key from last to first, unless put
+// adds it.
 func (o *order) Touch(key string) {
 	if o.behind[key] && !o.isAsked(key) {
 		delete(o.behind, key)
@@ -60,10 +61,10 @@ func (o *order) Touch(key string) {
 	}
 }
 
-// Len is how many keys wait.
+// Len returns the number of keys in the queue.
 func (o *order) Len() int { return len(o.first) + len(o.behind) }
 
-// Pop takes out the next key.
+// Pop removes and returns the next key.
 func (o *order) Pop() string {
 	if len(o.first) > 0 {
 		key := o.first[0]

@@ -16,21 +16,22 @@ import (
 	"github.com/atoll-dev/atoll/internal/logging"
 )
 
-// QueueOptions adjust a Queue. The zero value works.
+// QueueOptions configure a Queue. The zero value has useful defaults.
 type QueueOptions struct {
-	// Workers is how many keys are worked on at once; zero: 8.
+	// Workers is the number of concurrent workers; zero means 8.
 	Workers int
-	// MinBackoff is waited after a key's first failure, twice as long after each further one, up to MaxBackoff, each time
-	// up to a fifth longer at random; zero: 500 ms and 1 minute.
+	// MinBackoff is the retry delay after a key's first failure. It doubles with each further one,
+	// up to MaxBackoff, plus up to a fifth at random. Zero means 500 ms and 1 minute.
 	MinBackoff, MaxBackoff time.Duration
 }
 
-// ErrBehind is the error of work that a write has shown to be based on an old copy. It is no failure and not logged: the
-// event that ends it is on the way. Until then the key runs again after a back-off, since a watch may be late for minutes.
-var ErrBehind = errors.New("the copy is behind")
+// ErrBehind is returned by work if a write showed that the cache is stale. It is not logged as a
+// failure: the event that updates the cache will add the key. Until then the key is retried with
+// backoff, since a watch may be late for minutes.
+var ErrBehind = errors.New("the cache is stale")
 
-// Queue runs work for keys: one worker per key at a time; a key that was added while it was worked on runs again;
-// failures back off. It is safe for concurrent use.
+// Queue runs work for keys: one worker per key at a time. A key that is added while it is worked on
+// runs again, and failures are retried with backoff. It is safe for concurrent use.
 type Queue struct {
 	opts     QueueOptions
 	order    *order
@@ -43,13 +44,13 @@ type Queue struct {
 	later map[string]*alarm
 }
 
-// alarm adds a key at its time.
+// alarm adds a key at a later time.
 type alarm struct {
 	at    time.Time
 	timer *time.Timer
 }
 
-// NewQueue makes an empty queue. It starts nothing; see Start.
+// NewQueue returns an empty queue. It starts no goroutine; see Start.
 func NewQueue(opts QueueOptions) *Queue {
 	if opts.Workers <= 0 {
 		opts.Workers = 8
@@ -63,21 +64,21 @@ func NewQueue(opts QueueOptions) *Queue {
 	o := newOrder()
 	return &Queue{
 		opts: opts, order: o,
-		// The queue of client-go that delays and counts has goroutines of its own, which nobody can wait for.
+		// Not client-go's delaying and rate-limiting queue: its goroutines cannot be waited for.
 		keys:     workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Queue: o}),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[string](opts.MinBackoff, opts.MaxBackoff),
 		later:    map[string]*alarm{},
 	}
 }
 
-// Add asks for work on key, at once. It does not block. A key that is waiting already is worked on once.
+// Add queues key. It does not block. A key that is already in the queue runs once.
 func (q *Queue) Add(key string) { q.keys.Add(key) }
 
-// AddBehind asks for work on key when there are no keys that were asked for otherwise: when everything is looked at again,
-// what has just changed need not wait for it. It does not block.
+// AddBehind queues key after all keys of Add. So a resync of all keys does not delay keys that have
+// just changed. It does not block.
 func (q *Queue) AddBehind(key string) { q.order.put(key, q.keys.Add) }
 
-// AddAfter asks for work on key after d. Of several, the earliest counts. It does not block.
+// AddAfter queues key after d. Of several calls, the earliest time counts. It does not block.
 func (q *Queue) AddAfter(key string, d time.Duration) {
 	if d <= 0 {
 		q.Add(key)
@@ -108,7 +109,7 @@ func (q *Queue) AddAfter(key string, d time.Duration) {
 	q.later[key] = a
 }
 
-// Cancel drops what AddAfter has asked for and is not due yet. It does not block.
+// Cancel drops a pending AddAfter of key. It does not block.
 func (q *Queue) Cancel(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,12 +119,13 @@ func (q *Queue) Cancel(key string) {
 	}
 }
 
-// Len is how many keys wait for a worker, those that were asked for later not included.
+// Len returns the number of keys that wait for a worker, without those of AddAfter.
 func (q *Queue) Len() int { return q.keys.Len() }
 
-// Start works on keys until ctx ends, waits for its workers, then returns nil. An error of work is logged, unless it is
-// ErrBehind, and the key runs again after a back-off; without one it runs again after the returned time, if that is not
-// zero. Keys that still wait in the end are dropped. Call it once.
+// Start works on keys until ctx ends, waits for its workers, and returns nil. It drops the keys
+// that are still queued. If work returns an error, the key is retried with backoff, and the error
+// is logged unless it is ErrBehind. Otherwise, if again is not zero, the key runs again after that
+// time. Call it once.
 func (q *Queue) Start(ctx context.Context, work func(ctx context.Context, key string) (again time.Duration, err error)) error {
 	if q.started.Swap(true) {
 		return errors.New("queue: Start was called twice")
@@ -165,7 +167,7 @@ func (q *Queue) run(ctx context.Context, key string, work func(ctx context.Conte
 		wait := q.failures.When(key)
 		wait += rand.N(wait/5 + 1)
 		if !errors.Is(err, ErrBehind) {
-			logging.From(ctx).Error(err, "Failed, tries again", "key", key, "after", wait.Round(time.Millisecond).String())
+			logging.From(ctx).Error(err, "Failed, will retry", "key", key, "after", wait.Round(time.Millisecond).String())
 		}
 		q.AddAfter(key, wait)
 	default:

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// run works on q until the func that it returns is called.
+// run starts q with work until the returned func is called.
 func run(t *testing.T, q *loop.Queue, work func(ctx context.Context, key string) (time.Duration, error)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,7 +47,7 @@ func TestQueueWorksOnAKeyOnceAtATime(t *testing.T) {
 		})
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
-		q.Add("a") // while it is worked on
+		q.Add("a") // while a worker has it
 		q.Add("a")
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -167,7 +167,7 @@ func TestQueueDropsWhatWaitsInTheEnd(t *testing.T) {
 	})
 }
 
-// What is added behind comes last, unless it is asked for otherwise as well, and is worked on once.
+// A key of AddBehind runs after all others, and once. Add moves it to the front.
 func TestQueueWorksOnWhatIsBehindLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := loop.NewQueue(loop.QueueOptions{Workers: 1})
@@ -185,7 +185,7 @@ func TestQueueWorksOnWhatIsBehindLast(t *testing.T) {
 			done <- q.Start(ctx, func(_ context.Context, key string) (time.Duration, error) {
 				worked = append(worked, key)
 				if len(worked) == 3 {
-					q.AddBehind("a") // while it is worked on: again, and not forgotten
+					q.AddBehind("a") // while a worker has it: it runs again
 					q.Add("y")
 				}
 				return 0, nil
@@ -199,7 +199,7 @@ func TestQueueWorksOnWhatIsBehindLast(t *testing.T) {
 	})
 }
 
-// A copy may be behind for minutes: that is not asked about all the time, and not logged.
+// While a cache is stale, for minutes, a key is retried with backoff and nothing is logged.
 func TestQueueBacksOffWhileACopyIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := loop.NewQueue(loop.QueueOptions{})
@@ -217,7 +217,7 @@ func TestQueueBacksOffWhileACopyIsBehind(t *testing.T) {
 		synctest.Wait()
 		require.Greater(t, runs.Load(), int32(8))
 		require.Less(t, runs.Load(), int32(20))
-		q.Add("a") // its event comes
+		q.Add("a") // its event arrives
 		before := runs.Load()
 		synctest.Wait()
 		require.Equal(t, before+1, runs.Load(), "at once")

@@ -22,12 +22,12 @@ var _ cache.ListerWatcherWithContext = (*source)(nil)
 const (
 	// listTimeout bounds one page: an API server's own limit for a request is a minute.
 	listTimeout = 90 * time.Second
-	// openTimeout bounds the wait for the beginning of a watch: some proxies hold it back until the first event, which
-	// is a bookmark after a minute.
+	// openTimeout bounds the wait for the response of a watch: some proxies delay it until the
+	// first event, which is a bookmark after a minute.
 	openTimeout = 90 * time.Second
 )
 
-// source lists and watches for a reflector and reports how that goes.
+// source lists and watches for a reflector and reports the results to freshness.
 type source struct {
 	client    dynamic.ResourceInterface
 	name      string
@@ -36,11 +36,12 @@ type source struct {
 	requests
 
 	mu     sync.Mutex
-	broken bool // the last watch failed, or ended before its time
+	broken bool // the last watch failed, or ended before its time limit
 }
 
-// IsWatchListSemanticsUnSupported keeps reflectors from streaming lists. Pages cost little more with what we copy, work
-// with every server, and a failed attempt is one request with a back-off that ends with the context.
+// IsWatchListSemanticsUnSupported makes reflectors list in pages instead of streaming. With
+// stripped objects, pages cost little more, work with every server, and a failed attempt is one
+// request with a backoff that ends with the context.
 func (*source) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *source) List(opts metav1.ListOptions) (runtime.Object, error) {
@@ -59,11 +60,12 @@ func (s *source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 	pageCtx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	opts.LabelSelector, opts.FieldSelector = s.opts.Labels, s.opts.Fields
-	// A resourceVersion allows an answer from the past, or refers to a past that is no more after a restore.
+	// With a resourceVersion the server may answer with an older state. After a restore from a
+	// backup the version may refer to lost state.
 	opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
 	list, err := s.client.List(pageCtx, opts)
 	if err != nil {
-		// A page that came too late is followed by a new list at once.
+		// If a continue token has expired, the reflector lists again at once.
 		if late := opts.Continue != "" && apierrors.IsResourceExpired(err); !late && ctx.Err() == nil {
 			s.freshness.failed(fmt.Errorf("failed to list %s: %w", s.name, err))
 		}
@@ -128,7 +130,7 @@ func (s *source) setBroken(broken bool) {
 	s.broken = broken
 }
 
-// stream is a watch that tells when it is over: a reflector stops each one that has ended.
+// stream is a watch that reports its end: a reflector stops each watch that has ended.
 type stream struct {
 	watch.Interface
 	once   sync.Once

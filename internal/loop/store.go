@@ -21,7 +21,7 @@ import (
 
 var _ cache.ReflectorStore = (*store)(nil)
 
-// store holds what a reflector finds. Only the reflector writes, one call at a time.
+// store holds the objects that a reflector finds. Only the reflector writes, one call at a time.
 type store struct {
 	opts   ObjectsOptions
 	listed func()
@@ -30,7 +30,7 @@ type store struct {
 	mu      sync.RWMutex
 	entries map[types.NamespacedName]entry
 	serial  uint64                       // of the last change
-	sorted  []*unstructured.Unstructured // nil: to be made
+	sorted  []*unstructured.Unstructured // nil: to be rebuilt
 }
 
 // entry is one object.
@@ -48,8 +48,8 @@ func (e entry) object() *unstructured.Unstructured {
 	return unpack(e.pack)
 }
 
-// equal says whether two entries hold the same. A resourceVersion proves nothing: a server that was restored from a backup
-// gives them out again.
+// equal reports whether two entries have the same content. Equal resourceVersions are no proof: a
+// server that was restored from a backup reuses them.
 func (e entry) equal(other entry) bool {
 	if e.obj != nil {
 		return other.obj != nil && reflect.DeepEqual(e.obj.Object, other.obj.Object)
@@ -172,7 +172,7 @@ func (s *store) Delete(v any) error {
 	return nil
 }
 
-// Replace stores a whole list, which was stripped already.
+// Replace stores a whole list of stripped objects.
 func (s *store) Replace(list []any, _ string) error {
 	next := make(map[types.NamespacedName]entry, len(list))
 	for i, v := range list {
@@ -208,7 +208,8 @@ func (s *store) Replace(list []any, _ string) error {
 	return nil
 }
 
-// replace puts next in the place of all entries, and returns the keys of what differs. What is the same keeps its serial.
+// replace replaces all entries by next, and returns the keys of entries that differ. An unchanged
+// entry keeps its serial.
 func (s *store) replace(next map[types.NamespacedName]entry) []types.NamespacedName {
 	var differ []types.NamespacedName
 	for key, e := range next {
@@ -233,7 +234,7 @@ func (s *store) replace(next map[types.NamespacedName]entry) []types.NamespacedN
 	return differ
 }
 
-// packOf and unpack turn an object into JSON and back. A pack is a tenth of the maps in size.
+// packOf and unpack convert an object to JSON and back. JSON takes a tenth of the memory.
 func packOf(obj *unstructured.Unstructured) ([]byte, error) {
 	pack, err := json.Marshal(obj.Object)
 	if err != nil {
@@ -244,11 +245,11 @@ func packOf(obj *unstructured.Unstructured) ([]byte, error) {
 
 func unpack(pack []byte) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
-	_ = utiljson.Unmarshal(pack, &obj.Object) // it was an object before
+	_ = utiljson.Unmarshal(pack, &obj.Object) // packOf encoded an object
 	return obj
 }
 
-// Resync does nothing: nothing is ever told twice.
+// Resync does nothing: changes are reported once.
 func (s *store) Resync() error { return nil }
 
 func (s *store) tell(key types.NamespacedName) {

@@ -1,14 +1,15 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package maintest is how the tests of a package are run here: what they say depends on the code, not on what ran before
-// in the same process, nor on luck.
+// Package maintest runs the tests of a package so that their results depend only on the code, not
+// on earlier tests in the same process or on chance.
 //
-// What is in a bubble of testing/synctest must not wait for what is outside. apimachinery does: whoever reports an error to
-// k8s.io/apimachinery/pkg/util/runtime is held up until a millisecond has passed since the last error in the process. The
-// clock of a bubble starts in the year 2000, so after an error outside of bubbles, or late in one before, an informer
-// slept for hours or decades of its bubble, and was found asleep by its test.
+// A goroutine in a bubble of testing/synctest must not wait for one outside. apimachinery would do
+// so: k8s.io/apimachinery/pkg/util/runtime delays each reported error until a millisecond after the
+// last one in the process. The clock of a bubble starts in the year 2000. So after an error outside
+// of bubbles, or late in an earlier bubble, an informer slept for hours or decades of its bubble's
+// time.
 //
-// The cases of property tests are those of a seed that is the same in every run, so that a change is judged by itself.
-// New cases are looked for where somebody waits for what is found: `make hunt`.
+// Property tests use the same seed in every run, so that a result depends only on the change under
+// test. `make hunt` searches for new failing cases.
 package maintest

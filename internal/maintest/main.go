@@ -15,29 +15,31 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// seed is the one of property tests; -rapid.seed=0 asks for one that nobody chose.
+// seed is the seed of property tests; -rapid.seed=0 uses a random one.
 const seed = "1"
 
-// gcPercent makes tests collect garbage less often than by default, where it is a quarter of their work.
+// gcPercent makes tests collect garbage less often than by default, where it takes a quarter of
+// their time.
 const gcPercent = 400
 
-// Main is the body of a TestMain: it takes apimachinery's brake away, chooses the seed of property tests unless the command
-// line does, collects garbage less often unless GOGC is set, drops the lines of slog.Default unless -v is given, runs the
-// tests, and fails if a goroutine is left. The errors that are reported to apimachinery go to hear; without one, they are
-// logged as before. It does not return.
+// Main is the body of a TestMain. It removes apimachinery's delay of errors, sets the seed of
+// property tests unless the command line does, collects garbage less often unless GOGC is set,
+// drops the lines of slog.Default unless -v is set, runs the tests, and fails if a goroutine is
+// left. Errors reported to apimachinery go to hear; without one, they are logged as by default. It
+// does not return.
 func Main(m *testing.M, hear ...utilruntime.ErrorHandler) {
 	if len(hear) == 0 {
-		hear = utilruntime.ErrorHandlers[:1] // the one that logs; the brake comes after it
+		hear = utilruntime.ErrorHandlers[:1] // the one that logs; the delaying one comes after it
 	}
 	utilruntime.ErrorHandlers = hear
 	if f := flag.Lookup("rapid.seed"); f != nil {
-		_ = f.Value.Set(seed) // a number; the command line is read later
+		_ = f.Value.Set(seed) // cannot fail: it is a number; the command line overrides it later
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	if !slices.Contains(os.Args, "-test.v=true") {
-		slog.SetDefault(slog.New(slog.DiscardHandler)) // loops log there, also what a test makes fail
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // loops log there, also expected failures
 	}
 	goleak.VerifyTestMain(m)
 }

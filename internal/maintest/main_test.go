@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { maintest.Main(m) }
 
-// An error outside of bubbles holds up nobody in one.
+// An error outside of bubbles does not delay one inside.
 func TestErrorsDoNotWait(t *testing.T) {
 	utilruntime.HandleErrorWithContext(t.Context(), errors.New("outside"), "Told")
 	synctest.Test(t, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestErrorsDoNotWait(t *testing.T) {
 	})
 }
 
-// Two property tests of one seed see the same cases.
+// Two property tests with one seed get the same cases.
 func TestCasesAreChosen(t *testing.T) {
 	if flag.Lookup("rapid.seed").Value.String() != "1" {
 		t.Skip("the command line asks for another seed")

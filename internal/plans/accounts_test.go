@@ -18,14 +18,14 @@ import (
 
 var memberTypes = definitionsOf("accounts.catalog.kubecarrier.io", "regionclaims.kubecarrier.io", "serviceclusters.kubecarrier.io", "peersets.fanout.atoll.dev")
 
-// accountOf is an Account with roles.
+// accountOf returns the manifest of an Account with roles.
 func accountOf(name string, roles ...string) string {
 	return fmt.Sprintf("{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: %s}, "+
 		"spec: {roles: [%s], subjects: [{kind: User, name: alice}]}}", name, strings.Join(roles, ", "))
 }
 
-// accounts has an operator make, change and delete Accounts in a central plane that is no peer, and other people delete in a
-// peer what an Account has there.
+// accounts is a scenario in which an operator creates, changes and deletes Accounts in a central
+// plane that is no peer, and people delete the objects of an Account in a peer.
 func accounts() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: members("plane", "eu", "us"),
@@ -49,16 +49,17 @@ func accounts() perturb.Scenario {
 	}
 }
 
-// At the usual rates, once a minute, half of a run's time would go into sweeps and notes at rest.
+// With the defaults, of a minute, sweeps and notes at rest would take half of a run's time.
 const (
 	seldomSweeps = 5 * time.Minute
 	seldomNotes  = 20 * time.Minute
 )
 
-// notes are what a Coordinator writes into each PeerSet from time to time (fanout.Options.NoteEvery).
+// notes reports whether p writes the notes of a Coordinator in a PeerSet
+// (fanout.Options.NoteEvery).
 func notes(p perturb.Point) bool { return p.Resource == "peersets.fanout.atoll.dev" }
 
-// replicator is a program with a Replicator, and the Coordinator that it works through.
+// replicator runs a program with a Replicator and its Coordinator.
 func replicator(ctx context.Context, access perturb.Access) error {
 	plane, err := region.APIFor(access("plane"))
 	if err != nil {
@@ -73,8 +74,8 @@ func replicator(ctx context.Context, access perturb.Access) error {
 	})
 }
 
-// coordinate is a program with a Coordinator over eu and us, and with what else it makes of them. Its log is kept beside the
-// server of that name.
+// coordinate runs a program with a Coordinator over eu and us, and the loops that more returns. The
+// log of the Coordinator is kept with the server beside.
 func coordinate(ctx context.Context, access perturb.Access, beside string, kinds []fanout.Kind,
 	more func(*region.Ring, *fanout.Coordinator) ([]func(context.Context) error, error),
 ) error {
@@ -98,7 +99,7 @@ func coordinate(ctx context.Context, access perturb.Access, beside string, kinds
 	return startAll(ctx, append(parts, ring.Start, c.Start)...)
 }
 
-// accountController is a program with a Controller.
+// accountController runs a program with a Controller of Accounts.
 func accountController(ctx context.Context, access perturb.Access) error {
 	ring, err := ringOf(access, "eu", "us")
 	if err != nil {
@@ -111,7 +112,7 @@ func accountController(ctx context.Context, access perturb.Access) error {
 	return startAll(ctx, ring.Start, c.Start)
 }
 
-// members makes servers of which eu and us are the members of a ring.
+// members returns servers of which eu and us are the members of a ring.
 func members(names ...string) func() (map[string]perturb.Server, error) {
 	types := map[string]func() (*regiontest.Definitions, error){}
 	for _, name := range names {

@@ -31,13 +31,15 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// alone are scenarios that only TestWriters runs, undisturbed: what the others do not write.
+// alone are scenarios that only TestWriters runs, undisturbed. They write fields that the others do
+// not.
 var alone = map[string]func() perturb.Scenario{
 	"splitter-autoscaler": splitterAutoscaler, "operations": operations, "catalog": catalog, "shards": shardMembers, "kinds": kinds,
 	"pull": pulled, "syncer-ends": syncerEnds, "syncer-capacity": syncerCapacity,
 }
 
-// splitterAutoscaler has an autoscaler in a cluster change the replicas of a shard, which a syncer may bring up.
+// splitterAutoscaler is a scenario in which an autoscaler in a cluster changes the replicas of a
+// shard, which a syncer may copy upstream.
 func splitterAutoscaler() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"),
@@ -60,7 +62,7 @@ func splitterAutoscaler() perturb.Scenario {
 	}
 }
 
-// once is a loop that does something, and then waits.
+// once returns a loop that calls do and then waits for the end.
 func once(name string, do func(ctx context.Context, access perturb.Access) error) perturb.Loop {
 	return perturb.Loop{Name: name, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
 		if err := do(ctx, access); err != nil {
@@ -71,14 +73,15 @@ func once(name string, do func(ctx context.Context, access perturb.Access) error
 	}}
 }
 
-// operations has a program add, change and remove a ServiceCluster and an Account, with a log in a central plane.
+// operations is a scenario in which a program adds, changes and removes a ServiceCluster and an
+// Account, with a log in a central plane.
 func operations() perturb.Scenario {
 	logged := definitionsOf("operations.fanout.atoll.dev")
 	made := members("eu", "us")
 	object := func(manifest string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(manifest), &o.Object); err != nil {
-			panic(err) // a mistake in the scenario
+			panic(err) // an error in the scenario
 		}
 		return o
 	}
@@ -125,7 +128,7 @@ func operations() perturb.Scenario {
 	}
 }
 
-// catalog publishes a region to a tenant, and takes it back.
+// catalog is a scenario in which a region is published to a tenant, and withdrawn.
 func catalog() perturb.Scenario {
 	types := definitionsOf("accounts.catalog.kubecarrier.io", "regions.catalog.kubecarrier.io")
 	return perturb.Scenario{
@@ -163,7 +166,7 @@ func catalog() perturb.Scenario {
 	}
 }
 
-// shardMembers are two replicas that share keys; the second goes.
+// shardMembers is a scenario with two replicas that share keys, of which the second ends.
 func shardMembers() perturb.Scenario {
 	member := func(name string, until time.Duration) perturb.Loop {
 		return perturb.Loop{Name: name, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
@@ -189,7 +192,7 @@ func shardMembers() perturb.Scenario {
 	}
 }
 
-// kinds has a Splitter divide one workload of each kind.
+// kinds is a scenario in which a Splitter divides one workload of each kind.
 func kinds() perturb.Scenario {
 	const pods = "selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: x, image: x}]}}"
 	const once = "template: {spec: {restartPolicy: Never, containers: [{name: x, image: x}]}}"
@@ -232,7 +235,8 @@ func kinds() perturb.Scenario {
 	}
 }
 
-// pulled has Targets install a syncer in a cluster, where an Agent runs, and remove it.
+// pulled is a scenario in which Targets install a syncer in a cluster, where an Agent runs, and
+// remove it.
 func pulled() perturb.Scenario {
 	synced := func(gr schema.GroupResource) bool { return gr.Resource == "configmaps" }
 	return perturb.Scenario{
@@ -282,7 +286,7 @@ func pulled() perturb.Scenario {
 	}
 }
 
-// syncerEnds has a namespace with labels come and go.
+// syncerEnds is a scenario in which a namespace with labels is created and deleted.
 func syncerEnds() perturb.Scenario {
 	inShop := "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: a, labels: {" + forA + "}}, data: {value: one}}"
 	shop := "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: one, pod-security.kubernetes.io/enforce: restricted}, annotations: {note: x}}}"
@@ -307,7 +311,7 @@ func syncerEnds() perturb.Scenario {
 	}
 }
 
-// syncerCapacity counts nodes, and pods that no node takes.
+// syncerCapacity is a scenario in which a syncer counts nodes, and pods that fit no node.
 func syncerCapacity() perturb.Scenario {
 	replicaSets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}

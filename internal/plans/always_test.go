@@ -15,12 +15,13 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// judgment is what must hold after each write.
+// judgment checks a condition that must hold after each write.
 type judgment func(ctx context.Context, w perturb.Write, access perturb.Access) error
 
-// enoughAvailable wants each write by which a Splitter takes replicas from a shard of web to leave least of them available, or
-// as many as there were. What is in a cluster without a SyncTarget may go, also if another one has its name by now; what is
-// being deleted is gone.
+// enoughAvailable requires of each write by which a Splitter takes replicas from a shard of web
+// that at least least of them are still available, or as many as before. Shards in clusters without
+// a SyncTarget may be deleted, also if there is a new one of the name. A shard that is being
+// deleted does not count.
 func enoughAvailable(least int64) judgment {
 	return func(ctx context.Context, w perturb.Write, access perturb.Access) error {
 		taken := availableIn(w.Before) - availableIn(w.After)
@@ -29,7 +30,7 @@ func enoughAvailable(least int64) judgment {
 		}
 		parent, err := get(ctx, access, upstream, deployments, "web")
 		if err != nil || parent == nil || parent.GetDeletionTimestamp() != nil || w.Before.GetLabels()[splitterv1alpha1.ParentLabel] != string(parent.GetUID()) {
-			return err // all shards of a parent go with it
+			return err // the parent is deleted with all its shards
 		}
 		cluster, err := get(ctx, access, upstream, targets, w.Before.GetAnnotations()[splitterv1alpha1.ClusterAnnotation])
 		if err != nil || cluster == nil || !w.Before.GetCreationTimestamp().After(cluster.GetCreationTimestamp().Time) {
@@ -54,7 +55,8 @@ func enoughAvailable(least int64) judgment {
 	}
 }
 
-// availableIn is how many replicas of a shard are available and wanted; zero if there is none.
+// availableIn returns how many desired replicas of a shard are available; zero for nil or a deleted
+// shard.
 func availableIn(shard *unstructured.Unstructured) int64 {
 	if shard == nil || shard.GetDeletionTimestamp() != nil {
 		return 0
@@ -64,8 +66,8 @@ func availableIn(shard *unstructured.Unstructured) int64 {
 	return min(wanted, available)
 }
 
-// keepsCopies wants no copy to be deleted by a syncer while the object upstream that it was made of is there and is for the
-// cluster.
+// keepsCopies requires that a syncer deletes no downstream object while its origin exists and is
+// for the cluster.
 func keepsCopies(ctx context.Context, w perturb.Write, access perturb.Access) error {
 	if w.Loop != "syncer of "+w.Server || w.Verb != "delete" || w.Before == nil || w.Before.GetDeletionTimestamp() != nil {
 		return nil

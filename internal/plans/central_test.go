@@ -21,18 +21,19 @@ var (
 	peerTypes  = definitionsOf("kubecarriers.operator.kubecarrier.io", "regionclaims.kubecarrier.io", "serviceclusters.kubecarrier.io")
 )
 
-// carrier is the installation in a plane.
+// carrier returns the manifest of the installation in a plane.
 func carrier(master bool) string {
 	return fmt.Sprintf("{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: %t}}", master)
 }
 
-// peerObject is a Peer whose Secret has its name.
+// peerObject returns the manifest of a Peer whose Secret has its name.
 func peerObject(name string) string {
 	return fmt.Sprintf("{apiVersion: master.kubecarrier.io/v1alpha1, kind: Peer, metadata: {name: %s}, spec: {kubeconfigSecret: {name: %s}}}", name, name)
 }
 
-// centralPlane has an operator make a master of an installation, register clusters, change and remove their Secrets, and
-// take a cluster out and in again, while providers claim regions there.
+// centralPlane is a scenario in which an operator makes an installation a master, registers
+// clusters, changes and deletes their Secrets, and removes a cluster and adds it again, while
+// providers claim regions there.
 func centralPlane() perturb.Scenario {
 	const system = central.Namespace
 	return perturb.Scenario{
@@ -63,7 +64,7 @@ func centralPlane() perturb.Scenario {
 	}
 }
 
-// master is a program that runs a Master with all that runs against the plane's peers.
+// master runs a program with a Master and all loops over the plane's peers.
 func master(ctx context.Context, access perturb.Access) error {
 	ctx = reaching(ctx, access)
 	plane, err := region.APIFor(access("plane"))
@@ -99,7 +100,7 @@ func master(ctx context.Context, access perturb.Access) error {
 	return m.Start(ctx)
 }
 
-// A Peer that served a region and one that never did say alike that they serve none.
+// The status of a Peer without regions is the same whether or not it served one before.
 func TestPeerThatServedARegion(t *testing.T) {
 	perturb.Replay(t, centralPlane(), perturb.Plan{{
 		Kind: perturb.WatchLate,

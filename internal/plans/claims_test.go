@@ -31,7 +31,8 @@ const (
 	clusterB    = "{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {namespace: loodse, name: b}, spec: {}}"
 )
 
-// claims has providers claim the region a in two peers and give it up again, and make a ServiceCluster b that has no claim.
+// claims is a scenario in which providers claim the region a in two peers and give it up, and
+// create a ServiceCluster b without a claim.
 func claims() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: serve(map[string]func() (*regiontest.Definitions, error){"plane": nil, "eu": claimTypes, "us": claimTypes},
@@ -53,13 +54,15 @@ func claims() perturb.Scenario {
 }
 
 var claimsDiffer = []perturb.Field{
-	// A claim that is gone while its cluster stands is made again for the cluster, which owns it then.
+	// A claim that is deleted while its ServiceCluster exists is created again, with the cluster as
+	// its owner.
 	{Resource: "regionclaims.kubecarrier.io", Path: "metadata.ownerReferences"},
-	// How often a region changed hands depends on who lost a claim, or the plane its decisions, and when.
+	// The number of times a region changed its holder depends on which claims or decisions were
+	// deleted, and when.
 	{Resource: "leases.coordination.k8s.io", Path: "spec.leaseTransitions"},
 }
 
-// arbiter is a program with an Arbiter and a ring of its own.
+// arbiter returns a program with an Arbiter and a ring of its own.
 func arbiter(peers ...region.PeerName) func(context.Context, perturb.Access) error {
 	return func(ctx context.Context, access perturb.Access) error {
 		plane, err := region.APIFor(access("plane"))
@@ -78,8 +81,8 @@ func arbiter(peers ...region.PeerName) func(context.Context, perturb.Access) err
 	}
 }
 
-// oneHolder wants one claim of each region to be Bound, and the others to be in Conflict with it; and of a ServiceCluster to
-// be open if its claim is Bound, and no other.
+// oneHolder requires that one claim of each region is Bound, and that the others are in Conflict
+// with it. It also requires that a ServiceCluster is open exactly if its claim is Bound.
 func oneHolder(peers ...string) func(context.Context, perturb.Access) error {
 	return func(ctx context.Context, access perturb.Access) error {
 		bound := map[string]string{}
@@ -118,7 +121,7 @@ func oneHolder(peers ...string) func(context.Context, perturb.Access) error {
 	}
 }
 
-// gated wants each ServiceCluster to be open where its region is Bound, and only there.
+// gated requires that each ServiceCluster is open where its region is Bound, and only there.
 func gated(ctx context.Context, access perturb.Access, bound map[string]string, peers []string) error {
 	for _, peer := range peers {
 		clusters, err := listOf(ctx, access, peer, resourceOf["ServiceCluster"])

@@ -10,8 +10,9 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// contested has three peers claim a region and keep their claims. Who holds it in the end depends on whose claim was deleted
-// meanwhile; that one holds it, and that all name it, does not.
+// contested is a scenario in which three peers claim a region and keep their claims. The final
+// holder depends on the disturbance. That there is one holder, and that all claims name it, does
+// not.
 func contested() perturb.Scenario {
 	types := map[string]func() (*regiontest.Definitions, error){"plane": nil}
 	manifests := map[string][]string{"plane": {kubecarrier}}

@@ -18,16 +18,17 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// unrestored is a server that no plan puts back: a removed object that a backup brings back waits for a person, see
-// docs/fanout.md, whose cases the protocol explores.
+// unrestored is a server that no plan restores: if a backup brings a removed object back, a person
+// has to decide (see docs/fanout-specification.md). The exploration of the protocol covers these
+// cases.
 type unrestored struct{ hosted }
 
-// Save and Load are hidden: they have other types than those of perturb.Restorable.
+// Save and Load hide those of the server: without them it is not perturb.Restorable.
 func (unrestored) Save() {}
 func (unrestored) Load() {}
 
-// sweeps has providers apply, change and delete ServiceClusters in one peer, which a Coordinator adopts,
-// guards in the other peer and removes.
+// sweeps is a scenario in which providers apply, change and delete ServiceClusters in one peer,
+// which a Coordinator adopts, guards in the other peer and removes.
 func sweeps() perturb.Scenario {
 	cluster := func(name, of string) string {
 		return fmt.Sprintf("{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {namespace: loodse, name: %s}, spec: {kubeconfigSecret: {name: %s}}}", name, of)
@@ -74,7 +75,7 @@ func sweeps() perturb.Scenario {
 	}
 }
 
-// inStage checks the stage of the object of a manifest; "" wants none of that name.
+// inStage checks the stage of the object of a manifest; "" requires that the object does not exist.
 func inStage(server, manifest, stage string) check {
 	return func(ctx context.Context, access perturb.Access) error {
 		obj, c, err := decode(access(server), manifest)

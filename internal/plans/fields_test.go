@@ -3,7 +3,7 @@
 
 package plans
 
-// Loops, by the type that runs them.
+// Types that run loops.
 const (
 	aSyncer      = "syncer.Syncer"
 	aTargets     = "syncer.Targets"
@@ -34,21 +34,21 @@ const (
 	bindingsType    = "rolebindings.rbac.authorization.k8s.io"
 )
 
-// fields are all that our loops write, each with the reason. A field of the table that no run writes fails TestWriters, as does
-// a field that a run writes and the table lacks.
+// fields lists all fields that the loops write, each with the reason. TestWriters fails if no run
+// writes a field of the table, or if a run writes a field that is missing.
 var fields = []row{
 	// A Syncer downstream.
-	{"*", created, aSyncer, "atoll-syncer", "an object that is for the cluster comes into being there"},
+	{"*", created, aSyncer, "atoll-syncer", "an object for the cluster is created there"},
 	{"*", deleted, aSyncer, "", "downstream: the object upstream is gone, or is no longer for the cluster; upstream: the object that was born downstream is gone, or OnDownstreamDelete says so"},
 	{"*", "metadata.labels[syncer.atoll.dev/owner]", aSyncer, "atoll-syncer", "names the upstream that an object downstream belongs to"},
 	{"*", "metadata.annotations[syncer.atoll.dev/origin]", aSyncer, "atoll-syncer", "names the object upstream"},
-	{"*", "metadata.annotations[syncer.atoll.dev/uid]", aSyncer, "atoll-syncer", "tells the object upstream from another of its name"},
-	{"*", "metadata.annotations[syncer.atoll.dev/applied]", aSyncer, "atoll-syncer", "digest of what was applied: a restart writes nothing"},
+	{"*", "metadata.annotations[syncer.atoll.dev/uid]", aSyncer, "atoll-syncer", "distinguishes the object upstream from another of its name"},
+	{"*", "metadata.annotations[syncer.atoll.dev/applied]", aSyncer, "atoll-syncer", "digest of the applied content: a restart writes nothing"},
 	{"*", "spec.*", aSyncer, "atoll-syncer", "the content of the object upstream"},
 	{"*", "data", aSyncer, "atoll-syncer", "the content of the object upstream"},
 	{"namespaces", created, aSyncer, "atoll-syncer", "an object that is for the cluster needs its namespace there"},
 	{"namespaces", deleted, aSyncer, "", "downstream, with NamespaceSync.Delete: the namespace upstream is deleted, and this syncer made this one"},
-	{"namespaces", "spec.*", aSyncer, "atoll-syncer", "empty: it stands in the request that creates the namespace"},
+	{"namespaces", "spec.*", aSyncer, "atoll-syncer", "empty: it is part of the request that creates the namespace"},
 	{"namespaces", "metadata.labels[*]", aSyncer, "atoll-syncer", "labels of the namespace upstream that NamespaceSync names"},
 	{"namespaces", "metadata.annotations[*]", aSyncer, "atoll-syncer", "annotations of the namespace upstream that NamespaceSync names"},
 
@@ -60,34 +60,34 @@ var fields = []row{
 	{deploymentsType, "spec.replicas", aSyncer, "atoll-syncer-fields-NAME", "a field that belongs to the downstream, by a Rule with Up"},
 	{deploymentsType, "status.conditions[Synced]", aSyncer, "atoll-syncer-condition-NAME", "whether the object is synced, with Conditions"},
 	{"*", "metadata.annotations[synced.syncer.atoll.dev/NAME]", aSyncer, "atoll-syncer-condition-NAME", "whether the object is synced, with Conditions, where the type has no conditions"},
-	{"*", created, aSyncer, "atoll-syncer-upsync-NAME", "an object that was born downstream comes into being upstream"},
-	{"*", "metadata.labels[syncer.atoll.dev/owner]", aSyncer, "atoll-syncer-upsync-NAME", "names the cluster that the object was born in"},
+	{"*", created, aSyncer, "atoll-syncer-upsync-NAME", "an object that was created downstream is created upstream"},
+	{"*", "metadata.labels[syncer.atoll.dev/owner]", aSyncer, "atoll-syncer-upsync-NAME", "names the cluster in which the object was created"},
 	{"*", "metadata.annotations[syncer.atoll.dev/origin]", aSyncer, "atoll-syncer-upsync-NAME", "names the object downstream"},
-	{"*", "metadata.annotations[syncer.atoll.dev/uid]", aSyncer, "atoll-syncer-upsync-NAME", "tells the object downstream from another of its name"},
-	{"*", "metadata.annotations[syncer.atoll.dev/applied]", aSyncer, "atoll-syncer-upsync-NAME", "digest of what was applied"},
-	{"*", "spec.*", aSyncer, "atoll-syncer-upsync-NAME", "the content of the object that was born downstream"},
-	{"*", "data", aSyncer, "atoll-syncer-upsync-NAME", "the content of the object that was born downstream"},
+	{"*", "metadata.annotations[syncer.atoll.dev/uid]", aSyncer, "atoll-syncer-upsync-NAME", "distinguishes the object downstream from another of its name"},
+	{"*", "metadata.annotations[syncer.atoll.dev/applied]", aSyncer, "atoll-syncer-upsync-NAME", "digest of the applied content"},
+	{"*", "spec.*", aSyncer, "atoll-syncer-upsync-NAME", "the content of the object that was created downstream"},
+	{"*", "data", aSyncer, "atoll-syncer-upsync-NAME", "the content of the object that was created downstream"},
 	{targetsType, "status.*", aSyncer, "atoll-syncer-target", "heartbeat, capacity, types and conditions of the cluster"},
 
 	// Targets.
-	{targetsType, "metadata.finalizers[syncer.atoll.dev/synctarget]", aTargets, "atoll-syncer-target", "keeps the SyncTarget until its objects upstream are let go"},
-	{targetsType, "status.*", aTargets, "atoll-syncer-target", "conditions where no Syncer reports: kubeconfig, installation, silence, TypesDefined"},
-	{"*", "metadata.finalizers[syncer.atoll.dev/NAME]", aTargets, "atoll-syncer-NAME", "lets objects upstream go whose SyncTarget is being deleted"},
+	{targetsType, "metadata.finalizers[syncer.atoll.dev/synctarget]", aTargets, "atoll-syncer-target", "keeps the SyncTarget until its objects upstream are released"},
+	{targetsType, "status.*", aTargets, "atoll-syncer-target", "conditions that no Syncer reports: kubeconfig, installation, missing heartbeat, TypesDefined"},
+	{"*", "metadata.finalizers[syncer.atoll.dev/NAME]", aTargets, "atoll-syncer-NAME", "releases objects upstream whose SyncTarget is being deleted"},
 	{"*", created, aTargets, "atoll-syncer-install", "the syncer that Pull installs in a cluster"},
-	{"*", deleted, aTargets, "", "what Pull has installed goes with the SyncTarget"},
+	{"*", deleted, aTargets, "", "the objects that Pull installed are deleted with the SyncTarget"},
 	{"*", "metadata.labels[syncer.atoll.dev/installation]", aTargets, "atoll-syncer-install", "names the upstream and the SyncTarget that the object was installed for"},
 	{"*", "metadata.labels[*]", aTargets, "atoll-syncer-install", "app.kubernetes.io/name, for people"},
 	{deploymentsType, "spec.*", aTargets, "atoll-syncer-install", "the syncer's Deployment"},
 	{"clusterroles.rbac.authorization.k8s.io", "rules", aTargets, "atoll-syncer-install", "the rights of the syncer in the cluster"},
 	{"clusterrolebindings.rbac.authorization.k8s.io", "roleRef", aTargets, "atoll-syncer-install", "the rights of the syncer in the cluster"},
 	{"clusterrolebindings.rbac.authorization.k8s.io", "subjects", aTargets, "atoll-syncer-install", "the rights of the syncer in the cluster"},
-	{"secrets", "data", aTargets, "atoll-syncer-install", "how the syncer reaches the upstream"},
+	{"secrets", "data", aTargets, "atoll-syncer-install", "the kubeconfig of the upstream for the syncer"},
 
 	// A Fleet.
 	{definitionsType, created, aFleet, "atoll-types", "a type that the policy pulls or pushes"},
-	{definitionsType, "metadata.labels[types.atoll.dev/managed]", aFleet, "atoll-types", "tells a definition that a Fleet made from others"},
+	{definitionsType, "metadata.labels[types.atoll.dev/managed]", aFleet, "atoll-types", "distinguishes definitions that a Fleet made from others"},
 	{definitionsType, "metadata.annotations[types.atoll.dev/sources]", aFleet, "atoll-types", "the clusters that define the type"},
-	{definitionsType, "spec.*", aFleet, "atoll-types", "what all sources accept"},
+	{definitionsType, "spec.*", aFleet, "atoll-types", "the schema that all sources accept"},
 
 	// A Splitter.
 	{"*", created, aSplitter, "atoll-splitter", "a shard"},
@@ -97,7 +97,7 @@ var fields = []row{
 	{"*", "metadata.annotations[splitter.atoll.dev/parent-name]", aSplitter, "atoll-splitter", "the parent of a shard, by its name"},
 	{"*", "metadata.annotations[splitter.atoll.dev/cluster]", aSplitter, "atoll-splitter", "the cluster of a shard"},
 	{"*", "metadata.labels[workloads.kcp.io/cluster]", aSplitter, "atoll-splitter", "the cluster of a shard, for its syncer"},
-	{deploymentsType, "metadata.finalizers[syncer.atoll.dev/NAME]", aSplitter, "atoll-splitter", "a shard is made with the finalizer of its syncer, with Finalize"},
+	{deploymentsType, "metadata.finalizers[syncer.atoll.dev/NAME]", aSplitter, "atoll-splitter", "a shard is created with the finalizer of its syncer, with Finalize"},
 	{"*", "spec.*", aSplitter, "atoll-splitter", "the content of the parent, with the share of the cluster"},
 	{"*", "status.*", aSplitter, "atoll-splitter", "the status of a parent: that of its shards, folded"},
 
@@ -106,8 +106,8 @@ var fields = []row{
 	{"*", "metadata.annotations[splitter.atoll.dev/placed-by]", aPlacement, "atoll-placement", "the policy that chose the clusters"},
 	{"*", "metadata.annotations[splitter.atoll.dev/leaving]", aPlacement, "atoll-placement", "clusters that keep the object until others have it"},
 	{deploymentsType, "metadata.annotations[splitter.atoll.dev/division]", aPlacement, "atoll-placement", "how a Splitter divides replicas over the chosen clusters"},
-	{"configmaps", "metadata.labels[state.workload.kcp.io/NAME]", aPlacement, "atoll-placement", "a dependent goes where its workload is"},
-	{"placementpolicies.splitter.atoll.dev", "status.*", aPlacement, "atoll-placement", "what the policy came to"},
+	{"configmaps", "metadata.labels[state.workload.kcp.io/NAME]", aPlacement, "atoll-placement", "a dependent is synced to the clusters of its workload"},
+	{"placementpolicies.splitter.atoll.dev", "status.*", aPlacement, "atoll-placement", "the result of the policy"},
 
 	// A Coordinator.
 	{accountsType, created, aCoordinator, "atoll-fanout", "the reservation in each peer"},
@@ -118,84 +118,84 @@ var fields = []row{
 	{accountsType, "spec.fanout.history", aCoordinator, "atoll-fanout", "the operations that the object has seen"},
 	{accountsType, "spec.fanout.home", aCoordinator, "atoll-fanout", "which peer has the primary"},
 	{accountsType, "spec.fanout.removal", aCoordinator, "atoll-fanout", "the removal that has begun"},
-	{accountsType, "spec.fanout.revision", aCoordinator, "atoll-fanout", "which content is in force"},
+	{accountsType, "spec.fanout.revision", aCoordinator, "atoll-fanout", "the revision that is in force"},
 	{accountsType, "spec.fanout.stage", aCoordinator, "atoll-fanout", "reserved or in force"},
 	{accountsType, "spec.roles", aCoordinator, "atoll-fanout", "the payload of a replica; that of a primary is handed to the requester's manager at the commit"},
 	{accountsType, "spec.subjects", aCoordinator, "atoll-fanout", "the payload, as spec.roles"},
 	{clustersType, created, aCoordinator, "atoll-fanout", "the reservation in each peer"},
 	{clustersType, deleted, aCoordinator, "", "the ServiceCluster is removed, or the addition aborted"},
-	{clustersType, "metadata.annotations[fanout.atoll.dev/guard]", aCoordinator, "atoll-fanout", "tells people that the object is a guard"},
+	{clustersType, "metadata.annotations[fanout.atoll.dev/guard]", aCoordinator, "atoll-fanout", "shows people that the object is a guard"},
 	{clustersType, "spec.fanout.claim", aCoordinator, "atoll-fanout", "which operation has the name, and in which role"},
 	{clustersType, "metadata.finalizers[fanout.atoll.dev/primary]", aCoordinator, "atoll-fanout", "keeps the primary until no peer has a guard"},
 	{clustersType, "spec.fanout.bound", aCoordinator, "atoll-fanout", "the UID of the primary that a guard is for"},
 	{clustersType, "spec.fanout.removal", aCoordinator, "atoll-fanout", "the removal that has begun"},
 	{clustersType, "spec.fanout.stage", aCoordinator, "atoll-fanout", "reserved or in force"},
 	{clustersType, "spec.kubeconfigSecret", aCoordinator, "atoll-fanout", "the payload, until it is handed to the requester's manager at the commit"},
-	{"peersets.fanout.atoll.dev", "spec.*", aCoordinator, "atoll-fanout", "the members of the ring, and what each last noted of the others"},
+	{"peersets.fanout.atoll.dev", "spec.*", aCoordinator, "atoll-fanout", "the members of the ring, and the notes of each about the others"},
 	{"operations.fanout.atoll.dev", created, aCoordinator, "atoll-log", "an entry of a log in a central plane"},
-	{"operations.fanout.atoll.dev", "metadata.labels[fanout.atoll.dev/state]", aCoordinator, "atoll-log", "finds entries that are open"},
+	{"operations.fanout.atoll.dev", "metadata.labels[fanout.atoll.dev/state]", aCoordinator, "atoll-log", "selects open entries"},
 	{"operations.fanout.atoll.dev", "spec.*", aCoordinator, "atoll-log", "the entry"},
 
 	// Accounts.
 	{accountsType, "metadata.finalizers[atoll.dev/replicated]", aReplicator, "atoll-replicator", "keeps an Account of a central plane until no peer has it"},
-	{accountsType, "status.*", aReplicator, "atoll-replicator", "how the Account is in all peers"},
-	{accountsType, "status.*", aController, "atoll-account", "whether the namespace and the Roles of the Account are there"},
-	{accountsType, "status.*", aCoordinator, "atoll-account", "whether the namespace and the Roles of the Account are there, before an addition is reported as done: account.Kind"},
+	{accountsType, "status.*", aReplicator, "atoll-replicator", "the state of the Account in all peers"},
+	{accountsType, "status.*", aController, "atoll-account", "whether the namespace and the Roles of the Account exist"},
+	{accountsType, "status.*", aCoordinator, "atoll-account", "whether the namespace and the Roles of the Account exist, before an addition is reported as done: account.Kind"},
 	{"namespaces", created, aController, "atoll-account", "the namespace of an Account"},
 	{"namespaces", created, aCoordinator, "atoll-account", "the namespace of an Account: account.Kind"},
 	{"namespaces", deleted, aCoordinator, "", "the Account is removed: account.Kind"},
-	{"namespaces", "spec.*", aController, "atoll-account", "empty: it stands in the request that creates the namespace"},
-	{"namespaces", "spec.*", aCoordinator, "atoll-account", "empty: it stands in the request that creates the namespace"},
-	{"namespaces", "metadata.labels[kubecarrier.io/account]", aController, "atoll-account", "whose namespace it is"},
-	{"namespaces", "metadata.labels[kubecarrier.io/account]", aCoordinator, "atoll-account", "whose namespace it is"},
-	{rolesType, "*", aController, "atoll-account", "what the Account's subjects may do"},
-	{rolesType, "*", aCoordinator, "atoll-account", "what the Account's subjects may do: account.Kind"},
-	{rolesType, "metadata.labels[kubecarrier.io/account-role]", aController, "atoll-account", "tells the Roles of Accounts from others"},
-	{rolesType, "metadata.labels[kubecarrier.io/account-role]", aCoordinator, "atoll-account", "tells the Roles of Accounts from others"},
+	{"namespaces", "spec.*", aController, "atoll-account", "empty: it is part of the request that creates the namespace"},
+	{"namespaces", "spec.*", aCoordinator, "atoll-account", "empty: it is part of the request that creates the namespace"},
+	{"namespaces", "metadata.labels[kubecarrier.io/account]", aController, "atoll-account", "the Account of the namespace"},
+	{"namespaces", "metadata.labels[kubecarrier.io/account]", aCoordinator, "atoll-account", "the Account of the namespace"},
+	{rolesType, "*", aController, "atoll-account", "the rights of the Account's subjects"},
+	{rolesType, "*", aCoordinator, "atoll-account", "the rights of the Account's subjects: account.Kind"},
+	{rolesType, "metadata.labels[kubecarrier.io/account-role]", aController, "atoll-account", "distinguishes the Roles of Accounts from others"},
+	{rolesType, "metadata.labels[kubecarrier.io/account-role]", aCoordinator, "atoll-account", "distinguishes the Roles of Accounts from others"},
 	{rolesType, deleted, aController, "", "a role that the Account no longer has"},
 	{rolesType, deleted, aCoordinator, "", "a role that the Account no longer has"},
-	{bindingsType, "*", aController, "atoll-account", "what the Account's subjects may do"},
-	{bindingsType, "*", aCoordinator, "atoll-account", "what the Account's subjects may do: account.Kind"},
+	{bindingsType, "*", aController, "atoll-account", "the rights of the Account's subjects"},
+	{bindingsType, "*", aCoordinator, "atoll-account", "the rights of the Account's subjects: account.Kind"},
 	{bindingsType, deleted, aController, "", "a role or a subject that the Account no longer has"},
 	{bindingsType, deleted, aCoordinator, "", "a role or a subject that the Account no longer has"},
 	{"regions.catalog.kubecarrier.io", "*", aCatalog, "atoll-catalog", "a region that a tenant may use"},
-	{"regions.catalog.kubecarrier.io", "metadata.labels[kubecarrier.io/published]", aCatalog, "atoll-catalog", "tells a Region that a Catalog made from others"},
+	{"regions.catalog.kubecarrier.io", "metadata.labels[kubecarrier.io/published]", aCatalog, "atoll-catalog", "distinguishes Regions that a Catalog made from others"},
 	{"regions.catalog.kubecarrier.io", deleted, aCatalog, "", "a region that the tenant may no longer use"},
 
 	// Regions and peers.
 	{claimsType, created, anArbiter, "atoll-region-claim", "a ServiceCluster without a claim gets one"},
 	{claimsType, deleted, anArbiter, "", "the ServiceCluster that it was made for is gone"},
-	{claimsType, "spec.*", anArbiter, "atoll-region-claim", "empty: it stands in the request that creates the claim"},
+	{claimsType, "spec.*", anArbiter, "atoll-region-claim", "empty: it is part of the request that creates the claim"},
 	{claimsType, "metadata.ownerReferences", anArbiter, "atoll-region-claim", "the ServiceCluster that the claim was made for"},
-	{claimsType, "status.*", anArbiter, "atoll-region-claim", "who holds the region"},
+	{claimsType, "status.*", anArbiter, "atoll-region-claim", "the holder of the region"},
 	{clustersType, "status.*", anArbiter, "atoll-region-claim", "whether the ServiceCluster's region is this peer's"},
 	{leasesType, "*", anArbiter, "atoll-region-claim", "the decision on a region, in the plane"},
-	{leasesType, "metadata.labels[claim.atoll.dev/decision]", anArbiter, "atoll-region-claim", "tells decisions from other Leases"},
+	{leasesType, "metadata.labels[claim.atoll.dev/decision]", anArbiter, "atoll-region-claim", "distinguishes decisions from other Leases"},
 	{leasesType, "metadata.annotations[claim.atoll.dev/region]", anArbiter, "atoll-region-claim", "the region that is decided on"},
 	{leasesType, "metadata.annotations[claim.atoll.dev/uid]", anArbiter, "atoll-region-claim", "the claim that holds it"},
 	{leasesType, deleted, anArbiter, "", "the region has no claim"},
 	{carriersType, "status.*", aMaster, "atoll-central", "whether the plane is a master"},
 	{peersType, created, aMaster, "atoll-central", "the Peer of the plane itself"},
-	{peersType, "spec.*", aMaster, "atoll-central", "empty: it stands in the request that creates it"},
-	{peersType, "status.*", aPeers, "atoll-central", "whether the peer can be reached, and what it serves"},
+	{peersType, "spec.*", aMaster, "atoll-central", "empty: it is part of the request that creates it"},
+	{peersType, "status.*", aPeers, "atoll-central", "whether the peer is reachable, and the regions that it serves"},
 	{leasesType, "*", aMember, "atoll-shard", "a replica that shares keys is alive"},
 	{leasesType, "metadata.labels[region.atoll.dev/shard-group]", aMember, "atoll-shard", "the program that the replica is one of"},
 	{leasesType, deleted, aMember, "", "a replica that has ended"},
 }
 
-// turns are the fields that several loops write.
+// turns lists the fields that several loops write.
 var turns = []turn{
-	{"*", "metadata.finalizers[syncer.atoll.dev/NAME]", "Each target has its own. A Splitter with Finalize creates a shard with it and keeps it while it is there; the Syncer " +
+	{"*", "metadata.finalizers[syncer.atoll.dev/NAME]", "Each target has its own. A Splitter with Finalize creates a shard with it and keeps it while it exists; the Syncer " +
 		"removes it, by resourceVersion. Targets remove it when the SyncTarget is being deleted and its Syncer has ended."},
-	{deploymentsType, "*", "Never one object. A Splitter writes shards upstream, a Syncer objects downstream and, upstream, those that were born downstream, which no parent has; " +
+	{deploymentsType, "*", "Never one object. A Splitter writes shards upstream, a Syncer objects downstream and, upstream, those that were created downstream, which belong to no parent; " +
 		"Targets write the syncer's Deployment, in a namespace that nothing is synced into."},
 	{deploymentsType, "spec.replicas", "Never one object, as the rest of the spec. A Rule with Up writes upstream what the downstream owns, and leaves out what a Splitter owns: the replicas of a shard."},
-	{deploymentsType, "status.*", "Never one object. A Syncer writes the status of objects that are for a cluster, shards among them; a Splitter that of parents, which are for none: what has the label of a cluster is not divided."},
-	{accountsType, "status.*", "In a central plane that is no peer only a Replicator. In a peer a Controller and a Coordinator call one function on what that peer holds, under one manager and by resourceVersion, and write nothing " +
-		"that is there already. Where the central plane is a peer, Ready, phase and observedGeneration are the Replicator's there: the others leave them out."},
+	{deploymentsType, "status.*", "Never one object. A Syncer writes the status of objects for a cluster, which includes shards; a Splitter writes that of parents, which are for no cluster: an object with the label of a cluster is not divided."},
+	{accountsType, "status.*", "In a central plane that is no peer only a Replicator. In a peer a Controller and a Coordinator call one function on the object in the peer, under one manager and by resourceVersion, and write " +
+		"only differences. If the central plane is a peer, only the Replicator writes Ready, phase and observedGeneration there."},
 	{"namespaces", "*", "Never one object but that of an Account: a Controller and a Coordinator create it with the same request, and only a Coordinator deletes it. " +
-		"A Syncer and Targets write those that bear their own label."},
-	{rolesType, "*", "A Controller and a Coordinator call one function on the Account that the peer holds, under one manager, and write nothing that is there already."},
+		"A Syncer and Targets write those with their own label."},
+	{rolesType, "*", "A Controller and a Coordinator call one function on the Account that the peer holds, under one manager, and write only differences."},
 	{bindingsType, "*", "As of Roles."},
 	{leasesType, "*", "Never one object: an Arbiter writes those with the label claim.atoll.dev/decision, Members those with region.atoll.dev/shard-group."},
 	{targetsType, "status.*", "One manager, which owns the whole status: each applies the status as it read it, with its own conditions changed, by resourceVersion, and reads again after a conflict. " +

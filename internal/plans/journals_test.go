@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// journals are the logs of the coordinators of one run. Each survives the crashes of its coordinator, as a file does, and no
-// two coordinators that run at the same time have the same.
+// journals are the logs of the coordinators of one run. A log survives the crashes of its
+// coordinator, as a file does, and two concurrent coordinators never have the same.
 type journals struct {
 	mu   sync.Mutex
 	free []*waltest.Memory
@@ -40,7 +40,7 @@ func (j *journals) giveBack(m *waltest.Memory) {
 	j.free = append(j.free, m)
 }
 
-// journalOf takes one of the logs that are kept beside a server, until it is given back.
+// journalOf takes one of the logs that are kept with a server. The returned func gives it back.
 func journalOf(access perturb.Access, server string) (wal.Log, func(), error) {
 	u, err := url.Parse(access(server).Host)
 	if err != nil {
@@ -55,7 +55,7 @@ func journalOf(access perturb.Access, server string) (wal.Log, func(), error) {
 	return log, func() { of.giveBack(log) }, nil
 }
 
-// initialize makes eu and us the members of a ring, as an operator does before anything runs.
+// initialize makes eu and us the members of a ring, as an operator does before any program runs.
 func initialize(servers map[string]perturb.Server) error {
 	var conns []*region.Conn
 	for _, name := range []region.PeerName{"eu", "us"} {
@@ -77,8 +77,9 @@ func initialize(servers map[string]perturb.Server) error {
 	return c.InitPeers(context.Background())
 }
 
-// protocolDiffers is what the protocol of package fanout notes of an object of a resource, and each run gives other values:
-// operations have random IDs, which digests cover, and how many revisions there were depends on what was repeated.
+// protocolDiffers returns the fields of package fanout's protocol whose values differ between runs:
+// operations have random IDs, which digests include, and the number of revisions depends on
+// retries.
 func protocolDiffers(resources ...string) []perturb.Field {
 	differ := []perturb.Field{
 		{Resource: "peersets.fanout.atoll.dev", Path: "spec.ring"},

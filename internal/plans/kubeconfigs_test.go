@@ -19,8 +19,9 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// Kubeconfigs name a server in memory by a host of its own, https://NAME.RUN.invalid. What has no TLS options and no Dial is
-// sent by http.DefaultTransport, which finds the server, and the door of the loop by the context of the request.
+// A kubeconfig names a server in memory by a host of its own, https://NAME.RUN.invalid. Requests
+// without TLS options and Dial use http.DefaultTransport, which router replaces. It finds the
+// server by the host, and the faults of the calling loop by the request's context.
 
 // hosted is a server that kubeconfigs can reach.
 type hosted struct {
@@ -30,14 +31,14 @@ type hosted struct {
 	journals   *journals
 }
 
-// Close implements io.Closer, but for the error.
+// Close hides the Close that returns an error.
 func (h hosted) Close() {
 	hosts.Delete(h.host)
 	h.Server.Close()
 }
 
 var (
-	hosts sync.Map // the hosted server of each host
+	hosts sync.Map // host to hosted server
 	runs  atomic.Int64
 	route = sync.OnceFunc(func() { http.DefaultTransport = router{http.DefaultTransport} })
 )
@@ -50,7 +51,7 @@ func host(name string, s *regiontest.Server, run int64) perturb.Server {
 	return h
 }
 
-// Config implements perturb.Server: it tells the host.
+// Config implements perturb.Server. Its Host is that of kubeconfigs.
 func (h hosted) Config() *rest.Config {
 	config := h.Server.Config()
 	config.Host = "https://" + h.host
@@ -59,12 +60,12 @@ func (h hosted) Config() *rest.Config {
 
 type accessKey struct{}
 
-// reaching has the requests of ctx that are made with a kubeconfig meet the faults of the loop that access is of.
+// reaching returns a context whose requests with kubeconfigs meet the faults of access's loop.
 func reaching(ctx context.Context, access perturb.Access) context.Context {
 	return context.WithValue(ctx, accessKey{}, access)
 }
 
-// router is http.DefaultTransport.
+// router replaces http.DefaultTransport.
 type router struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -91,7 +92,7 @@ func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
 	return next.RoundTrip(req)
 }
 
-// kubeconfig reaches a server with a token.
+// kubeconfig returns a kubeconfig with a token for a server.
 func kubeconfig(access perturb.Access, server, token string) string {
 	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
 "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -107,5 +108,5 @@ func secret(step, plane, namespace, name, server, token string) perturb.Step {
 	}}
 }
 
-// ofOneRun is what a Secret with a kubeconfig holds: the host of each run is another.
+// ofOneRun is the data of Secrets with kubeconfigs: their hosts differ in each run.
 var ofOneRun = perturb.Field{Resource: "secrets", Path: "data"}

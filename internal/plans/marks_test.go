@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unwritten are marks in the source that no scenario writes.
+// unwritten are labels, annotations and finalizers in the source that no scenario writes.
 var unwritten = map[string]string{
 	"atoll.dev/schema-version":         "on our CustomResourceDefinitions; `config.InstallCRDs` writes it",
 	"fanout.atoll.dev/release-removal": "a person writes it, with `atollctl`",
@@ -32,7 +32,8 @@ var unwritten = map[string]string{
 
 var literal = regexp.MustCompile("[\"`=]((?:[a-z-]+\\.)*(?:atoll\\.dev|kcp\\.io|kubecarrier\\.io)/[A-Za-z0-9./-]*)[\"`=]")
 
-// TestMarks finds each label, annotation and finalizer of ours in the source in the table of fields, or in unwritten.
+// TestMarks requires that each label, annotation and finalizer in the source is in the table of
+// fields or in unwritten.
 func TestMarks(t *testing.T) {
 	found := map[string]string{}
 	for _, room := range []string{"account", "config", "events", "fanout", "region", "router", "splitter", "syncer", "wal"} {
@@ -55,7 +56,7 @@ func TestMarks(t *testing.T) {
 			return err
 		}))
 	}
-	require.Contains(t, found, "splitter.atoll.dev/parent", "what is searched")
+	require.Contains(t, found, "splitter.atoll.dev/parent", "the search finds marks")
 	for mark, in := range found {
 		listed := slices.ContainsFunc(fields, func(r row) bool {
 			return strings.Contains(r.path, "["+mark) && (strings.HasSuffix(mark, "/") || strings.Contains(r.path, "["+mark+"]"))
@@ -68,7 +69,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// marks is the section of docs/writers.md about unwritten.
+// marks returns the section of docs/evidence/writers.md about unwritten.
 func marks() string {
 	var text strings.Builder
 	text.WriteString("| mark | where |\n|---|---|\n")

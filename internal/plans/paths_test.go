@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pathsOf returns the paths of the leaves of a FieldsV1, with what tells the elements of lists apart in brackets.
+// pathsOf returns the paths of the leaves of a FieldsV1, with the keys or values of list items in
+// brackets.
 func pathsOf(fields []byte) []string {
 	var tree map[string]any
 	if err := json.Unmarshal(fields, &tree); err != nil {
@@ -54,13 +55,14 @@ var (
 	ours      = regexp.MustCompile(`^[\w.-]*(atoll\.dev|kcp\.io|kubecarrier\.io)/`)
 )
 
-// shorten takes from a path what depends on a scenario and not on a loop: a name of a cluster or a peer becomes NAME, a mark
-// that is not ours *, a condition is one field, and of what users write (spec, data) the first two levels are left. It
-// returns "" for a field that only holds marks.
+// shorten removes the parts of a path that depend on a scenario: the name of a cluster or a peer
+// becomes NAME, a foreign label or annotation *, a condition is one field, and of spec and data,
+// which users write, the first levels remain. It returns "" for a field that only holds labels,
+// annotations or finalizers.
 func shorten(path string) string {
 	if m := mark.FindStringSubmatch(strings.Replace(path, "metadata.labels.", "metadata.labels[", 1)); m != nil {
 		switch {
-		case m[2] == "", m[2] == "perturb.atoll.dev/edited": // the latter by a fault
+		case m[2] == "", m[2] == "perturb.atoll.dev/edited": // the latter is written by a fault
 			return ""
 		case ours.MatchString(m[2]):
 			return "metadata." + m[1] + "[" + shortenName(m[2], "/") + "]"

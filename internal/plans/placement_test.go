@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// placing is the loop of a placement Controller for the SyncTargets.
+// placing returns the loop of a placement Controller for the SyncTargets.
 func placing(opts placement.Options) perturb.Loop {
 	return starts("placement", func(access perturb.Access) (interface{ Start(context.Context) error }, error) {
 		up, err := api(access, upstream)
@@ -25,7 +25,7 @@ func placing(opts placement.Options) perturb.Loop {
 	})
 }
 
-// policy is a PlacementPolicy that takes dependents along.
+// policy returns a PlacementPolicy that places dependents, too.
 func policy(spec string) string {
 	return "{apiVersion: splitter.atoll.dev/v1alpha1, kind: PlacementPolicy, metadata: {name: web}, spec: {dependents: true, " + spec + "}}"
 }
@@ -37,12 +37,13 @@ const (
 	inTwo   = "clusterSelector: {matchLabels: {" + zoneTwo + "}}"
 )
 
-// webWith is a Deployment whose pods refer to the ConfigMap settings.
+// webWith returns a Deployment whose pods refer to the ConfigMap settings.
 func webWith(replicas, image string) string {
 	return web(replicas, image, "", ", volumes: [{name: settings, configMap: {name: settings}}]")
 }
 
-// placementLife has a policy move a workload and what its pods refer to.
+// placementLife is a scenario in which a policy moves a workload and the objects that its pods
+// refer to.
 func placementLife() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers(),
@@ -66,7 +67,8 @@ func placementLife() perturb.Scenario {
 	}
 }
 
-// While a watch is late for ten minutes, what the Controller would write from its old copy is not sent all the time.
+// While a watch is late for ten minutes, the Controller backs off writes that are based on the
+// stale cache.
 func TestALateWatchCausesFewWrites(t *testing.T) {
 	late := perturb.Point{Loop: "placement", Server: upstream, Verb: "watch", Resource: "configmaps", N: 7}
 	report := perturb.Find(t, placementLife(), perturb.Options{Only: func(p perturb.Plan) bool {

@@ -18,15 +18,15 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// scenarios are all that TestPlans runs. `make plans` runs fewer plans of a scenario the longer one of them takes, more than
-// 10,000 in all.
+// scenarios are all scenarios of TestPlans. `make plans` runs more than 10,000 plans, fewer of a
+// scenario whose plans take longer.
 var scenarios = []struct {
 	name     string
 	scenario func() perturb.Scenario
-	sample   int // plans of one fault that are run by default
-	full     int // that `make plans` runs; zero: all
+	sample   int // plans of one fault that run by default
+	full     int // that `make plans` runs; zero means all
 	pairs    int // plans of two faults that `make plans` runs
-	most     int // writes of one run, those that are refused included
+	most     int // limit of the writes of one run, with those that are rejected
 }{
 	{"syncer-life", syncerLife, 10, 0, 300, 250},
 	{"syncer-conditions", syncerConditions, 10, 0, 300, 250},
@@ -50,11 +50,12 @@ var scenarios = []struct {
 	{"fleet", fleetOfClusters, 8, 40, 0, oneASecond},
 }
 
-// oneASecond is how often a loop tries a write again while a watch is late, which it is for ten minutes.
+// oneASecond allows a loop to retry a write every second while a watch is late for ten minutes.
 const oneASecond = 700
 
-// size is how many plans of one fault and of two are run: ATOLL_PLANS is a number of plans of one fault, all, full for what
-// `make plans` runs, or empty for the sample, which is one with -short.
+// size returns how many plans of one fault and of two are run. ATOLL_PLANS is a number of plans of
+// one fault, all, full for those of `make plans`, or empty for the sample, which is one with
+// -short.
 func size(t *testing.T, sample, full, pairs int) (singles, doubles int) {
 	t.Helper()
 	switch text := os.Getenv("ATOLL_PLANS"); text {
@@ -74,16 +75,17 @@ func size(t *testing.T, sample, full, pairs int) (singles, doubles int) {
 	}
 }
 
-// leftOut are plans that are left out, by scenario, each with its reason.
+// leftOut selects plans that are left out, by scenario, each with its reason.
 var leftOut = map[string]func(perturb.Fault) bool{
-	// An Account that is in use stays until it is not, and what is being deleted cannot be made again: a person decides.
+	// An Account in use is not deleted, and an Account that is being deleted cannot be created
+	// again: a person decides.
 	"sweeps": func(f perturb.Fault) bool {
 		return (f.Kind == perturb.DeleteBefore || f.Kind == perturb.RemakeBefore) && f.Of.Resource == "accounts.catalog.kubecarrier.io"
 	},
 }
 
-// tested says whether a plan is about a loop that is tested, not one that stands for a cluster, and about one of the first
-// writes of those that go on at rest: one is as good as another.
+// tested reports whether a plan disturbs a loop under test, not one that stands for a cluster. Of
+// the periodic writes it accepts only the first ones: the later ones are equivalent.
 func tested(p perturb.Plan) bool {
 	const beats = 6
 	for _, f := range p {
@@ -94,8 +96,8 @@ func tested(p perturb.Plan) bool {
 	return true
 }
 
-// However a run is disturbed, the loops end in the state in which they end undisturbed, and rest. ATOLL_SEED chooses other
-// plans of those that are sampled.
+// However a run is disturbed, the loops reach the same end state as undisturbed, and stop writing.
+// ATOLL_SEED selects other plans for the sample.
 func TestPlans(t *testing.T) {
 	seed := uint64(numberFrom(t, "ATOLL_SEED", 1))
 	var table strings.Builder

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// definitionsOf are CRDs, compiled once.
+// definitionsOf returns a func that returns CRDs, compiled once.
 func definitionsOf(names ...string) func() (*regiontest.Definitions, error) {
 	return sync.OnceValues(func() (*regiontest.Definitions, error) {
 		crds := make([]*apiextensionsv1.CustomResourceDefinition, len(names))
@@ -31,7 +31,7 @@ func definitionsOf(names ...string) func() (*regiontest.Definitions, error) {
 	})
 }
 
-// serve makes servers, each with types and objects. No types are nil.
+// serve returns a func that makes servers, each with CRDs and objects. nil means no CRDs.
 func serve(of map[string]func() (*regiontest.Definitions, error), manifests map[string][]string) func() (map[string]perturb.Server, error) {
 	return func() (map[string]perturb.Server, error) {
 		servers, run := map[string]perturb.Server{}, runs.Add(1)
@@ -72,7 +72,7 @@ func startAll(ctx context.Context, parts ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// ringOf is a ring of peers that do not change. It has to be started.
+// ringOf returns a ring with fixed peers. The caller must start it.
 func ringOf(access perturb.Access, names ...region.PeerName) (*region.Ring, error) {
 	var all []region.Peer
 	for _, name := range names {

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// splitting is the loop of a Splitter that divides over the SyncTargets.
+// splitting returns the loop of a Splitter that divides over the SyncTargets.
 func splitting(opts splitter.Options) perturb.Loop {
 	return starts("splitter", func(access perturb.Access) (interface{ Start(context.Context) error }, error) {
 		up, err := api(access, upstream)
@@ -28,7 +28,8 @@ func splitting(opts splitter.Options) perturb.Loop {
 	})
 }
 
-// target is a SyncTarget. Weights and replicas of the scenarios leave no equal claims, which the UID of a workload decides.
+// target returns a SyncTarget. Weights and replicas of the scenarios avoid ties, which the random
+// UID of a workload would decide.
 func target(name, labels, spec string) string {
 	return "{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, metadata: {name: " + name + ", labels: {" + labels + "}}, spec: {" + spec + "}}"
 }
@@ -39,7 +40,7 @@ const (
 	evicted   = "evictAfter: '2000-01-01T00:00:00Z'"
 )
 
-// splitterLife is what befalls a Deployment that is divided over two clusters.
+// splitterLife is a scenario of a Deployment that is divided over two clusters.
 func splitterLife() perturb.Scenario {
 	return splitterLifeWith(splitter.Options{})
 }
@@ -54,13 +55,13 @@ func splitterLifeWith(opts splitter.Options) perturb.Scenario {
 			put("b joins", upstream, target("b", oneThird, "")),
 			put("change web", upstream, web("9", "web:2", "")),
 			put("change web back", upstream, web("6", "web:1", "")),
-			change("somebody changes a shard", upstream, deployments, "web--a", `{"spec":{"replicas":1}}`),
-			strike("somebody deletes a shard", upstream, deployments, "web--b"),
-			copied("somebody copies a shard under another name", "web--b", "web-copy"),
+			change("a user changes a shard", upstream, deployments, "web--a", `{"spec":{"replicas":1}}`),
+			strike("a user deletes a shard", upstream, deployments, "web--b"),
+			copied("a user copies a shard under another name", "web--b", "web-copy"),
 			drop("delete web", upstream, deployments, "web"),
 			put("make web again", upstream, web("3", "web:3", "")),
 			drop("delete the copy", upstream, deployments, "web-copy"),
-			change("somebody removes the marks of a shard", upstream, deployments, "web--a", `{"metadata":{"annotations":null}}`),
+			change("a user removes the annotations of a shard", upstream, deployments, "web--a", `{"metadata":{"annotations":null}}`),
 			put("web grows", upstream, web("6", "web:3", "")),
 		},
 		Holds: all(
@@ -71,7 +72,8 @@ func splitterLifeWith(opts splitter.Options) perturb.Scenario {
 	}
 }
 
-// copied is a step in which somebody makes another object of one, as by kubectl get and create, marks included.
+// copied is a step in which a user creates a copy of an object under another name, as with kubectl
+// get and create, with its labels and annotations.
 func copied(name, from, to string) perturb.Step {
 	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
 		obj, err := get(ctx, access, upstream, deployments, from)
@@ -95,7 +97,7 @@ func copied(name, from, to string) perturb.Step {
 	}}
 }
 
-// splitterDrain has clusters come and go.
+// splitterDrain is a scenario in which clusters join, drain and leave.
 func splitterDrain() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers(),
@@ -117,15 +119,16 @@ func splitterDrain() perturb.Scenario {
 	}
 }
 
-// A shard that another client deletes while the splitter works from a copy that still has it: nothing is taken elsewhere for
-// what that shard was to get.
+// Another client deletes a shard while the splitter's cache still has it. The splitter must not
+// take replicas from other shards in favor of the deleted one.
 func TestADeletedShardTakesNothingElsewhere(t *testing.T) {
 	at := perturb.Point{Loop: "splitter", Server: upstream, Verb: "patch", Resource: "deployments.apps", Namespace: "default", Name: "web--a", N: 5}
 	of := perturb.Object{Server: upstream, Resource: "deployments.apps", Namespace: "default", Name: "web--a"}
 	perturb.Replay(t, splitterDrain(), perturb.Plan{{Kind: perturb.DeleteBefore, At: at, Of: of}})
 }
 
-// splitterMoves drains one cluster after another, whose syncers remove what the splitter takes away.
+// splitterMoves is a scenario that drains one cluster after another, whose syncers delete the
+// shards that the splitter removes.
 func splitterMoves() perturb.Scenario {
 	opts := syncer.Options{Types: only(deployments), Discovery: seldom}
 	steady := strings.Replace(web("4", "web:1", ""), "  template:", "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n  template:", 1)

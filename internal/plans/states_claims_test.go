@@ -41,7 +41,8 @@ func leaseRef(w *world) ref {
 	return ref{"plane", leases, types.NamespacedName{Namespace: "kubecarrier-system", Name: one(w, "a", "b") + ".loodse"}}
 }
 
-// strokesOfClaims are what befalls claims of regions, what they gate, and the decisions about them.
+// strokesOfClaims returns strokes against claims of regions, the ServiceClusters that they gate,
+// and the decisions about them.
 func strokesOfClaims() []stroke {
 	ofRing := func(kind string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubecarrier.io/v1alpha1", "kind": kind, "spec": map[string]any{}}}
@@ -130,8 +131,9 @@ func strokesOfClaims() []stroke {
 	}
 }
 
-// judgeClaims wants one claim of each region to hold it, unless its decision is one that cannot be read, which a person has to
-// delete; all statuses to name that one; and each gate to follow its claim.
+// judgeClaims requires that one claim of each region holds it, that all statuses name that claim,
+// and that each gate follows its claim. It skips a region with an unreadable decision, which a
+// person has to delete.
 func judgeClaims(ctx context.Context, w *world) error {
 	decisions, err := w.list(ctx, "plane", leases)
 	if err != nil {
@@ -150,7 +152,7 @@ func judgeClaims(ctx context.Context, w *world) error {
 	return errors.Join(errs...)
 }
 
-// readable says whether a Lease is a decision about the region of its name.
+// readable reports whether a Lease is a decision about the region of its name.
 func readable(lease *unstructured.Unstructured) bool {
 	marks := lease.GetAnnotations()
 	peer, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")

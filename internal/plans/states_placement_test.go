@@ -37,14 +37,14 @@ func policyRef(w *world) ref {
 	return ref{upstream, policies, types.NamespacedName{Namespace: "default", Name: one(w, "p", "q")}}
 }
 
-// placedRef is an object that may be placed: a workload, or what its pods refer to.
+// placedRef returns a random object that may be placed: a workload, or a ConfigMap of its pods.
 func placedRef(w *world) ref {
 	at := parentRef(w)
 	at.gvr = one(w, deployments, deployments, configMaps)
 	return at
 }
 
-// givenPlaced has a user apply an object. The pods of a workload refer to the ConfigMap x.
+// givenPlaced makes a user apply an object. The pods of a workload may refer to the ConfigMap x.
 func givenPlaced(w *world, at ref) error {
 	obj := content(at.gvr, at.Name, 1+w.IntN(4))
 	if at.gvr == deployments && w.IntN(2) == 0 {
@@ -72,7 +72,7 @@ func givenPolicy(w *world, at ref, spec map[string]any) error {
 	return err
 }
 
-// strokesOfPlaced are what befalls policies, and what they place.
+// strokesOfPlaced returns strokes against policies and the objects that they place.
 func strokesOfPlaced() []stroke {
 	made := stroke{"applied", func(w *world) error { return givenPlaced(w, placedRef(w)) }}
 	governs := stroke{"policy applied", func(w *world) error {
@@ -153,7 +153,7 @@ func strokesOfPlaced() []stroke {
 	}
 }
 
-// placed says what of the end of a placement Controller is not as documented.
+// placed returns an error unless the end state of a placement Controller is as documented.
 func placed(ctx context.Context, w *world) error {
 	errs := []error{w.untouched()}
 	clusters, err := clustersOf(ctx, w)
@@ -185,7 +185,7 @@ func placed(ctx context.Context, w *world) error {
 		return strings.Compare(a.Name, b.Name)
 	})
 	if broken {
-		return errors.Join(errs...) // nothing is decided in its namespace
+		return errors.Join(errs...) // a broken policy stops all decisions in its namespace
 	}
 	workloads, err := w.list(ctx, upstream, deployments)
 	if err != nil {
@@ -195,7 +195,7 @@ func placed(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	needed := map[string]bool{} // clusters in which the ConfigMap x is needed
+	needed := map[string]bool{} // clusters that need the ConfigMap x
 	for key, obj := range workloads {
 		if err := judgeWorkload(obj, all, clusters, workloads, needed); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w\n  %s\n  %+v", key, err, brief(obj), clusters))
@@ -209,7 +209,7 @@ func placed(ctx context.Context, w *world) error {
 	return errors.Join(errs...)
 }
 
-// clustersOf are the clusters of the end, with their States.
+// clustersOf returns the clusters of the end state, with their States.
 func clustersOf(ctx context.Context, w *world) ([]splitter.Cluster, error) {
 	found, err := w.list(ctx, upstream, targets)
 	if err != nil {
@@ -219,7 +219,7 @@ func clustersOf(ctx context.Context, w *world) ([]splitter.Cluster, error) {
 	for _, obj := range found {
 		beat, _, _ := unstructured.NestedString(obj.Object, "status", "lastSyncerHeartbeatTime")
 		if conditionIn(obj, "Ready")["status"] != "True" || beat != "" {
-			continue // silent for long
+			continue // no heartbeat for a long time
 		}
 		c := splitter.Cluster{Name: obj.GetName(), Labels: obj.GetLabels(), State: splitter.Placeable}
 		if holds, _, _ := unstructured.NestedBool(obj.Object, "spec", "unschedulable"); holds {
@@ -249,8 +249,8 @@ func policyFor(obj *unstructured.Unstructured, all []splitterv1alpha1.PlacementP
 	return nil
 }
 
-// judgePolicy wants an object that a policy selects to be where the policy wants it, and nowhere else, unless something holds
-// it in a cluster.
+// judgePolicy requires that an object that a policy selects is exactly in the clusters that the
+// policy chooses, except clusters in which held keeps it.
 func judgePolicy(obj *unstructured.Unstructured, p *splitterv1alpha1.PlacementPolicy, clusters []splitter.Cluster, more []string, held map[string]bool) error {
 	marks := obj.GetAnnotations()
 	if marks[splitterv1alpha1.PlacedByAnnotation] != p.Name {
@@ -269,7 +269,7 @@ func judgePolicy(obj *unstructured.Unstructured, p *splitterv1alpha1.PlacementPo
 	}
 	wanted := slices.Compact(slices.Sorted(slices.Values(slices.Concat(chosen, more))))
 	if len(wanted) == 0 && p.Spec.Mode != splitterv1alpha1.PlacementNone {
-		return nil // there is nowhere to go, and all stays
+		return nil // there is no cluster to choose, and nothing changes
 	}
 	if !slices.Equal(stays, wanted) {
 		return fmt.Errorf("policy %s wants it in %v, and it is in %v", p.Name, wanted, stays)
@@ -280,7 +280,7 @@ func judgePolicy(obj *unstructured.Unstructured, p *splitterv1alpha1.PlacementPo
 func judgeWorkload(obj *unstructured.Unstructured, all []splitterv1alpha1.PlacementPolicy, clusters []splitter.Cluster, others map[types.NamespacedName]*unstructured.Unstructured, needed map[string]bool) error {
 	for label := range obj.GetLabels() {
 		if label == syncerv1alpha1.ClusterLabel || label == splitterv1alpha1.ParentLabel || strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
-			obj.SetDeletionTimestamp(new(metav1.Now())) // another client says where it goes
+			obj.SetDeletionTimestamp(new(metav1.Now())) // another client decides where it is placed
 		}
 	}
 	if strings.Contains(obj.GetAnnotations()[splitterv1alpha1.DivisionAnnotation], `"dependents":true`) && refersToX(obj) {
@@ -319,7 +319,7 @@ func judgeSettings(obj *unstructured.Unstructured, all []splitterv1alpha1.Placem
 	}
 	for label := range labels {
 		if c, ok := strings.CutPrefix(label, syncerv1alpha1.StateLabelPrefix); ok && !slices.Contains(names(text), c) {
-			return nil // another tool's, where it is not placed then
+			return nil // the value is another tool's
 		}
 	}
 	var follows []string

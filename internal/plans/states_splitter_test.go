@@ -30,7 +30,7 @@ func splitterBeginning(*rand.Rand) beginning {
 	}
 }
 
-// workingShards is shards, and puts right what others write into the status of a shard.
+// workingShards is shards, but it also reverts foreign writes of a shard's status.
 func workingShards() perturb.Loop {
 	isShard := func(obj *unstructured.Unstructured) bool { return obj.GetLabels()[splitterv1alpha1.ParentLabel] != "" }
 	return reports(clusterOf+"shards", upstream, deployments, isShard, func(obj *unstructured.Unstructured) map[string]any {
@@ -52,7 +52,7 @@ func parentRef(w *world) ref {
 	return ref{upstream, deployments, types.NamespacedName{Namespace: "default", Name: one(w, "x", "y")}}
 }
 
-// shardRef is where the shard of some parent for some cluster is.
+// shardRef returns the place of a random parent's shard for a random cluster.
 func shardRef(w *world) (shard, parent ref, cluster string) {
 	parent, cluster = parentRef(w), one(w, "a", "b", "c")
 	shard = parent
@@ -62,7 +62,7 @@ func shardRef(w *world) (shard, parent ref, cluster string) {
 
 func inMetadata(fields map[string]any) map[string]any { return map[string]any{"metadata": fields} }
 
-// strokesOfTargets are what befalls clusters.
+// strokesOfTargets returns strokes against clusters.
 func strokesOfTargets() []stroke {
 	joins := stroke{"cluster joins", func(w *world) error {
 		at := targetRef(w)
@@ -104,7 +104,7 @@ func strokesOfTargets() []stroke {
 	}
 }
 
-// givenParent has a user apply a workload.
+// givenParent makes a user apply a workload.
 func givenParent(w *world, at ref, variant int) error {
 	obj := content(at.gvr, at.Name, variant)
 	rolling := map[string]any{"maxUnavailable": one[any](w, int64(0), int64(1), int64(3), "25%", "100%"), "maxSurge": one[any](w, int64(1), "25%")}
@@ -123,7 +123,7 @@ func givenParent(w *world, at ref, variant int) error {
 	return err
 }
 
-// strokesOfParents are what befalls workloads that are divided, and their shards.
+// strokesOfParents returns strokes against divided workloads and their shards.
 func strokesOfParents() []stroke {
 	made := stroke{"applied", func(w *world) error { return givenParent(w, parentRef(w), w.IntN(10)) }}
 	return []stroke{
@@ -163,7 +163,7 @@ func strokesOfParents() []stroke {
 		{"foreign object in the place of a shard", func(w *world) error {
 			at, _, _ := shardRef(w)
 			obj := content(at.gvr, at.Name, 7)
-			obj.SetLabels(map[string]string{syncerv1alpha1.ClusterLabel: "elsewhere"}) // else it is a workload to divide
+			obj.SetLabels(map[string]string{syncerv1alpha1.ClusterLabel: "elsewhere"}) // without it, it would be a workload to divide
 			after, err := w.create(at, "somebody", obj)
 			if err == nil {
 				w.keep(at, after)
@@ -220,7 +220,7 @@ func strokesOfParents() []stroke {
 	}
 }
 
-// writeShard writes what is, or looks like, the shard of some parent.
+// writeShard writes an object that is, or looks like, the shard of a random parent.
 func writeShard(w *world, manager string) error {
 	at, parent, cluster := shardRef(w)
 	uid := "gone"
@@ -237,7 +237,7 @@ func writeShard(w *world, manager string) error {
 	return err
 }
 
-// divided says what of the end of a Splitter is not as documented.
+// divided returns an error unless the end state of a Splitter is as documented.
 func divided(ctx context.Context, w *world) error {
 	all, err := w.list(ctx, upstream, deployments)
 	if err != nil {
@@ -278,7 +278,7 @@ func divided(ctx context.Context, w *world) error {
 	return errors.Join(errs...)
 }
 
-// shardOf returns the parent of a shard, false if the object is none.
+// shardOf returns the name of a shard's parent, false if the object is not a shard.
 func shardOf(obj *unstructured.Unstructured) (parent string, ok bool) {
 	marks := obj.GetAnnotations()
 	parent = marks[splitterv1alpha1.ParentAnnotation]
@@ -332,7 +332,7 @@ func judgeParent(parent *unstructured.Unstructured, shards []*unstructured.Unstr
 		return err
 	}
 	for _, s := range shards {
-		// What has no place elsewhere stays where it is.
+		// Only unplaced replicas may stay in a cluster that is gone.
 		if cluster := s.GetAnnotations()[splitterv1alpha1.ClusterAnnotation]; placed && clusters[types.NamespacedName{Name: cluster}] == nil {
 			return fmt.Errorf("it is placed, and has a shard for %s, which is no cluster", cluster)
 		}
@@ -340,7 +340,8 @@ func judgeParent(parent *unstructured.Unstructured, shards []*unstructured.Unstr
 	return judgeFolded(parent, shards)
 }
 
-// judgePlaced wants what shards have and what finds no place to add up. It says whether all has a place.
+// judgePlaced requires that the replicas of the shards and the unplaced ones add up. It reports
+// whether all replicas are placed.
 func judgePlaced(parent *unstructured.Unstructured, sum int64, all map[types.NamespacedName]*unstructured.Unstructured) (placed bool, _ error) {
 	wanted, _, _ := unstructured.NestedInt64(parent.Object, "spec", "replicas")
 	condition := conditionIn(parent, splitter.ConditionPlaced)
@@ -372,7 +373,7 @@ func judgePlaced(parent *unstructured.Unstructured, sum int64, all map[types.Nam
 	return false, nil
 }
 
-// conditionIn is a condition of an object, nil if it has none of that type.
+// conditionIn returns a condition of an object, nil if the object lacks it.
 func conditionIn(obj *unstructured.Unstructured, name string) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, v := range conditions {
@@ -383,7 +384,7 @@ func conditionIn(obj *unstructured.Unstructured, name string) map[string]any {
 	return nil
 }
 
-// judgeFolded wants the status to be the sum of the shards'.
+// judgeFolded requires that the status is the sum of the shards' statuses.
 func judgeFolded(parent *unstructured.Unstructured, shards []*unstructured.Unstructured) error {
 	observed := conditionIn(parent, splitter.ConditionPlaced)["reason"] != "NameTaken"
 	for _, s := range shards {

@@ -29,7 +29,7 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Marks of a Syncer, which it does not export.
+// Names that a Syncer writes and does not export.
 const (
 	syncerManager = "atoll-syncer"
 	ownerLabel    = "syncer.atoll.dev/owner"
@@ -38,14 +38,14 @@ const (
 	appliedMark   = "syncer.atoll.dev/applied"
 )
 
-// synced are syncers of one upstream in random states.
+// synced is a group of syncers of one upstream, in random states.
 type synced struct {
 	targets []string
 	opts    syncer.Options
 	prefix  string // of namespaces downstream
 
 	mu      sync.Mutex
-	syncers map[string]*syncer.Syncer // those that run, by target
+	syncers map[string]*syncer.Syncer // running syncers, by target
 }
 
 func syncerBeginning(r *rand.Rand) beginning {
@@ -85,18 +85,18 @@ func (s *synced) loop(target string) perturb.Loop {
 	})
 }
 
-// some is an object upstream, one of few.
+// some returns the place of a random object upstream, one of few.
 func (s *synced) some(w *world) ref {
 	return ref{upstream, one(w, configMaps, deployments), types.NamespacedName{Namespace: "default", Name: one(w, "x", "y")}}
 }
 
-// below is where the copy of an object is.
+// below returns the place of the downstream object of an upstream one.
 func (s *synced) below(target string, up ref) ref {
 	up.server, up.Namespace = target, s.prefix+up.Namespace
 	return up
 }
 
-// contentA and contentB are what users want of an object.
+// content returns the object that a user applies, in one of several variants.
 func content(gvr schema.GroupVersionResource, name string, variant int) *unstructured.Unstructured {
 	if gvr == configMaps {
 		data := map[string]any{"value": fmt.Sprint(variant)}
@@ -115,7 +115,7 @@ func content(gvr schema.GroupVersionResource, name string, variant int) *unstruc
 	}}}
 }
 
-// given has a user apply an object upstream, for some of the targets.
+// given makes a user apply an object upstream, for some of the targets.
 func (s *synced) given(w *world, at ref, variant int) error {
 	obj := content(at.gvr, at.Name, variant)
 	labels := map[string]string{"team": one(w, "one", "two")}
@@ -140,7 +140,8 @@ func (s *synced) users(w *world, at ref, obj *unstructured.Unstructured) error {
 	return err
 }
 
-// marks are those of the Syncer of a target, each of them right, wrong or missing.
+// marks returns the labels and annotations of the Syncer of a target, each of them right, wrong or
+// missing.
 func (s *synced) marks(w *world, target string, of ref, right bool) (labels, annotations map[string]string, err error) {
 	up, err := w.get(of)
 	uid := "gone"
@@ -173,7 +174,7 @@ func (s *synced) marks(w *world, target string, of ref, right bool) (labels, ann
 	return labels, annotations, nil
 }
 
-// ownerOf is the value of the owner label of a target's Syncer.
+// ownerOf returns the value of the owner label of a target's Syncer.
 func ownerOf(w *world, target string) (string, error) {
 	ns, err := w.get(ref{upstream, namespaces, types.NamespacedName{Name: "kube-system"}})
 	if err != nil {
@@ -183,17 +184,17 @@ func ownerOf(w *world, target string) (string, error) {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])), nil
 }
 
-// writeBelow writes an object downstream, in a namespace that may have to be made.
+// writeBelow writes an object downstream, and creates its namespace if needed.
 func (s *synced) writeBelow(w *world, at ref, manager string, obj *unstructured.Unstructured, apply bool) (*unstructured.Unstructured, error) {
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	_, _ = w.create(ref{at.server, namespaces, types.NamespacedName{Name: at.Namespace}}, "somebody", ns) // it may be there
+	_, _ = w.create(ref{at.server, namespaces, types.NamespacedName{Name: at.Namespace}}, "somebody", ns) // the namespace may exist
 	if apply {
 		return w.apply(at, manager, obj)
 	}
 	return w.create(at, manager, obj)
 }
 
-// strokes are what befalls objects on both sides.
+// strokes returns strokes against objects on both sides.
 func (s *synced) strokes() []stroke {
 	const finalizer = syncerv1alpha1.FinalizerPrefix
 	below := func(w *world) (string, ref, ref) {
@@ -356,10 +357,10 @@ func (s *synced) strokes() []stroke {
 	}
 }
 
-// end is what is known of a target in the end.
+// syncEnd is the end state of a type in a target.
 type syncEnd struct {
 	up, down map[types.NamespacedName]*unstructured.Unstructured
-	problems map[types.NamespacedName]syncer.Reason // by place upstream, as the Syncer knows it
+	problems map[types.NamespacedName]syncer.Reason // by place upstream, as the Syncer reports them
 	owner    string
 }
 
@@ -398,7 +399,7 @@ func (s *synced) holds(ctx context.Context, w *world) error {
 	return errors.Join(errs...)
 }
 
-// judge says what of the end of a type is not as documented.
+// judge returns an error unless the end state of a type is as documented.
 func (s *synced) judge(target string, end syncEnd) error {
 	var errs []error
 	places := map[types.NamespacedName]bool{}
@@ -481,7 +482,7 @@ func selected(u *unstructured.Unstructured, target string) bool {
 	return labels[syncerv1alpha1.ClusterLabel] == target || labels[syncerv1alpha1.StateLabelPrefix+target] == syncerv1alpha1.StateSync
 }
 
-// judgeCopy compares a copy with its origin. What others added to a Deployment beside it, they may keep.
+// judgeCopy compares a downstream object with its origin. Fields that others added are allowed.
 func (s *synced) judgeCopy(target string, u, d *unstructured.Unstructured) error {
 	if !slices.Contains(u.GetFinalizers(), syncerv1alpha1.FinalizerPrefix+target) {
 		return errors.New("it has a copy and no finalizer")
@@ -497,7 +498,7 @@ func (s *synced) judgeCopy(target string, u, d *unstructured.Unstructured) error
 	return nil
 }
 
-// within wants all of a to be in b.
+// within requires that b contains all of a.
 func within(path string, a, b any) error {
 	fields, ok := a.(map[string]any)
 	if !ok {
@@ -539,7 +540,7 @@ func (s *synced) judgeStatus(target string, u, d *unstructured.Unstructured) err
 	return nil
 }
 
-// judgeCondition wants the condition to say what the problem is.
+// judgeCondition requires that the condition agrees with the reported problem.
 func (s *synced) judgeCondition(target string, u *unstructured.Unstructured, problem syncer.Reason) error {
 	if !s.opts.Conditions {
 		return nil

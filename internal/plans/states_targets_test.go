@@ -37,7 +37,7 @@ func secretRef(w *world) ref {
 	return ref{upstream, resourceOf["Secret"], types.NamespacedName{Namespace: "default", Name: one(w, "a", "b")}}
 }
 
-// strokesOfRegistry are what befalls the registration of clusters.
+// strokesOfRegistry returns strokes against the registration of clusters.
 func strokesOfRegistry() []stroke {
 	register := stroke{"registered", func(w *world) error {
 		at := registryRef(w)
@@ -115,8 +115,8 @@ func strokesOfRegistry() []stroke {
 	}
 }
 
-// registered wants each registered cluster that its Secret reaches to have the ConfigMaps that are for it, and to say that it
-// is Ready; any other to say that it is not; and no cluster that was taken out to be left half.
+// registered requires that each registered cluster with a working Secret is Ready and has its
+// ConfigMaps, that every other one is not Ready, and that no cluster is left half removed.
 func registered(ctx context.Context, w *world) error {
 	errs := []error{w.untouched()}
 	clusters, err := w.list(ctx, upstream, targets)
@@ -144,7 +144,7 @@ func registered(ctx context.Context, w *world) error {
 		})
 		message, _ := conditionIn(target, "Ready")["message"].(string)
 		if !reaches || strings.HasPrefix(message, "another cluster answers") {
-			continue // a Syncer keeps to the cluster that it began with
+			continue // a Syncer does not switch to another cluster
 		}
 		if ready != "True" {
 			errs = append(errs, fmt.Errorf("%s is registered and reached, and Ready is %v: %s", name, ready, brief(target)))
@@ -157,7 +157,7 @@ func registered(ctx context.Context, w *world) error {
 			d, err := w.get(ref{name, configMaps, key})
 			if u.GetLabels()[syncerv1alpha1.ClusterLabel] == name && u.GetDeletionTimestamp() == nil && (err != nil || fmt.Sprint(d.Object["data"]) != fmt.Sprint(u.Object["data"])) {
 				if err == nil && (d.GetAnnotations()[uidMark] != string(u.GetUID()) || d.GetLabels()[ownerLabel] != owner) {
-					continue // the copy of another object of the name, or of another target, which is held
+					continue // held for another object of the name, or of another target
 				}
 				errs = append(errs, fmt.Errorf("%s in %s is %s, and upstream %s", key.Name, name, brief(d), brief(u)))
 			}

@@ -26,8 +26,8 @@ import (
 // loopsFromStates are the loops that TestStates starts in random states.
 var loopsFromStates = []struct {
 	name   string
-	sample int // states in an ordinary test run
-	share  int // of ATOLL_STATES, in relation to the others
+	sample int // states in a default test run
+	share  int // weight of its part of ATOLL_STATES
 	begin  func(r *rand.Rand) beginning
 }{
 	{"syncer", 4, 5, syncerBeginning},
@@ -37,26 +37,26 @@ var loopsFromStates = []struct {
 	{"targets", 2, 1, targetsBeginning},
 }
 
-// beginning is a random state, from which loops have to find their way.
+// beginning is a random state in which loops start.
 type beginning struct {
-	servers func() (map[string]perturb.Server, error) // without what strokes put there
+	servers func() (map[string]perturb.Server, error) // without the objects that strokes create
 	loops   []perturb.Loop
 	strokes []stroke
-	// holds judges the end.
+	// holds checks the end state.
 	holds func(ctx context.Context, w *world) error
 	beats func(perturb.Point) bool
 	quiet time.Duration
 }
 
-// stroke is what may befall the objects of a state. It may find that it does not fit, and return errNoEffect or the error of
-// an API server that refused it.
+// stroke is a random event on the objects of a state. If it does not fit, it returns errNoEffect or
+// the error of the API server that rejected it.
 type stroke struct {
 	kind string
 	do   func(w *world) error
 }
 
-// statesFrom are the scenarios of a group of loops by seed: objects get strokes before the loops ever ran, while they do not
-// run, and while they do.
+// statesFrom returns a func from a seed to a scenario of a group of loops: strokes happen before
+// the loops first run, while they are stopped, and while they run.
 func statesFrom(begin func(*rand.Rand) beginning, tally *tally) func(seed uint64) perturb.Scenario {
 	return func(seed uint64) perturb.Scenario {
 		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it chooses test cases
@@ -99,7 +99,7 @@ func statesFrom(begin func(*rand.Rand) beginning, tally *tally) func(seed uint64
 	}
 }
 
-// tally counts what befell the objects of many states.
+// tally counts the strokes of many states.
 type tally struct {
 	mu    sync.Mutex
 	kinds map[string]int
@@ -124,7 +124,7 @@ func (t *tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// numberFrom reads a number of the environment; otherwise is what it is if that is empty.
+// numberFrom returns a number from the environment, or otherwise if the variable is empty.
 func numberFrom(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -137,8 +137,9 @@ func numberFrom(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// From any state the loops come to a state that their documentation allows, and then write nothing. ATOLL_STATES=N takes N
-// states, ATOLL_SEED=N begins at that seed: a state that failed is run again by its seed and ATOLL_STATES=1 in its subtest.
+// From any state the loops reach a state that their documentation allows, and then write nothing.
+// ATOLL_STATES=N runs N states, ATOLL_SEED=N starts at that seed. To run a failed state again, set
+// its seed and ATOLL_STATES=1, and select its subtest.
 func TestStates(t *testing.T) {
 	shares := 0
 	for _, l := range loopsFromStates {

@@ -25,24 +25,25 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// world is what strokes write to, and what must be left of it by the loops. One goroutine at a time may use it.
+// world is the state that strokes write, and the objects that the loops must keep. It is not safe
+// for concurrent use.
 type world struct {
 	*rand.Rand
 
 	servers map[string]perturb.Server
 	clients map[string]dynamic.Interface
-	kinds   map[string]int // strokes that had an effect
-	kept    map[ref]kept   // what no loop may change or delete
+	kinds   map[string]int // number of strokes that had an effect, by kind
+	kept    map[ref]kept   // objects that no loop may change or delete
 }
 
-// ref is an object of a server.
+// ref is the place of an object in a server.
 type ref struct {
 	server string
 	gvr    schema.GroupVersionResource
 	types.NamespacedName
 }
 
-// kept is what an object must still be in the end.
+// kept is the required content of an object in the end state.
 type kept struct {
 	uid     types.UID
 	content map[string]any
@@ -55,7 +56,7 @@ func newWorld(r *rand.Rand) *world {
 
 var errNoEffect = errors.New("nothing that the stroke fits")
 
-// reach takes the servers of a run.
+// reach sets the servers of a run.
 func (w *world) reach(servers map[string]perturb.Server) error {
 	w.servers = servers
 	for name, s := range servers {
@@ -70,7 +71,7 @@ func (w *world) reach(servers map[string]perturb.Server) error {
 
 func (w *world) access(server string) *rest.Config { return w.servers[server].Config() }
 
-// strike deals a stroke. One that the servers refuse has no effect.
+// strike runs a stroke. A stroke that a server rejects has no effect.
 func (w *world) strike(s stroke) error {
 	switch err := s.do(w); {
 	case err == nil:
@@ -83,7 +84,7 @@ func (w *world) strike(s stroke) error {
 	}
 }
 
-// run has loops work until they have come to rest, and ends them.
+// run runs loops until they have stopped writing, and ends them.
 func (w *world) run(loops []perturb.Loop) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -95,7 +96,7 @@ func (w *world) run(loops []perturb.Loop) {
 	running.Wait()
 }
 
-// one is one of several, at random.
+// one returns a random element.
 func one[T any](w *world, of ...T) T { return of[w.IntN(len(of))] }
 
 func (w *world) client(at ref) dynamic.ResourceInterface {
@@ -110,7 +111,7 @@ func (w *world) get(at ref) (*unstructured.Unstructured, error) {
 	return w.client(at).Get(context.Background(), at.Name, metav1.GetOptions{})
 }
 
-// apply writes an object as a manager, over what others own.
+// apply applies an object as a manager, with force.
 func (w *world) apply(at ref, manager string, obj *unstructured.Unstructured, subresources ...string) (*unstructured.Unstructured, error) {
 	delete(w.kept, at)
 	obj = obj.DeepCopy()
@@ -119,7 +120,7 @@ func (w *world) apply(at ref, manager string, obj *unstructured.Unstructured, su
 	return w.client(at).Apply(context.Background(), at.Name, obj, metav1.ApplyOptions{FieldManager: manager, Force: true}, subresources...)
 }
 
-// create makes an object. It fails if there is one.
+// create creates an object. It fails if the object exists.
 func (w *world) create(at ref, manager string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	obj = obj.DeepCopy()
 	obj.SetNamespace(at.Namespace)
@@ -127,7 +128,7 @@ func (w *world) create(at ref, manager string, obj *unstructured.Unstructured) (
 	return w.client(at).Create(context.Background(), obj, metav1.CreateOptions{FieldManager: manager})
 }
 
-// merge merges JSON into an object that is there.
+// merge patches an existing object with merged JSON.
 func (w *world) merge(at ref, manager string, patch map[string]any, subresources ...string) (*unstructured.Unstructured, error) {
 	delete(w.kept, at)
 	data, err := json.Marshal(patch)
@@ -142,7 +143,7 @@ func (w *world) delete(at ref) error {
 	return w.client(at).Delete(context.Background(), at.Name, metav1.DeleteOptions{})
 }
 
-// remove deletes an object by force: its finalizers, too.
+// remove deletes an object and its finalizers.
 func (w *world) remove(at ref) error {
 	if err := w.delete(at); err != nil {
 		return err
@@ -154,7 +155,8 @@ func (w *world) remove(at ref) error {
 	return err
 }
 
-// keep has no loop change or delete an object, unless a user deletes it: neither its content, nor those of its labels.
+// keep forbids the loops to delete an object or to change its content or those labels, until a user
+// deletes it.
 func (w *world) keep(at ref, obj *unstructured.Unstructured, labels ...string) {
 	if obj.GetDeletionTimestamp() != nil {
 		return
@@ -166,7 +168,7 @@ func (w *world) keep(at ref, obj *unstructured.Unstructured, labels ...string) {
 	w.kept[at] = k
 }
 
-// contentOf is an object without metadata and status.
+// contentOf returns an object without metadata and status.
 func contentOf(obj *unstructured.Unstructured) map[string]any {
 	content := map[string]any{}
 	for field, v := range obj.DeepCopy().Object {
@@ -177,7 +179,7 @@ func contentOf(obj *unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// untouched says what a loop has changed or deleted though it must not.
+// untouched returns an error that lists the kept objects that a loop has changed or deleted.
 func (w *world) untouched() error {
 	var errs []error
 	for at, k := range w.kept {

@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// syncing is the loop of a Syncer from the upstream to a server, for the SyncTarget of its name.
+// syncing returns the loop of a Syncer from the upstream to a server, for the SyncTarget of its
+// name.
 func syncing(server string, opts syncer.Options) perturb.Loop {
 	opts.Target = server
 	return starts("syncer of "+server, func(access perturb.Access) (interface{ Start(context.Context) error }, error) {
@@ -32,15 +33,15 @@ func syncing(server string, opts syncer.Options) perturb.Loop {
 	})
 }
 
-// attended is a Syncer with a person.
+// attended is a Syncer with a person who releases held objects.
 type attended struct{ *syncer.Syncer }
 
 func (a attended) Start(ctx context.Context) error {
 	return startAll(ctx, a.Syncer.Start, person(func() []*syncer.Syncer { return []*syncer.Syncer{a.Syncer} }))
 }
 
-// person lets go, after a while, the copies that Syncers hold because their origin is gone unseen: a restore of the upstream
-// leaves such copies.
+// person releases, after a while, the downstream objects that Syncers hold because their origins
+// disappeared without a delete event, as by a restore of the upstream.
 func person(syncers func() []*syncer.Syncer) func(context.Context) error {
 	return func(ctx context.Context) error {
 		seen := map[*syncer.Syncer]int{}
@@ -64,7 +65,7 @@ func person(syncers func() []*syncer.Syncer) func(context.Context) error {
 	}
 }
 
-// only selects the types that a scenario has, so that its runs are cheap.
+// only selects the types of a scenario, so that its runs are cheap.
 func only(resources ...schema.GroupVersionResource) syncer.TypeFilter {
 	return func(gr schema.GroupResource) bool {
 		for _, r := range resources {
@@ -76,15 +77,16 @@ func only(resources ...schema.GroupVersionResource) syncer.TypeFilter {
 	}
 }
 
-// seldom is how often types are compared where none changes: most of a run's time would go into it.
+// seldom is the interval of comparing types in scenarios where none changes: it would take most of
+// a run's time.
 const seldom = 20 * time.Minute
 
-// settings is a ConfigMap for a cluster, or for none.
+// settings returns a ConfigMap for a cluster, or for none.
 func settings(value, labels string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, labels: {" + labels + "}}, data: {value: " + value + "}}"
 }
 
-// web is a Deployment; more is what its pods have beside a container.
+// web returns a Deployment; more is added to the spec of its pods.
 func web(replicas, image, labels string, more ...string) string {
 	return `
 apiVersion: apps/v1
@@ -101,7 +103,7 @@ spec:
 
 const forA = "workloads.kcp.io/cluster: a"
 
-// lifeOfObjects is what befalls a ConfigMap and a Deployment of one cluster.
+// lifeOfObjects is a scenario with a ConfigMap and a Deployment of one cluster.
 func lifeOfObjects(opts syncer.Options) perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
@@ -112,8 +114,8 @@ func lifeOfObjects(opts syncer.Options) perturb.Scenario {
 			put("change settings", upstream, settings("two", forA)),
 			put("change settings back", upstream, settings("one", forA)),
 			put("change web", upstream, web("3", "web:2", forA)),
-			change("somebody changes the copy of settings", "a", configMaps, "settings", `{"data":{"value":"theirs"}}`),
-			strike("somebody deletes the copy of web", "a", deployments, "web"),
+			change("a user changes settings downstream", "a", configMaps, "settings", `{"data":{"value":"theirs"}}`),
+			strike("a user deletes web downstream", "a", deployments, "web"),
 			put("take settings from the cluster", upstream, settings("one", "")),
 			put("give settings to the cluster again", upstream, settings("three", forA)),
 			drop("delete web", upstream, deployments, "web"),
@@ -133,7 +135,8 @@ func syncerLife() perturb.Scenario {
 	return lifeOfObjects(syncer.Options{Types: only(configMaps, deployments), Discovery: seldom})
 }
 
-// With conditions, each object says whether it is synced. One cannot be at first: something foreign has its name.
+// With Conditions, each object shows whether it is synced. One is not at first: a foreign object
+// has its name.
 func syncerConditions() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
@@ -151,7 +154,7 @@ func syncerConditions() perturb.Scenario {
 	}
 }
 
-// Objects of two clusters at once have a status of each.
+// An object of two clusters has a status of each.
 func syncersShared() perturb.Scenario {
 	opts := syncer.Options{Types: only(deployments), Discovery: seldom}
 	const forA, forB = "state.workload.kcp.io/a: Sync", "state.workload.kcp.io/b: Sync"
@@ -170,7 +173,7 @@ func syncersShared() perturb.Scenario {
 	}
 }
 
-// Objects move between clusters by the label of one.
+// Objects move between clusters when a label changes.
 func syncersMove() perturb.Scenario {
 	opts := syncer.Options{Types: only(configMaps), Discovery: seldom}
 	const forB = "workloads.kcp.io/cluster: b"
@@ -189,8 +192,8 @@ func syncersMove() perturb.Scenario {
 	}
 }
 
-// A finalizer whose write the server carries out late, when the object has moved on, is not left behind. The edit makes the
-// syncer's first write a Conflict; what it sent then had no precondition.
+// A finalizer write that the server applies late, after the object has moved, is not left behind.
+// The edit makes the syncer's first write a Conflict; the later write had no precondition.
 func TestALateFinalizerIsNotLeftBehind(t *testing.T) {
 	first := perturb.Point{Loop: "syncer of b", Server: upstream, Verb: "patch", Resource: "configmaps", Namespace: "default", Name: "settings", N: 1}
 	second := first
@@ -199,7 +202,8 @@ func TestALateFinalizerIsNotLeftBehind(t *testing.T) {
 	perturb.Replay(t, syncersMove(), perturb.Plan{{Kind: perturb.EditBefore, At: first, Of: of}, {Kind: perturb.ApplyLate, At: second}})
 }
 
-// An origin that is replaced once more before the rest of its copy is written has that copy all the same.
+// An origin that is replaced a second time while its downstream object is incomplete gets that
+// object.
 func TestAnOriginThatIsReplacedTwice(t *testing.T) {
 	perturb.Replay(t, syncerNamespaces(), perturb.Plan{
 		{Kind: perturb.Restore, At: perturb.Point{Loop: "syncer of a", Server: "up", Verb: "patch", Resource: "services", Subresource: "status", Namespace: "default", Name: "web", N: 1}, Step: 1},
@@ -207,7 +211,8 @@ func TestAnOriginThatIsReplacedTwice(t *testing.T) {
 	})
 }
 
-// Of two syncers of one cluster, the one whose watch is late does not delete what the other has just made.
+// Of two syncers of one cluster, the one with a late watch does not delete the object that the
+// other has just created.
 func TestACopyOfALivingOriginIsNotDeleted(t *testing.T) {
 	perturb.Replay(t, syncersMove(), perturb.Plan{
 		{Kind: perturb.Twice, At: perturb.Point{Loop: "syncer of b"}},
@@ -215,7 +220,7 @@ func TestACopyOfALivingOriginIsNotDeleted(t *testing.T) {
 	})
 }
 
-// An autoscaler downstream takes the replicas over, and the upstream shows them.
+// An autoscaler downstream takes over the replicas, and the upstream shows them.
 func syncerAutoscaler() perturb.Scenario {
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	return perturb.Scenario{
@@ -239,7 +244,7 @@ func syncerAutoscaler() perturb.Scenario {
 	}
 }
 
-// What somebody deletes downstream is deleted upstream.
+// An object that is deleted downstream is deleted upstream.
 func syncerDeleteUpstream() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
@@ -247,8 +252,8 @@ func syncerDeleteUpstream() perturb.Scenario {
 		Script: []perturb.Step{
 			put("make settings", upstream, settings("one", forA)),
 			put("change settings", upstream, settings("two", forA)),
-			strike("somebody deletes the copy", "a", configMaps, "settings"),
-			// Until it has surely been noticed: what is changed in between would be deleted with the object.
+			strike("a user deletes settings downstream", "a", configMaps, "settings"),
+			// Wait until the deletion is noticed: changes before would be deleted with the object.
 			later("the user is away", 20*time.Minute),
 			put("the user makes it again", upstream, settings("three", forA)),
 			put("take it from the cluster", upstream, settings("three", "")),
@@ -259,7 +264,7 @@ func syncerDeleteUpstream() perturb.Scenario {
 	}
 }
 
-// Objects that are born downstream come up.
+// Objects created downstream are synced upstream.
 func syncerUpsync() perturb.Scenario {
 	const up = "state.workload.kcp.io/a: Upsync"
 	return perturb.Scenario{
@@ -269,7 +274,7 @@ func syncerUpsync() perturb.Scenario {
 			put("settings are born", "a", settings("one", up)),
 			put("web is born", "a", web("2", "web:1", up)),
 			put("settings change", "a", settings("two", up)),
-			change("somebody changes them upstream", upstream, configMaps, "settings", `{"data":{"value":"theirs"}}`),
+			change("another user changes settings upstream", upstream, configMaps, "settings", `{"data":{"value":"theirs"}}`),
 			put("settings change back", "a", settings("one", up)),
 			put("settings are not for the upstream", "a", settings("one", "")),
 			put("settings are for the upstream", "a", settings("three", up)),
@@ -282,7 +287,8 @@ func syncerUpsync() perturb.Scenario {
 	}
 }
 
-// Namespaces have a prefix downstream and are made when they are needed; services keep what the cluster gave them.
+// Downstream namespaces have a prefix and are created when needed; Services keep the fields that
+// the cluster allocates.
 func syncerNamespaces() perturb.Scenario {
 	service := func(port string) string {
 		return "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {" + forA + "}}, spec: {type: NodePort, selector: {app: web}, ports: [{port: " + port + "}]}}"
@@ -299,7 +305,8 @@ func syncerNamespaces() perturb.Scenario {
 	}
 }
 
-// ofTheUpstream are marks that a Syncer derives from the UIDs of one run: of the upstream, and of each object.
+// ofTheUpstream are fields that a Syncer derives from the UIDs of the upstream and of its objects,
+// which differ in each run.
 var ofTheUpstream = []perturb.Field{
 	{Path: "metadata.labels[syncer.atoll.dev/owner]"},
 	{Path: "metadata.annotations[syncer.atoll.dev/applied]"},

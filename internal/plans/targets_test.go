@@ -21,18 +21,18 @@ import (
 
 var targetTypes = definitionsOf("synctargets.workload.kcp.io")
 
-// syncTarget is a cluster whose Secret has its name.
+// syncTarget returns a SyncTarget whose Secret has its name.
 func syncTarget(name string) string {
 	return fmt.Sprintf("{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, metadata: {name: %s}, spec: {kubeconfigSecret: {namespace: default, name: %s}}}", name, name)
 }
 
-// syncedTo is a ConfigMap for a cluster.
+// syncedTo returns a ConfigMap for a cluster.
 func syncedTo(cluster, value string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: of-%s, labels: {workloads.kcp.io/cluster: %s}}, data: {value: %s}}", cluster, cluster, value)
 }
 
-// targetsOfClusters has an operator register two clusters, change and spoil a Secret, and take a cluster out and in again, while
-// a user has a ConfigMap in each.
+// targetsOfClusters is a scenario in which an operator registers two clusters, changes and breaks a
+// Secret, and removes a cluster and adds it again, while a user has a ConfigMap in each.
 func targetsOfClusters() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: serve(map[string]func() (*regiontest.Definitions, error){"up": targetTypes, "a": nil, "b": nil}, nil),
@@ -57,7 +57,7 @@ func targetsOfClusters() perturb.Scenario {
 		},
 		Differ: []perturb.Field{
 			ofOneRun,
-			// They are digests of UIDs.
+			// Digests of UIDs.
 			{Resource: "configmaps", Path: "metadata.annotations[syncer.atoll.dev/applied]"},
 			{Resource: "configmaps", Path: "metadata.labels[syncer.atoll.dev/owner]"},
 		},
@@ -65,12 +65,12 @@ func targetsOfClusters() perturb.Scenario {
 	}
 }
 
-// heartbeats of Syncers are in the status of SyncTargets.
+// heartbeats reports whether p writes the status of a SyncTarget, which has the heartbeat.
 func heartbeats(p perturb.Point) bool {
 	return p.Resource == "synctargets.workload.kcp.io" && p.Subresource == "status"
 }
 
-// seldomBeats is how often a SyncTarget's status is written at rest: at the usual rate most of a run's time would go into it.
+// seldomBeats is the interval of heartbeats at rest: the default would take most of a run's time.
 const seldomBeats = 10 * time.Minute
 
 func newTargets(access perturb.Access) (region.API, *syncer.Targets, error) {
@@ -103,7 +103,7 @@ func runTargets(ctx context.Context, access perturb.Access) error {
 	}))
 }
 
-// thing is a definition with a field.
+// thing returns a CRD with a field.
 func thing(field string) string {
 	return fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
@@ -118,13 +118,13 @@ spec:
 `, field)
 }
 
-// fleetOfClusters has an operator register clusters, of which one defines a type that all are to have, and which then changes
-// there.
+// fleetOfClusters is a scenario in which an operator registers clusters. One of them defines a
+// type, which all others get, and then changes it.
 func fleetOfClusters() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: serve(map[string]func() (*regiontest.Definitions, error){"up": targetTypes, "a": nil, "b": nil}, nil),
 		Loops:   []perturb.Loop{{Name: "fleet", Run: runFleet}},
-		Quiet:   2 * time.Minute, // a pass is made every 30 seconds
+		Quiet:   2 * time.Minute, // types are synced every 30 seconds
 		Script: []perturb.Step{
 			secret("write the Secret a", "up", "default", "a", "a", "first"),
 			secret("write the Secret b", "up", "default", "b", "b", "first"),
@@ -153,7 +153,8 @@ func runFleet(ctx context.Context, access perturb.Access) error {
 	return startAll(reaching(ctx, access), t.Start, f.Start)
 }
 
-// A Syncer whose watch of the cluster is late does not take its own older writes for those of another one.
+// A Syncer with a late watch of the cluster does not take its own older writes for those of another
+// one.
 func TestALateWatchIsNotAnotherSyncer(t *testing.T) {
 	perturb.Replay(t, targetsOfClusters(), perturb.Plan{
 		{Kind: perturb.WatchLate, At: perturb.Point{Loop: "targets", Server: "a", Verb: "watch", Resource: "configmaps", N: 2}},

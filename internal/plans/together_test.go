@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// together has a splitter, placement and two syncers work on the same objects, with heartbeats.
+// together is a scenario in which a splitter, placement and two syncers work on the same objects,
+// with heartbeats.
 func together() perturb.Scenario {
 	opts := syncer.Options{Types: only(configMaps, deployments), Discovery: seldom, Heartbeat: 40 * time.Second}
 	const heavy, light = zoneOne + ", " + twoThirds, zoneTwo + ", " + oneThird

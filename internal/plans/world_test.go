@@ -42,7 +42,7 @@ var (
 	policies    = splitterv1alpha1.GroupVersion.WithResource("placementpolicies")
 )
 
-// resourceOf is the resource of each kind in a script.
+// resourceOf maps a kind in a script to its resource.
 var resourceOf = map[string]schema.GroupVersionResource{
 	"Namespace": namespaces, "ConfigMap": configMaps, "Service": services, "Deployment": deployments,
 	"SyncTarget": targets, "PlacementPolicy": policies,
@@ -55,7 +55,7 @@ var resourceOf = map[string]schema.GroupVersionResource{
 	"CustomResourceDefinition": {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 }
 
-// inDefault are the kinds whose manifests may leave out the namespace default.
+// inDefault are the kinds whose manifests may omit the namespace default.
 var inDefault = []string{"ConfigMap", "Service", "Deployment", "PlacementPolicy"}
 
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
@@ -70,7 +70,8 @@ var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	return regiontest.Compile(crds...)
 })
 
-// servers makes an upstream that has Atoll's types, and downstream servers of those names.
+// servers returns a func that makes an upstream with Atoll's CRDs, and downstream servers of those
+// names.
 func servers(downstream ...string) func() (map[string]perturb.Server, error) {
 	return func() (map[string]perturb.Server, error) {
 		definitions, err := compiled()
@@ -87,7 +88,7 @@ func servers(downstream ...string) func() (map[string]perturb.Server, error) {
 
 const upstream = "up"
 
-// client reaches the objects of a resource in the namespace default; of a resource without namespaces, all.
+// client returns a client for a resource: in the namespace default, or cluster-wide.
 func client(access perturb.Access, server string, gvr schema.GroupVersionResource) (dynamic.ResourceInterface, error) {
 	c, err := dynamic.NewForConfig(access(server))
 	if err != nil {
@@ -127,7 +128,8 @@ func decode(config *rest.Config, manifest string) (*unstructured.Unstructured, d
 	return obj, c.Resource(gvr).Namespace(obj.GetNamespace()), nil
 }
 
-// applyTo writes an object as kubectl apply --server-side does, once no object of that name is being deleted.
+// applyTo applies an object as kubectl apply --server-side does, after any deletion of the object
+// has ended.
 func applyTo(ctx context.Context, config *rest.Config, manifest string) error {
 	obj, c, err := decode(config, manifest)
 	if err != nil {
@@ -147,7 +149,7 @@ func put(name, server, manifest string) perturb.Step {
 	}}
 }
 
-// deletes is a step in which a user deletes the object of a manifest and does not wait until it is gone.
+// deletes is a step in which a user deletes the object of a manifest without waiting for its end.
 func deletes(name, server, manifest string) perturb.Step {
 	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
 		obj, c, err := decode(access(server), manifest)
@@ -165,7 +167,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// leaves waits until an object that is being deleted is gone.
+// leaves waits for the end of an object that is being deleted.
 func leaves(ctx context.Context, c dynamic.ResourceInterface, object string) error {
 	for range maxWait {
 		obj, err := c.Get(ctx, object, metav1.GetOptions{})
@@ -179,7 +181,7 @@ func leaves(ctx context.Context, c dynamic.ResourceInterface, object string) err
 	return fmt.Errorf("%s is still being deleted after %d minutes", object, maxWait)
 }
 
-// drop is a step in which a user deletes an object and waits until it is gone, as kubectl does.
+// drop is a step in which a user deletes an object and waits for its end, as kubectl does.
 func drop(name, server string, gvr schema.GroupVersionResource, object string) perturb.Step {
 	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
 		c, err := client(access, server, gvr)
@@ -196,7 +198,7 @@ func drop(name, server string, gvr schema.GroupVersionResource, object string) p
 		for range maxWait {
 			err := c.Delete(ctx, object, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return nil // it is gone, or another has its name
+				return nil // it is deleted, or another has its name
 			} else if err != nil {
 				return err
 			}
@@ -206,10 +208,10 @@ func drop(name, server string, gvr schema.GroupVersionResource, object string) p
 	}}
 }
 
-// maxWait is how many minutes a user waits for an object to go. It is longer than each misfortune.
+// maxWait is how many minutes a user waits for the end of an object. It is longer than each fault.
 const maxWait = 180
 
-// strike is a step in which somebody deletes an object that a loop is to make again.
+// strike is a step in which a user deletes an object that a loop must create again.
 func strike(name, server string, gvr schema.GroupVersionResource, object string) perturb.Step {
 	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
 		c, err := client(access, server, gvr)
@@ -220,7 +222,8 @@ func strike(name, server string, gvr schema.GroupVersionResource, object string)
 	}}
 }
 
-// change is a step in which somebody merges JSON into an object. It does nothing to one that is not there.
+// change is a step in which a user merges JSON into an object. It does nothing if the object is
+// missing.
 func change(name, server string, gvr schema.GroupVersionResource, object, patch string) perturb.Step {
 	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
 		c, err := client(access, server, gvr)
@@ -232,7 +235,7 @@ func change(name, server string, gvr schema.GroupVersionResource, object, patch 
 	}}
 }
 
-// later is a step in which nothing is done for a while.
+// later is a step that only waits.
 func later(name string, d time.Duration) perturb.Step {
 	return perturb.Step{Name: name, Do: func(context.Context, perturb.Access) error {
 		time.Sleep(d)
@@ -240,7 +243,7 @@ func later(name string, d time.Duration) perturb.Step {
 	}}
 }
 
-// get returns an object, nil if there is none.
+// get returns an object, nil if it does not exist.
 func get(ctx context.Context, access perturb.Access, server string, gvr schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
 	c, err := client(access, server, gvr)
 	if err != nil {
@@ -253,11 +256,11 @@ func get(ctx context.Context, access perturb.Access, server string, gvr schema.G
 	return obj, err
 }
 
-// restart is how long a loop is gone after a crash: users go on meanwhile. It is no multiple of Quiet: no step of a user is to
-// fall into the moment of a restart, between what a loop reads and what it writes.
+// restart is how long a loop is stopped after a crash, while users continue. It is no multiple of
+// Quiet, so that no step of a user coincides with a restart, between a loop's reads and writes.
 const restart = 3*time.Minute + 20*time.Second
 
-// check judges the end of a run.
+// check checks the end state of a run.
 type check func(ctx context.Context, access perturb.Access) error
 
 func all(checks ...check) check {
@@ -287,7 +290,7 @@ func has(server string, gvr schema.GroupVersionResource, name string, value any,
 	}
 }
 
-// absent checks that there is no object.
+// absent checks that an object does not exist.
 func absent(server string, gvr schema.GroupVersionResource, name string) check {
 	return func(ctx context.Context, access perturb.Access) error {
 		obj, err := get(ctx, access, server, gvr, name)
@@ -298,7 +301,7 @@ func absent(server string, gvr schema.GroupVersionResource, name string) check {
 	}
 }
 
-// restart is a Loop of a constructor whose result has a method Start.
+// starts returns a Loop of a constructor whose result has a method Start.
 func starts(name string, made func(access perturb.Access) (interface{ Start(context.Context) error }, error)) perturb.Loop {
 	return perturb.Loop{Name: name, Restart: restart, Run: func(ctx context.Context, access perturb.Access) error {
 		s, err := made(access)
@@ -309,28 +312,28 @@ func starts(name string, made func(access perturb.Access) (interface{ Start(cont
 	}}
 }
 
-// api reaches a server as the constructors want it.
+// api returns a server's region.API for the constructors.
 func api(access perturb.Access, server string) (region.API, error) {
 	return region.APIFor(access(server))
 }
 
-// clusterOf is what the names of loops begin with that stand for the controllers of a cluster. They are no part of what
-// is tested.
+// clusterOf is the prefix of the names of loops that stand for the controllers of a cluster. They
+// are not under test.
 const clusterOf = "cluster "
 
-// workloads is the loop that reports, as a Deployment's controller does, that all replicas of each Deployment of a server
-// are available.
+// workloads is the loop that, like the Deployment controller, reports all replicas of each
+// Deployment of a server as available.
 func workloads(server string) perturb.Loop {
 	return reports(clusterOf+server, server, deployments, func(*unstructured.Unstructured) bool { return true }, availableStatus)
 }
 
-// shards is workloads for the shards of the upstream, where no syncer brings their status up.
+// shards is workloads for the shards in the upstream, in scenarios without a syncer.
 func shards() perturb.Loop {
 	isShard := func(obj *unstructured.Unstructured) bool { return obj.GetLabels()[splitterv1alpha1.ParentLabel] != "" }
 	return reports(clusterOf+"shards", upstream, deployments, isShard, availableStatus)
 }
 
-// readyTargets is the loop that reports each SyncTarget as ready, where no syncer does.
+// readyTargets is the loop that reports each SyncTarget as ready, in scenarios without a syncer.
 func readyTargets() perturb.Loop {
 	all := func(*unstructured.Unstructured) bool { return true }
 	return reports(clusterOf+"targets", upstream, targets, all, func(obj *unstructured.Unstructured) map[string]any {
@@ -354,7 +357,8 @@ func availableStatus(obj *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// reports is a loop that writes the status of the objects of a resource that it is for; status is nil where it is right.
+// reports is a loop that writes the status of the objects of a resource that of selects. status
+// returns nil if no write is needed.
 func reports(name, server string, gvr schema.GroupVersionResource, of func(*unstructured.Unstructured) bool, status func(*unstructured.Unstructured) map[string]any) perturb.Loop {
 	return perturb.Loop{Name: name, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
 		cluster, err := api(access, server)
@@ -379,8 +383,8 @@ func reports(name, server string, gvr schema.GroupVersionResource, of func(*unst
 	}}
 }
 
-// autoscaler is the loop that gives the Deployments of a server as many replicas as their load needs: five, or three of the
-// image web:2.
+// autoscaler is the loop that sets the replicas of a server's Deployments: three with the image
+// web:2, else five.
 func autoscaler(server string) perturb.Loop {
 	return perturb.Loop{Name: clusterOf + "autoscaler", Single: true, Run: func(ctx context.Context, access perturb.Access) error {
 		cluster, err := api(access, server)
@@ -403,7 +407,7 @@ func autoscaler(server string) perturb.Loop {
 	}}
 }
 
-// watching works on each object of a resource as it is, until ctx ends.
+// watching calls work for each object of a resource and for each change, until ctx ends.
 func watching(ctx context.Context, d dynamic.Interface, gvr schema.GroupVersionResource, work func(context.Context, dynamic.ResourceInterface, *unstructured.Unstructured) error) error {
 	queue := loop.NewQueue(loop.QueueOptions{Workers: 1})
 	objects := loop.NewObjects(d, gvr, loop.ObjectsOptions{

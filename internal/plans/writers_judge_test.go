@@ -14,32 +14,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// row says why a loop writes a field.
+// row gives the reason why a loop writes a field.
 type row struct {
-	resource string // * is each
-	path     string // as shorten returns it; with .* at its end, all below; * is each
+	resource string // * matches each
+	path     string // as shorten returns it; .* at its end matches all below; * matches each
 	loop     string
 	manager  string
 	why      string
 }
 
-// races reports whether a Controller and a Coordinator do the same: which of them is first differs from run to run.
+// races reports whether a Controller and a Coordinator make the same write, so that the first
+// writer differs from run to run.
 func (r row) races() bool {
 	return r.manager == "atoll-account" || r.manager == "" && (r.resource == rolesType || r.resource == bindingsType)
 }
 
-// turn says how loops that write one field take turns.
+// turn describes how loops that write one field take turns.
 type turn struct {
-	resource, path string // as of a row
+	resource, path string // as in a row
 	how            string
 }
 
-// apart reports whether the loops are said to write different objects.
+// apart reports whether the loops write different objects, according to how.
 func (t turn) apart() bool {
 	return strings.HasPrefix(t.how, "Never one object") && !strings.HasPrefix(t.how, "Never one object but")
 }
 
-// judge compares what was recorded with the tables, and returns what is wrong.
+// judge compares the recorded writes with the tables, and returns the differences.
 func (w *writers) judge(rows []row, turns []turn) []string {
 	var wrong []string
 	used, taken := map[row]bool{}, map[turn]bool{}
@@ -85,7 +86,7 @@ func loopsOf(by map[writer]bool) []string {
 	return slices.Sorted(maps.Keys(loops))
 }
 
-// rowOf returns the row of a field and a writer that says most about it.
+// rowOf returns the most specific row of a field and a writer.
 func rowOf(rows []row, f field, wr writer) (row, bool) {
 	var best row
 	for _, r := range rows {
@@ -106,7 +107,7 @@ func turnOf(turns []turn, f field) (turn, bool) {
 	return best, best != turn{}
 }
 
-// covers reports whether a row of that resource and path is about a field.
+// covers reports whether a row with that resource and path matches a field.
 func covers(resource, path string, f field) bool {
 	if resource != "*" && resource != f.resource {
 		return false

@@ -13,14 +13,14 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// page writes the tables of docs/writers.md.
+// page writes the tables of docs/evidence/writers.md.
 func (w *writers) page(t *testing.T) {
 	t.Helper()
 	var list, shared strings.Builder
 	resources, loops, managers := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	resource := ""
 	shared.WriteString("| resource | fields | loops | how they take turns |\n|---|---|---|---|\n")
-	taking := map[turn]map[string]bool{} // what of which field each turn is about
+	taking := map[turn]map[string]bool{} // loops by turn
 	for _, f := range slices.SortedFunc(maps.Keys(w.of), compareFields) {
 		if f.resource != resource {
 			fmt.Fprintf(&list, "\n### %s\n\n| field | loop | manager | why |\n|---|---|---|---|\n", f.resource)
@@ -53,7 +53,7 @@ func (w *writers) page(t *testing.T) {
 	docpage.Section(t, "writers.md", "fields", strings.TrimPrefix(list.String(), "\n"))
 }
 
-// several is how many fields more than one loop writes.
+// several returns the number of fields that more than one loop writes.
 func (w *writers) several() int {
 	n := 0
 	for f, by := range w.of {

@@ -27,7 +27,7 @@ import (
 // field is a field of a resource, shortened as shorten does.
 type field struct{ resource, path string }
 
-// Besides fields, it is recorded which loops create and delete objects.
+// Pseudo-fields for the creation and deletion of objects.
 const (
 	created = "(created)"
 	deleted = "(deleted)"
@@ -36,17 +36,17 @@ const (
 // writer is a loop, and the manager by which it owns a field; manager is empty for (deleted).
 type writer struct{ loop, manager string }
 
-// writers record which loops write which fields. They are safe for concurrent use.
+// writers records which loops write which fields. It is safe for concurrent use.
 type writers struct {
 	mu     sync.Mutex
 	of     map[field]map[writer]bool
-	shared map[field]bool // several loops, or several of one kind, have written the field of one object
+	shared map[field]bool // several loops, or several of one kind, wrote the field of one object
 	by     map[place]string
 	writes int
 	wrong  []string
 }
 
-// place is a field of one object of one run.
+// place is a field of one object in one run.
 type place struct {
 	run, server, namespace, name string
 	field
@@ -56,7 +56,7 @@ func newWriters() *writers {
 	return &writers{of: map[field]map[writer]bool{}, shared: map[field]bool{}, by: map[place]string{}}
 }
 
-// record has the writes of a scenario recorded.
+// record returns a scenario whose writes are recorded.
 func (w *writers) record(s perturb.Scenario, name string) perturb.Scenario {
 	always := s.Always
 	s.Always = func(ctx context.Context, write perturb.Write, access perturb.Access) error {
@@ -71,7 +71,7 @@ func (w *writers) record(s perturb.Scenario, name string) perturb.Scenario {
 	return s
 }
 
-// note records one write. A loop that is "" wrote late: the request of another one was carried out then.
+// note records one write. loop is "" for a late request of another loop, which is not recorded.
 func (w *writers) note(run string, write perturb.Write, loop string) {
 	if loop == "" {
 		return
@@ -101,14 +101,15 @@ func (w *writers) note(run string, write perturb.Write, loop string) {
 	}
 }
 
-// written returns the fields that a write has written: those that its manager owns afterwards, and those that were owned
-// before and are gone. A manager's fields that the request left alone count too, since no two loops should share one.
+// written returns the fields of a write: those that its manager owns afterwards, and those that it
+// owned before and that are removed. It includes the manager's unchanged fields, since no two loops
+// should share a manager and a field.
 func written(w perturb.Write) []string {
 	switch {
 	case w.Verb == "delete":
 		return []string{deleted}
 	case w.After == nil:
-		return nil // the last finalizer has gone, and the object with it
+		return nil // removing the last finalizer deleted the object
 	}
 	paths := owned(w.After, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == w.FieldManager && e.Subresource == w.Subresource
@@ -142,22 +143,23 @@ func owned(o *unstructured.Unstructured, of func(metav1.ManagedFieldsEntry) bool
 	return all
 }
 
-// A program has several loops: which of them sends a request is known by the goroutine that does, which waits for the answer.
+// A program has several loops. The goroutine that waits for a response shows which loop sent the
+// request.
 
 const module = "github.com/atoll-dev/atoll/"
 
 var (
 	method = regexp.MustCompile(`^(\w+(?:/\w+)*)\.\(\*(\w+)\)`)
 
-	// workers are types that work for a loop of another name.
+	// workers maps types to the loops for which they work.
 	workers = map[string]string{
 		"account.keeper": "account.Controller", "account.task": "account.Replicator", "fanout.driver": "fanout.Coordinator",
 		"syncer.engaged": "syncer.Targets", "fanout.runner": "fanout.Coordinator",
-		"syncer.Agent": "syncer.Syncer", // it runs one
+		"syncer.Agent": "syncer.Syncer", // an Agent runs a Syncer
 	}
 )
 
-// loopOfCaller returns the type of the loop that has called, "" if none has.
+// loopOfCaller returns the type of the calling loop, "" without one.
 func loopOfCaller() string {
 	pcs := make([]uintptr, 200)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
@@ -167,7 +169,7 @@ func loopOfCaller() string {
 		if name, ok := strings.CutPrefix(frame.Function, module); ok {
 			found := method.FindStringSubmatch(name)
 			if found != nil && !strings.HasPrefix(name, "internal/") && !strings.HasPrefix(name, "region.") && !strings.HasPrefix(name, "region/regiontest") {
-				loop = found[1] + "." + found[2] // the outermost is the last
+				loop = found[1] + "." + found[2] // the last match is the outermost
 			}
 		}
 		if !more {
@@ -176,15 +178,16 @@ func loopOfCaller() string {
 	}
 }
 
-// TestWriters runs each scenario undisturbed, and compares who writes which field with the table of fields_test.go; with
-// ATOLL_PLANS it runs that many plans of each, too. Each field has one loop that writes it, or a word on how they take turns.
+// TestWriters runs each scenario undisturbed, and compares the writers of each field with the table
+// of fields_test.go. With ATOLL_PLANS it also runs that many plans of each. Each field has one
+// writer, or a row that describes how several take turns.
 func TestWriters(t *testing.T) {
 	w := newWriters()
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			scenario := w.record(s.scenario(), s.name)
 			short := scenario
-			short.Rest, short.Holds = 10*time.Minute, nil // TestPlans judges the end
+			short.Rest, short.Holds = 10*time.Minute, nil // TestPlans checks the end state
 			perturb.Settle(t, 1, 1, func(uint64) perturb.Scenario { return short })
 			if os.Getenv("ATOLL_PLANS") != "" {
 				n, _ := size(t, s.sample, s.full, s.pairs)

@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recordtest makes the records that the first release wrote into a central log, where a record was the commit
-// point of an add: first Pending, then Committed for one object. Nothing writes them any more; tests of those who read
-// them need some.
+// Package recordtest writes the records of the first release in a central log. There a record was
+// the commit point of an add: first Pending, then Committed for one object. The present release
+// only reads records; its tests need this package.
 package recordtest

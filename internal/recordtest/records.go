@@ -23,7 +23,7 @@ import (
 // stateLabel repeats spec.state.
 const stateLabel = "fanout.atoll.dev/state"
 
-// Records are those of the central plane behind an API.
+// Records are the records in a central plane.
 type Records struct{ client dynamic.ResourceInterface }
 
 // In returns the records of a central plane.
@@ -31,7 +31,7 @@ func In(api region.API) Records {
 	return Records{api.Dynamic().Resource(v1alpha1.GroupVersion.WithResource("operations"))}
 }
 
-// Propose makes the record of e, Pending. Its key must be "operation/" and the ID, or empty.
+// Propose creates the record of e, Pending. Its key must be "operation/" and the ID, or empty.
 func (r Records) Propose(ctx context.Context, e wal.Entry) (wal.Decision, error) {
 	o := &v1alpha1.Operation{
 		ObjectMeta: metav1.ObjectMeta{Name: e.ID, Labels: map[string]string{stateLabel: string(v1alpha1.OperationPending)}},
@@ -49,7 +49,8 @@ func (r Records) Propose(ctx context.Context, e wal.Entry) (wal.Decision, error)
 	return decision(r.client.Create(ctx, u, metav1.CreateOptions{}))
 }
 
-// Decide commits the record of id for the object uid in the peer target, if its version is still the given one.
+// Decide commits the record of id for the object uid in the peer target, if its version is
+// unchanged.
 func (r Records) Decide(ctx context.Context, id, version, target, uid string) (wal.Decision, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": version, "labels": map[string]any{stateLabel: v1alpha1.OperationCommitted}},
@@ -61,7 +62,8 @@ func (r Records) Decide(ctx context.Context, id, version, target, uid string) (w
 	return decision(r.client.Patch(ctx, id, types.MergePatchType, body, metav1.PatchOptions{}))
 }
 
-// decision is the record as the log of this release shows it, but for Version: that is its resourceVersion.
+// decision returns the record as the log of this release does, except that Version is its
+// resourceVersion.
 func decision(u *unstructured.Unstructured, err error) (wal.Decision, error) {
 	if err != nil {
 		return wal.Decision{}, err

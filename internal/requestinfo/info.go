@@ -16,23 +16,24 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Info is what a request asks of an API server. Fields that do not apply are empty.
+// Info is the meaning of a request to an API server. Fields that do not apply are empty.
 type Info struct {
-	// Resource requests are those below /api/VERSION/ and /apis/GROUP/VERSION/. Of others, only Verb is set.
+	// IsResource is set for requests below /api/VERSION/ and /apis/GROUP/VERSION/. For others, only
+	// Verb is set.
 	IsResource bool
-	// Verb is get, list, watch, create, update, patch, delete, deletecollection or proxy; of a request that is not for a
-	// resource, the HTTP method in lower case.
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection or proxy. Without a
+	// resource it is the HTTP method in lower case.
 	Verb                        string
 	Group, Version              string
 	Namespace                   string
 	Resource, Subresource, Name string
 }
 
-// Of reads r, whose URL is that of an API server. The error is Parse's.
+// Of returns the Info of r, whose URL must be that of an API server. The error is Parse's.
 func Of(r *http.Request) (Info, error) { return Parse(r.Method, r.URL.Path, r.URL.RawQuery) }
 
-// Parse reads a request. path is decoded, query is not. The error says that a path ends after /watch or /proxy; Info then
-// holds the rest.
+// Parse returns the Info of a request. path is decoded, query is not. It fails if a path ends after
+// /watch or /proxy; Info is then set as far as possible.
 func Parse(method, path, query string) (Info, error) {
 	info := Info{Verb: strings.ToLower(method)}
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -83,16 +84,16 @@ var verbs = map[string]string{
 	http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// namespaceSubresources follow a namespace's name without being a resource in it.
+// namespaceSubresources can follow a namespace's name and are not resources in it.
 var namespaceSubresources = []string{"status", "finalize"}
 
-// collection completes a read without a name: a list, or a watch.
+// collection sets the fields of a read without a name: a list, or a watch.
 func (i *Info) collection(query string) {
 	i.Verb = "list"
 	if query == "" {
 		return
 	}
-	values, _ := url.ParseQuery(query) // an API server, too, uses the pairs that it understands
+	values, _ := url.ParseQuery(query) // an API server also uses the pairs that it can parse
 	if IsTrue(values["watch"]) {
 		i.Verb = "watch"
 	}
@@ -101,12 +102,13 @@ func (i *Info) collection(query string) {
 	}
 }
 
-// IsTrue is how API servers read a bool: only its absence, "0" and "false" are false.
+// IsTrue parses a bool as API servers do: only a missing value, "0" and "false" are false.
 func IsTrue(values []string) bool {
 	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
 }
 
-// selectedName is the name that a field selector requires. An API server ignores it if any other option is malformed.
+// selectedName returns the name that a field selector requires. An API server ignores the selector
+// if any other option is malformed.
 func selectedName(values url.Values) string {
 	var opts metav1.ListOptions
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&values, &opts, nil); err != nil {
@@ -125,11 +127,11 @@ func selectedName(values url.Values) string {
 	return ""
 }
 
-// longRunning are the subresources whose responses go on until one side ends them.
+// longRunning are the subresources whose responses last until one side ends them.
 var longRunning = []string{"attach", "exec", "proxy", "log", "portforward"}
 
-// IsLongRunning reports whether the response may go on until one side ends it, as kube-apiserver judges: a watch, a
-// proxied request, exec, attach, port-forward, and all logs, followed or not.
+// IsLongRunning reports whether the response may last until one side ends it, as kube-apiserver
+// decides: a watch, a proxied request, exec, attach, port-forward, and all logs, followed or not.
 func (i Info) IsLongRunning() bool {
 	return i.Verb == "watch" || i.Verb == "proxy" || i.IsResource && slices.Contains(longRunning, i.Subresource)
 }

@@ -16,16 +16,17 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// kubernetes is what kube-apiserver configures.
+// kubernetes is the configuration of kube-apiserver.
 var kubernetes = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// kubernetesLongRunning is BasicLongRunningRequestCheck of k8s.io/apiserver/pkg/server/filters, as kube-apiserver configures it.
+// kubernetesLongRunning is BasicLongRunningRequestCheck of k8s.io/apiserver/pkg/server/filters, as
+// kube-apiserver configures it.
 func kubernetesLongRunning(i *request.RequestInfo) bool {
 	return sets.NewString("watch", "proxy").Has(i.Verb) ||
 		i.IsResourceRequest && sets.NewString("attach", "exec", "proxy", "log", "portforward").Has(i.Subresource)
 }
 
-// differs compares both readings of r.
+// differs compares the results of both packages for r.
 func differs(r *http.Request) error {
 	want, wantErr := kubernetes.NewRequestInfo(r)
 	got, err := Of(r)
@@ -68,7 +69,7 @@ var (
 	methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "get", "Watch", "LIST"}
 )
 
-// Every method on every path with every query means the same here as in kube-apiserver.
+// Every method on every path with every query has the same Info as in kube-apiserver.
 func TestReadsAsKubernetesDoes(t *testing.T) {
 	for _, method := range methods {
 		for _, path := range paths {
@@ -81,7 +82,8 @@ func TestReadsAsKubernetesDoes(t *testing.T) {
 	}
 }
 
-// FuzzReadsAsKubernetesDoes looks for a request that means something else here than in kube-apiserver.
+// FuzzReadsAsKubernetesDoes searches for a request with another meaning here than in
+// kube-apiserver.
 func FuzzReadsAsKubernetesDoes(f *testing.F) {
 	for i, path := range paths {
 		f.Add(methods[i%len(methods)], path+"?"+queries[i%len(queries)])

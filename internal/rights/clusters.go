@@ -11,8 +11,9 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Placement returns the least ClusterRole that suffices to run a placement.Controller with its default Workloads and
-// Others on the clusters of splitter.SyncTargets. Secrets are listed, of which the controller keeps metadata only.
+// Placement returns the least ClusterRole for running a placement.Controller with its default
+// Workloads and Others on the clusters of splitter.SyncTargets. It may list Secrets; the controller
+// keeps only their metadata.
 func Placement() *rbacv1.ClusterRole {
 	rules := []rbacv1.PolicyRule{
 		rule(splitterv1alpha1.Resource("placementpolicies"), "list", "watch"),

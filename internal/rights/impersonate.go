@@ -16,15 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Impersonation is whom a router may make requests as in a peer.
+// Impersonation lists the identities that a router may impersonate in a peer.
 type Impersonation struct {
-	Users   []string            // those of service accounts as system:serviceaccount:NAMESPACE:NAME
-	AnyUser bool                // but nodes and service accounts; needs On
-	Groups  []string            // beside those that the server itself adds
+	Users   []string            // service accounts as system:serviceaccount:NAMESPACE:NAME
+	AnyUser bool                // any user except nodes and service accounts; needs On
+	Groups  []string            // besides those that the server adds itself
 	UIDs    []string            // of users
 	Extra   map[string][]string // by key, the values
-	// On is what may be done as somebody else, which that user must be allowed too. It needs servers with constrained
-	// impersonation (Kubernetes 1.36). Empty: whatever the user may.
+	// On limits the requests that may be made as another user; that user needs the rights as well.
+	// It needs servers with constrained impersonation (Kubernetes 1.36). Empty means no limit.
 	On []rbacv1.PolicyRule
 }
 
@@ -33,9 +33,10 @@ const (
 	serviceAccountPrefix = "system:serviceaccount:"
 )
 
-// Impersonate returns the least roles that suffice in a peer for a router over a region.Ring to make requests as i says:
-// one ClusterRole, and a Role for each namespace that has service accounts of i, since in a ClusterRole a service account's
-// name is that of all namespaces. It refuses what would be the rights of Kubernetes' own components, by whatever name.
+// Impersonate returns the least roles that a router over a region.Ring needs in a peer for i: one
+// ClusterRole, and a Role for each namespace with service accounts of i, since a ClusterRole would
+// allow a service account's name in all namespaces. It fails if i would include the rights of
+// Kubernetes' own components.
 func Impersonate(i Impersonation) (*rbacv1.ClusterRole, []*rbacv1.Role, error) {
 	users, accounts, err := i.people()
 	if err != nil {
@@ -84,13 +85,13 @@ func Impersonate(i Impersonation) (*rbacv1.ClusterRole, []*rbacv1.Role, error) {
 	return cluster, roles, nil
 }
 
-// people are the users, and the service accounts by namespace.
+// people returns the users, and the service accounts by namespace.
 func (i Impersonation) people() (users []string, accounts map[string][]string, err error) {
 	switch {
 	case len(i.Users) == 0 && !i.AnyUser:
-		return nil, nil, errors.New("no user is named who may be impersonated")
+		return nil, nil, errors.New("no user to impersonate is named")
 	case i.AnyUser && len(i.On) == 0:
-		return nil, nil, errors.New("any user would be the controller manager too: name the users, or say on what they may be impersonated, which servers keep from nodes and service accounts")
+		return nil, nil, errors.New("any user would include the controller manager: name the users, or limit the requests, for which servers exclude nodes and service accounts")
 	}
 	accounts = map[string][]string{}
 	for _, user := range i.Users {
@@ -105,8 +106,8 @@ func (i Impersonation) people() (users []string, accounts map[string][]string, e
 		users = append(users, user)
 	}
 	if len(accounts) > 0 && len(i.On) > 0 && (len(i.Groups) > 0 || len(i.UIDs) > 0 || len(i.Extra) > 0) {
-		// As servers see it, such a service account is another kind of user. Both can be had with two roles.
-		return nil, nil, errors.New("where impersonation is constrained, a service account is impersonated without groups, UID and extra: print it apart")
+		// To servers, such a service account is another kind of user. Two roles can grant both.
+		return nil, nil, errors.New("constrained impersonation of a service account allows no groups, UID and extra: print its role separately")
 	}
 	for what, names := range map[string][]string{"user": users, "group": i.Groups, "UID": i.UIDs} {
 		for _, name := range names {
@@ -136,12 +137,12 @@ func ordinary(what, name string) error {
 	case name == "*":
 		return fmt.Errorf("%s %q: name each", what, name)
 	case what != "UID" && strings.HasPrefix(name, systemPrefix):
-		return fmt.Errorf("%s %q is one of Kubernetes' own: whoever may impersonate it has its rights", what, name)
+		return fmt.Errorf("%s %q is one of Kubernetes' own: an impersonator would have its rights", what, name)
 	}
 	return nil
 }
 
-// doing are the rules with their verbs as those of impersonators.
+// doing returns the rules with the verbs prefixed for impersonators.
 func doing(rules []rbacv1.PolicyRule, prefix string) []rbacv1.PolicyRule {
 	var prefixed []rbacv1.PolicyRule
 	for _, r := range rules {

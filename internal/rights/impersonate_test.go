@@ -71,10 +71,10 @@ func TestImpersonate(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, []string{"list", "get"}, couchdbs.Verbs, "what is given is not modified")
+	require.Equal(t, []string{"list", "get"}, couchdbs.Verbs, "the argument is not modified")
 }
 
-// No roles are better than too wide ones.
+// Impersonate fails instead of returning roles that are too wide.
 func TestImpersonateRefuses(t *testing.T) {
 	t.Parallel()
 	for name, i := range map[string]Impersonation{

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Place is an API server and what stands in it for a program.
+// Place is an API server and its role in an installation.
 type Place struct {
-	// Central says that it is the central plane, or else a peer. One that is both grants both.
+	// Central is set for the central plane, and unset for a peer. A plane that is both grants both.
 	Central bool
-	// Namespace is that of the installation in a central plane: of Leases and kubeconfigs.
+	// Namespace is the installation's namespace in a central plane, for Leases and kubeconfigs.
 	Namespace string
 }
 
-// loops says what each loop needs in a place.
+// loops returns, by loop, the roles that it needs in a place.
 var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	"fanout": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		return either(p, Coordinate(), CoordinateCentral()), nil
@@ -37,7 +37,7 @@ var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	"catalog": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		r := Publish()
 		if !p.Central {
-			r.Rules = append(r.Rules, kubeSystem()) // the Ring of peers that a Catalog is of
+			r.Rules = append(r.Rules, kubeSystem()) // for the Ring of a Catalog's peers
 		}
 		return []*rbacv1.ClusterRole{r}, nil
 	},
@@ -49,20 +49,20 @@ var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	},
 }
 
-// upstreamLoops says what each loop needs in an upstream of clusters.
+// upstreamLoops returns, by loop, the role that it needs in an upstream of clusters.
 var upstreamLoops = map[string]func() *rbacv1.ClusterRole{
 	"placement": Placement,
 }
 
-// LoopNames are the loops of a central plane and its peers, by name.
+// LoopNames returns the names of the loops of a central plane and its peers.
 func LoopNames() []string { return slices.Sorted(maps.Keys(loops)) }
 
-// UpstreamLoopNames are the loops of an upstream of clusters, by name.
+// UpstreamLoopNames returns the names of the loops of an upstream of clusters.
 func UpstreamLoopNames() []string { return slices.Sorted(maps.Keys(upstreamLoops)) }
 
-// Loop returns the least roles that suffice in a place to run a loop: "accounts" beside
-// "fanout", and every other one by itself. Those of an upstream need the same in any place.
-// ok is false if there is no loop of that name.
+// Loop returns the least roles that a loop needs in a place. Those of "accounts" are in addition to
+// "fanout"; every other loop is complete. Loops of an upstream need the same in any place. ok is
+// false for an unknown name.
 func Loop(name string, p Place) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role, ok bool) {
 	if of, ok := upstreamLoops[name]; ok {
 		return []*rbacv1.ClusterRole{of()}, nil, true
@@ -75,13 +75,12 @@ func Loop(name string, p Place) (cluster []*rbacv1.ClusterRole, namespaced []*rb
 	return cluster, namespaced, true
 }
 
-// Events returns the least ClusterRole that suffices to run an events.Recorder.
+// Events returns the least ClusterRole for running an events.Recorder.
 func Events() *rbacv1.ClusterRole {
 	return role("atoll-events", rule(schema.GroupResource{Resource: "events"}, "create", "patch"))
 }
 
-// Shards returns the least Role that suffices to be one of shard.Members, whose Leases
-// are in namespace.
+// Shards returns the least Role for a member of shard.Members, whose Leases are in namespace.
 func Shards(namespace string) *rbacv1.Role {
 	return bound(role("atoll-shards",
 		rule(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, "create", "delete", "get", "list", "patch", "watch"),
@@ -106,7 +105,7 @@ func inside(p Place, r *rbacv1.Role) []*rbacv1.Role {
 	return []*rbacv1.Role{r}
 }
 
-// bound is a ClusterRole in one namespace.
+// bound returns a ClusterRole as a Role in one namespace.
 func bound(r *rbacv1.ClusterRole, namespace string) *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},

@@ -13,8 +13,7 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// Peers returns the least ClusterRole that suffices in a peer to be accepted and
-// observed by a central.Peers.
+// Peers returns the least ClusterRole in a peer for a central.Peers that accepts and observes it.
 func Peers() *rbacv1.ClusterRole {
 	return role("atoll-peers",
 		rule(operatorv1alpha1.Resource("kubecarriers"), "list", "watch"),
@@ -23,9 +22,8 @@ func Peers() *rbacv1.ClusterRole {
 	)
 }
 
-// PeersCentral returns the least ClusterRole that suffices in a central plane to
-// run a central.Source, a central.Peers and a central.Master; beside it, the
-// kubeconfigs have to be read: see Kubeconfigs.
+// PeersCentral returns the least ClusterRole in a central plane for running a central.Source, a
+// central.Peers and a central.Master. They also need to read the kubeconfigs: see Kubeconfigs.
 func PeersCentral() *rbacv1.ClusterRole {
 	return role("atoll-peers-central",
 		rule(masterv1alpha1.Resource("peers"), "create", "list", "watch"),
@@ -36,9 +34,9 @@ func PeersCentral() *rbacv1.ClusterRole {
 	)
 }
 
-// Kubeconfigs returns the least Role that suffices to read the kubeconfigs of
-// Peers. It is needed in each namespace in which their Secrets are, best one in
-// which there are no others: to watch Secrets is to be allowed to read them all.
+// Kubeconfigs returns the least Role for reading the kubeconfigs of Peers. It is needed in each
+// namespace with their Secrets. Such a namespace should have no other Secrets, since the right to
+// watch Secrets includes reading them all.
 func Kubeconfigs(namespace string) *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
@@ -47,7 +45,8 @@ func Kubeconfigs(namespace string) *rbacv1.Role {
 	}
 }
 
-// kubeSystem lets a region.Ring tell one cluster from another. Without it, a Ring takes no new credentials.
+// kubeSystem lets a region.Ring read the identity of a cluster. Without it, a Ring rejects new
+// credentials.
 func kubeSystem() rbacv1.PolicyRule {
 	r := rule(schema.GroupResource{Resource: "namespaces"}, "get")
 	r.ResourceNames = []string{"kube-system"}

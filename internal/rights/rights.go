@@ -17,10 +17,10 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// Coordinate returns the least ClusterRole that suffices to run a
-// fanout.Coordinator with account.Kinds, and to make peers a ring. It holds what
-// the Roles of Accounts grant, because an API server lets nobody grant what he
-// does not hold: the alternative, to escalate and bind, would be all rights.
+// Coordinate returns the least ClusterRole for running a fanout.Coordinator with account.Kinds, and
+// for making peers a ring. It includes the rights in the Roles of Accounts, because an API server
+// lets a user grant only rights that the user holds; the verbs escalate and bind instead would
+// amount to all rights.
 func Coordinate() *rbacv1.ClusterRole {
 	var rules []rbacv1.PolicyRule
 	for _, kind := range account.Kinds() {
@@ -46,14 +46,14 @@ func Coordinate() *rbacv1.ClusterRole {
 	return role("atoll", rules...)
 }
 
-// CoordinateCentral returns the least ClusterRole that suffices in a central
-// plane for the log that coordinators share, a kubelog.Log.
+// CoordinateCentral returns the least ClusterRole in a central plane for the log that coordinators
+// share, a kubelog.Log.
 func CoordinateCentral() *rbacv1.ClusterRole {
 	return role("atoll-central", rule(fanoutv1alpha1.Resource("operations"), "create", "delete", "get", "list", "patch"))
 }
 
-// Accounts returns the least ClusterRole that, beside Coordinate, suffices in a
-// peer to run an account.Controller and an account.Replicator.
+// Accounts returns the least ClusterRole in a peer for running an account.Controller and an
+// account.Replicator, in addition to Coordinate.
 func Accounts() *rbacv1.ClusterRole {
 	return role("atoll-accounts",
 		rule(account.Kind().Resource.GroupResource(), "watch"),
@@ -64,19 +64,19 @@ func Accounts() *rbacv1.ClusterRole {
 	)
 }
 
-// AccountsCentral returns the least ClusterRole that suffices in a central plane
-// to run an account.Replicator.
+// AccountsCentral returns the least ClusterRole in a central plane for running an
+// account.Replicator.
 func AccountsCentral() *rbacv1.ClusterRole {
 	accounts := account.Kind().Resource.GroupResource()
 	return role("atoll-accounts-central",
-		// The finalizer is a patch.
+		// The finalizer is written with patch.
 		rule(accounts, "get", "list", "patch", "watch"),
 		rule(schema.GroupResource{Group: accounts.Group, Resource: accounts.Resource + "/status"}, "patch"),
 		rule(schema.GroupResource{Resource: "namespaces"}, "get"),
 	)
 }
 
-// Publish returns the least ClusterRole that suffices to run an account.Catalog.
+// Publish returns the least ClusterRole for running an account.Catalog.
 func Publish() *rbacv1.ClusterRole {
 	regions := accountv1alpha1.Resource("regions")
 	return role("atoll-catalog",
@@ -87,8 +87,7 @@ func Publish() *rbacv1.ClusterRole {
 	)
 }
 
-// Claims returns the least ClusterRole that suffices in a peer to run a
-// claim.Arbiter.
+// Claims returns the least ClusterRole in a peer for running a claim.Arbiter.
 func Claims() *rbacv1.ClusterRole {
 	return role("atoll-claims",
 		rule(regionv1alpha1.Resource("regionclaims"), "create", "delete", "get", "list", "watch"),
@@ -100,15 +99,15 @@ func Claims() *rbacv1.ClusterRole {
 	)
 }
 
-// ClaimsCentral returns the least ClusterRole that suffices in a central plane to
-// run a claim.Arbiter, to be bound in the namespace of its decisions.
+// ClaimsCentral returns the least ClusterRole in a central plane for running a claim.Arbiter. It is
+// to be bound in the namespace of the decisions.
 func ClaimsCentral() *rbacv1.ClusterRole {
 	return role("atoll-claims-central",
 		rule(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, "create", "delete", "get", "list", "update", "watch"),
 	)
 }
 
-// hold adds a rule to rules, to those of the same resources if there are some.
+// hold adds a rule to rules: to the rule of the same resources, if there is one.
 func hold(rules []rbacv1.PolicyRule, held rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for i, r := range rules {
 		if slices.Equal(r.APIGroups, held.APIGroups) && slices.Equal(r.Resources, held.Resources) {
@@ -119,7 +118,7 @@ func hold(rules []rbacv1.PolicyRule, held rbacv1.PolicyRule) []rbacv1.PolicyRule
 	return append(rules, held)
 }
 
-// Install returns the least ClusterRole that suffices to install the types.
+// Install returns the least ClusterRole for installing the CRDs.
 func Install() *rbacv1.ClusterRole {
 	return role("atoll-install",
 		rule(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "get", "patch", "update"),

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/account"
 )
 
-// That the roles suffice, and that nothing in them is unused, is shown by the
-// tests of atollctl, whose servers grant what is printed here.
+// The tests of atollctl, whose servers grant the printed roles, show that the roles suffice and
+// that all their rights are used.
 func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
 	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events(), Placement()} {
@@ -35,7 +35,7 @@ func TestRolesAreNarrow(t *testing.T) {
 	}
 }
 
-// An API server refuses a Role that grants more than its author holds.
+// An API server rejects a Role that grants more than its author holds.
 func TestCoordinatorsHoldWhatTheyGrant(t *testing.T) {
 	t.Parallel()
 	for accountRole, granted := range account.DefaultRights() {
@@ -55,8 +55,8 @@ func TestCoordinatorsHoldWhatTheyGrant(t *testing.T) {
 	}
 }
 
-// A region.Ring connects to each peer, whatever loop it is for. It takes new credentials only if it may read which cluster
-// they reach.
+// A region.Ring connects to each peer, for any loop. It accepts new credentials only if it may read
+// the identity of the cluster.
 func TestEveryLoopMayReadTheIdentity(t *testing.T) {
 	t.Parallel()
 	reads := func(rules []rbacv1.PolicyRule) bool {
@@ -68,7 +68,7 @@ func TestEveryLoopMayReadTheIdentity(t *testing.T) {
 	for _, name := range LoopNames() {
 		cluster, _, _ := Loop(name, Place{})
 		switch name {
-		case "accounts", "events", "shards": // beside others; these have no Ring of their own
+		case "accounts", "events", "shards": // in addition to other roles; these have no Ring of their own
 			continue
 		}
 		require.True(t, slices.ContainsFunc(cluster, func(r *rbacv1.ClusterRole) bool { return reads(r.Rules) }), name)
@@ -78,7 +78,7 @@ func TestEveryLoopMayReadTheIdentity(t *testing.T) {
 	require.True(t, reads(cluster.Rules))
 }
 
-// What a loop needs is one role or several, by the same names wherever they are printed.
+// A loop needs one or more roles, with the same names wherever they are printed.
 func TestLoops(t *testing.T) {
 	t.Parallel()
 	type names struct{ peer, central []string }

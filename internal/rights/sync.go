@@ -15,30 +15,31 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Syncing is how clusters are kept in step with an upstream, as far as it needs rights.
+// Syncing describes the sync of clusters with an upstream, as far as it affects rights.
 type Syncing struct {
-	// Downstream says that it is one of the clusters, or else the upstream.
+	// Downstream is set for a cluster, and unset for the upstream.
 	Downstream bool
-	// Types are those that are synced, whose definitions are kept in step, or that are divided. Nil: what workloads are made
-	// of; no definitions; all kinds that a splitter knows.
+	// Types are the types that are synced, defined or divided. Nil means the types of workloads, no
+	// definitions, or all kinds of the splitter.
 	Types []schema.GroupResource
-	// Permit are the powers that may be synced: see syncer.Power. Types that need another one are left out.
+	// Permit lists the powers that may be synced: see syncer.Power. Types that need another power
+	// are left out.
 	Permit []syncer.Power
-	// Mode says where syncers run; empty: syncer.Push.
+	// Mode selects where syncers run; empty means syncer.Push.
 	Mode syncer.Mode
-	// Target is the one SyncTarget of a syncer that says in its status how it is; empty: it does not.
+	// Target is the SyncTarget whose status a syncer writes; empty means that it writes none.
 	Target string
-	// Upsync are those of the Types of which objects that are born downstream are brought up.
+	// Upsync lists those of the Types whose objects, if created downstream, are synced upstream.
 	Upsync []schema.GroupResource
-	// DeleteUpstream says that who deletes a copy deletes the object.
+	// DeleteUpstream means that the deletion of a downstream object deletes its origin.
 	DeleteUpstream bool
-	// Unscheduled says that pods downstream that find no node are counted.
+	// Unscheduled means that downstream pods without a node are counted.
 	Unscheduled bool
-	// Namespace is that of the Secrets that hold kubeconfigs; empty: there are none.
+	// Namespace is the namespace of Secrets with kubeconfigs; empty means that there are none.
 	Namespace string
 }
 
-// syncing says what each part needs.
+// syncing returns, by part, the roles that it needs.
 var syncing = map[string]func(Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	"syncer": func(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		if s.Downstream {
@@ -58,12 +59,12 @@ var syncing = map[string]func(Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	},
 }
 
-// SyncParts are the parts that Sync knows, by name.
+// SyncParts returns the names of the parts that Sync knows.
 func SyncParts() []string { return slices.Sorted(maps.Keys(syncing)) }
 
-// Sync returns the least roles that suffice on one side for a part: "syncer" is a syncer.Syncer or Agent, "targets" are
-// syncer.Targets with all that runs in their process, "types" is a crds.Controller and "splitter" a splitter.Splitter. ok is
-// false if there is no part of that name.
+// Sync returns the least roles that a part needs on one side: "syncer" is a syncer.Syncer or Agent,
+// "targets" are syncer.Targets with all loops in their process, "types" is a crds.Controller and
+// "splitter" a splitter.Splitter. ok is false for an unknown name.
 func Sync(part string, s Syncing) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role, ok bool) {
 	of, ok := syncing[part]
 	if !ok {
@@ -80,7 +81,7 @@ func (s Syncing) synced() []schema.GroupResource {
 	return s.Types
 }
 
-// options are those that need rights.
+// options returns the syncer options that affect rights.
 func (s Syncing) options() syncer.Options {
 	opts := syncer.Options{Target: s.Target, Permit: s.Permit, Upsync: func(gr schema.GroupResource) bool { return slices.Contains(s.Upsync, gr) }}
 	if s.DeleteUpstream {
@@ -89,7 +90,7 @@ func (s Syncing) options() syncer.Options {
 	return opts
 }
 
-// counting are the rules with what it takes to count pods, if they are counted.
+// counting adds the rights for counting pods, if they are counted.
 func (s Syncing) counting(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	if s.Unscheduled {
 		for _, r := range syncer.UnscheduledRights() {
@@ -117,8 +118,8 @@ func targets(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 	return cluster, []*rbacv1.Role{bound(read, s.Namespace)}
 }
 
-// Types returns the least ClusterRole that suffices, on each side, for a crds.Controller whose policy sends definitions there
-// and removes them; custom are the types of which it may have to know whether there are objects.
+// Types returns the least ClusterRole on each side for a crds.Controller whose policy writes and
+// deletes definitions there. custom lists the types whose objects it may have to look for.
 func Types(custom ...schema.GroupResource) *rbacv1.ClusterRole {
 	rules := []rbacv1.PolicyRule{
 		rule(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "delete", "get", "list", "update"),
@@ -129,8 +130,8 @@ func Types(custom ...schema.GroupResource) *rbacv1.ClusterRole {
 	return role("atoll-types", rules...)
 }
 
-// Split returns the least ClusterRole that suffices for a splitter.Splitter of those types over SyncTargets; nil: of all
-// kinds that the package has.
+// Split returns the least ClusterRole for a splitter.Splitter of those types over SyncTargets; nil
+// means all kinds of the package.
 func Split(types ...schema.GroupResource) *rbacv1.ClusterRole {
 	if types == nil {
 		for _, kind := range []splitter.Kind{splitter.CronJobs(), splitter.DaemonSets(), splitter.Deployments(), splitter.Jobs(), splitter.StatefulSets()} {

@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// That they suffice and that nothing is unused is shown by the tests of the packages themselves.
+// The tests of the packages themselves show that the roles suffice and that all their rights are
+// used.
 func TestSyncIsNarrow(t *testing.T) {
 	t.Parallel()
 	want := map[string][2][]string{
@@ -63,7 +64,7 @@ func requireNarrow(t *testing.T, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// Each mode needs other rights.
+// Each mode needs different rights.
 func TestSyncOfModes(t *testing.T) {
 	t.Parallel()
 	names := func(mode syncer.Mode, downstream bool) (names []string) {
@@ -82,7 +83,7 @@ func TestSyncOfModes(t *testing.T) {
 	require.Equal(t, []string{"atoll-targets", "atoll-targets-kubeconfigs"}, names(syncer.Pull, false))
 }
 
-// An API server refuses a ClusterRole that grants more than its author holds.
+// An API server rejects a ClusterRole that grants more than its author holds.
 func TestInstallersHoldWhatTheyGrant(t *testing.T) {
 	t.Parallel()
 	types := append(syncer.WorkloadTypes(), schema.GroupResource{Group: "example.org", Resource: "widgets"})

@@ -1,5 +1,6 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rightstest lets a test see that roles suffice for what a program does, and that each right in them is used.
+// Package rightstest lets a test check that roles suffice for a program, and that each right in
+// them is used.
 package rightstest

@@ -17,18 +17,19 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// Admin is the token of who may do everything: the test. Program is that of who has the rights.
+// Admin is the token of the test, which may do everything. Program is the token of the program
+// under test.
 const (
 	Admin   = "admin"
 	Program = "program"
 )
 
-// Tokens are those of an API server with an authorizer of Grants.
+// Tokens returns the users, by token, of an API server with Grants as its authorizer.
 func Tokens() map[string]regiontest.User {
 	return map[string]regiontest.User{Admin: {Name: Admin, Groups: []string{"system:masters"}}, Program: {Name: Program}}
 }
 
-// API reaches a server that has Tokens with one of them.
+// API connects to a server with Tokens, with one of them.
 func API(t testing.TB, s *regiontest.Server, token string) region.API {
 	t.Helper()
 	config := s.Config()
@@ -38,7 +39,8 @@ func API(t testing.TB, s *regiontest.Server, token string) region.API {
 	return api
 }
 
-// Grants are the rights of a program in one API server. They are safe for concurrent use.
+// Grants are the rights of a program in one API server, and their use. They are safe for concurrent
+// use.
 type Grants struct {
 	granted []granted
 
@@ -47,18 +49,18 @@ type Grants struct {
 	denied []string
 }
 
-// granted is a rule that holds in one namespace, or in all if that is empty.
+// granted is a rule in one namespace, or cluster-wide if that is empty.
 type granted struct {
 	rbacv1.PolicyRule
 	namespace string
 }
 
-// New returns what rules grant everywhere.
+// New returns Grants with rules, cluster-wide.
 func New(rules ...rbacv1.PolicyRule) *Grants {
 	return (&Grants{used: map[string]bool{}}).In("", rules...)
 }
 
-// In adds what rules grant in one namespace. It is called before the server has requests.
+// In adds rules in one namespace. Call it before the server gets requests.
 func (g *Grants) In(namespace string, rules ...rbacv1.PolicyRule) *Grants {
 	for _, rule := range rules {
 		g.granted = append(g.granted, granted{rule, namespace})
@@ -66,15 +68,15 @@ func (g *Grants) In(namespace string, rules ...rbacv1.PolicyRule) *Grants {
 	return g
 }
 
-// Authorize is an API server's authorizer.
+// Authorize implements an API server's authorizer.
 func (g *Grants) Authorize(r regiontest.Request) error {
 	if r.Resource == "" || slices.Contains(r.User.Groups, "system:masters") {
-		return nil // what everybody may read; the test itself
+		return nil // discovery, and the test itself
 	}
 	return g.use(r, r.Verb)
 }
 
-// use notes that a right is used, in every rule that grants it.
+// use records the use of a right, in every rule that grants it.
 func (g *Grants) use(r regiontest.Request, verb string) error {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -109,12 +111,12 @@ func (g granted) name(i int, verb string) string {
 	return strings.TrimSpace(fmt.Sprintf("rule %d: %s %s.%s %s", i, verb, g.Resources[0], g.APIGroups[0], strings.Join(g.ResourceNames, ",")))
 }
 
-// Denied are the requests of the program that were refused. requests are all that the server had: who applies what is not
-// there needs the right to create it, which real servers ask for as well.
+// Denied returns the refused requests of the program. requests are all requests of the server: an
+// apply that created an object counts as a create too, since real servers require that right.
 func (g *Grants) Denied(requests []regiontest.Request) []string {
 	for _, r := range requests {
 		if r.User.Name == Program && r.Verb == "patch" && r.Code == 201 {
-			_ = g.use(r, "create") // what is missing is among those denied
+			_ = g.use(r, "create") // a missing right is added to denied
 		}
 	}
 	g.mu.Lock()
@@ -122,7 +124,7 @@ func (g *Grants) Denied(requests []regiontest.Request) []string {
 	return slices.Clone(g.denied)
 }
 
-// Unused are the rights of which no use was made, after Denied.
+// Unused returns the rights that were not used. Call it after Denied.
 func (g *Grants) Unused() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Watch is the body of the answer to r, a watch: it ends after its timeoutSeconds, with r, or, as if the server had gone,
-// when death is closed. A nil death never comes.
+// Watch returns the body of the response to the watch r. It ends after r's timeoutSeconds, with r,
+// or abruptly when death is closed. death may be nil.
 func Watch(r *http.Request, death <-chan struct{}) (io.ReadCloser, error) {
 	seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds"))
 	if err != nil {

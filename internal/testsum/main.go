@@ -28,7 +28,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) (int, error) {
-	// Everything after our own flags belongs to go test, its flags included.
+	// All further arguments belong to go test, its flags included.
 	if len(args) < 1 {
 		return 2, flag.ErrHelp
 	}
@@ -108,7 +108,7 @@ func fuzz(ctx context.Context, args []string, out io.Writer) (int, error) {
 
 type fuzzTarget struct{ pkg, name string }
 
-// fuzzTargets reads go test -list: the names of a package, then its "ok" line.
+// fuzzTargets parses the output of go test -list: the names of a package, then its "ok" line.
 func fuzzTargets(list string) []fuzzTarget {
 	var targets []fuzzTarget
 	var names []string

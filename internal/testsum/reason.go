@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// How much is repeated of what failed: the end of a long log is often all that is seen of it.
+// Limits of the repeated output of failures: often only the end of a long log is shown.
 const (
 	reasonLines  = 14 // of one test
 	reasonWidth  = 240
 	reasonsLines = 32 // of all tests
 )
 
-// reason is what says why a test failed: the lines from its first assertion, panic or race on, or else its last ones.
+// reason returns the lines that show why a test failed: those from its first assertion, panic or
+// race on, or else its last ones.
 func reason(output string) []string {
 	var lines []string
 	at := -1
@@ -42,7 +43,7 @@ func reason(output string) []string {
 	return lines[at:min(len(lines), at+reasonLines)]
 }
 
-// appendReasons adds to a file why tests failed.
+// appendReasons appends the reasons of failures to a file.
 func appendReasons(path string, reasons []string) error {
 	if len(reasons) == 0 {
 		return nil
@@ -62,7 +63,7 @@ func appendReasons(path string, reasons []string) error {
 	return err
 }
 
-// showReasons shows what appendReasons has added, not all of it if there is much.
+// showReasons prints the content of the file, up to a limit.
 func showReasons(path string, out io.Writer) error {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -26,7 +26,7 @@ func TestReason(t *testing.T) {
 	require.LessOrEqual(t, len(reason("Error Trace: " + strings.Repeat("ä", 1000))[0]), reasonWidth+len("…"))
 }
 
-// What failed comes last, before the sum.
+// Failures are printed last, before the sum.
 func TestTotalShowsReasons(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counts")
 	events := `{"Action":"run","Package":"p","Test":"TestA"}

@@ -27,14 +27,15 @@ type event struct {
 	FailedBuild string
 }
 
-// tally counts events and shows what go test would without -v: the output of failed tests, and one line per package.
+// tally counts events and prints what go test prints without -v: the output of failed tests, and
+// one line per package.
 type tally struct {
 	counts
 	out     io.Writer
 	running map[string]map[string]bool // by package, then test
 	output  map[string]*strings.Builder
 	failing map[string]bool // packages with a failed test
-	reasons []string        // why tests failed, line by line
+	reasons []string        // reasons of failures, line by line
 }
 
 func newTally(out io.Writer) *tally {
@@ -130,7 +131,7 @@ func (t *tally) showTest(pkg, test string) {
 	}
 }
 
-// explain notes why a test failed.
+// explain records why a test failed.
 func (t *tally) explain(pkg, test string) {
 	if o := t.output[pkg+" "+test]; o != nil {
 		if lines := reason(o.String()); len(lines) > 0 {
@@ -141,19 +142,19 @@ func (t *tally) explain(pkg, test string) {
 
 func (t *tally) show(s string) { _, _ = io.WriteString(t.out, s) }
 
-// finish counts what a killed go test left unfinished.
+// finish counts the tests that a killed go test left unfinished as failed.
 func (t *tally) finish() {
 	for _, tests := range t.running {
 		t.failed += len(tests)
 	}
 }
 
-// save adds the counts to a file, and to another why tests failed.
+// save appends the counts to a file, and the reasons of failures to another.
 func (t *tally) save(path string) error {
 	return errors.Join(appendCounts(path, t.counts), appendReasons(reasonsOf(path), t.reasons))
 }
 
-// reasonsOf is the file beside that of the counts.
+// reasonsOf returns the path of the reasons, beside that of the counts.
 func reasonsOf(counts string) string { return counts + ".reasons" }
 
 func appendCounts(path string, c counts) error {

@@ -22,7 +22,7 @@ var prefixes = []string{
 	"objectset.rio.cattle.io/",
 }
 
-// Is says whether key is a tool's. It is safe for concurrent use.
+// Is reports whether key is a tool's. It is safe for concurrent use.
 func Is(key string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }

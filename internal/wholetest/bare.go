@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Bare writes the objects that Divided leads to, in the fewest requests: each parent, its two shards upstream and their two
-// copies downstream are created as they are to be, five requests for a parent.
+// Bare writes the same objects as Divided with the fewest requests: it creates each parent, its two
+// shards upstream and their two downstream objects in their final form, five requests per parent.
 func (s Servers) Bare(tb testing.TB, namespace string, n int) Cost {
 	tb.Helper()
 	return measure(tb, func() {
@@ -36,9 +36,9 @@ func (s Servers) Bare(tb testing.TB, namespace string, n int) Cost {
 	})
 }
 
-// Requests makes the requests that splitter and syncers make, knowing all that they have to find out: seven for a parent. Its
-// finalizer is written before the shards, which are applied with theirs, copies are applied, and the parent gets its first
-// status.
+// Requests makes the same requests as splitter and syncers, but without having to determine them:
+// seven per parent. It writes the parent's finalizer before the shards, applies shards with
+// finalizers, applies the downstream objects, and writes the parent's first status.
 func (s Servers) Requests(tb testing.TB, namespace string, n int) Cost {
 	tb.Helper()
 	return measure(tb, func() {
@@ -65,7 +65,7 @@ func (s Servers) Requests(tb testing.TB, namespace string, n int) Cost {
 	})
 }
 
-// elsewhere labels an object so that neither the splitter nor a syncer takes it for theirs.
+// elsewhere labels an object so that neither the splitter nor a syncer selects it.
 func elsewhere(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	labels := obj.GetLabels()
 	labels[v1alpha1.ClusterLabel] = "elsewhere"
@@ -73,7 +73,7 @@ func elsewhere(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// shard is what a parent is cut into, with a finalizer or without.
+// shard returns the i-th shard of a parent, with a finalizer or without.
 func shard(of *unstructured.Unstructured, cluster string, i int, guarded bool) *unstructured.Unstructured {
 	obj := of.DeepCopy()
 	obj.SetName(splitter.ShardName(of.GetName(), cluster))
@@ -86,7 +86,7 @@ func shard(of *unstructured.Unstructured, cluster string, i int, guarded bool) *
 	return obj
 }
 
-// bare is an object of which nothing is wanted.
+// bare returns an object without any fields to apply.
 func bare(of *unstructured.Unstructured) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind()}}
 	obj.SetNamespace(of.GetNamespace())

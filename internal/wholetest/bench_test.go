@@ -27,7 +27,7 @@ func newServers(tb testing.TB) wholetest.Servers {
 	return wholetest.Servers{Up: apis[0], Clusters: [2]region.API{apis[1], apis[2]}}
 }
 
-// What is measured makes what it says.
+// Each measured function creates the objects that its comment lists.
 func TestServers(t *testing.T) {
 	s := newServers(t)
 	for name, run := range map[string]func(testing.TB, string, int) wholetest.Cost{"divided": s.Divided, "bare": s.Bare, "requests": s.Requests} {
@@ -46,9 +46,10 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// BenchmarkWhole is 300 Deployments of 15 replicas that are divided over two clusters, from the first create until all 600
-// shards are downstream. The baseline of "ratio" is a bare loop of 16 workers that creates the same parents, shards and
-// copies as they are to be; that of "requests-ratio" one that makes the requests that we make. Servers are in memory and in
+// BenchmarkWhole divides 300 Deployments of 15 replicas over two clusters, and measures from the
+// first create until all 600 shards are downstream. The baseline of "ratio" is a bare loop of 16
+// workers that creates the same parents, shards and downstream objects in their final form. That of
+// "requests-ratio" makes the same requests as splitter and syncers. Servers are in memory and in
 // this process.
 func BenchmarkWhole(b *testing.B) {
 	wholetest.Compare(b, 300, func() (wholetest.Servers, string) {

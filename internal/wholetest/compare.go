@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// Compare runs Bare, Requests and Divided in turns, each in a namespace of its own, as often as the benchmark asks for. It
-// reports what Divided took, and what the others took as a part of that: "ratio" is Bare's wall and "requests-ratio" that of
-// Requests, "cpu-ratio" and "requests-cpu-ratio" the CPU of this process.
+// Compare runs Bare, Requests and Divided alternately, each in its own namespace, as often as the
+// benchmark requires. It reports the time of Divided, and the others' in relation to it: "ratio" is
+// Bare's wall time and "requests-ratio" that of Requests, "cpu-ratio" and "requests-cpu-ratio" the
+// CPU time of this process.
 func Compare(b *testing.B, n int, fresh func() (Servers, string)) {
 	b.Helper()
 	var ours, fewest, same Cost

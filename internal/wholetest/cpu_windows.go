@@ -19,7 +19,7 @@ func processCPU() (time.Duration, error) {
 	return ticks(kernel) + ticks(user), err
 }
 
-// ticks converts a span of time, which Windows counts in units of 100 ns.
+// ticks converts a duration that Windows counts in units of 100 ns.
 func ticks(f syscall.Filetime) time.Duration {
 	return time.Duration(int64(f.HighDateTime)<<32|int64(f.LowDateTime)) * 100
 }

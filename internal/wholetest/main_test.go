@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { maintest.Main(m) }
 
-// inAll makes a namespace in all servers.
+// inAll creates a namespace in all servers.
 func inAll(tb testing.TB, s wholetest.Servers, name string) string {
 	tb.Helper()
 	for _, api := range []region.API{s.Up, s.Clusters[0], s.Clusters[1]} {
@@ -29,7 +29,7 @@ func inAll(tb testing.TB, s wholetest.Servers, name string) string {
 	return name
 }
 
-// list says how many replicas the Deployments of a namespace are to have.
+// list returns the desired replicas of the Deployments of a namespace, by name.
 func list(t *testing.T, on region.API, namespace string) map[string]int64 {
 	t.Helper()
 	all, err := on.Dynamic().Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(namespace).

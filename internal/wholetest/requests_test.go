@@ -54,7 +54,7 @@ func (c tallied) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// None of the requests is made twice or in vain, and none is answered with more than is looked at.
+// No request is repeated or unnecessary, and no response contains more than is used.
 func TestWritesOfEachParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 10

@@ -22,19 +22,20 @@ import (
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// workers is how many write at once: who creates the parents, each syncer, the splitter, and the bare loop.
+// workers is the number of concurrent writers: of the parents, of each syncer, of the splitter, and
+// of the bare loop.
 const workers = 16
 
-// clusters are those of the measurements, of equal weight.
+// clusters are the clusters of the measurements, with equal weights.
 var clusters = []string{"cluster-1", "cluster-2"}
 
-// Servers are an upstream and the clusters, without controllers.
+// Servers are an upstream and two clusters, without controllers.
 type Servers struct {
 	Up       region.API
 	Clusters [2]region.API
 }
 
-// Cost is what something took, CPU in this process.
+// Cost is a wall time and the CPU time of this process in it.
 type Cost struct{ Wall, CPU time.Duration }
 
 func measure(tb testing.TB, do func()) Cost {
@@ -49,8 +50,9 @@ func measure(tb testing.TB, do func()) Cost {
 	return Cost{time.Since(begun), used() - before}
 }
 
-// Divided starts a splitter and a syncer for each cluster, creates n Deployments, and says what it took from the first
-// create until all shards are downstream. Then it awaits that all is at rest, and stops them.
+// Divided starts a splitter and a syncer for each cluster, creates n Deployments, and returns the
+// cost from the first create until all shards are downstream. Then it waits until writes stop, and
+// stops the loops.
 func (s Servers) Divided(tb testing.TB, namespace string, n int) Cost {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
@@ -69,7 +71,7 @@ func (s Servers) Divided(tb testing.TB, namespace string, n int) Cost {
 		running.Go(func() { _ = one.Start(ctx) })
 		syncers = append(syncers, one)
 	}
-	// there says how many shards are in the clusters at least.
+	// there returns the lowest number of Deployments in a cluster.
 	there := func() int {
 		least := -1
 		for _, one := range syncers {
@@ -93,7 +95,7 @@ func (s Servers) Divided(tb testing.TB, namespace string, n int) Cost {
 	return cost
 }
 
-// downstream is how many Deployments are downstream; below zero if that is not known.
+// downstream returns the number of Deployments downstream, or -1 if it is unknown.
 func downstream(status syncer.Status) int {
 	for _, t := range status.Types {
 		if t.Resource == deployments && t.Reason == "" && t.Err == nil {
@@ -103,7 +105,7 @@ func downstream(status syncer.Status) int {
 	return -1
 }
 
-// await looks often: the wait is measured.
+// await polls often, because the wait is measured.
 func await(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	for begun := time.Now(); !holds(); time.Sleep(5 * time.Millisecond) {
@@ -113,7 +115,7 @@ func await(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// rest awaits that nothing more is written upstream.
+// rest waits until writes upstream stop.
 func (s Servers) rest(tb testing.TB, namespace string) {
 	tb.Helper()
 	version := func() string {
@@ -132,7 +134,7 @@ func (s Servers) rest(tb testing.TB, namespace string) {
 	}
 }
 
-// each does something n times, workers at once.
+// each calls do n times, with workers concurrent calls.
 func each(tb testing.TB, n int, do func(i int) error) {
 	tb.Helper()
 	work, errs := make(chan int), make(chan error, n)
@@ -168,7 +170,7 @@ func apply(ctx context.Context, on region.API, manager string, obj *unstructured
 	return err
 }
 
-// parent is one of the Deployments.
+// parent returns the i-th Deployment.
 func parent(namespace string, i int) *unstructured.Unstructured {
 	labels := map[string]any{"app": fmt.Sprintf("d-%05d", i)}
 	return &unstructured.Unstructured{Object: map[string]any{

@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// An installation that is a master is no peer: nobody reaches it, whoever held a connection, and it serves no region. Its
-// own local is excepted.
+// An installation that is a master is refused: existing connections end, and it serves no region. Exception: the
+// plane's own Peer local.
 func TestMasterIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")
@@ -53,14 +53,14 @@ func TestMasterIsRefused(t *testing.T) {
 		w.servers["us"].Reset()
 		pass(time.Hour)
 		require.Empty(t, writes(w.plane, w.servers["eu"], w.servers["us"]))
-		require.Less(t, len(w.servers["eu"].Requests()), 4*60*60/int(lookInterval.Seconds())+10, "it is looked at rarely")
+		require.Less(t, len(w.servers["eu"].Requests()), 4*60*60/int(lookInterval.Seconds())+10, "it is inspected rarely")
 
 		w.carrier(w.servers["eu"], "kubecarrier", false, nil)
 		pass(2 * lookInterval)
 		require.Equal(t, "True Reachable", w.ready("eu"))
 		require.Equal(t, []string{"eu-west-1.loodse"}, p.served("eu"))
 
-		// Another name for the plane itself is not its local.
+		// A Peer with another name for the plane itself is refused.
 		w.servers["plane"] = w.plane
 		w.register("plane")
 		pass(time.Second)
@@ -69,7 +69,7 @@ func TestMasterIsRefused(t *testing.T) {
 	})
 }
 
-// Nobody but the look reaches a cluster before it is accepted.
+// Before acceptance, a cluster receives only the requests of the inspection.
 func TestNothingIsSentBeforeAcceptance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "us")
@@ -86,7 +86,8 @@ func TestNothingIsSentBeforeAcceptance(t *testing.T) {
 	})
 }
 
-// Of two Peers on one cluster the younger is refused, and told which is the other. It takes the place when that one goes.
+// Of two Peers for one cluster the younger is refused, and its message names the other. It is accepted once the other
+// is deleted.
 func TestSameCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -108,14 +109,14 @@ func TestSameCluster(t *testing.T) {
 		pass(time.Hour)
 		require.Empty(t, writes(w.plane))
 		w.deletePeer("eu")
-		// Both may be accepted for a moment: then the one that stays is healthy after a few probes more.
+		// Both may be accepted for a moment: then the remaining one is healthy a few probes later.
 		pass(time.Minute)
 		ready := map[string]bool{w.ready("copy"): true, w.ready("again"): true}
 		require.Equal(t, map[string]bool{"True Reachable": true, "False SameCluster": true}, ready)
 	})
 }
 
-// Peers of one cluster that appear at once end with one that is accepted, whoever was looked at first.
+// If several Peers of one cluster appear at once, one is accepted, in whatever order they are inspected.
 func TestSameClusterAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -142,8 +143,8 @@ func TestSameClusterAtOnce(t *testing.T) {
 	})
 }
 
-// A cluster without our types, or without the right to read them, is not accepted. Once it was, missing types change
-// nothing but what is said.
+// A cluster without our types, or without the right to read them, is not accepted. If types are missing later, only
+// conditions change.
 func TestTypesAndRightsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -182,8 +183,8 @@ func TestTypesAndRightsMissing(t *testing.T) {
 	})
 }
 
-// A kubeconfig that came to reach another cluster while no program ran is not used, and nothing is sent there. A Peer of
-// the same name that was made anew may be another cluster.
+// A kubeconfig that was changed to reach another cluster while no program ran is not used, and nothing is sent there. A
+// deleted and recreated Peer of the same name may be another cluster.
 func TestOtherClusterAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")
@@ -209,7 +210,7 @@ func TestOtherClusterAfterARestart(t *testing.T) {
 		w.plane.Reset()
 		p = w.start(PeersOptions{})
 		pass(time.Hour)
-		require.Empty(t, writes(w.plane), "the next program finds it as it is")
+		require.Empty(t, writes(w.plane), "a restarted program changes nothing")
 
 		w.deletePeer("eu")
 		w.peer("eu", "eu-kubeconfig")

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/region/central"
 )
 
-// What is missing is named in an error.
+// A missing argument is named in the error.
 func TestArguments(t *testing.T) {
 	api, err := region.APIFor(&rest.Config{Host: "https://plane.invalid"})
 	require.NoError(t, err)

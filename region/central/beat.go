@@ -13,16 +13,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// beatInterval is how soon a change of health is noticed. A beat does no I/O.
+// beatInterval bounds how late a change of health is noticed. A beat does no I/O.
 const beatInterval = 500 * time.Millisecond
 
-// signs are what a connection shows, as far as a status says it.
+// signs are the parts of a connection's health that a status reports.
 type signs struct {
 	state    region.HealthState
-	refused  bool // the credentials are
+	refused  bool // the credentials are rejected
 	rotation bool
-	unfit    bool // newer credentials are refused
-	other    bool // cluster
+	unfit    bool // newer credentials are rejected
+	other    bool // the credentials reach another cluster
 }
 
 func signsOf(h region.Health) signs {
@@ -32,10 +32,10 @@ func signsOf(h region.Health) signs {
 	}
 }
 
-// refused says whether err is the answer of a peer that refuses credentials.
+// refused reports whether err means that a peer rejects the credentials.
 func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// beat looks at the health of all engaged peers, since connections do not tell when it changes.
+// beat polls the health of all engaged peers, since connections do not report its changes.
 func (p *Peers) beat(ctx context.Context) {
 	tick := time.NewTicker(beatInterval)
 	defer tick.Stop()
@@ -55,7 +55,7 @@ func (p *Peers) beat(ctx context.Context) {
 	}
 }
 
-// changed says whether the health is not what it was at the last beat.
+// changed reports whether the health has changed since the last beat.
 func (r *record) changed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	operatorv1alpha1 "github.com/atoll-dev/atoll/region/operator/v1alpha1"
 )
 
-// carrierWriting is the last status of a KubeCarrier that was written, of which the copy may not know yet.
+// carrierWriting is the last written status of a KubeCarrier. The cache may not have it yet.
 type carrierWriting struct {
 	version string
 	status  operatorv1alpha1.KubeCarrierStatus
@@ -30,7 +30,7 @@ type carrierWriting struct {
 func (m *Master) report(ctx context.Context, name string) error {
 	obj, ok := m.carriers.Get(types.NamespacedName{Name: name})
 	if !ok {
-		delete(m.written, name) // there is one worker
+		delete(m.written, name) // safe: there is one worker
 		return nil
 	}
 	if m.opts.Shards != nil && !m.opts.Shards.Owns(name) {
@@ -77,7 +77,7 @@ func (m *Master) report(ctx context.Context, name string) error {
 	return nil
 }
 
-// carrierStatus is the status that follows from how the loops are. An installation that is no master has none to run.
+// carrierStatus returns the status for the state of the loops. An installation that is no master has no loops.
 func carrierStatus(carrier *operatorv1alpha1.KubeCarrier, running bool, failed error, now time.Time) operatorv1alpha1.KubeCarrierStatus {
 	next := *carrier.Status.DeepCopy()
 	next.ObservedGeneration = carrier.Generation
@@ -92,9 +92,9 @@ func carrierStatus(carrier *operatorv1alpha1.KubeCarrier, running bool, failed e
 	}
 	switch {
 	case carrier.DeletionTimestamp != nil:
-		say(operatorv1alpha1.KubeCarrierTerminating, metav1.ConditionFalse, operatorv1alpha1.KubeCarrierReasonRemoving, "it is being deleted")
+		say(operatorv1alpha1.KubeCarrierTerminating, metav1.ConditionFalse, operatorv1alpha1.KubeCarrierReasonRemoving, "the KubeCarrier is being deleted")
 	case !carrier.Spec.Master && running, carrier.Spec.Master && !running && failed == nil:
-		say(operatorv1alpha1.KubeCarrierPending, metav1.ConditionUnknown, operatorv1alpha1.KubeCarrierReasonPending, "the loops of the master begin or end")
+		say(operatorv1alpha1.KubeCarrierPending, metav1.ConditionUnknown, operatorv1alpha1.KubeCarrierReasonPending, "the loops of the master are starting or stopping")
 	case carrier.Spec.Master && failed != nil:
 		say(operatorv1alpha1.KubeCarrierNotReady, metav1.ConditionFalse, operatorv1alpha1.KubeCarrierReasonIncomplete,
 			fmt.Sprintf("the loops of the master ended: %v", failed))

@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package central takes the peers from a central plane: from its Peer objects (master.kubecarrier.io) and the Secrets that
+// Package central reads the peers from a central plane: from its Peer objects (master.kubecarrier.io) and the Secrets that
 // they name.
 //
 //	source, err := central.New(plane, central.Options{Local: local})
@@ -10,63 +10,63 @@
 //	master, err := central.NewMaster(plane, func(ctx context.Context) error { ... ring.Start, peers.Start ... }, central.MasterOptions{})
 //	err = master.Start(ctx)
 //
-// A [Source] reads, [Peers] writes the status of the Peers, and a [Master] runs both as long as the plane's KubeCarrier
-// says spec.master: true. A program that only routes, such as a gateway, needs a Source and no more: what Peers decides
-// stands in the status of the Peers, where every reader finds the same.
+// A [Source] reads, [Peers] writes the status of the Peers, and a [Master] runs both while the plane's KubeCarrier has
+// spec.master: true. A program that only routes, such as a gateway, needs only a Source: the decisions of Peers are in the
+// status of the Peers, the same for every reader.
 //
 // # Acceptance
 //
-// Nobody reaches a cluster that was not accepted. Peers looks at it over a connection of its own, reads the UID of its
-// kube-system namespace, whether it is a master and whether it has the types, and writes nothing there; then it notes the
-// UID in the Peer's status.clusterUID, and the Source gives the credentials to the Ring. Refused are
-//   - an installation that is a master (IsMaster), also when it becomes one later; the plane's own, whose Peer is named
-//     local, is excepted;
-//   - a cluster that another Peer has (SameCluster): the Peer that was accepted first stays; of two that are accepted at
-//     once, the younger goes. It takes the place as soon as the other is deleted;
-//   - one without the types (CRDsMissing) or without the rights to read them (RightsMissing), though once accepted it stays.
+// No client connects to a cluster before it is accepted. Peers inspects it over a separate connection, read-only: the UID of
+// its kube-system namespace, whether it is a master, and whether it has the types. Then Peers writes the UID to the Peer's
+// status.clusterUID, and the Source passes the credentials to the Ring. Peers refuses
+//   - an installation that is a master (IsMaster), even if it becomes one later, except the plane's own, whose Peer is named
+//     local;
+//   - a cluster that another Peer has (SameCluster): the Peer that was accepted first stays; of two that are accepted at the
+//     same time, the younger is refused. It is accepted once the other is deleted;
+//   - a cluster without the types (CRDsMissing) or without the rights to read them (RightsMissing). A cluster that was
+//     accepted before stays accepted in these cases.
 //
-// A Peer that is refused stays in the Snapshot, without regions and with withheld credentials ([region.Withheld]): those
-// who hold a connection lose it, and what it held is nobody else's as long as its Peer object exists. It is looked at
+// A refused Peer stays in the Snapshot, without regions and with withheld credentials ([region.Withheld]): existing
+// connections to it end, and no other Peer takes over its content while the Peer object exists. Peers inspects the cluster
 // again every 30 seconds.
 //
-// # What a status says
+// # Status
 //
-// Regions are those whose RegionClaims are Bound in the peer, as an arbiter wrote it (regionv1alpha1.RegionClaimManager): of one
-// whose status somebody else has written since, what the arbiter wrote last; of one that was so when this
-// program began, what the Peer's own status says. The version is that of the label app.kubernetes.io/version on
-// the peer's KubeCarrier, without one that of its API server. Conditions are explained at the type; phase follows from
-// Ready.
+//   - The regions are those whose RegionClaims in the peer are Bound, as an arbiter wrote it
+//     (regionv1alpha1.RegionClaimManager). If another client has overwritten a claim's status, the arbiter's last value
+//     counts; if that was before this program started, the Peer's own status counts.
+//   - The version is the label app.kubernetes.io/version of the peer's KubeCarrier, or else the version of its API server.
+//   - Conditions are documented at the type; phase is derived from Ready.
 //
 // # Guaranteed
 //
-//   - Secrets are watched by their metadata. Only those that Peers name are read, and each is checked as hostile input. A
-//     change is published as soon as the watch tells of it.
-//   - A Secret that is missing or bad leaves the last good credentials in use. A kubeconfig that reaches another cluster
-//     than status.clusterUID is refused, also after a restart: nothing but the question who it is is sent there.
-//   - Absence is not deletion. While the plane is away nothing is published; a peer that does not answer keeps its regions
-//     and its place. Only a Peer object that is deleted, or about to be, leaves the Snapshot.
-//   - One peer per region. A region stays with the Peer whose status lists it; another that has it Bound too is told who
-//     serves it (RegionServedTwice) and gets it when that one gives it up.
-//   - A status is written when it changes and at no other time, and of one that changes again and again only every 5
-//     seconds. A change of health is noticed within half a second; how long the Ring takes to be sure of it is its
-//     ProbeOptions' business.
-//   - One peer's trouble stays its own: each look and each watch has its own time limits and its own back-off.
+//   - Secrets are watched by their metadata. Only the Secrets that Peers name are read, and each is checked as hostile input.
+//     A change is published as soon as it is observed.
+//   - If a Secret is missing or invalid, the last good credentials stay in use. A kubeconfig that reaches another cluster than
+//     status.clusterUID is rejected, even after a restart: only the request for the UID is sent to that cluster.
+//   - Absence is not deletion. While the plane is unreachable nothing is published; an unreachable peer keeps its regions and
+//     its place. Only a Peer object that is deleted, or being deleted, leaves the Snapshot.
+//   - One peer per region. A region stays with the Peer whose status lists it. Another Peer where it is Bound too reports who
+//     serves it (RegionServedTwice), and gets it when the first one loses it.
+//   - A status is written only when it changes, and a status that keeps changing only every 5 seconds. A change of health is
+//     noticed within half a second; the Ring's ProbeOptions determine when health changes.
+//   - A failing peer does not affect the others: each inspection and each watch has its own timeouts and backoff.
 //
 // # Not guaranteed
 //
-//   - That two replicas never accept one cluster, or give one region, at the same moment. Both see it, and the younger
-//     Peer gives way; readers agree on the elder all the time.
-//   - Without [PeersOptions.Shards], two programs that see a peer differently write its status in turns, at most every 5
-//     seconds each.
-//   - That what a master does ends before it is refused: between its KubeCarrier's change and its refusal there is the
-//     time of a watch event and a write.
-//   - That a cluster which another central plane has too is refused: nothing is written into a cluster that is looked at,
-//     so nothing there says whose peer it is, and a mark would outlive a plane that is built anew. It shows where the two
-//     disagree: an Account of the one is a Conflict in the other, a PeerSet has other members than are configured, and of
-//     RegionClaims see claim.Observer.Contradicted.
-//   - That who wrote a status is known without managedFields: where an API server or a proxy in between leaves them out of its
-//     answers, the status of every claim looks like somebody else's.
+//   - That two replicas never accept one cluster, or assign one region, at the same moment. Both notice it and refuse the
+//     younger Peer; readers always agree on the older one.
+//   - Without [PeersOptions.Shards], two programs that see different states of a peer overwrite its status in turns, at most
+//     every 5 seconds each.
+//   - That a new master is refused before it starts to work: its refusal takes a watch event and a write after the change of
+//     its KubeCarrier.
+//   - That a cluster of another central plane is refused. Peers writes nothing into a cluster, so it has no owner mark; a mark
+//     would also outlive a plane that is rebuilt. The disagreement of two planes shows elsewhere: an Account of one is a
+//     Conflict in the other, a PeerSet has other members than are configured, and for RegionClaims see
+//     claim.Observer.Contradicted.
+//   - That the writer of a status is known without managedFields: if an API server or a proxy omits them, every claim's status
+//     counts as another client's.
 //   - status.lastContact is as old as the last change of the status.
 //   - A Peer lists at most 1,024 regions.
-//   - The Peer local is not deleted when the installation is no master any more.
+//   - The Peer local is not deleted when the installation is no longer a master.
 package central

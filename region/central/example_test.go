@@ -28,7 +28,7 @@ func check(err error) {
 	}
 }
 
-// newPlane is a central plane in memory.
+// newPlane returns a central plane in memory.
 func newPlane(names ...string) *regiontest.Server {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range names {
@@ -56,7 +56,7 @@ const (
 	claims   = "regionclaims.kubecarrier.io"
 )
 
-// What a person applies in a master: the Peer local is made, accepted, and its status says so.
+// With a KubeCarrier that is a master, the Peer local is created and accepted, and its status is Ready.
 func ExampleNewMaster() {
 	plane := newPlane(peers, carriers, claims)
 	defer plane.Close()
@@ -108,7 +108,7 @@ spec:
 	// Output: local is Ready
 }
 
-// A program that only routes reads what was decided.
+// A program that only routes reads the decisions of Peers.
 func ExampleNew() {
 	plane := newPlane(peers)
 	defer plane.Close()
@@ -140,7 +140,7 @@ spec:
 	// Output: peer eu-west: connect: the Peer was not accepted yet
 }
 
-// Peers tells what becomes of each Peer.
+// Peers reports the condition Ready of each Peer.
 func ExampleNewPeers() {
 	plane := newPlane(peers, carriers, claims)
 	defer plane.Close()
@@ -175,7 +175,7 @@ metadata:
 	// spec.kubeconfigSecret is missing; name the Secret that holds the kubeconfig of eu-west
 }
 
-// A program with kubeconfigs of its own asks the plane which of its peers serves a region.
+// A program with its own kubeconfigs reads from the plane which peer serves a region.
 func ExampleNewResolver() {
 	ctx := context.Background()
 	server := newPlane(peers)

@@ -30,8 +30,8 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// fleet is any number of clusters that nothing happens in, each with one region. A host is a cluster. It holds next to
-// nothing, so that what a heap grows by is ours.
+// fleet is any number of idle clusters, one per host, each with one region. It allocates almost nothing, so that the
+// growth of the heap is that of the clients.
 type fleet struct{}
 
 func (fleet) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -72,7 +72,7 @@ func (fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// newFleet is a plane with n Peers.
+// newFleet returns a plane with n Peers.
 func newFleet(t testing.TB, n int) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -96,7 +96,7 @@ func newFleet(t testing.TB, n int) *world {
 	return w
 }
 
-// allReady says how many Peers are Ready and serve their region.
+// allReady returns how many Peers are Ready and serve their region.
 func (w *world) allReady() int {
 	w.t.Helper()
 	list, err := w.client(w.plane, peerResource, "").List(w.t.Context(), metav1.ListOptions{})
@@ -110,7 +110,7 @@ func (w *world) allReady() int {
 	return n
 }
 
-// A thousand peers come to rest within seconds, each with few writes, and then nothing is written.
+// A thousand peers are Ready within seconds, each with few writes; after that nothing is written.
 func TestThousandPeersAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = manyPeers
@@ -127,9 +127,10 @@ func TestThousandPeersAtRest(t *testing.T) {
 	})
 }
 
-// BenchmarkIdlePeer is what heap and stacks grow by for each of 1,000 peers that are connected, probed and watched, and
-// whose status is kept: Source, Ring and Peers together, without sockets and their buffers. The baseline is a bare dynamic
-// client for each with two of client-go's reflectors; the ratio is the baseline's bytes over ours.
+// BenchmarkIdlePeer measures the growth of heap and stacks per peer, for 1,000 peers that are connected, probed and
+// watched, and whose status is maintained: Source, Ring and Peers together, without sockets and their buffers. The
+// baseline is one bare dynamic client per peer with two of client-go's reflectors; the ratio is the baseline's bytes
+// over ours.
 func BenchmarkIdlePeer(b *testing.B) {
 	const n = 1000
 	w := newFleet(b, n)
@@ -154,7 +155,7 @@ func BenchmarkIdlePeer(b *testing.B) {
 	b.ReportMetric(float64(bare.heap+bare.stacks)/float64(ours.heap+ours.stacks), "ratio")
 }
 
-// settled says that all peers are healthy and watched.
+// settled reports whether all peers are healthy and watched.
 func (p *program) settled() bool {
 	p.peers.mu.Lock()
 	defer p.peers.mu.Unlock()
@@ -167,7 +168,7 @@ func (p *program) settled() bool {
 	return n == p.ring.Snapshot().Len() && n > 0
 }
 
-// usage is what is alive, in bytes.
+// usage is the memory in use, in bytes.
 type usage struct{ heap, stacks int64 }
 
 func (u usage) since(before usage) usage {
@@ -175,7 +176,7 @@ func (u usage) since(before usage) usage {
 }
 
 func used() usage {
-	for range 4 { // each shrinks stacks by half
+	for range 4 { // each run shrinks stacks by half
 		runtime.GC()
 	}
 	var m runtime.MemStats
@@ -183,7 +184,7 @@ func used() usage {
 	return usage{int64(m.HeapAlloc), int64(m.StackInuse)}
 }
 
-// bareWatches watches what Peers watches, by client-go alone.
+// bareWatches watches the same objects as Peers, with client-go alone.
 func bareWatches(b *testing.B, n int) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -212,7 +213,7 @@ func bareWatches(b *testing.B, n int) (stop func()) {
 	}
 }
 
-// bareSource is not asked for streamed lists, which the fleet does not know.
+// bareSource disables streamed lists, which the fleet does not support.
 type bareSource struct{ *cache.ListWatch }
 
 func (*bareSource) IsWatchListSemanticsUnSupported() bool { return true }

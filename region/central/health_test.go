@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A peer that does not answer is said not to within a second after the Ring has found out, keeps its regions, also over a
-// restart of the program, and is not written about again. One dead peer delays no other.
+// An unreachable peer is reported within a second after the Ring has noticed, and keeps its regions, even over a
+// restart of the program; then nothing more is written. One dead peer delays no other.
 func TestUnreachablePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")
@@ -43,7 +43,7 @@ func TestUnreachablePeer(t *testing.T) {
 		require.Empty(t, writes(w.plane))
 		require.Equal(t, []string{"eu-west-1.loodse"}, p.served("eu"))
 
-		// Another program knows no more, and changes nothing.
+		// A restarted program cannot reach it either, and changes nothing.
 		p.stop()
 		p = w.start(PeersOptions{})
 		w.register("us")
@@ -63,12 +63,12 @@ func TestUnreachablePeer(t *testing.T) {
 	})
 }
 
-// A peer that hangs from the beginning delays nobody, and is asked with a back-off.
+// A peer that hangs from the beginning does not delay the others, and is inspected with a backoff.
 func TestHangingPeerDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}
 		w := newWorld(t, names...)
-		dead := names[:7] // one worker is left
+		dead := names[:7] // one worker stays free
 		for _, name := range dead {
 			w.servers[name].Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
 		}
@@ -90,7 +90,7 @@ func TestHangingPeerDelaysNobody(t *testing.T) {
 	})
 }
 
-// Refused credentials are told from silence, and new ones are tried at once.
+// Rejected credentials are distinguished from an unreachable peer, and new ones are used at once.
 func TestCredentialsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -107,7 +107,7 @@ func TestCredentialsRejected(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, "True Reachable", w.ready("eu"))
 
-		// Refused later: the new kubeconfig is not in use.
+		// Rejected later: the new kubeconfig is not used.
 		w.secret("eu-kubeconfig", "eu bad")
 		pass(time.Second)
 		require.Equal(t, "False CredentialsRejected", w.conditionOf("eu", masterv1alpha1.PeerConditionKubeconfigValid))
@@ -116,7 +116,7 @@ func TestCredentialsRejected(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, "True Reachable", w.ready("eu"))
 
-		// Refused all of a sudden: the rest of the 401s, and recovery within a second of the next Secret.
+		// All requests are rejected: the condition stays, and the peer recovers soon after the next Secret.
 		w.servers["eu"].Inject(regiontest.Fault{Times: -1, Do: regiontest.Refuse(http.StatusUnauthorized)})
 		pass(10 * time.Minute)
 		require.Equal(t, "False CredentialsRejected", w.ready("eu"))
@@ -128,7 +128,7 @@ func TestCredentialsRejected(t *testing.T) {
 	})
 }
 
-// A peer that did not answer and then refuses the credentials is said to do that, and the other way round.
+// An unreachable peer that later rejects the credentials gets the other reason, and vice versa.
 func TestSilentThenRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -149,7 +149,7 @@ func TestSilentThenRejected(t *testing.T) {
 	})
 }
 
-// A peer that flaps is written about at once at first, and then only now and then.
+// The first changes of a flapping peer are written at once, the later ones at a limited rate.
 func TestFlappingMakesNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")

@@ -16,7 +16,7 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// index is the Peers of a copy, decoded once each, by name. What it returns must not be modified, and never changes.
+// index holds the cached Peers, each decoded once, sorted by name. Its results are never modified, not even by callers.
 type index struct {
 	mu    sync.Mutex
 	known []known
@@ -45,7 +45,7 @@ func (i *index) get(name string) (known, bool) {
 
 func byName(k known, name string) int { return strings.Compare(k.peer.Name, name) }
 
-// fill takes over all that there is.
+// fill replaces the index by all cached objects.
 func (i *index) fill(objects *loop.Objects) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -56,13 +56,13 @@ func (i *index) fill(objects *loop.Objects) {
 	i.known = all
 }
 
-// update takes over one that has changed, or is gone.
+// update replaces one Peer that was changed or deleted.
 func (i *index) update(objects *loop.Objects, name string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	obj, present := objects.Get(types.NamespacedName{Name: name})
 	at, before := slices.BinarySearchFunc(i.known, name, byName)
-	all := slices.Clone(i.known) // readers have the other
+	all := slices.Clone(i.known) // readers use the old slice
 	switch {
 	case present && before:
 		all[at] = known{peer: decode(obj), obj: obj}
@@ -74,7 +74,7 @@ func (i *index) update(objects *loop.Objects, name string) {
 	i.known = all
 }
 
-// decode reads as much of obj as can be read. Its types were checked by the API server, against our schema.
+// decode decodes as many fields of obj as possible. The API server has checked their types against our schema.
 func decode(obj *unstructured.Unstructured) *masterv1alpha1.Peer {
 	p := &masterv1alpha1.Peer{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p); err != nil {

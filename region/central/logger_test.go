@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/region/central"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// With a Logger in the options, a loop whose context has no logger logs why nothing happens.
 func TestLogger(t *testing.T) {
 	api := logtest.Unreachable(t)
 	t.Run("Source", func(t *testing.T) {

@@ -31,21 +31,21 @@ var (
 	namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
-// look is what was found in a cluster that is not accepted as a peer: it is read, by nobody else, and nothing is written.
+// look is the result of inspecting a cluster that is not accepted as a peer. The inspection is read-only.
 type look struct {
-	creds   string // with which it was made
+	creds   string // the credentials that were used
 	next    time.Time
 	uid     types.UID
 	master  bool
 	looked  bool
-	missing error // the types or rights that a peer needs are not there
-	err     error // it did not answer
+	missing error // the types or rights that a peer needs are missing
+	err     error // why the cluster is unreachable
 }
 
-// lookTimeout bounds a look at a cluster.
+// lookTimeout bounds one inspection of a cluster.
 const lookTimeout = 5 * time.Second
 
-// lookAt asks a cluster who it is and whether it may be a peer, over a connection of its own.
+// lookAt reads a cluster's UID and whether it may be a peer, over a separate connection.
 func lookAt(ctx context.Context, name region.PeerName, creds region.Credentials) look {
 	l := look{creds: creds.String()}
 	conn, err := region.NewConn(region.Peer{Name: name, Credentials: creds}, region.ConnOptions{})
@@ -77,16 +77,16 @@ func lookAt(ctx context.Context, name region.PeerName, creds region.Credentials)
 	return l
 }
 
-// isMissing says that err is about types or rights, not about the connection.
+// isMissing reports whether err concerns types or rights, not the connection.
 func isMissing(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
 
-// isMaster says whether a KubeCarrier is that of a master.
+// isMaster reports whether a KubeCarrier is a master's.
 func isMaster(carrier *unstructured.Unstructured) bool {
 	master, _, _ := unstructured.NestedBool(carrier.Object, "spec", "master")
 	return master
 }
 
-// health is what a look says of the connection.
+// health returns the health of the connection during the inspection.
 func (l *look) health() region.Health {
 	if l.err != nil {
 		return region.Health{State: region.Unhealthy, Err: l.err}
@@ -94,13 +94,13 @@ func (l *look) health() region.Health {
 	return region.Health{State: region.Healthy, LastContact: time.Now()}
 }
 
-// versionLabel is where installers write the version of what they install.
+// versionLabel is the label in which installers write the installed version.
 const versionLabel = "app.kubernetes.io/version"
 
-// maxVersion bounds what is read of a peer's /version.
+// maxVersion bounds the response of a peer's /version, in bytes.
 const maxVersion = 64 << 10
 
-// serverVersion reads what the API server of a peer says of itself.
+// serverVersion reads the version of a peer's API server.
 func serverVersion(ctx context.Context, conn *region.Conn) (masterv1alpha1.VersionInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -130,7 +130,7 @@ func serverVersion(ctx context.Context, conn *region.Conn) (masterv1alpha1.Versi
 	return v, nil
 }
 
-// clip keeps to the bounds of the schema what a peer says.
+// clip cuts s to at most most bytes, the limit of the schema.
 func clip(s string, most int) string {
 	if len(s) > most {
 		return s[:most]
@@ -138,7 +138,7 @@ func clip(s string, most int) string {
 	return s
 }
 
-// planeUID asks the plane who it is.
+// planeUID reads the UID of the plane.
 func planeUID(ctx context.Context, plane region.API) (types.UID, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -24,9 +24,9 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// MasterOptions adjust a Master. The zero value works for a program without replicas.
+// MasterOptions configure a Master. The zero value works for a program without replicas.
 type MasterOptions struct {
-	// Shards says which replica writes the status of a KubeCarrier, by its name; nil: we do. All replicas run the loops.
+	// Shards selects the KubeCarriers, by name, whose status this replica writes; nil: all. All replicas run the loops.
 	Shards Shards
 	// Observer may be nil.
 	Observer *Observer
@@ -36,8 +36,8 @@ type MasterOptions struct {
 	Logger logr.Logger
 }
 
-// Master watches the KubeCarrier of its own plane. As long as its spec.master is true, the Peer named local exists and
-// the loops that were given run.
+// Master watches the KubeCarrier of its own plane. While spec.master is true, it ensures that the Peer local exists,
+// and runs the loops of NewMaster.
 type Master struct {
 	plane    region.API
 	run      func(context.Context) error
@@ -46,18 +46,19 @@ type Master struct {
 	local    *loop.Objects
 	queue    *loop.Queue
 	started  atomic.Bool
-	wanted   chan bool // whether the loops shall run, the newest only
+	wanted   chan bool // whether the loops should run, only the newest value
 
 	mu      sync.Mutex
 	running bool
 	since   time.Time
-	failed  error // why they ended by themselves the last time
+	failed  error // why they last ended by themselves
 	written map[string]carrierWriting
 }
 
-// NewMaster makes a Master of the plane's installation. run is called when it becomes a master, in a goroutine of its own,
-// and its context ends when it is none any longer. A run that ends before, with an error or without, is called again after
-// a back-off of 1 second, doubling up to 1 minute. NewMaster does no I/O and starts nothing; see Start.
+// NewMaster makes a Master of the plane's installation. It calls run in its own goroutine when the installation becomes
+// a master, and cancels run's context when it no longer is. If run returns earlier, with or without an error, it is
+// called again after a backoff of 1 second, doubling up to 1 minute. NewMaster does no I/O and starts nothing; see
+// Start.
 func NewMaster(plane region.API, run func(context.Context) error, opts MasterOptions) (*Master, error) {
 	switch {
 	case argument.Missing(plane):
@@ -79,11 +80,11 @@ func NewMaster(plane region.API, run func(context.Context) error, opts MasterOpt
 	return m, nil
 }
 
-// localKey is that of the Peer local in the queue. It is no name of an object.
+// localKey is the queue key of the Peer local. It is not a valid object name.
 const localKey = "/local"
 
-// Start blocks until ctx ends, waits for all it started, the loops among them, then returns nil. A plane that does not
-// answer changes nothing: the loops go on or stay away. Call it once.
+// Start blocks until ctx ends, waits for all its goroutines, including run, then returns nil. While the plane is
+// unreachable nothing changes: the loops keep running or stay stopped. Call it once.
 func (m *Master) Start(ctx context.Context) error {
 	if m.plane == nil {
 		return errors.New("central: the Master was not made by NewMaster")
@@ -121,7 +122,7 @@ func (m *Master) addCarriers() {
 	}
 }
 
-// isMaster says whether there is a KubeCarrier that wants the loops.
+// isMaster reports whether a KubeCarrier requires the loops.
 func (m *Master) isMaster() bool {
 	for _, carrier := range m.carriers.List() {
 		if isMaster(carrier) && carrier.GetDeletionTimestamp() == nil {
@@ -131,7 +132,7 @@ func (m *Master) isMaster() bool {
 	return false
 }
 
-// work is done for each KubeCarrier, and for the Peer local.
+// work reconciles one KubeCarrier, or the Peer local.
 func (m *Master) work(ctx context.Context, key string) (time.Duration, error) {
 	master := m.isMaster()
 	select {
@@ -151,7 +152,7 @@ func (m *Master) work(ctx context.Context, key string) (time.Duration, error) {
 	return 0, m.report(ctx, key)
 }
 
-// ensureLocal makes the Peer that stands for the plane's own installation, if there is none.
+// ensureLocal creates the Peer of the plane's own installation, unless it exists.
 func (m *Master) ensureLocal(ctx context.Context) error {
 	if _, ok := m.local.Get(types.NamespacedName{Name: masterv1alpha1.LocalPeer}); ok {
 		return nil
@@ -162,7 +163,7 @@ func (m *Master) ensureLocal(ctx context.Context) error {
 	obj.SetName(masterv1alpha1.LocalPeer)
 	_, err := m.plane.Dynamic().Resource(peerResource).Create(ctx, obj, metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make Peer %s: %w", masterv1alpha1.LocalPeer, err)
+		return fmt.Errorf("create Peer %s: %w", masterv1alpha1.LocalPeer, err)
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ const (
 	runMaxBackoff = time.Minute
 )
 
-// supervise runs the loops as long as they are wanted.
+// supervise runs the loops while they are wanted.
 func (m *Master) supervise(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -207,12 +208,12 @@ func (m *Master) supervise(ctx context.Context) {
 	}
 }
 
-// runLoops calls run again and again until ctx ends.
+// runLoops calls run repeatedly until ctx ends.
 func (m *Master) runLoops(ctx context.Context) {
 	log := logging.From(ctx)
 	var failed error
 	for wait := runBackoff; ctx.Err() == nil; wait = min(2*wait, runMaxBackoff) {
-		log.Info("Loops of the master begin")
+		log.Info("Loops of the master start")
 		m.note(true, failed)
 		m.opts.Observer.master(ctx, MasterEvent{Running: true})
 		began := time.Now()
@@ -224,12 +225,12 @@ func (m *Master) runLoops(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			err = errors.New("they ended by themselves")
+			err = errors.New("run returned too early")
 		}
 		if time.Since(began) > runMaxBackoff {
 			wait = runBackoff
 		}
-		log.Error(err, "Loops of the master ended and begin again", "after", wait.String())
+		log.Error(err, "Loops of the master ended and start again", "after", wait.String())
 		failed = err
 		m.note(false, failed)
 		m.opts.Observer.master(ctx, MasterEvent{Err: err})
@@ -240,7 +241,7 @@ func (m *Master) runLoops(ctx context.Context) {
 	}
 }
 
-// note remembers how the loops are and has it reported.
+// note records the state of the loops and enqueues the KubeCarriers to report it.
 func (m *Master) note(running bool, failed error) {
 	m.mu.Lock()
 	m.running, m.failed, m.since = running, failed, time.Now()
@@ -248,8 +249,8 @@ func (m *Master) note(running bool, failed error) {
 	m.addCarriers()
 }
 
-// loops says how the loops are. What ended before and runs again is not believed to be well at once: in how long says
-// settles.
+// loops returns the state of the loops. After a failure, loops that run again count as failed until they have run for
+// runMaxBackoff; settles is the remaining time.
 func (m *Master) loops() (running bool, settles time.Duration, failed error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	operatorv1alpha1 "github.com/atoll-dev/atoll/region/operator/v1alpha1"
 )
 
-// startMaster runs a Master until the test ends.
+// startMaster runs a Master until stop is called, or the test ends.
 func (w *world) startMaster(run func(context.Context) error, opts MasterOptions) (stop func()) {
 	w.t.Helper()
 	m, err := NewMaster(w.api(w.plane), run, opts)
@@ -38,7 +38,7 @@ func (w *world) startMaster(run func(context.Context) error, opts MasterOptions)
 	return stop
 }
 
-// installation says the condition Ready of a KubeCarrier in short.
+// installation returns phase, status and reason of the condition Ready of a KubeCarrier.
 func (w *world) installation(name string) string {
 	w.t.Helper()
 	obj, err := w.client(w.plane, carrierResource, "").Get(w.t.Context(), name, metav1.GetOptions{})
@@ -60,7 +60,7 @@ func (w *world) hasLocal() bool {
 	return err == nil
 }
 
-// The loops run while there is a master, the Peer local exists as long, and both survive what people do.
+// The loops run and the Peer local exists while there is a master, also after changes by other clients.
 func TestMaster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -70,12 +70,12 @@ func TestMaster(t *testing.T) {
 			running.Add(1)
 			defer running.Add(-1)
 			<-ctx.Done()
-			time.Sleep(time.Second) // they need a while to end
+			time.Sleep(time.Second) // they take a while to end
 			return nil
 		}, MasterOptions{})
 		pass(time.Minute)
 		require.Zero(t, running.Load())
-		require.Empty(t, writes(w.plane)[1:], "nothing but the namespace of the test")
+		require.Empty(t, writes(w.plane)[1:], "only the namespace of the test")
 
 		w.carrier(w.plane, "kubecarrier", false, nil)
 		pass(time.Second)
@@ -110,7 +110,7 @@ func TestMaster(t *testing.T) {
 		pass(time.Second)
 		require.Zero(t, running.Load())
 		require.Equal(t, "Ready True Complete", w.installation("kubecarrier"))
-		require.True(t, w.hasLocal(), "a person may delete it now")
+		require.True(t, w.hasLocal(), "it is left for a person to delete")
 
 		w.carrier(w.plane, "kubecarrier", true, nil)
 		pass(time.Second)
@@ -123,7 +123,8 @@ func TestMaster(t *testing.T) {
 	})
 }
 
-// Loops that end by themselves begin again, later and later; the status says so until they have run for a while.
+// Loops that end by themselves start again, with a growing backoff; the status reports the failure until they have run
+// for a while.
 func TestMasterWhoseLoopsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -149,7 +150,7 @@ func TestMasterWhoseLoopsFail(t *testing.T) {
 		require.Less(t, begun.Load(), int32(20))
 		w.plane.Reset()
 		pass(time.Hour)
-		require.Empty(t, writes(w.plane), "it is said once")
+		require.Empty(t, writes(w.plane), "it is reported once")
 		well.Store(true)
 		pass(90 * time.Second)
 		pass(runMaxBackoff)
@@ -162,7 +163,7 @@ func TestMasterWhoseLoopsFail(t *testing.T) {
 	})
 }
 
-// Two masters of one plane do no harm: one local, and nothing is written in turns.
+// Two masters on one plane are safe: there is one Peer local, and they do not overwrite each other in turns.
 func TestTwoMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -192,11 +193,11 @@ func TestTwoMasters(t *testing.T) {
 		pass(10 * time.Second)
 		before := len(w.servers["eu"].Requests())
 		pass(time.Hour)
-		require.Len(t, w.servers["eu"].Requests(), before, "nobody watches any longer")
+		require.Len(t, w.servers["eu"].Requests(), before, "all watches have ended")
 	})
 }
 
-// A Peer local that waits for its finalizers is awaited, not fought over.
+// While a Peer local waits for its finalizers, the Master waits too.
 func TestLocalWithAFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -225,7 +226,7 @@ func TestLocalWithAFinalizer(t *testing.T) {
 	})
 }
 
-// Each replica runs the loops, and the one that owns a KubeCarrier writes its status.
+// Each replica runs the loops, and only the owner of a KubeCarrier writes its status.
 func TestReplicasOfAMaster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -243,14 +244,14 @@ func TestReplicasOfAMaster(t *testing.T) {
 		require.EqualValues(t, 2, running.Load())
 		obj, err := w.client(w.plane, carrierResource, "").Get(t.Context(), "kubecarrier", metav1.GetOptions{})
 		require.NoError(t, err)
-		require.Empty(t, obj.Object["status"], "it is nobody's")
+		require.Empty(t, obj.Object["status"], "no replica owns it")
 		d.give(map[string]string{"kubecarrier": "b"})
 		pass(time.Minute)
 		require.Equal(t, "Ready True Complete", w.installation("kubecarrier"))
 	})
 }
 
-// The loops end with the deletion of the KubeCarrier, not only when its finalizers have let it go.
+// The loops end when the KubeCarrier is being deleted, before its finalizers are removed.
 func TestAMasterThatIsBeingDeletedRunsNoLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// metadataOnly lists and watches by a metadata client, so that nobody's content is sent to us. It does nothing else.
+// metadataOnly lists and watches through a metadata client, so that the content of objects is not sent. It supports
+// nothing else.
 type metadataOnly struct{ metadata.Interface }
 
 var _ dynamic.Interface = metadataOnly{}
@@ -25,7 +26,7 @@ func (m metadataOnly) Resource(gvr schema.GroupVersionResource) dynamic.Namespac
 }
 
 type metadataResource struct {
-	dynamic.NamespaceableResourceInterface // nil: there is nothing but List and Watch
+	dynamic.NamespaceableResourceInterface // nil: only List and Watch are implemented
 
 	getter metadata.Getter
 	client metadata.ResourceInterface
@@ -59,8 +60,8 @@ func (r metadataResource) Watch(ctx context.Context, opts metav1.ListOptions) (w
 	return i, nil
 }
 
-// identities is a watch whose events hold no more than identity leaves. (watch.Filter leaves a goroutine behind when it is
-// stopped while an event waits.)
+// identities is a watch whose objects are reduced by identity. (watch.Filter leaks a goroutine if it is stopped while
+// an event waits.)
 type identities struct {
 	watch.Interface
 	events chan watch.Event
@@ -99,7 +100,7 @@ func (i *identities) run() {
 	}
 }
 
-// identity is what a copy needs to know that an object has changed.
+// identity returns the fields that show whether an object has changed.
 func identity(obj *metav1.PartialObjectMetadata) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.APIVersion, "kind": obj.Kind}}
 	u.SetNamespace(obj.Namespace)
@@ -110,7 +111,7 @@ func identity(obj *metav1.PartialObjectMetadata) *unstructured.Unstructured {
 	return u
 }
 
-// initialEventsEnd keeps what a bookmark says.
+// initialEventsEnd returns the annotation that marks the bookmark at the end of the initial events.
 func initialEventsEnd(obj *metav1.PartialObjectMetadata) map[string]string {
 	if v, ok := obj.Annotations[metav1.InitialEventsAnnotationKey]; ok {
 		return map[string]string{metav1.InitialEventsAnnotationKey: v}

@@ -5,5 +5,5 @@
 
 package central
 
-// manyPeers is how many a test takes that is about many.
+// manyPeers is the number of peers in a test with many.
 const manyPeers = 1000

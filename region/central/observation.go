@@ -20,16 +20,16 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// observation watches one peer for as long as it is engaged.
+// observation watches one peer while it is engaged.
 type observation struct {
 	conn     *region.Conn
 	claims   *loop.Objects
 	carriers *loop.Objects
-	server   atomic.Pointer[masterv1alpha1.VersionInfo] // what the API server says of itself
-	again    chan struct{}                              // asks it anew
+	server   atomic.Pointer[masterv1alpha1.VersionInfo] // of the API server
+	again    chan struct{}                              // makes run read the version again
 }
 
-// newObservation calls changed after each change of what is observed.
+// newObservation calls changed after each change of the observed state.
 func newObservation(conn *region.Conn, changed func()) *observation {
 	tell := func(types.NamespacedName) { changed() }
 	o := &observation{
@@ -72,7 +72,7 @@ func (o *observation) run(ctx context.Context, changed func()) {
 	}
 }
 
-// renew asks the API server for its version again: it may be another one since it came back.
+// renew reads the API server's version again: it may have been upgraded while it was unreachable.
 func (o *observation) renew() {
 	select {
 	case o.again <- struct{}{}:
@@ -89,7 +89,7 @@ func synced(o *loop.Objects) bool {
 	}
 }
 
-// fill adds what is observed to f.
+// fill adds the observed state to f.
 func (o *observation) fill(f *findings) {
 	for _, objects := range []*loop.Objects{o.carriers, o.claims} {
 		if err := objects.Err(); isMissing(err) && f.missing == nil {
@@ -115,8 +115,9 @@ func (o *observation) fill(f *findings) {
 	}
 }
 
-// bound are the regions whose claims are Bound, by provider and name. Under the fan-out protocol that is the one which was
-// committed, whichever role its claim had when it was made: one that was moved here keeps it. A guard claims nothing.
+// bound returns the regions whose claims are Bound, by provider and name. Under the fan-out protocol these are the
+// committed claims, whatever the role was at creation: a claim that was moved here keeps its role. A guard claims no
+// region.
 func bound(claims []*unstructured.Unstructured) []region.Key {
 	return inPhase(claims, string(regionv1alpha1.RegionClaimBound))
 }
@@ -137,12 +138,12 @@ func inPhase(claims []*unstructured.Unstructured, wanted string) []region.Key {
 	return keys
 }
 
-// overwritten stands for a phase that somebody else had written when the claims were first listed.
+// overwritten replaces a phase that another client had written before the claims were first listed.
 const overwritten = "Overwritten"
 
-// stripClaim leaves of a RegionClaim what bound reads. What its phase says counts only if an arbiter wrote it: who may write
-// statuses and decides nothing neither brings a region to this peer nor takes one from it. So a phase that is not an arbiter's
-// is that of the same claim before, nil if it was not seen. At first that may have been anything.
+// stripClaim reduces a RegionClaim to the fields that bound reads. A phase counts only if an arbiter wrote it, so that
+// no other client of the status moves a region. Otherwise the phase of the same claim in the cache stays; it is
+// overwritten in the first list, and empty for a claim that is new.
 func stripClaim(obj, before *unstructured.Unstructured, first bool) {
 	kept, phase := bare(obj), ""
 	switch {
@@ -156,7 +157,7 @@ func stripClaim(obj, before *unstructured.Unstructured, first bool) {
 		}
 	}
 	stage, _, _ := unstructured.NestedString(obj.Object, "spec", "fanout", "stage")
-	// The maps on the way are ours.
+	// Errors are impossible: the maps were created here.
 	if phase != "" {
 		_ = unstructured.SetNestedField(kept.Object, phase, "status", "phase")
 	}
@@ -166,11 +167,11 @@ func stripClaim(obj, before *unstructured.Unstructured, first bool) {
 	obj.Object = kept.Object
 }
 
-// stripCarrier leaves of a KubeCarrier what fill reads.
+// stripCarrier reduces a KubeCarrier to the fields that fill reads.
 func stripCarrier(obj *unstructured.Unstructured) {
 	kept := bare(obj)
 	kept.SetLabels(obj.GetLabels())
-	_ = unstructured.SetNestedField(kept.Object, isMaster(obj), "spec", "master") // as above
+	_ = unstructured.SetNestedField(kept.Object, isMaster(obj), "spec", "master") // no error, as above
 	obj.Object = kept.Object
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
-// possibly from many goroutines, and must return quickly. Events are structs so that they can grow.
+// Observer receives events. nil, and any nil field, is valid. Hooks are called synchronously without a lock held,
+// possibly from many goroutines, and must return quickly. Events are structs so that fields can be added.
 type Observer struct {
 	// Ready is called after the condition Ready of a Peer was written with another status or reason.
 	Ready func(ctx context.Context, e ReadyEvent)
-	// Master is called when the loops of a Master begin and after they have ended.
+	// Master is called when the loops of a Master start and after they have ended.
 	Master func(ctx context.Context, e MasterEvent)
 }
 
@@ -29,10 +29,10 @@ type ReadyEvent struct {
 	Reason, Message string
 }
 
-// MasterEvent is a begin or an end of the loops of a Master.
+// MasterEvent is the start or the end of the loops of a Master.
 type MasterEvent struct {
 	Running bool
-	Err     error // why they ended by themselves; nil otherwise
+	Err     error // why the loops ended by themselves; nil otherwise
 }
 
 func (o *Observer) changed(ctx context.Context, e ReadyEvent) {

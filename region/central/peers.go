@@ -20,10 +20,10 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// PeersOptions adjust Peers. The zero value works for a program without replicas.
+// PeersOptions configure Peers. The zero value works for a program without replicas.
 type PeersOptions struct {
-	// Shards divides the Peers among the replicas of a program, by name; nil: all are ours. Without it, two programs that
-	// see different things write in turns, though not often.
+	// Shards selects the Peers of this replica, by name; nil: all. Without it, two programs that observe different
+	// states overwrite each other's status, at a limited rate.
 	Shards Shards
 	// Observer may be nil.
 	Observer *Observer
@@ -33,8 +33,8 @@ type PeersOptions struct {
 	Logger logr.Logger
 }
 
-// Peers is the loop that keeps the status of Peer objects: it decides which clusters are accepted as peers, and reports
-// their health, their version and the regions that they serve.
+// Peers maintains the status of Peer objects: it decides which clusters are accepted as peers, and reports their
+// health, version and regions.
 type Peers struct {
 	source  *Source
 	ring    region.Directory
@@ -42,7 +42,7 @@ type Peers struct {
 	opts    PeersOptions
 	queue   *loop.Queue
 	started atomic.Bool
-	self    types.UID // of the plane; set before there is any work
+	self    types.UID // of the plane; set before the first reconcile
 
 	stakes stakes
 
@@ -50,7 +50,7 @@ type Peers struct {
 	records map[string]*record
 }
 
-// record is what Peers remembers of one Peer. Only the worker of that Peer touches it, apart from what says otherwise.
+// record is the state of one Peer. Only the worker of the Peer uses it, except for the fields under mu.
 type record struct {
 	look     *look
 	failures int
@@ -59,13 +59,14 @@ type record struct {
 
 	mu       sync.Mutex
 	observed *observation // while the peer is engaged
-	seen     signs        // by the beat
+	seen     signs        // at the last beat
 }
 
-// maxBackoff bounds how long a plane that has come back waits for what changed meanwhile.
+// maxBackoff bounds the retry delay after the plane is reachable again.
 const maxBackoff = 15 * time.Second
 
-// NewPeers makes the loop for the Peers of source, in whose ring they are. It does no I/O and starts nothing; see Start.
+// NewPeers makes a Peers for the Peers of source; ring must be a Ring of source. It does no I/O and starts nothing; see
+// Start.
 func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers, error) {
 	switch {
 	case source == nil:
@@ -83,8 +84,8 @@ func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers,
 	return p, nil
 }
 
-// Start keeps the status of all Peers, or of those that are ours, until ctx ends, waits for all it started, then returns
-// nil. The ring has to run. Call it once.
+// Start maintains the status of all Peers, or of this replica's, until ctx ends, waits for its goroutines, then returns
+// nil. The ring must run. Call it once.
 func (p *Peers) Start(ctx context.Context) error {
 	if p.source == nil {
 		return errors.New("central: the Peers were not made by NewPeers")
@@ -112,13 +113,13 @@ func (p *Peers) Start(ctx context.Context) error {
 			}
 		})
 	}
-	wg.Go(func() { _ = region.Engage(ctx, directory, p.observe) }) // nil whenever ctx has ended
+	wg.Go(func() { _ = region.Engage(ctx, directory, p.observe) }) // returns nil when ctx has ended
 	wg.Go(func() { p.beat(ctx) })
 	p.addAll()
 	return p.queue.Start(ctx, p.work)
 }
 
-// learnSelf asks the plane who it is until it answers. It returns false if ctx ends before.
+// learnSelf reads the UID of the plane, with retries. It returns false if ctx ends first.
 func (p *Peers) learnSelf(ctx context.Context) bool {
 	log := logging.From(ctx)
 	for wait := 500 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
@@ -128,7 +129,7 @@ func (p *Peers) learnSelf(ctx context.Context) bool {
 			return true
 		}
 		if ctx.Err() == nil {
-			log.Error(err, "The central plane does not say who it is", "again", wait.String())
+			log.Error(err, "The UID of the central plane cannot be read", "again", wait.String())
 		}
 		select {
 		case <-time.After(wait):
@@ -146,7 +147,7 @@ func (p *Peers) addAll() {
 	}
 }
 
-// peerChanged is told of each change of a Peer or of its Secret.
+// peerChanged is called after each change of a Peer or its Secret.
 func (p *Peers) peerChanged(name string) {
 	p.queue.Add(name)
 	for _, other := range p.stakes.update(name, p.source) {
@@ -154,7 +155,7 @@ func (p *Peers) peerChanged(name string) {
 	}
 }
 
-// record returns that of name, a new one if there is none.
+// record returns the record of name, and creates it if needed.
 func (p *Peers) record(name string) *record {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +167,7 @@ func (p *Peers) record(name string) *record {
 	return r
 }
 
-// forget lets the record of name go, unless the peer is engaged: work comes again after that.
+// forget deletes the record of name, unless the peer is engaged: the end of the engagement enqueues it again.
 func (p *Peers) forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +182,7 @@ func (r *record) observation() *observation {
 	return r.observed
 }
 
-// observe watches one peer as long as it is engaged.
+// observe watches one peer while it is engaged.
 func (p *Peers) observe(ctx context.Context, conn *region.Conn) error {
 	name := string(conn.Peer())
 	changed := func() { p.queue.Add(name) }
@@ -200,7 +201,7 @@ func (p *Peers) observe(ctx context.Context, conn *region.Conn) error {
 	return nil
 }
 
-// work brings the status of one Peer up to date.
+// work reconciles the status of one Peer.
 func (p *Peers) work(ctx context.Context, name string) (time.Duration, error) {
 	k, ok := p.source.index.get(name)
 	if !ok || !p.owns(name) {
@@ -237,7 +238,7 @@ func (p *Peers) work(ctx context.Context, name string) (time.Duration, error) {
 	return again, nil
 }
 
-// lookAt adds to f what a cluster that is not accepted says of itself, and returns when to ask it again.
+// lookAt inspects a cluster that is not accepted, adds the result to f, and returns when to inspect it again.
 func (p *Peers) lookAt(ctx context.Context, r *record, peer *masterv1alpha1.Peer, f *findings) time.Duration {
 	if !f.kubeconfig.usable {
 		r.look = nil
@@ -264,10 +265,10 @@ func (p *Peers) lookAt(ctx context.Context, r *record, peer *masterv1alpha1.Peer
 	return max(time.Until(l.next), time.Millisecond)
 }
 
-// lookInterval is between looks at a cluster that answers and is not accepted.
+// lookInterval is the time between inspections of a reachable cluster that is not accepted.
 const lookInterval = 30 * time.Second
 
-// lookBackoff is after so many failures in a row: from half a second, doubling, up to half a minute.
+// lookBackoff is the delay after this number of failures in a row: from half a second, doubling, up to half a minute.
 func lookBackoff(failures int) time.Duration {
 	return jitter(min(500*time.Millisecond<<min(failures, 6), lookInterval))
 }

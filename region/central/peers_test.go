@@ -14,7 +14,7 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// The manifests of the multi-region proposal come to the statuses that it shows.
+// The manifests of the multi-region proposal lead to the statuses that it shows.
 func TestStatusOfTheProposal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu-west", "us-east")
@@ -57,7 +57,7 @@ func TestStatusOfTheProposal(t *testing.T) {
 		}
 		require.Equal(t, []string{"eu-west-1.loodse", "eu-west-2.loodse", "eu-west-1.not-loodse"}, p.served("eu-west"))
 
-		// At rest nothing is written, whatever the probes do.
+		// At rest the probes cause no writes.
 		for _, s := range w.servers {
 			s.Reset()
 		}
@@ -65,7 +65,7 @@ func TestStatusOfTheProposal(t *testing.T) {
 		pass(time.Hour)
 		require.Empty(t, writes(w.plane, w.servers["eu-west"], w.servers["us-east"]))
 
-		// A program that begins anew finds all as it is.
+		// A restarted program changes nothing.
 		p.stop()
 		p = w.start(PeersOptions{})
 		pass(time.Hour)

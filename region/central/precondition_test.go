@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A cluster that was never accepted and does not answer costs a look in half a minute.
+// A cluster that was never accepted and fails is inspected about every half minute.
 func TestAClusterThatFailsIsAskedEverLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -33,7 +33,7 @@ func TestAClusterThatFailsIsAskedEverLessOften(t *testing.T) {
 	})
 }
 
-// A status that was made for a Peer is not written to another one of that name, which was made since.
+// A status for a Peer is not written to another Peer that was created under its name since.
 func TestAStatusIsForOnePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")

@@ -18,7 +18,8 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// A region that two peers say they hold stays with the one that served it, and goes to the other when that one gives it up.
+// A region that is Bound in two peers stays with the Peer that serves it, and moves to the other when that Peer loses
+// it.
 func TestRegionServedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us", "ap")
@@ -38,7 +39,7 @@ func TestRegionServedTwice(t *testing.T) {
 		require.Equal(t, "region one.loodse is served by Peer us", w.message("eu", masterv1alpha1.PeerConditionRegionsUnique))
 		require.Equal(t, "True Unique", w.conditionOf("us", masterv1alpha1.PeerConditionRegionsUnique))
 
-		// Not even a new program, or an outage of the one that serves it, changes that.
+		// A restart, or an outage of the peer that serves it, does not change that.
 		p.stop()
 		w.servers["us"].Partition(true)
 		p = w.start(PeersOptions{})
@@ -64,7 +65,7 @@ func TestRegionServedTwice(t *testing.T) {
 		}
 		require.Equal(t, 1, holders)
 
-		// A Peer that is deleted gives up what it has, though its object may stay for a while.
+		// A Peer that is being deleted loses its regions, even while its finalizers keep the object.
 		obj, err := w.client(w.plane, peerResource, "").Get(t.Context(), "us", metav1.GetOptions{})
 		require.NoError(t, err)
 		obj.SetFinalizers([]string{"example.com/wait"})
@@ -83,7 +84,7 @@ func TestRegionServedTwice(t *testing.T) {
 	})
 }
 
-// While the plane is away nothing is published, and nothing that was published goes; what changed meanwhile is caught up.
+// While the plane is unreachable nothing is published, and published peers stay; later the missed changes follow.
 func TestPlaneAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")
@@ -106,7 +107,7 @@ func TestPlaneAway(t *testing.T) {
 		require.Equal(t, []string{"eu-west-1.loodse", "eu-west-2.loodse"}, p.served("eu"))
 		require.Equal(t, "False Unreachable", w.ready("us"))
 
-		// A plane that is away from the beginning holds up no end.
+		// A plane that is unreachable at the start does not prevent the end of the program.
 		p.stop()
 		w.plane.Partition(true)
 		p = w.start(PeersOptions{})
@@ -128,7 +129,7 @@ func peerOf(name string, age int, cluster types.UID, regions ...string) *masterv
 	return p
 }
 
-// A region is served where its claim is Bound, unless what stands there is a guard.
+// A region is served where its claim is Bound, unless the claim is a guard.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	claim := func(name, phase, stage, role string) *unstructured.Unstructured {
@@ -155,7 +156,7 @@ func TestBound(t *testing.T) {
 	}))
 }
 
-// written says of the phase of a RegionClaim that manager owns it.
+// written sets managedFields so that manager owns the phase of a RegionClaim.
 func written(claim *unstructured.Unstructured, manager string) {
 	claim.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "kubecarrier.io/v1alpha1", Subresource: "status",
@@ -163,7 +164,7 @@ func written(claim *unstructured.Unstructured, manager string) {
 	}})
 }
 
-// A stray controller that may write statuses neither brings a region to a peer nor takes one from it.
+// Another client that writes statuses neither moves a region to a peer nor away from it.
 func TestAPhaseThatIsNoArbitersCountsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -176,13 +177,13 @@ func TestAPhaseThatIsNoArbitersCountsForNothing(t *testing.T) {
 		require.Equal(t, []string{"two.loodse"}, p.served("eu"))
 		w.claimBy("stray", eu, "loodse", "two", "Conflict")
 		pass(time.Minute)
-		require.Equal(t, []string{"two.loodse"}, p.served("eu"), "as an arbiter said last")
+		require.Equal(t, []string{"two.loodse"}, p.served("eu"), "as an arbiter wrote last")
 		require.Equal(t, []string{"two.loodse"}, w.regions("eu"))
 		eu.Partition(true)
 		eu.Compact()
 		eu.Partition(false)
 		pass(10 * time.Minute)
-		require.Equal(t, []string{"two.loodse"}, p.served("eu"), "it is listed anew")
+		require.Equal(t, []string{"two.loodse"}, p.served("eu"), "the claims are listed again")
 		w.claim(eu, "loodse", "two", "Conflict")
 		w.claim(eu, "loodse", "one", "Bound")
 		pass(time.Minute)
@@ -191,7 +192,7 @@ func TestAPhaseThatIsNoArbitersCountsForNothing(t *testing.T) {
 		pass(time.Minute)
 		require.Equal(t, []string{"one.loodse"}, p.served("eu"))
 
-		// Another claim of the name is told anew.
+		// Another claim of the same name has no earlier phase.
 		require.NoError(t, w.client(eu, claimResource, "loodse").Delete(t.Context(), "one", metav1.DeleteOptions{}))
 		w.claimBy("stray", eu, "loodse", "one", "Bound")
 		pass(time.Minute)
@@ -199,7 +200,7 @@ func TestAPhaseThatIsNoArbitersCountsForNothing(t *testing.T) {
 	})
 }
 
-// Nor does one that has overwritten a status while nobody looked: what the Peer serves is as it was, until an arbiter speaks.
+// If a status was overwritten while no program ran, the Peer's regions stay until an arbiter writes the status.
 func TestAPhaseThatWasOverwrittenBeforeTheStartChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -226,7 +227,7 @@ func TestAPhaseThatWasOverwrittenBeforeTheStartChangesNothing(t *testing.T) {
 		w.claim(eu, "loodse", "two", "Conflict")
 		require.NoError(t, w.client(eu, claimResource, "loodse").Delete(t.Context(), "three", metav1.DeleteOptions{}))
 		pass(time.Minute)
-		require.Empty(t, p.served("eu"), "that is an arbiter's word, and that is a fact")
+		require.Empty(t, p.served("eu"), "an arbiter wrote one, and the other is deleted")
 		w.claim(eu, "loodse", "one", "Bound")
 		pass(time.Minute)
 		require.Equal(t, []string{"one.loodse"}, p.served("eu"))

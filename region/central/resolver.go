@@ -14,9 +14,9 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// Resolver asks a central plane which peer serves a region, as a router.Resolver does: for programs that have the peers'
-// kubeconfigs themselves and need the plane for nothing else. Its answers are those that a Source of the same plane
-// publishes. It is safe for concurrent use.
+// Resolver reads from a central plane which peer serves a region, as a router.Resolver: for programs that have the
+// peers' kubeconfigs and need the plane for nothing else. Its results equal those of a Source of the same plane. It is
+// safe for concurrent use.
 type Resolver struct{ plane region.API }
 
 // NewResolver makes a Resolver of the Peers in plane. It does no I/O.
@@ -29,8 +29,8 @@ func NewResolver(plane region.API) (*Resolver, error) {
 
 const peersPerPage = 500
 
-// Resolve lists the Peers, which takes the right to list them and no other. Errors: region.ErrUnknownRegion if none of
-// them serves k, otherwise what the plane answered.
+// Resolve lists the Peers, and needs no other right. Errors: region.ErrUnknownRegion if no Peer serves k, otherwise the
+// plane's error.
 func (r *Resolver) Resolve(ctx context.Context, k region.Key) (region.PeerName, error) {
 	if r.plane == nil {
 		return "", errors.New("central: the Resolver was not made by NewResolver")

@@ -16,7 +16,7 @@ import (
 
 var _ router.Resolver = (*Resolver)(nil)
 
-// A Resolver says what a Source of the same plane publishes.
+// A Resolver returns the same peers as a Source of the same plane publishes.
 func TestResolverSaysWhatTheSourceSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")

@@ -21,7 +21,7 @@ import (
 
 var _ Shards = (*shard.Members)(nil)
 
-// Everything works with the roles that are printed, and each right in them is used.
+// The printed roles suffice for everything, and each of their rights is used.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inPlane := rightstest.New(rights.PeersCentral().Rules...).In("", rights.Peers().Rules...).In(Namespace, rights.Kubeconfigs(Namespace).Rules...)

@@ -30,7 +30,7 @@ import (
 
 var configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// load makes unary requests through a client that it was given once, until it is stopped.
+// load makes unary requests through one client until it is stopped.
 type load struct {
 	calls, failed atomic.Int64
 	stop          func()
@@ -58,7 +58,7 @@ func (w *world) load(conn *region.Conn) *load {
 				obj := &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprintf("c-%d-%d", worker, i)},
 				}}
-				// The calls have a context of their own: none is given up in the middle.
+				// With a separate context, no call is canceled midway.
 				_, err := client.Create(w.t.Context(), obj, metav1.CreateOptions{})
 				call(err)
 				_, err = client.Get(w.t.Context(), obj.GetName(), metav1.GetOptions{})
@@ -70,8 +70,8 @@ func (w *world) load(conn *region.Conn) *load {
 	return l
 }
 
-// A hundred rotations of address, CA and certificate under load, garbage and another cluster among them: a client that was
-// made before the first of them fails no call, and what is no credential of the peer is never used.
+// A hundred rotations of address, CA and certificate under load, including garbage and another cluster: a client from
+// before the first rotation fails no call, and other credentials are never used.
 func TestRotationUnderLoad(t *testing.T) {
 	w := newWorld(t, "eu", "us")
 	w.parse = func(data []byte) (region.Credentials, error) { return region.ParseKubeconfig(data, region.Trust{}) }
@@ -103,7 +103,7 @@ func TestRotationUnderLoad(t *testing.T) {
 			w.secret("eu-kubeconfig", "garbage")
 		case 7:
 			w.secret("eu-kubeconfig", string(other))
-			// A rotation that took too long says less, and is tried again.
+			// A rotation that timed out has no such cause, and is retried.
 			await("refused", func() bool { return errors.Is(conn.Health().Rotation, region.ErrOtherCluster) })
 		}
 		w.secret("eu-kubeconfig", doors[i%len(doors)])
@@ -118,13 +118,13 @@ func TestRotationUnderLoad(t *testing.T) {
 	t.Logf("%d calls over 100 rotations, none failed", l.calls.Load())
 }
 
-// gate is a TLS door that takes one bearer token.
+// gate is a TLS proxy that accepts one bearer token.
 type gate struct {
 	server *httptest.Server
 	token  atomic.Pointer[string]
 }
 
-// newGate lets the token "first" in.
+// newGate returns a gate that accepts the token "first".
 func newGate(t testing.TB, s *regiontest.Server) *gate {
 	t.Helper()
 	g := &gate{}
@@ -160,9 +160,9 @@ func (g *gate) kubeconfig(t testing.TB, token string) string {
 	return string(data)
 }
 
-// BenchmarkSecretToRequest is the time from the change of a Secret until a request has succeeded with the new credentials,
-// over TLS, the old ones being refused from the moment of the change. The baseline is the time until a plain watch of the
-// Secret shows the change, and one request; the ratio is the baseline's time over ours.
+// BenchmarkSecretToRequest measures the time from the change of a Secret until a request succeeds with the new
+// credentials, over TLS; the old ones are rejected from the change on. The baseline is the time until a plain watch of
+// the Secret shows the change, plus one request; the ratio is the baseline's time over ours.
 func BenchmarkSecretToRequest(b *testing.B) {
 	w := newWorld(b, "eu")
 	w.parse = func(data []byte) (region.Credentials, error) { return region.ParseKubeconfig(data, region.Trust{}) }

@@ -23,19 +23,19 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// SecretKey is where a kubeconfig stands in its Secret.
+// SecretKey is the key of the kubeconfig in its Secret.
 const SecretKey = "kubeconfig"
 
 const (
 	secretTimeout = 5 * time.Second
-	// secretPoll is how often Secrets are read whose changes cannot be watched.
+	// secretPoll is the interval for reading Secrets that cannot be watched.
 	secretPoll = 10 * time.Second
 )
 
 var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// secrets reads the kubeconfigs of those Secrets that Peers name, and no others: what is watched is the metadata of each
-// namespace in which there are some.
+// secrets reads the kubeconfigs of the Secrets that Peers name, and no others. It watches only metadata, in each
+// namespace with such Secrets.
 type secrets struct {
 	plane   region.API
 	parse   func([]byte) (region.Credentials, error)
@@ -43,7 +43,7 @@ type secrets struct {
 	changed func(types.NamespacedName)
 
 	mu     sync.Mutex
-	read   map[types.NamespacedName]*kubeconfig // of the Secrets that are named
+	read   map[types.NamespacedName]*kubeconfig // of the named Secrets
 	spaces map[string]*space                    // by namespace
 }
 
@@ -53,14 +53,14 @@ type space struct {
 	cancel  context.CancelFunc
 }
 
-// kubeconfig is what is known of one Secret.
+// kubeconfig is the state of one Secret.
 type kubeconfig struct {
 	creds   region.Credentials // the last good ones
-	usable  bool               // there were any
+	usable  bool               // creds is set
 	done    bool               // it was read, or found missing
 	reason  masterv1alpha1.PeerConditionReason
-	problem string   // in words; empty if creds are those of the Secret as it is
-	digest  [32]byte // of the content that it says this of
+	problem string   // in words; empty if creds are from the current Secret
+	digest  [32]byte // of the content that was parsed
 }
 
 func newSecrets(plane region.API, trust region.Trust, changed func(types.NamespacedName)) *secrets {
@@ -74,7 +74,7 @@ func newSecrets(plane region.API, trust region.Trust, changed func(types.Namespa
 
 func (s *secrets) key(obj types.NamespacedName) string { return obj.String() }
 
-// want says which Secrets are named now. What is needed for it runs in wg until ctx ends.
+// want sets the Secrets that are named now. Its watches run in wg until ctx ends.
 func (s *secrets) want(ctx context.Context, wg *sync.WaitGroup, named map[types.NamespacedName]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *secrets) watch(ctx context.Context, wg *sync.WaitGroup, namespace strin
 	return &space{objects: objects, cancel: cancel}
 }
 
-// look reads all Secrets of a namespace again: its watch has begun, or cannot be relied on.
+// look enqueues all Secrets of a namespace, because its watch has started or failed.
 func (s *secrets) look(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *secrets) named(key types.NamespacedName) bool {
 	return s.read[key] != nil
 }
 
-// get returns what is known of a Secret. Of one that nobody has named yet, nothing is.
+// get returns the state of a Secret: pending if it was not named yet.
 func (s *secrets) get(key types.NamespacedName) kubeconfig {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *secrets) get(key types.NamespacedName) kubeconfig {
 	return kubeconfig{reason: masterv1alpha1.PeerReasonPending, problem: "the Secret was not read yet"}
 }
 
-// complete says that each of these Secrets was looked at once.
+// complete reports whether each named Secret was read at least once.
 func (s *secrets) complete() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *secrets) watched(namespace string) bool {
 	return space == nil || space.objects.Err() == nil
 }
 
-// settle takes over what was read and says whether that is news.
+// settle records the result of a read and reports whether it has changed.
 func (s *secrets) settle(key types.NamespacedName, secret *unstructured.Unstructured, err error) bool {
 	var data []byte
 	if err == nil {
@@ -205,7 +205,7 @@ func (s *secrets) settle(key types.NamespacedName, secret *unstructured.Unstruct
 			next.problem = fmt.Sprintf("there is no Secret %s", key)
 		}
 	case err != nil && !answered && s.get(key).done:
-		return false // the plane is away; what is known stands
+		return false // the plane is unreachable: keep the state
 	case err != nil:
 		next.reason, next.problem = masterv1alpha1.PeerReasonSecretUnreadable, fmt.Sprintf("Secret %s cannot be read: %v", key, err)
 		next.done = answered
@@ -214,7 +214,7 @@ func (s *secrets) settle(key types.NamespacedName, secret *unstructured.Unstruct
 	}
 	before := s.get(key)
 	if next.problem == "" && before.digest == next.digest {
-		return false // something else about the Secret has changed
+		return false // only other parts of the Secret have changed
 	}
 	if next.problem == "" {
 		next.creds, err = s.parse(data)

@@ -22,7 +22,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A Secret is taken up within a second of its change: made, broken, corrected, taken away. What worked works on.
+// A change of a Secret takes effect within a second: created, broken, corrected, deleted. Working credentials stay in
+// use.
 func TestSecretChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")
@@ -83,7 +84,7 @@ func TestSecretChanges(t *testing.T) {
 	})
 }
 
-// Only the Secrets that Peers name are read. Of the others nothing is known but that they are there.
+// Only the Secrets that Peers name are read. Of the others only metadata is read.
 func TestOnlyNamedSecretsAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")
@@ -94,7 +95,7 @@ func TestOnlyNamedSecretsAreRead(t *testing.T) {
 		p := w.start(PeersOptions{})
 		pass(time.Second)
 		w.secret("other", "hunter3")
-		pass(2 * secretPoll) // what was read before the watch began is read once more
+		pass(2 * secretPoll) // Secrets that were read before the watch started are read once more
 		reads := func() (names []string) {
 			for _, r := range w.plane.Requests() {
 				if r.Resource == "secrets" && r.Verb == "get" {
@@ -114,7 +115,7 @@ func TestOnlyNamedSecretsAreRead(t *testing.T) {
 		pass(time.Hour)
 		require.Len(t, reads(), before+1)
 
-		// What changes about a Secret that is not its content is read and changes nothing.
+		// After a change of other parts of the Secret, it is read and nothing changes.
 		snapshot := p.ring.Snapshot()
 		w.annotate("us-kubeconfig", "x")
 		pass(time.Second)
@@ -123,7 +124,7 @@ func TestOnlyNamedSecretsAreRead(t *testing.T) {
 	})
 }
 
-// Secrets that may be read and not watched are read again and again.
+// Secrets that may be read but not watched are polled.
 func TestSecretsThatCannotBeWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -140,7 +141,7 @@ func TestSecretsThatCannotBeWatched(t *testing.T) {
 	})
 }
 
-// A Secret that may not be read leaves the peer as it is, and its status says so.
+// A Secret that cannot be read changes nothing for the peer except its status.
 func TestSecretUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -170,7 +171,7 @@ func TestSecretUnreadable(t *testing.T) {
 	})
 }
 
-// A Peer that names another Secret keeps its connection and what worked, until the other works.
+// A Peer that names another Secret keeps its connection and its working credentials until the other Secret works.
 func TestPeerNamesAnotherSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -210,7 +211,7 @@ func TestPeerNamesAnotherSecret(t *testing.T) {
 		require.Equal(t, "True Reachable", w.ready("eu"))
 		require.EqualValues(t, 3, conn.Health().Generation)
 
-		// A program that begins with nothing that works knows the peer and says that nobody can ask it.
+		// A restarted program without usable credentials keeps the peer, and reports that it cannot be reached.
 		w.secret("missing", "garbage")
 		p.stop()
 		p = w.start(PeersOptions{})
@@ -225,7 +226,7 @@ func TestPeerNamesAnotherSecret(t *testing.T) {
 	})
 }
 
-// The installation may be in a namespace of another name.
+// The installation may be in a namespace with another name.
 func TestSecretsOfAnotherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -234,7 +235,7 @@ func TestSecretsOfAnotherNamespace(t *testing.T) {
 			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "eu-kubeconfig", "namespace": "fleet"},
 			"stringData": map[string]any{"kubeconfig": "eu"},
 		})
-		w.secret("eu-kubeconfig", "hunter2") // where it would be looked for otherwise
+		w.secret("eu-kubeconfig", "hunter2") // in the default namespace
 		w.peer("eu", "eu-kubeconfig")
 		source, err := New(w.api(w.plane), Options{Namespace: "fleet"})
 		require.NoError(t, err)

@@ -11,15 +11,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Shards divides work among replicas: *shard.Members does. Two that own the same for a moment do no harm.
+// Shards divides work among replicas, as *shard.Members does. It is safe for two replicas to own the same key for a
+// moment.
 type Shards interface {
-	// Owns says whether key is ours. It does not block.
+	// Owns reports whether key belongs to this replica. It does not block.
 	Owns(key string) bool
-	// Watch yields after each change of who owns what, until ctx ends.
+	// Watch yields after each change of ownership, until ctx ends.
 	Watch(ctx context.Context) iter.Seq[uint64]
 }
 
-// owned is those peers of a Directory that are ours.
+// owned is a Directory reduced to this replica's peers.
 type owned struct {
 	region.Directory
 	shards Shards
@@ -33,7 +34,7 @@ func (o owned) Snapshot() *region.Snapshot {
 		}
 	}
 	s, err := region.NewSnapshot(peers...)
-	if err != nil { // a part of a Snapshot is one
+	if err != nil { // impossible: a part of a Snapshot is valid
 		return o.Directory.Snapshot()
 	}
 	return s

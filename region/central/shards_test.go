@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// deal says which replica owns what.
+// deal assigns keys to replicas.
 type deal struct {
 	mu      sync.Mutex
 	owners  map[string]string
@@ -31,7 +31,7 @@ func (d *deal) give(owners map[string]string) {
 	d.changed = make(chan struct{})
 }
 
-// replica is what one replica sees of a deal.
+// replica is the view of one replica of a deal.
 type replica struct {
 	deal *deal
 	name string
@@ -60,7 +60,7 @@ func (r replica) Watch(ctx context.Context) iter.Seq[uint64] {
 	}
 }
 
-// Each Peer is kept by the replica that owns it, and by another after a move; all replicas see all peers.
+// Each Peer is reconciled by the replica that owns it, and by another after a move; all replicas have all peers.
 func TestReplicasSharePeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")
@@ -114,7 +114,7 @@ func TestReplicasSharePeers(t *testing.T) {
 		require.Empty(t, speaks("a"))
 		require.Equal(t, map[region.PeerName]bool{"eu": true}, speaks("b"))
 
-		// Nobody owns it: nobody writes. It is taken up where it was left.
+		// Without an owner nothing is written. The next owner continues.
 		d.give(map[string]string{"us": "b"})
 		w.servers["eu"].Partition(false)
 		pass(time.Hour)
@@ -129,7 +129,7 @@ func TestReplicasSharePeers(t *testing.T) {
 	})
 }
 
-// Two programs that see different things write in turns, but not often.
+// Two programs that observe different states overwrite each other's status, at a limited rate.
 func TestTwoViewsWithoutShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")
@@ -138,7 +138,7 @@ func TestTwoViewsWithoutShards(t *testing.T) {
 		blind := w.start(PeersOptions{})
 		pass(3 * time.Second)
 		w.plane.Reset()
-		// The second one believes that the peer is gone.
+		// The second program considers the peer unreachable.
 		conn, err := blind.ring.Conn("eu")
 		require.NoError(t, err)
 		conn.Close()

@@ -17,7 +17,7 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// member is a peer of a Snapshot, and in words why nobody reaches it.
+// member is a peer of a Snapshot; withheld is why its credentials are withheld.
 type member struct {
 	region.Peer
 	withheld string
@@ -41,7 +41,7 @@ func snapshotOf(members []member) (*region.Snapshot, error) {
 	return region.NewSnapshot(peers...)
 }
 
-// members are all Peers but those that are being deleted.
+// members returns all Peers except those that are being deleted.
 func (s *Source) members() []member {
 	var present []*masterv1alpha1.Peer
 	for _, k := range s.index.list() {
@@ -81,10 +81,10 @@ func (s *Source) members() []member {
 	return members
 }
 
-// accepted says whether p was found fit to be a peer.
+// accepted reports whether p was accepted as a peer.
 func accepted(p *masterv1alpha1.Peer) bool { return p.Status.ClusterUID != "" }
 
-// refusal says why p is not accepted.
+// refusal returns why p is not accepted.
 func refusal(p *masterv1alpha1.Peer) string {
 	ready := meta.FindStatusCondition(p.Status.Conditions, string(masterv1alpha1.PeerConditionReady))
 	if ready == nil {
@@ -93,7 +93,7 @@ func refusal(p *masterv1alpha1.Peer) string {
 	return fmt.Sprintf("the Peer is not accepted: %s: %s", ready.Reason, ready.Message)
 }
 
-// keysOf are the regions that the status of p lists.
+// keysOf returns the regions that the status of p lists.
 func keysOf(p *masterv1alpha1.Peer) []region.Key {
 	if !accepted(p) {
 		return nil
@@ -105,8 +105,8 @@ func keysOf(p *masterv1alpha1.Peer) []region.Key {
 	return keys
 }
 
-// servedBy says which Peer serves each region: the one whose status lists it. Of two that list it, which happens only
-// when replicas decide at the same moment, it is the elder, so that everyone who reads the same Peers says the same.
+// servedBy returns which Peer serves each region: the one whose status lists it. If two replicas decided at the same
+// moment, two Peers can list it; then the older one serves it, so that all readers agree.
 func servedBy(peers []*masterv1alpha1.Peer) map[region.Key]string {
 	served := map[region.Key]string{}
 	for _, p := range slices.SortedFunc(slices.Values(peers), byAge) {
@@ -119,7 +119,7 @@ func servedBy(peers []*masterv1alpha1.Peer) map[region.Key]string {
 	return served
 }
 
-// byAge puts the elder Peer first.
+// byAge sorts the older Peer first.
 func byAge(a, b *masterv1alpha1.Peer) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

@@ -21,22 +21,22 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// Namespace is where Secrets are looked for whose Peers name no namespace, unless Options say otherwise.
+// Namespace is the default namespace of Secrets whose Peers name no namespace.
 const Namespace = "kubecarrier-system"
 
-// FieldManager writes the status of Peers and KubeCarriers, by server-side apply.
+// FieldManager writes the status of Peers and KubeCarriers by server-side apply.
 const FieldManager = "atoll-central"
 
 var peerResource = masterv1alpha1.GroupVersion.WithResource("peers")
 
-// Options adjust a Source. The zero value works, but for the Peer named local.
+// Options configure a Source. The zero value works, except for the Peer named local.
 type Options struct {
-	// Namespace is that of the installation, where Secrets are that Peers name without a namespace; zero: Namespace.
+	// Namespace is the namespace of Secrets that Peers name without a namespace; zero: the constant Namespace.
 	Namespace string
-	// Local are the credentials of the Peer named local, as of region.FromConfig(rest.InClusterConfig()). Without them
-	// nobody reaches it.
+	// Local are the credentials of the Peer named local, for example region.FromConfig(rest.InClusterConfig()). Without
+	// them, local is not reachable.
 	Local region.Credentials
-	// Trust allows what kubeconfigs are refused for otherwise.
+	// Trust allows content of kubeconfigs that is otherwise rejected.
 	Trust region.Trust
 
 	// Logger receives log lines. Zero: the logger of Run's context, else slog.Default. To log nothing, use
@@ -44,7 +44,7 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Source is a region.Source of the Peer objects of a central plane and of the Secrets that they name. It is safe for
+// Source is a region.Source for the Peer objects of a central plane and the Secrets that they name. It is safe for
 // concurrent use.
 type Source struct {
 	plane   region.API
@@ -52,21 +52,21 @@ type Source struct {
 	peers   *loop.Objects
 	secrets *secrets
 	started atomic.Bool
-	dirty   chan struct{} // the Snapshot may have changed
+	dirty   chan struct{} // signals that the Snapshot may have changed
 
 	index  index
 	synced chan struct{}                    // closed when index is complete
-	good   map[types.UID]region.Credentials // the last that each Peer had, whatever Secret it names now; used by Run only
+	good   map[types.UID]region.Credentials // the last good ones of each Peer, from any Secret; used by Run only
 
 	mu        sync.Mutex
-	listeners []func(peer string) // told of each change of what is known of a Peer
+	listeners []func(peer string) // called after each change of a Peer or its Secret
 }
 
 var _ region.Source = (*Source)(nil)
 var _ region.Refresher = (*Source)(nil)
 
-// New makes a Source of the Peers in plane. It does no I/O and starts nothing: a region.Ring runs it. Limits on requests
-// per second that plane's clients have slow the first look down, which reads each Secret once.
+// New makes a Source of the Peers in plane. It does no I/O and starts nothing: a region.Ring runs it. The first
+// Snapshot needs one read per Secret, so rate limits of plane's clients delay it.
 func New(plane region.API, opts Options) (*Source, error) {
 	if argument.Missing(plane) {
 		return nil, errors.New("central: plane is nil; make one with region.APIFor")
@@ -83,19 +83,20 @@ func New(plane region.API, opts Options) (*Source, error) {
 	return s, nil
 }
 
-// Refresh does nothing, since Secrets are watched. That it is there lets connections that are refused wait a moment for
-// newer credentials.
+// Refresh does nothing, since Secrets are watched. Its existence makes rejected requests wait briefly for newer
+// credentials.
 func (s *Source) Refresh() {}
 
 const (
-	// firstLook bounds how long the first Snapshot waits for Secrets that do not come.
+	// firstLook bounds how long the first Snapshot waits for Secrets.
 	firstLook = 5 * time.Second
-	// settling is the least time between two Snapshots, for changes that come together.
+	// settling debounces Snapshots: the minimum time between two.
 	settling = 20 * time.Millisecond
 )
 
 // Run publishes a Snapshot as soon as all Peers are listed and their Secrets read, and after every change. While the
-// plane does not answer it publishes nothing. Its only error is that it was called twice.
+// plane is unreachable it publishes nothing. It returns an error only if it was misused: a Source without New, a nil
+// publish, or a second call.
 func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error {
 	switch {
 	case s.plane == nil:
@@ -131,7 +132,7 @@ func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error 
 			if next := s.members(); !published || !equal(next, last) {
 				snapshot, err := snapshotOf(next)
 				if err != nil {
-					log.Error(err, "Peers cannot be published; those published before stand")
+					log.Error(err, "Peers cannot be published; keeping those published before")
 				} else {
 					publish(snapshot)
 					last, published, late = next, true, true
@@ -176,7 +177,7 @@ func (s *Source) secretChanged(key types.NamespacedName) {
 	}
 }
 
-// listen calls fn with the name of each Peer of which something becomes known. fn must not block.
+// listen registers fn, which is called with the name of each Peer that changed, or whose Secret did. fn must not block.
 func (s *Source) listen(fn func(peer string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,7 @@ func (s *Source) tell(peer string) {
 	}
 }
 
-// secretOf returns the Secret that p names, if it does.
+// secretOf returns the Secret that p names, if any.
 func (s *Source) secretOf(p *masterv1alpha1.Peer) (types.NamespacedName, bool) {
 	ref := p.Spec.KubeconfigSecret
 	if ref.Name == "" {
@@ -214,7 +215,7 @@ func (s *Source) named() map[types.NamespacedName]bool {
 	return named
 }
 
-// kubeconfig returns what is known of how to reach p.
+// kubeconfig returns the state of p's kubeconfig.
 func (s *Source) kubeconfig(p *masterv1alpha1.Peer) kubeconfig {
 	key, named := s.secretOf(p)
 	switch {

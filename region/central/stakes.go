@@ -13,8 +13,8 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// stakes knows what Peers have that only one may have, so that a change of one is told to those whom it concerns, and to
-// no others: thousands of Peers may change at once.
+// stakes records the exclusive resources of each Peer, its cluster and its regions, so that a change of one Peer
+// enqueues only the Peers that it may affect: thousands may change at once.
 type stakes struct {
 	mu     sync.Mutex
 	byPeer map[string]stake
@@ -25,7 +25,7 @@ type stake struct {
 	regions []region.Key
 }
 
-// update takes over what a Peer has now and returns the others whose status may follow from that.
+// update records the stake of a Peer and returns the other Peers whose status may depend on the change.
 func (s *stakes) update(name string, source *Source) []string {
 	var now stake
 	if k, ok := source.index.get(name); ok && k.peer.DeletionTimestamp == nil {
@@ -54,14 +54,14 @@ func (s *stakes) update(name string, source *Source) []string {
 	return others
 }
 
-// meet says whether another Peer has something of st.
+// meet reports whether other shares the cluster or a region with st.
 func (s *stakes) meet(st stake, other string) bool {
 	o, ok := s.byPeer[other]
 	return ok && (o.cluster == st.cluster && st.cluster != "" ||
 		slices.ContainsFunc(o.regions, func(key region.Key) bool { return slices.Contains(st.regions, key) }))
 }
 
-// waits says whether p lacks something that another Peer has.
+// waits reports whether p lacks a cluster or region that another Peer has.
 func waits(p *masterv1alpha1.Peer) bool {
 	switch reasonIn(p.Status, masterv1alpha1.PeerConditionRegionsUnique) {
 	case masterv1alpha1.PeerReasonRegionServedTwice, masterv1alpha1.PeerReasonSameCluster:

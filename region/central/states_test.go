@@ -35,7 +35,7 @@ var (
 	anyKeys = rapid.SliceOfNDistinct(rapid.SampledFrom([]region.Key{{Provider: "loodse", Name: "a"}, {Provider: "loodse", Name: "b"}, {Provider: "acme", Name: "a"}}), 0, 3, rapid.ID[region.Key])
 )
 
-// drawPeer is a Peer with whatever may be in its status.
+// drawPeer returns a Peer with an arbitrary status.
 func drawPeer(t *rapid.T, name string) *masterv1alpha1.Peer {
 	p := peerOf(name, rapid.IntRange(0, 2).Draw(t, "age of "+name), anyUID.Draw(t, "cluster of "+name))
 	p.Generation = rapid.Int64Range(1, 2).Draw(t, "generation")
@@ -55,7 +55,7 @@ func drawPeer(t *rapid.T, name string) *masterv1alpha1.Peer {
 	return p
 }
 
-// drawFindings is what may be known of a Peer; all of it if full.
+// drawFindings returns arbitrary findings; complete ones if full.
 func drawFindings(t *rapid.T, full bool) findings {
 	known := func(what string) bool { return full || rapid.Bool().Draw(t, what) }
 	f := findings{
@@ -66,7 +66,7 @@ func drawFindings(t *rapid.T, full bool) findings {
 	states := []region.Health{{State: region.Healthy}, {State: region.Unhealthy, Err: errors.New("refused")}}
 	if !full {
 		states = append(states, region.Health{})
-		// A claim is Bound or in doubt.
+		// A claim is either Bound or unsure.
 		f.unsure = slices.DeleteFunc(anyKeys.Draw(t, "unsure"), func(k region.Key) bool { return slices.Contains(f.bound, k) })
 		f.missing = rapid.SampledFrom([]error{nil, nil, apierrors.NewForbidden(peerResource.GroupResource(), "", nil)}).Draw(t, "missing")
 	}
@@ -79,7 +79,7 @@ func drawFindings(t *rapid.T, full bool) findings {
 	return f
 }
 
-// Whatever the status of a Peer says: once the status that follows is written, the next one is the same.
+// For any status of a Peer: once the next status is written, the one after it is the same.
 func TestStatesOfPeers(t *testing.T) {
 	states, most := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -97,12 +97,12 @@ func TestStatesOfPeers(t *testing.T) {
 		}
 	})
 	if !t.Failed() {
-		docpage.Section(t, "states.md", "central", fmt.Sprintf("- central plane: %d states of a Peer, of others and of what is known of it; at most %d statuses until one changes nothing\n", states, most))
+		docpage.Section(t, "states.md", "central", fmt.Sprintf("- central plane: %d states of a Peer, of other Peers and of its findings; at most %d statuses until one changes nothing\n", states, most))
 	}
 }
 
-// If everything is known, the status depends on no earlier one but for the cluster that was accepted and the regions that
-// are served, by which the elder of two Peers is chosen.
+// With complete findings, the status depends on the previous one only in the accepted cluster and the served regions,
+// which decide between two Peers of different age.
 func TestStatusDependsOnNoHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, q, f := drawPeer(t, "p"), drawPeer(t, "p"), drawFindings(t, true)

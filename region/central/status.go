@@ -20,31 +20,31 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// findings are what is known of one Peer at one time. From them and the status that is written, the next status follows.
+// findings are the observed state of one Peer. With the present status they determine the next status.
 type findings struct {
 	kubeconfig kubeconfig
-	others     []*masterv1alpha1.Peer // all Peers but this one and those that are being deleted
+	others     []*masterv1alpha1.Peer // all Peers except this one and those that are being deleted
 
-	uid    types.UID // of the cluster that was reached; empty if none was
+	uid    types.UID // of the reached cluster; empty if none was reached
 	plane  types.UID // of the plane itself; empty if not known
-	master bool      // there is a KubeCarrier in it that is a master
-	looked bool      // whether it is a master is known
+	master bool      // the cluster has a KubeCarrier that is a master
+	looked bool      // master is known
 
 	health  region.Health
-	watched bool // health and the rest are those of a connection in the Ring
+	watched bool // health and the rest are from a connection in the Ring
 
-	bound   []region.Key // what is Bound in it
-	unsure  []region.Key // what an arbiter said last of it is not known
-	known   bool         // bound and unsure are all of it
+	bound   []region.Key // regions with a Bound claim
+	unsure  []region.Key // regions whose last phase by an arbiter is not known
+	known   bool         // bound and unsure are complete
 	missing error        // why bound cannot be read
 
 	version masterv1alpha1.VersionInfo // zero if not known
 }
 
-// maxRegions is what the schema of Peers allows.
+// maxRegions is the limit in the schema of Peers.
 const maxRegions = 1024
 
-// statusOf returns the status of p that follows from f. It modifies neither.
+// statusOf returns the next status of p. It modifies neither p nor f.
 func statusOf(p *masterv1alpha1.Peer, f findings, now time.Time) masterv1alpha1.PeerStatus {
 	next := *p.Status.DeepCopy()
 	next.ObservedGeneration = p.Generation
@@ -52,7 +52,7 @@ func statusOf(p *masterv1alpha1.Peer, f findings, now time.Time) masterv1alpha1.
 		c.ObservedGeneration, c.LastTransitionTime = p.Generation, metav1.NewTime(now)
 		before := meta.FindStatusCondition(next.Conditions, c.Type)
 		if before != nil && before.Status == c.Status && before.Reason == c.Reason && c.Type == string(masterv1alpha1.PeerConditionReachable) {
-			c.Message = before.Message // ports and times in errors change with each probe
+			c.Message = before.Message // errors contain ports and times that change with each probe
 		}
 		meta.SetStatusCondition(&next.Conditions, c)
 	}
@@ -86,7 +86,7 @@ func condition(kind masterv1alpha1.PeerConditionType, status metav1.ConditionSta
 	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: bounded(message)}
 }
 
-// bounded cuts what a hostile peer says to what a condition takes.
+// bounded cuts a message, which may come from a hostile peer, to the limit of a condition.
 func bounded(message string) string {
 	const most = 1024
 	if len(message) > most {
@@ -102,28 +102,29 @@ func (f *findings) kubeconfigValid(p *masterv1alpha1.Peer) metav1.Condition {
 	before := meta.FindStatusCondition(p.Status.Conditions, string(kind))
 	switch {
 	case !k.done && before != nil && before.ObservedGeneration == p.Generation:
-		return *before // this program has just begun
+		return *before // this program has just started
 	case k.reason == masterv1alpha1.PeerReasonPending, k.reason == masterv1alpha1.PeerReasonSecretUnreadable:
 		return condition(kind, metav1.ConditionUnknown, k.reason, k.problem)
 	case k.problem != "":
 		return condition(kind, metav1.ConditionFalse, k.reason, k.problem)
 	case errors.Is(rotation, region.ErrOtherCluster), errors.Is(f.health.Err, region.ErrOtherCluster):
 		return condition(kind, metav1.ConditionFalse, masterv1alpha1.PeerReasonOtherCluster,
-			"the kubeconfig reaches another cluster than this peer is; it is not used")
+			"the kubeconfig reaches another cluster than this peer's; it is not used")
 	case refused(rotation):
 		return condition(kind, metav1.ConditionFalse, masterv1alpha1.PeerReasonCredentialsRejected,
-			"the peer refuses the new kubeconfig; the one before is used as long as it works")
+			"the peer rejects the new kubeconfig; the previous one stays in use")
 	case rotation == nil && f.health.State == region.Unknown && accepted(p) && before != nil && before.Status == metav1.ConditionFalse:
-		return *before // nobody has asked yet what it reaches
+		return *before // the kubeconfig was not used yet
 	case rotation != nil:
 		return condition(kind, metav1.ConditionFalse, masterv1alpha1.PeerReasonUnreachable,
-			"nobody answers at the new kubeconfig; the one before is used as long as it works")
+			"no API server is reachable with the new kubeconfig; the previous one stays in use")
 	default:
 		return condition(kind, metav1.ConditionTrue, masterv1alpha1.PeerReasonAccepted, "")
 	}
 }
 
-// reachable keeps what was said before as long as nothing is known and somebody can ask.
+// reachable returns the condition Reachable. While the health is unknown, it keeps the present condition if a probe is
+// possible.
 func (f *findings) reachable(p *masterv1alpha1.Peer) metav1.Condition {
 	const kind = masterv1alpha1.PeerConditionReachable
 	switch f.health.State {
@@ -140,17 +141,17 @@ func (f *findings) reachable(p *masterv1alpha1.Peer) metav1.Condition {
 		if before != nil && (f.watched || f.kubeconfig.usable || !f.kubeconfig.done) {
 			return *before
 		}
-		return condition(kind, metav1.ConditionUnknown, masterv1alpha1.PeerReasonPending, "it was not asked yet")
+		return condition(kind, metav1.ConditionUnknown, masterv1alpha1.PeerReasonPending, "it was not probed yet")
 	}
 }
 
-// isSelf says whether p is the Peer that stands for the plane's own installation.
+// isSelf reports whether p is the Peer of the plane's own installation.
 func (f *findings) isSelf(p *masterv1alpha1.Peer) bool {
 	return p.Name == masterv1alpha1.LocalPeer && f.plane != "" && f.uid == f.plane
 }
 
-// rival returns the Peer that was accepted for the cluster that p reaches, if p has to give way to it: the plane's own
-// gives way to none; one that is not accepted gives way to the one that is; of two that are, the younger does.
+// rival returns the Peer that keeps the cluster of p, so that p is refused; nil if p may have it. The plane's own Peer
+// has priority, then accepted Peers, then older ones.
 func (f *findings) rival(p *masterv1alpha1.Peer) *masterv1alpha1.Peer {
 	if f.uid == "" || f.isSelf(p) {
 		return nil
@@ -167,8 +168,8 @@ func (f *findings) rival(p *masterv1alpha1.Peer) *masterv1alpha1.Peer {
 	return nil
 }
 
-// accept returns the UID of the cluster that p is, empty if it is not fit to be a peer or nobody knows yet. What was
-// accepted stays so until it is known to be unfit.
+// accept returns the UID of p's cluster, or empty if p is refused or not known to be fit. An accepted Peer stays
+// accepted until it is known to be unfit.
 func (f *findings) accept(p *masterv1alpha1.Peer) types.UID {
 	switch {
 	case f.rival(p) != nil, f.master && !f.isSelf(p):
@@ -182,14 +183,14 @@ func (f *findings) accept(p *masterv1alpha1.Peer) types.UID {
 	}
 }
 
-// serve sets the regions of next, and says whether they are nobody else's.
+// serve sets the regions of next, and returns the condition RegionsUnique.
 func (f *findings) serve(p *masterv1alpha1.Peer, next *masterv1alpha1.PeerStatus) metav1.Condition {
 	const kind = masterv1alpha1.PeerConditionRegionsUnique
 	rival := f.rival(p)
 	switch {
 	case f.master && !f.isSelf(p):
 		return condition(kind, metav1.ConditionFalse, masterv1alpha1.PeerReasonIsMaster,
-			"a KubeCarrier with spec.master true stands there; a master cannot be a peer")
+			"the cluster has a KubeCarrier with spec.master true; a master cannot be a peer")
 	case rival != nil:
 		return condition(kind, metav1.ConditionFalse, masterv1alpha1.PeerReasonSameCluster,
 			fmt.Sprintf("Peer %s reaches the same cluster (kube-system has UID %s)", rival.Name, f.uid))
@@ -221,7 +222,8 @@ func (f *findings) serve(p *masterv1alpha1.Peer, next *masterv1alpha1.PeerStatus
 	}
 }
 
-// wanted are the regions of p as its claims say. Those of which they do not, or not yet, are as they were.
+// wanted returns the regions of p according to its claims. It keeps the present regions while the claims are not known,
+// and each present region whose claim is unsure.
 func (f *findings) wanted(p *masterv1alpha1.Peer) []region.Key {
 	if !f.known {
 		return keysOf(p)
@@ -239,8 +241,8 @@ func (f *findings) wanted(p *masterv1alpha1.Peer) []region.Key {
 	return wanted[:min(len(wanted), maxRegions)]
 }
 
-// holders are the Peers that serve these regions and to which p has to give way: those that have them, unless p has them
-// too and is the elder. It is what servedBy says.
+// holders returns, for each of these regions, the Peer that keeps it from p: one that lists it, unless p lists it too
+// and is older. It is consistent with servedBy.
 func (f *findings) holders(p *masterv1alpha1.Peer, keys []region.Key) map[region.Key]*masterv1alpha1.Peer {
 	holders := make(map[region.Key]*masterv1alpha1.Peer, len(keys))
 	for _, key := range keys {
@@ -251,7 +253,7 @@ func (f *findings) holders(p *masterv1alpha1.Peer, keys []region.Key) map[region
 		if !accepted(q) {
 			continue
 		}
-		for _, r := range q.Status.Regions { // without a slice for each of them
+		for _, r := range q.Status.Regions { // keysOf would allocate a slice per Peer
 			key := region.Key{Provider: r.Provider, Name: r.Name}
 			before, asked := holders[key]
 			if asked && (before == nil || byAge(q, before) < 0) && (byAge(q, p) < 0 || !slices.Contains(ours, key)) {
@@ -262,7 +264,7 @@ func (f *findings) holders(p *masterv1alpha1.Peer, keys []region.Key) map[region
 	return holders
 }
 
-// reasonOf says why regions cannot be read.
+// reasonOf returns the reason why regions cannot be read.
 func reasonOf(err error) masterv1alpha1.PeerConditionReason {
 	if apierrors.IsNotFound(err) {
 		return masterv1alpha1.PeerReasonCRDsMissing
@@ -270,8 +272,8 @@ func reasonOf(err error) masterv1alpha1.PeerConditionReason {
 	return masterv1alpha1.PeerReasonRightsMissing
 }
 
-// sum is Ready, which follows from the others: what is False goes before what is not known, and what a person has to do
-// something about first goes first.
+// sum derives the condition Ready from the others: False before Unknown, and within each the conditions first that need
+// a person's action.
 func sum(conditions []metav1.Condition) metav1.Condition {
 	of := func(kind masterv1alpha1.PeerConditionType) metav1.Condition {
 		if c := meta.FindStatusCondition(conditions, string(kind)); c != nil {
@@ -288,7 +290,7 @@ func sum(conditions []metav1.Condition) metav1.Condition {
 	case masterv1alpha1.PeerReasonIsMaster, masterv1alpha1.PeerReasonSameCluster:
 		order = []metav1.Condition{unique, order[0], order[1]}
 	case masterv1alpha1.PeerReasonCRDsMissing, masterv1alpha1.PeerReasonRightsMissing:
-		order[2].Status = metav1.ConditionFalse // somebody has to do something about it
+		order[2].Status = metav1.ConditionFalse // it needs a person's action
 	}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
 		for _, c := range order {

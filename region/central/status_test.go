@@ -22,7 +22,7 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// simulation is Peers whose statuses are computed in any order, each from what was written so far or from an older copy.
+// simulation computes the statuses of Peers in any order, each from the current or from stale Peers.
 type simulation struct {
 	peers   []*masterv1alpha1.Peer
 	reaches map[string]types.UID
@@ -50,7 +50,7 @@ func (s *simulation) findings(i int, view []*masterv1alpha1.Peer) findings {
 }
 
 func (s *simulation) snapshot() []*masterv1alpha1.Peer {
-	return slices.Clone(s.peers) // a status is replaced, never modified
+	return slices.Clone(s.peers) // safe: a status is replaced, never modified
 }
 
 func (s *simulation) step(i int, view []*masterv1alpha1.Peer, now time.Time) bool {
@@ -62,8 +62,8 @@ func (s *simulation) step(i int, view []*masterv1alpha1.Peer, now time.Time) boo
 	return changed
 }
 
-// At any moment all readers see one peer per region; in the end, whatever the order and however old the copies were, each
-// region that is Bound somewhere has one peer, each cluster one Peer, and nobody moves any more.
+// At any moment all readers see one peer per region. In the end, for any order and any stale caches, each Bound region
+// has one peer, each cluster one Peer, and no status changes any more.
 func TestOnePeerPerRegionAndCluster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &simulation{reaches: map[string]types.UID{}, bound: map[string][]region.Key{}, masters: map[types.UID]bool{}}
@@ -94,7 +94,7 @@ func TestOnePeerPerRegionAndCluster(t *testing.T) {
 			views = append(views, s.snapshot())
 			checkReaders(t, s.peers)
 		}
-		order := rand.New(rand.NewPCG(1, uint64(n))) // of each case the same in every run
+		order := rand.New(rand.NewPCG(1, uint64(n))) // the same in every run
 		for round := 0; ; round++ {
 			require.Less(t, round, 20, "it never comes to rest")
 			moved := false
@@ -110,7 +110,7 @@ func TestOnePeerPerRegionAndCluster(t *testing.T) {
 	})
 }
 
-// checkReaders checks that what is published is a Snapshot, the same for whoever reads in another order.
+// checkReaders checks that readers agree on the served regions, whatever the order of the Peers.
 func checkReaders(t *rapid.T, peers []*masterv1alpha1.Peer) {
 	served := servedBy(peers)
 	reversed := slices.Clone(peers)
@@ -142,7 +142,7 @@ func checkEnd(t *rapid.T, s *simulation) {
 			continue
 		}
 		for _, key := range s.bound[p.Name] {
-			require.NotEmpty(t, listed[key], "%s is Bound and nobody serves it", key)
+			require.NotEmpty(t, listed[key], "%s is Bound and no Peer serves it", key)
 			if listed[key] != p.Name {
 				c := meta.FindStatusCondition(p.Status.Conditions, string(masterv1alpha1.PeerConditionRegionsUnique))
 				require.Equal(t, string(masterv1alpha1.PeerReasonRegionServedTwice), c.Reason)
@@ -150,13 +150,13 @@ func checkEnd(t *rapid.T, s *simulation) {
 			}
 		}
 	}
-	// The plane's own gives way to nobody.
+	// The plane's own Peer is never refused.
 	if s.reaches["local"] == "plane" {
 		require.Equal(t, "local", byCluster["plane"])
 	}
 }
 
-// Ready follows from the others; what cannot be known is not said to be wrong.
+// Ready is derived from the other conditions; a condition that is not known does not make it False.
 func TestReadySumsUp(t *testing.T) {
 	kc, reach, unique := masterv1alpha1.PeerConditionKubeconfigValid, masterv1alpha1.PeerConditionReachable, masterv1alpha1.PeerConditionRegionsUnique
 	for name, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestReadySumsUp(t *testing.T) {
 	}
 }
 
-// What a peer says of itself is kept to what the schema allows, and errors that differ in a port alone are one.
+// Text from a peer is cut to the limits of the schema, and errors that differ only in a port do not change the status.
 func TestStatusIsBoundedAndStable(t *testing.T) {
 	p := peerOf("eu", 0, "uid", "a")
 	f := findings{

@@ -30,14 +30,14 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// world is a central plane and some clusters, in memory, and the loops of one program. The kubeconfigs in it are not
-// such: "eu" reaches the cluster eu within the process, "eu TOKEN" does with a token, and the rest is garbage.
+// world is a central plane and some clusters in memory, and the loops of one program. Its kubeconfigs are abbreviated:
+// "eu" reaches the cluster eu within the process, "eu TOKEN" with a token; anything else is invalid.
 type world struct {
 	t       testing.TB
 	plane   *regiontest.Server
 	servers map[string]*regiontest.Server
-	token   string // of the clients that are made
-	// parse reads a kubeconfig; nil: as it is said above.
+	token   string // of the clients
+	// parse parses a kubeconfig; nil: the abbreviated form above.
 	parse func([]byte) (region.Credentials, error)
 }
 
@@ -58,7 +58,7 @@ const (
 	claimCRD   = "regionclaims.kubecarrier.io"
 )
 
-// compiled holds, by names, the types that were compiled already.
+// compiled caches compiled types, by their names.
 var compiled sync.Map
 
 func definitions(t testing.TB, names ...string) *regiontest.Definitions {
@@ -85,7 +85,7 @@ func newWorld(t testing.TB, names ...string) *world {
 	return w
 }
 
-// add makes a cluster.
+// add creates a cluster.
 func (w *world) add(name string, opts regiontest.Options) *regiontest.Server {
 	s := regiontest.NewServer(opts)
 	w.t.Cleanup(s.Close)
@@ -113,7 +113,7 @@ func (w *world) inProcess(data []byte) (region.Credentials, error) {
 	return region.FromConfig(c)
 }
 
-// program is what runs in one process.
+// program is the set of loops of one process.
 type program struct {
 	w      *world
 	source *Source
@@ -182,7 +182,7 @@ func (w *world) create(s *regiontest.Server, gvr schema.GroupVersionResource, na
 	return made
 }
 
-// secret writes the Secret of that name.
+// secret writes the Secret with this name.
 func (w *world) secret(name, kubeconfig string) {
 	w.t.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{
@@ -198,7 +198,7 @@ func (w *world) deleteSecret(name string) {
 	require.NoError(w.t, w.client(w.plane, secretResource, Namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// peer creates a Peer that names a Secret, none if that is empty.
+// peer creates a Peer that names a Secret, or none if secret is empty.
 func (w *world) peer(name, secret string) {
 	w.t.Helper()
 	spec := map[string]any{}
@@ -231,13 +231,13 @@ func (w *world) get(name string) *masterv1alpha1.Peer {
 	return decode(obj)
 }
 
-// claim writes a RegionClaim and its phase.
+// claim writes a RegionClaim with a phase.
 func (w *world) claim(s *regiontest.Server, provider, name, phase string) {
 	w.t.Helper()
 	w.claimBy(regionv1alpha1.RegionClaimManager, s, provider, name, phase)
 }
 
-// claimBy is claim, with a status that somebody wrote.
+// claimBy is claim, with manager as the writer of the status.
 func (w *world) claimBy(manager string, s *regiontest.Server, provider, name, phase string) {
 	w.t.Helper()
 	ns := w.client(s, namespaceResource, "")
@@ -271,7 +271,7 @@ func (w *world) carrier(s *regiontest.Server, name string, master bool, labels m
 	require.NoError(w.t, err)
 }
 
-// ready says the condition Ready in short.
+// ready returns status and reason of the condition Ready.
 func (w *world) ready(name string) string {
 	w.t.Helper()
 	return w.conditionOf(name, masterv1alpha1.PeerConditionReady)
@@ -293,7 +293,7 @@ func (w *world) message(name string, kind masterv1alpha1.PeerConditionType) stri
 	return c.Message
 }
 
-// regions are those of the status, in short.
+// regions returns the regions in the status, as NAME.PROVIDER.
 func (w *world) regions(name string) []string {
 	w.t.Helper()
 	var all []string
@@ -303,7 +303,7 @@ func (w *world) regions(name string) []string {
 	return all
 }
 
-// served are the regions of a peer in the Snapshot.
+// served returns the regions of a peer in the Snapshot.
 func (p *program) served(name region.PeerName) []string {
 	p.w.t.Helper()
 	peer, ok := p.ring.Snapshot().Peer(name)
@@ -315,7 +315,7 @@ func (p *program) served(name region.PeerName) []string {
 	return all
 }
 
-// writes are the requests that have changed something, or wanted to.
+// writes returns the write requests, including failed ones.
 func writes(servers ...*regiontest.Server) []regiontest.Request {
 	var all []regiontest.Request
 	for _, s := range servers {
@@ -329,12 +329,12 @@ func writes(servers ...*regiontest.Server) []regiontest.Request {
 	return all
 }
 
-// landed are those that were carried out.
+// landed returns the requests that succeeded.
 func landed(all []regiontest.Request) []regiontest.Request {
 	return slices.DeleteFunc(all, func(r regiontest.Request) bool { return r.Code/100 != 2 })
 }
 
-// pass lets time go by until everything rests.
+// pass lets d pass and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -19,13 +19,13 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// writing is the last status that was written, of which the copy may not know yet.
+// writing is the last written status. The cache may not have it yet.
 type writing struct {
-	version string // of the copy that it was made from
+	version string // of the cached object that it was derived from
 	status  masterv1alpha1.PeerStatus
 }
 
-// over returns p with the status that was written over it.
+// over returns p with the written status, if the cache does not have it yet.
 func (w *writing) over(p *masterv1alpha1.Peer) *masterv1alpha1.Peer {
 	if w.version != p.ResourceVersion {
 		return p
@@ -35,7 +35,7 @@ func (w *writing) over(p *masterv1alpha1.Peer) *masterv1alpha1.Peer {
 	return &next
 }
 
-// write applies status if it differs from that of before. It returns a time to wait for if the Peer changes too often.
+// write applies status if it differs from that of before. If the write budget is used up, it returns how long to wait.
 func (p *Peers) write(ctx context.Context, r *record, before *masterv1alpha1.Peer, obj *unstructured.Unstructured, status masterv1alpha1.PeerStatus, now time.Time) (time.Duration, error) {
 	if equality.Semantic.DeepEqual(status, before.Status) {
 		return 0, nil
@@ -57,7 +57,7 @@ func (p *Peers) write(ctx context.Context, r *record, before *masterv1alpha1.Pee
 	return 0, nil
 }
 
-// manifest is what is applied, to this Peer and to no other of its name.
+// manifest returns the object to apply. Its UID restricts the write to this Peer object.
 func manifest(p *masterv1alpha1.Peer, status masterv1alpha1.PeerStatus) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
@@ -78,7 +78,7 @@ func reasonIn(status masterv1alpha1.PeerStatus, kind masterv1alpha1.PeerConditio
 	return ""
 }
 
-// eventOf is what an Observer is told, nil if Ready is as before.
+// eventOf returns the event for an Observer, or nil if Ready has not changed.
 func eventOf(before *masterv1alpha1.Peer, status masterv1alpha1.PeerStatus) *ReadyEvent {
 	was := meta.FindStatusCondition(before.Status.Conditions, string(masterv1alpha1.PeerConditionReady))
 	is := meta.FindStatusCondition(status.Conditions, string(masterv1alpha1.PeerConditionReady))
@@ -94,7 +94,7 @@ func eventOf(before *masterv1alpha1.Peer, status masterv1alpha1.PeerStatus) *Rea
 	return e
 }
 
-// What flaps does not cause a write each time.
+// The write budget of one object, for statuses that flap.
 const (
 	budgetSize     = 20
 	budgetInterval = 5 * time.Second
@@ -102,5 +102,5 @@ const (
 
 func newBudget() loop.Budget { return loop.NewBudget(budgetSize, budgetInterval) }
 
-// jitter makes d up to a fifth longer.
+// jitter returns d, extended by up to a fifth.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// TestTwoRulingsComeToRest: whatever two arbiters find, as long as they are not both
-// firm, each looking at the claim again whenever the other has written.
+// TestTwoRulingsComeToRest checks that two arbiters stop writing, whatever their rulings, if at
+// most one is firm and each reconciles the claim after the other's write.
 func TestTwoRulingsComeToRest(t *testing.T) {
 	t.Parallel()
 	const held, other = "held", "other"
@@ -35,7 +35,7 @@ func TestTwoRulingsComeToRest(t *testing.T) {
 	for _, one := range rulings {
 		for _, two := range rulings {
 			if one.firm && two.firm {
-				continue // they see the same
+				continue // both see the same state
 			}
 			for _, before := range append([]ruling{{}}, rulings...) {
 				for _, leaves := range []bool{false, true} {
@@ -62,8 +62,8 @@ func TestTwoRulingsComeToRest(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotFirmTellsWhatIsNew: a claim that has changed since it was told something was
-// told nothing yet.
+// TestWhoIsNotFirmTellsWhatIsNew checks that an arbiter that is not firm reports on a claim whose
+// generation or deletion has no report yet.
 func TestWhoIsNotFirmTellsWhatIsNew(t *testing.T) {
 	t.Parallel()
 	elsewhere := ruling{decision: decision{peer: "eu", uid: "other", since: noon}}
@@ -74,15 +74,16 @@ func TestWhoIsNotFirmTellsWhatIsNew(t *testing.T) {
 	}
 	obj.SetGeneration(2)
 	s, ok := reportOn(obj, ruling{decision: decision{peer: "us", uid: "held", since: noon}}, nil, noon)
-	require.True(t, ok, "of this generation it was told nothing")
+	require.True(t, ok, "the generation has no report yet")
 	require.EqualValues(t, 2, s.ObservedGeneration)
 
 	s, ok = reportOn(told(t, elsewhere, true), ruling{undecided: noPlane}, nil, noon)
-	require.True(t, ok, "that it leaves is new")
+	require.True(t, ok, "the deletion is new")
 	require.Equal(t, string(v1alpha1.RegionClaimReasonRemoving), s.Conditions[0].Reason)
 }
 
-// TestACopyOfWhoDoesNotAnswerIsNotFirm, whichever way the claim in it came to hold the region.
+// TestACopyOfWhoDoesNotAnswerIsNotFirm checks that a ruling from an unsynced cache is not firm,
+// with and without the fan-out protocol.
 func TestACopyOfWhoDoesNotAnswerIsNotFirm(t *testing.T) {
 	t.Parallel()
 	for at, firm := range map[contact]bool{fresh: true, silent: false, awaited: false} {
@@ -105,8 +106,9 @@ func TestACopyOfWhoDoesNotAnswerIsNotFirm(t *testing.T) {
 	}
 }
 
-// TestWhatIsAContradiction and what it costs: a copy that is behind is none, nor is what
-// another claim of the name says.
+// TestWhatIsAContradiction checks which replacements count as contradictions and how long the
+// pauses are. A stale cache does not count, nor does the status of another claim with the same
+// name.
 func TestWhatIsAContradiction(t *testing.T) {
 	t.Parallel()
 	says := func(obj *unstructured.Unstructured, r ruling) *report {
@@ -136,7 +138,8 @@ func TestWhatIsAContradiction(t *testing.T) {
 	correct(obj, bound, noon.Add(time.Second), 0, 0)
 	correct(obj, bound, noon.Add(time.Second), 2*time.Second, 0)
 
-	// The same again does not shorten the pause. What is new is told at once, and begins anew.
+	// The same report again does not shorten the pause. A new one is written at once and resets the
+	// pause.
 	all.told(usEast1, obj, bound)
 	obj.SetResourceVersion("11")
 	correct(obj, bound, noon.Add(time.Second), 2*time.Second, 3)
@@ -160,8 +163,8 @@ func TestWhatIsAContradiction(t *testing.T) {
 	correct(obj, later, noon.Add(4*time.Second+2*maxPause), time.Second, 0)
 }
 
-// told is a claim that was told the ruling, if it says anything, and is then deleted
-// perhaps.
+// told returns a claim with the report of a ruling, if the ruling is not empty. With leaves, it is
+// being deleted.
 func told(t *testing.T, r ruling, leaves bool) *unstructured.Unstructured {
 	t.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
@@ -180,7 +183,7 @@ func told(t *testing.T, r ruling, leaves bool) *unstructured.Unstructured {
 	return obj
 }
 
-// store keeps a status in obj, as an API server does that it was applied to.
+// store sets the status of obj as an API server does after an apply.
 func store(t *testing.T, obj *unstructured.Unstructured, s report) {
 	t.Helper()
 	desired, err := identified(obj, &s)

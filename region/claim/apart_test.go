@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// unreached is a server that an arbiter cannot reach and others can.
+// unreached is a server that this arbiter cannot reach, but others can.
 func unreached(t *testing.T) *regiontest.Server {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{})
@@ -26,7 +26,8 @@ func unreached(t *testing.T) *regiontest.Server {
 	return s
 }
 
-// TestArbitersThatReachDifferentServersDoNotFight over what to tell a claim.
+// TestArbitersThatReachDifferentServersDoNotFight checks that arbiters which reach different
+// servers do not overwrite each other's reports without end.
 func TestArbitersThatReachDifferentServersDoNotFight(t *testing.T) {
 	t.Run("one has no plane", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -84,16 +85,16 @@ func TestArbitersThatReachDifferentServersDoNotFight(t *testing.T) {
 			slowly(w, "eu")
 			w.start(nil, Options{})
 			w.startIn(nil, w.without(t, "ap"), Options{})
-			passes(time.Minute) // by then nobody is waited for
+			passes(time.Minute) // then Patience has passed
 			w.reserved("eu", "us")
 			passes(time.Minute)
 			before := writes(w.ring.Server("eu"))
 			w.claim("ap")
 			passes(time.Minute)
-			require.LessOrEqual(t, writes(w.ring.Server("eu"))-before, 2, "whoever looks again before its write shows repeats it")
+			require.LessOrEqual(t, writes(w.ring.Server("eu"))-before, 2, "a write may be repeated until the cache shows it")
 			passes(time.Hour)
 			require.LessOrEqual(t, writes(w.ring.Server("eu"))-before, 2)
-			require.Contains(t, w.status("eu").Conditions[0].Message, "no coordinator has adopted the claim", "who sees all of them knows")
+			require.Contains(t, w.status("eu").Conditions[0].Message, "no coordinator has adopted the claim", "from the arbiter that sees all peers")
 			require.Equal(t, "Pending", w.said("ap"))
 		})
 	})
@@ -125,13 +126,12 @@ func TestArbitersThatReachDifferentServersDoNotFight(t *testing.T) {
 	})
 }
 
-// slowly lets time pass with each write to a peer: who writes without end does not
-// stop the clock.
+// slowly delays each write to a peer, so that endless writes do not stop the fake clock.
 func slowly(w *world, p region.PeerName) {
 	w.ring.Server(p).Inject(regiontest.Fault{Verb: "patch", Times: -1, Do: regiontest.Delay(100 * time.Millisecond)})
 }
 
-// reserved makes a claim in p of an operation that is to end in target.
+// reserved creates a claim in p for an operation whose target is target.
 func (w *world) reserved(p, target region.PeerName) {
 	w.t.Helper()
 	obj := w.object("RegionClaim", name)
@@ -141,7 +141,7 @@ func (w *world) reserved(p, target region.PeerName) {
 	require.NoError(w.t, err)
 }
 
-// lingers deletes the claim in p, which a finalizer keeps.
+// lingers deletes the claim in p, which keeps a finalizer.
 func (w *world) lingers(p region.PeerName) {
 	w.t.Helper()
 	obj := w.stored(p, claims)
@@ -151,8 +151,8 @@ func (w *world) lingers(p region.PeerName) {
 	w.unclaim(p)
 }
 
-// lingersQuietly is lingers, of which each of two arbiters tells once at most. Whoever looks again before its own write
-// shows repeats it, and is refused.
+// lingersQuietly is lingers; it also checks that each of two arbiters reports the deletion at most
+// once. A write that is repeated before the cache shows the first one is rejected.
 func (w *world) lingersQuietly(p region.PeerName) {
 	w.t.Helper()
 	server := w.ring.Server(p)
@@ -165,7 +165,7 @@ func (w *world) lingersQuietly(p region.PeerName) {
 	require.Equal(w.t, all, writes(server))
 }
 
-// without is the world's ring as one sees it who cannot reach p.
+// without returns the world's ring for an arbiter that cannot reach p.
 func (w *world) without(t *testing.T, p region.PeerName) region.Directory {
 	t.Helper()
 	var conns []*region.Conn

@@ -19,10 +19,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Arbiter says of every RegionClaim in every peer whether it is Bound, in Conflict
-// or Pending, makes the claims of ServiceClusters that have none, and keeps
-// ServiceClusters Pending whose claim is not Bound. It is safe to run any number of
-// Arbiters over the same peers and plane. Make one with New.
+// Arbiter sets the status of every RegionClaim in every peer to Bound, Conflict or Pending, creates
+// RegionClaims for ServiceClusters without one, and keeps a ServiceCluster Pending while its claim
+// is not Bound. Any number of Arbiters may run over the same peers and plane. Make one with New.
 type Arbiter struct {
 	plane     region.API // nil: the fan-out protocol decides
 	directory region.Directory
@@ -34,23 +33,22 @@ type Arbiter struct {
 
 	mu      sync.Mutex
 	peers   map[region.PeerName]*peer     // engaged
-	ring    map[region.PeerName]time.Time // since when in the Directory; nil: not known yet
-	missing map[region.PeerName]time.Time // since when a holder is not in it
-	claimed map[region.Key]time.Time      // since when a region without holder is known to be claimed
-	open    map[region.Key]struct{}       // not settled at the last look
+	ring    map[region.PeerName]time.Time // when each peer joined the Directory; nil: not known yet
+	missing map[region.PeerName]time.Time // when a holder was first found missing from it
+	claimed map[region.Key]time.Time      // when a region without holder was first found claimed
+	open    map[region.Key]struct{}       // not settled when last reconciled
 	won     map[region.Key]*telling       // the last bid
 }
 
-// New returns an Arbiter for the peers of d that records its decisions in plane. A
-// nil plane means that there is none: then RegionClaims are settled by the fan-out
-// protocol (see Kind), and the Arbiter reports what that decided. It does no I/O.
-// The error says which option is wrong.
+// New returns an Arbiter for the peers of d that records its decisions in plane. With a nil plane
+// the fan-out protocol decides about RegionClaims (see Kind), and the Arbiter reports the result.
+// New does no I/O. The error names the wrong option.
 func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
 	switch {
 	case argument.Missing(d):
 		return nil, errors.New("claim: Directory is nil: pass the region.Ring of the peers")
 	case plane != nil && argument.Missing(plane):
-		return nil, fmt.Errorf("claim: plane is a nil %T: pass what region.APIFor returns, or nil itself for none", plane)
+		return nil, fmt.Errorf("claim: plane is a nil %T: pass the result of region.APIFor, or an untyped nil for none", plane)
 	}
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -74,9 +72,8 @@ func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
 	return a, nil
 }
 
-// Start arbitrates until ctx ends, waits for all that it started, then returns nil.
-// A peer or a plane that does not answer ends nothing: it is tried again, and the
-// other peers go on. Call it once.
+// Start arbitrates until ctx ends, waits for its goroutines, then returns nil. An unreachable peer
+// or plane does not end it: Start retries, and the other peers are not affected. Call it once.
 func (a *Arbiter) Start(ctx context.Context) error {
 	if a.directory == nil {
 		return errors.New("claim: the Arbiter was not made by New")
@@ -122,18 +119,18 @@ func (a *Arbiter) Start(ctx context.Context) error {
 	return <-errs
 }
 
-// touch asks for work on the region of an object.
+// touch enqueues the region of an object.
 func (a *Arbiter) touch(key types.NamespacedName) {
 	a.queue.Add(region.Key{Provider: key.Namespace, Name: key.Name}.String())
 }
 
-// decisionChanged asks for work on the region whose Lease changed.
+// decisionChanged enqueues the region whose Lease changed.
 func (a *Arbiter) decisionChanged(key types.NamespacedName) {
 	if lease, ok := a.decisions.Get(key); ok {
 		a.queue.Add(lease.GetAnnotations()[regionAnnotation])
 		return
 	}
-	// A long region cannot be told by the name of a Lease that is gone.
+	// The Lease is deleted, and its name may be a hash: then the region is not known.
 	if k, err := region.ParseKey(key.Name); err == nil {
 		a.queue.Add(k.String())
 	} else {
@@ -141,7 +138,7 @@ func (a *Arbiter) decisionChanged(key types.NamespacedName) {
 	}
 }
 
-// touchAll asks for work on every region that is known.
+// touchAll enqueues every known region.
 func (a *Arbiter) touchAll() {
 	if a.decisions != nil {
 		for _, lease := range a.decisions.List() {
@@ -153,7 +150,7 @@ func (a *Arbiter) touchAll() {
 	}
 }
 
-// touchPeer asks for work on what is known of a peer.
+// touchPeer enqueues the regions of all cached objects of a peer.
 func (a *Arbiter) touchPeer(p *peer) {
 	for _, objects := range []*loop.Objects{p.claims, p.clusters} {
 		for _, obj := range objects.List() {
@@ -162,8 +159,7 @@ func (a *Arbiter) touchPeer(p *peer) {
 	}
 }
 
-// touchOpen asks for work on the regions that are not settled, and on those that
-// the peers hold.
+// touchOpen enqueues the regions that are not settled, and those held by one of the peers in held.
 func (a *Arbiter) touchOpen(held ...region.PeerName) {
 	a.mu.Lock()
 	open := make([]region.Key, 0, len(a.open))
@@ -186,7 +182,7 @@ func (a *Arbiter) touchOpen(held ...region.PeerName) {
 	}
 }
 
-// ringChanged takes in who is in the Directory.
+// ringChanged records which peers are in the Directory.
 func (a *Arbiter) ringChanged(s *region.Snapshot) {
 	now := time.Now()
 	ring := make(map[region.PeerName]time.Time, s.Len())

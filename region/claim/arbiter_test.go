@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// inWorld runs fn with two peers and an arbiter, on a clock of its own.
+// inWorld runs fn in a world with two peers, on a fake clock.
 func inWorld(t *testing.T, fn func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
@@ -28,7 +28,7 @@ func inWorld(t *testing.T, fn func(t *testing.T, w *world)) {
 	})
 }
 
-// bindTo lets p, alone with a claim, have the region, and then claims it in other.
+// bindTo claims the region in p, which becomes Bound, and then in other.
 func (w *world) bindTo(p, other region.PeerName) {
 	w.t.Helper()
 	w.claim(p)
@@ -96,7 +96,7 @@ func TestTheHolderKeepsTheRegion(t *testing.T) {
 		require.Equal(t, "Bound us", w.said("us"))
 		require.Equal(t, "Conflict us", w.said("eu"))
 
-		// The holder does not answer, and all arbiters begin anew.
+		// The holder is unreachable, and all arbiters restart.
 		stop()
 		w.ring.Partition("us", true)
 		w.start(w.api, Options{})
@@ -124,7 +124,7 @@ func TestADeletedClaimHandsTheRegionOver(t *testing.T) {
 		w.unclaim("us")
 		w.unclaim("eu")
 		passes(3 * time.Second)
-		require.Nil(t, w.lease(), "nobody claims it")
+		require.Nil(t, w.lease(), "no claim is left")
 	})
 }
 
@@ -156,7 +156,7 @@ func TestAPeerThatLeftLosesItsRegions(t *testing.T) {
 		w.bindTo("us", "eu")
 		require.NoError(t, w.ring.Leave("us"))
 		passes(50 * time.Second)
-		require.Equal(t, "Conflict us", w.said("eu"), "it may come back")
+		require.Equal(t, "Conflict us", w.said("eu"), "it may rejoin")
 		passes(20 * time.Second)
 		require.Equal(t, "Bound eu", w.said("eu"))
 		require.NoError(t, w.ring.Join("us", w.ring.Server("us")))
@@ -203,7 +203,7 @@ func TestARestoredPeer(t *testing.T) {
 			passes(3 * time.Second)
 			require.Equal(t, "Bound eu", w.said("eu"))
 			require.NoError(t, w.ring.Server("us").Load(before))
-			require.Equal(t, "Bound us", w.said("us"), "as it was stored")
+			require.Equal(t, "Bound us", w.said("us"), "as in the backup")
 			passes(time.Minute)
 			require.Equal(t, "Conflict eu", w.said("us"))
 			require.Equal(t, "Bound eu", w.said("eu"))
@@ -239,7 +239,7 @@ func TestWithoutThePlaneNothingChanges(t *testing.T) {
 		w.plane.Partition(true)
 		w.unclaim("us")
 		passes(time.Minute)
-		require.Equal(t, "Conflict us", w.said("eu"), "nobody can say who is next")
+		require.Equal(t, "Conflict us", w.said("eu"), "no next holder can be chosen")
 		w.claim("us")
 		passes(time.Minute)
 		require.Equal(t, "Pending", w.said("us"))
@@ -260,7 +260,7 @@ func TestADeadPeerDelaysNobody(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.ring.Partition("us", true)
 			w.start(w.api, Options{})
-			passes(11 * time.Second) // the first time, it is given a chance
+			passes(11 * time.Second) // until Patience has passed
 			w.claim("eu")
 			passes(2 * time.Second)
 			require.Equal(t, "Bound eu", w.said("eu"))
@@ -312,8 +312,8 @@ func TestLostRepliesOfThePlane(t *testing.T) {
 	}
 }
 
-// TestATypeThatIsNotServedIsNoAbsence: some API servers answer 404 for custom
-// resources while they start.
+// TestATypeThatIsNotServedIsNoAbsence: some API servers return 404 for custom resources while they
+// start.
 func TestATypeThatIsNotServedIsNoAbsence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})

@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// TestTwoArbitersThroughAccidents: whatever befalls the peers and the plane, in
-// any order, no two peers ever store a claim that is Bound, and all ends well.
+// TestTwoArbitersThroughAccidents checks random sequences of failures of peers and plane: two peers
+// never store a Bound claim at the same time, and in the end the right claim is Bound.
 func TestTwoArbitersThroughAccidents(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

@@ -15,16 +15,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// clerk carries out the commands of a round.
+// clerk executes the commands of a round.
 type clerk struct {
 	arbiter *Arbiter
 	scene   *scene
 	records *records
-	unread  bool // what is on record is not known
+	unread  bool // the last read of the decision failed
 }
 
-// carryOut makes one request. Errors are told apart by the reply already and are for
-// people.
+// carryOut executes one request. The round uses only the reply; the error is for logs.
 func (c *clerk) carryOut(ctx context.Context, command command) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.arbiter.opts.CallTimeout)
 	defer cancel()
@@ -40,7 +39,7 @@ func (c *clerk) carryOut(ctx context.Context, command command) (reply, error) {
 	case erase:
 		return c.recorded(c.records.erase(ctx))
 	}
-	// One that holds a region may have no object left in the scene.
+	// The holder of a region may have no cached object.
 	p := c.arbiter.peer(command.peer)
 	if p == nil {
 		return reply{outcome: failed}, nil
@@ -60,7 +59,7 @@ func (c *clerk) carryOut(ctx context.Context, command command) (reply, error) {
 	return reply{outcome: o}, nil
 }
 
-// recorded tells a decision that somebody else wrote from one that cannot be written.
+// recorded distinguishes a decision that another arbiter changed (stale) from a failed write.
 func (c *clerk) recorded(err error) (reply, error) {
 	switch {
 	case err == nil:
@@ -73,7 +72,7 @@ func (c *clerk) recorded(err error) (reply, error) {
 	return reply{outcome: failed}, &region.Error{Region: c.scene.key, Op: "arbitrate", Err: err}
 }
 
-// confirm reads, at its peer, the claim that is named.
+// confirm reads the named claim at its peer.
 func (c *clerk) confirm(ctx context.Context, p *peer, command command) (outcome, error) {
 	claim, err := p.claimClient(c.scene.key).Get(ctx, c.scene.key.Name, metav1.GetOptions{})
 	switch {
@@ -87,8 +86,8 @@ func (c *clerk) confirm(ctx context.Context, p *peer, command command) (outcome,
 	return done, nil
 }
 
-// closeGate makes the ServiceCluster of a claim that is gone Pending, before another
-// peer's may be open.
+// closeGate sets the ServiceCluster of a deleted claim to Pending, before the gate in another peer
+// may open.
 func (c *clerk) closeGate(ctx context.Context, p *peer) (outcome, error) {
 	client := p.clusterClient(c.scene.key)
 	cluster, err := client.Get(ctx, c.scene.key.Name, metav1.GetOptions{})
@@ -112,9 +111,8 @@ func (c *clerk) closeGate(ctx context.Context, p *peer) (outcome, error) {
 	return done, nil
 }
 
-// absent says whether err is an API server's word that the object is not there. One
-// that does not serve the type at the moment, as some do while they start, knows
-// nothing about its objects.
+// absent reports whether err proves that the object does not exist. The 404 of an API server that
+// does not serve the type at the moment, for example while it starts, proves nothing.
 func absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }

@@ -21,12 +21,11 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// contest rules over RegionClaims that people applied in several peers where no plane
-// records decisions. The fan-out protocol adopts none of them, since each holds the
-// name in its peer; for the same reason it can commit no other. So the claims are
-// theirs who apply them, and the decision is the status Bound of one of them.
+// contest decides between RegionClaims that users applied in several peers, without a plane
+// that records decisions. The fan-out protocol cannot adopt any of them, because each blocks the
+// name in its peer. So the status Bound of one claim is the decision.
 //
-// told says that statuses were written, or may have been: the copies follow.
+// told reports that statuses were written, or may have been: wait for the caches to show them.
 func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time) (_ ruling, told bool, _ error) {
 	stale := false
 	for _, at := range s.places {
@@ -34,7 +33,7 @@ func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time
 			continue
 		}
 		if stageOf(at.claim) != "" {
-			return r, false, nil // the protocol's
+			return r, false, nil // the fan-out protocol decides
 		}
 		stale = stale || statusIn(at.claim).Phase == v1alpha1.RegionClaimConflict
 	}
@@ -47,12 +46,12 @@ func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time
 		d := decision{peer: winner.peer, uid: winner.uid, since: winner.bound}
 		return ruling{decision: d, firm: winner.contact == fresh}, false, nil
 	case len(v.candidates) == 1 && !stale:
-		return r, false, nil // whoever is alone is adopted
+		return r, false, nil // a single claim is adopted by the coordinator
 	case slices.ContainsFunc(v.candidates, func(c candidate) bool { return c.leaving }):
 		r.undecided = "it is not decided yet: a claim of this name is being deleted"
 		return r, false, nil
 	case !allFresh(s.contacts):
-		r.undecided = "it is not decided yet: not every peer answers"
+		r.undecided = "it is not decided yet: not every peer is reachable"
 		return r, false, nil
 	}
 	b := &bid{arbiter: a, scene: s, view: v, winner: winner, since: now.UTC().Truncate(time.Second)}
@@ -74,8 +73,8 @@ func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time
 	return r, b.wrote, err
 }
 
-// pauseAfterBid is how long a claim waits that was bound before: somebody who takes the
-// decision back again and again makes nobody write without end.
+// pauseAfterBid returns how long to wait before the claim uid, which won the last bid, may bid
+// again. It bounds the writes if another client keeps overwriting the decision.
 func (a *Arbiter) pauseAfterBid(k region.Key, uid types.UID, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,13 +95,16 @@ func (a *Arbiter) wonBid(k region.Key, uid types.UID, now time.Time) {
 
 // bid is one attempt to bind a claim by its status alone.
 //
-// That two bids never both succeed rests on the order of their requests: a bid reads
-// its own claim, then those of all other peers, writes Conflict to each of these as it
-// was read, and at last Bound to its own as it was read. Of two bids, one reads the
-// claim of the other, because the later of the two claims was read after both were
-// there; and its Conflict makes the other's Bound fail, or finds it written. A claim
-// in Conflict is no bidder before its status says Pending again, so that no Conflict
-// that is there already is taken for one that was written now.
+// Two bids never both succeed, because of the order of their requests. A bid
+//
+//  1. reads its own claim,
+//  2. reads the claims of all other peers,
+//  3. writes Conflict to each of them, under the resourceVersion that it read,
+//  4. writes Bound to its own claim, under the resourceVersion that it read.
+//
+// Of two bids, at least one reads the claim of the other. Its Conflict makes the other's Bound
+// fail, or replaces it first. A claim in Conflict is set to Pending before it bids, so that an
+// older Conflict is not mistaken for a rival's new one.
 type bid struct {
 	arbiter *Arbiter
 	scene   *scene
@@ -112,8 +114,8 @@ type bid struct {
 	wrote   bool
 }
 
-// make bids. False without an error means that others are at it, or that the copies
-// are behind.
+// make bids. False without an error means that another bid is running, or that the caches are
+// stale.
 func (b *bid) make(ctx context.Context) (won bool, err error) {
 	ours := b.arbiter.peer(b.winner.peer)
 	if ours == nil {
@@ -146,8 +148,8 @@ type rival struct {
 	claim *unstructured.Unstructured
 }
 
-// rivals reads the claims of all other peers. False means that the bid must not go on.
-// Nobody is told anything before all are read: the last one may be why nobody has lost.
+// rivals reads the claims of all other peers. False means that the bid must stop. It writes nothing
+// before it has read all of them, because the last one may stop the bid.
 func (b *bid) rivals(ctx context.Context) (_ []rival, ok bool, _ error) {
 	var all []rival
 	for _, name := range slices.Sorted(maps.Keys(b.scene.contacts)) {
@@ -163,7 +165,7 @@ func (b *bid) rivals(ctx context.Context) (_ []rival, ok bool, _ error) {
 		case err != nil:
 			return nil, false, err
 		case claim == nil, !inForce(claim):
-			continue // a guard or a reservation that cannot be committed as long as we stand
+			continue // a guard or a reservation, which cannot be committed while our claim exists
 		case !biddable(claim), b.view.precedes(b.candidate(at, claim), b.winner) < 0:
 			return nil, false, nil
 		}
@@ -172,12 +174,12 @@ func (b *bid) rivals(ctx context.Context) (_ []rival, ok bool, _ error) {
 	return all, true, nil
 }
 
-// biddable says whether a claim, as it was read, leaves it open who is Bound.
+// biddable reports whether the decision about a claim, as it was read, is still open.
 func biddable(claim *unstructured.Unstructured) bool {
 	return stageOf(claim) == fanoutv1alpha1.Stage("") && !leaving(claim) && statusIn(claim).Phase != v1alpha1.RegionClaimBound
 }
 
-// reopened is claim as if nothing was ever decided about it.
+// reopened returns claim without a status.
 func reopened(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	claim = claim.DeepCopy()
 	unstructured.RemoveNestedField(claim.Object, "status")
@@ -206,7 +208,8 @@ func (b *bid) read(ctx context.Context, p *peer) (*unstructured.Unstructured, er
 	return claim, nil
 }
 
-// write tells claim, as it was read. done is false if it is not that any more.
+// write reports r in the status of claim, as it was read. done is false if the claim has changed
+// since.
 func (b *bid) write(ctx context.Context, p *peer, claim *unstructured.Unstructured, r ruling) (done bool, err error) {
 	status, ok := reportOn(claim, r, nil, time.Now())
 	if !ok {
@@ -232,7 +235,7 @@ func (b *bid) write(ctx context.Context, p *peer, claim *unstructured.Unstructur
 	return true, nil
 }
 
-// reportEvent is what an Observer is told of a status that was written over claim.
+// reportEvent returns the event for status s, which was written over claim.
 func reportEvent(k region.Key, peer region.PeerName, claim *unstructured.Unstructured, s report) ReportEvent {
 	e := ReportEvent{Region: k, Peer: peer, UID: claim.GetUID(), Before: statusIn(claim).Phase, Phase: s.Phase}
 	if c := meta.FindStatusCondition(s.Conditions, string(v1alpha1.RegionClaimConditionBound)); c != nil {
@@ -241,7 +244,7 @@ func reportEvent(k region.Key, peer region.PeerName, claim *unstructured.Unstruc
 	return e
 }
 
-// peer is an engaged peer, nil if it is not.
+// peer returns the engaged peer of this name, or nil.
 func (a *Arbiter) peer(name region.PeerName) *peer {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// sweep runs a coordinator until the test ends.
+// sweep runs a coordinator until stop is called, or the test ends.
 func (w *world) sweep(c *fanout.Coordinator) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var wg sync.WaitGroup
@@ -33,8 +33,8 @@ func (w *world) sweep(c *fanout.Coordinator) (stop func()) {
 	return stop
 }
 
-// TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled as with one: the elder is Bound,
-// the other is told who holds the region, and has it as soon as that one is deleted.
+// TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled checks the same result as with a plane: the
+// oldest claim is Bound, the other names the holder and is Bound once the first is deleted.
 func TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.coordinator()
@@ -46,9 +46,9 @@ func TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled(t *testing.T) {
 		passes(10 * time.Second)
 		require.Equal(t, "Bound us", w.said("us"))
 		require.Equal(t, "Conflict us", w.said("eu"))
-		require.Equal(t, "Pending Bound", w.gated("us"), "the ServiceCluster itself is nobody's yet")
+		require.Equal(t, "Pending Bound", w.gated("us"), "no operation has adopted the ServiceCluster yet")
 		us, eu := w.status("us"), w.status("eu")
-		require.Equal(t, us.Holder, eu.Holder, "both say since when")
+		require.Equal(t, us.Holder, eu.Holder, "both report the same time")
 		require.Contains(t, eu.Conditions[0].Message, "peer us has held region us-east-1.loodse since ")
 
 		defer w.sweep(c)()
@@ -59,13 +59,14 @@ func TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled(t *testing.T) {
 
 		w.unclaim("eu")
 		passes(5 * time.Minute)
-		require.EqualValues(t, "Configured", stageOf(w.stored("us", claims)), "who is alone is adopted")
+		require.EqualValues(t, "Configured", stageOf(w.stored("us", claims)), "a single claim is adopted")
 		require.Equal(t, "Bound us", w.said("us"))
 		require.Equal(t, "Conflict us", w.said("eu"), "the guard")
 	})
 }
 
-// TestWithoutAPlaneTheLoserFollows when the winner's claim is deleted.
+// TestWithoutAPlaneTheLoserFollows checks that the loser is Bound after the winner's claim is
+// deleted.
 func TestWithoutAPlaneTheLoserFollows(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.coordinator()
@@ -78,13 +79,13 @@ func TestWithoutAPlaneTheLoserFollows(t *testing.T) {
 
 		w.ring.Partition("us", true)
 		passes(time.Hour)
-		require.Equal(t, "Conflict us", w.said("eu"), "who does not answer keeps what it has")
+		require.Equal(t, "Conflict us", w.said("eu"), "an unreachable peer keeps its region")
 		w.ring.Partition("us", false)
 		passes(time.Minute)
 
 		w.unclaim("us")
 		passes(10 * time.Second)
-		require.Equal(t, "Pending", w.said("eu"), "nobody has adopted it")
+		require.Equal(t, "Pending", w.said("eu"), "no coordinator has adopted it")
 		before := writes(w.ring.Server("us")) + writes(w.ring.Server("eu"))
 		passes(time.Hour)
 		require.Equal(t, before, writes(w.ring.Server("us"))+writes(w.ring.Server("eu")))
@@ -94,7 +95,7 @@ func TestWithoutAPlaneTheLoserFollows(t *testing.T) {
 	})
 }
 
-// TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent: it may have the region.
+// TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent: an unreachable peer may hold the region.
 func TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +116,8 @@ func TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent(t *testing.T) {
 	})
 }
 
-// TestABidAsksTheServersAndNotItsCopies: who was applied a moment ago counts.
+// TestABidAsksTheServersAndNotItsCopies checks that a bid reads the servers: a claim that was
+// applied a moment ago counts.
 func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,9 +142,9 @@ func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
 			require.NoError(t, err)
 			return won
 		}
-		require.False(t, bidFor("eu"), "an elder one shows")
+		require.False(t, bidFor("eu"), "an older claim exists")
 		require.Equal(t, "silence", w.said("eu"))
-		require.Equal(t, "silence", w.said("ap"), "who was read before the elder one has lost to nobody")
+		require.Equal(t, "silence", w.said("ap"), "nothing is written before all claims are read")
 
 		require.True(t, bidFor("us"))
 		require.Equal(t, "Bound us", w.said("us"))
@@ -152,7 +154,7 @@ func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
 		require.False(t, bidFor("eu"), "the other is Bound")
 		require.Equal(t, "Bound us", w.said("us"))
 
-		// What was read is bound, and nothing else.
+		// Only the claim that was read is bound.
 		w.unclaim("us")
 		won, err := (&bid{arbiter: a, scene: s, since: noon, winner: candidate{peer: "us", uid: first.GetUID()}}).make(t.Context())
 		require.NoError(t, err)
@@ -160,7 +162,8 @@ func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
 	})
 }
 
-// TestWithoutAPlaneADecisionIsTakenBackAgainAndAgain, and made anew with growing pauses.
+// TestWithoutAPlaneADecisionIsTakenBackAgainAndAgain checks that a decision which another client
+// keeps overwriting is made again, after growing pauses.
 func TestWithoutAPlaneADecisionIsTakenBackAgainAndAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var mu sync.Mutex
@@ -191,17 +194,17 @@ func TestWithoutAPlaneADecisionIsTakenBackAgainAndAgain(t *testing.T) {
 		w.insists("us", claims, "RegionClaim", conflictWith("eu"))
 		passes(time.Hour)
 		require.LessOrEqual(t, decided, corrections(time.Hour)+2)
-		require.GreaterOrEqual(t, decided, corrections(time.Hour)-2, "it is never left as it is")
-		require.LessOrEqual(t, writes(w.ring.Server("us")), 8*corrections(time.Hour), "Pending and Bound, and what the other answers")
-		require.LessOrEqual(t, writes(w.ring.Server("eu")), 2*corrections(time.Hour), "since when")
+		require.GreaterOrEqual(t, decided, corrections(time.Hour)-2, "it is corrected every time")
+		require.LessOrEqual(t, writes(w.ring.Server("us")), 8*corrections(time.Hour), "Pending and Bound, and the other client's writes")
+		require.LessOrEqual(t, writes(w.ring.Server("eu")), 2*corrections(time.Hour), "the new time of the decision")
 		require.Equal(t, "Conflict us", w.said("eu"))
 		require.Len(t, found, 1)
 		require.Equal(t, stray, found[0].By)
 	})
 }
 
-// TestWithoutAPlaneThroughAccidents: two arbiters and a coordinator, and claims that
-// people apply and delete in any peer. No two peers ever store a claim that is Bound.
+// TestWithoutAPlaneThroughAccidents runs two arbiters and a coordinator, while users apply and
+// delete claims in any peer. Two peers never store a Bound claim at the same time.
 func TestWithoutAPlaneThroughAccidents(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -243,14 +246,14 @@ func TestWithoutAPlaneThroughAccidents(t *testing.T) {
 						cut[p] = !cut[p]
 						what = fmt.Sprintf("%s cut off %v", p, cut[p])
 						w.ring.Partition(p, cut[p])
-					default: // an arbiter begins anew
+					default: // an arbiter restarts
 						i := random.IntN(2)
 						what = fmt.Sprintf("arbiter %d begins anew", i)
 						stops[i]()
 						stops[i] = w.start(nil, Options{})
 					}
 					log = append(log, what)
-					for range 3 { // requests overtake one another
+					for range 3 { // requests arrive out of order
 						w.ring.Server(peers[random.IntN(len(peers))]).Inject(regiontest.Fault{
 							Verb: []string{"get", "patch"}[random.IntN(2)],
 							Do:   regiontest.Delay(time.Duration(random.IntN(int(3 * time.Second)))),

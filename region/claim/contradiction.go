@@ -19,29 +19,28 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// Somebody who replaces what an object was told, without a new decision, may do so again
-// and again: the arbiters of another central plane, which has the same peer and decides
-// otherwise, or any other controller. Neither would have the last word. So each
-// correction is followed by a pause, twice as long as the one before it, until nobody
-// has contradicted for a while.
+// Another client may keep replacing a status without a new decision: the arbiters of another
+// central plane with the same peer, or any other controller. To bound the writes, each correction
+// is followed by a pause, twice as long as the previous one, until the status stays unchanged for
+// maxPause.
 const (
-	contradictions = 3 // are no mistake any more
+	contradictions = 3 // from this count on it is reported
 	minPause       = time.Second
 	maxPause       = 5 * time.Minute
 )
 
-// statement is what an object is told: a report or a gate.
+// statement is the status that an arbiter writes to an object: a report or a gate.
 type statement interface {
-	// same says whether the other says the same, whenever that is.
+	// same reports whether both are equal apart from transition times.
 	same(other statement) bool
-	// agrees says whether both say the same about who holds the region.
+	// agrees reports whether both name the same holder of the region.
 	agrees(other statement) bool
 }
 
-// telling is what an object was told last.
+// telling is the record of the last statement that was written to an object.
 type telling struct {
 	uid   types.UID
-	over  string // the resourceVersion that it was written over
+	over  string // the resourceVersion before that write
 	said  statement
 	pause time.Duration // after the last correction
 	next  time.Time     // when it ends
@@ -49,13 +48,13 @@ type telling struct {
 	count int           // of contradictions
 }
 
-// tellings are those of one kind of one peer.
+// tellings are the records of one peer, for one kind.
 type tellings struct {
 	mu    sync.Mutex
 	byKey map[region.Key]*telling
 }
 
-// told notes what obj was told.
+// told records that s was written to obj.
 func (t *tellings) told(k region.Key, obj *unstructured.Unstructured, s statement) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +69,7 @@ func (t *tellings) told(k region.Key, obj *unstructured.Unstructured, s statemen
 	t.byKey[k] = was
 }
 
-// report is what the RegionClaim obj was told; nil if nothing.
+// report returns the last report that was written to the RegionClaim obj; nil if none is known.
 func (t *tellings) report(k region.Key, obj *unstructured.Unstructured) *report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,9 +81,9 @@ func (t *tellings) report(k region.Key, obj *unstructured.Unstructured) *report 
 	return r
 }
 
-// correct says how long to wait before obj is told s again because somebody has replaced
-// it; zero: it may be told at once, or has it. count is how often that happened, if this
-// is the first look at it.
+// correct returns how long to wait before s is written to obj again, because another client has
+// replaced it; zero if it may be written now, or obj has it. count is the number of replacements,
+// or zero if this one was counted before.
 func (t *tellings) correct(k region.Key, obj *unstructured.Unstructured, s statement, now time.Time) (wait time.Duration, count int, _ error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,13 +103,13 @@ func (t *tellings) correct(k region.Key, obj *unstructured.Unstructured, s state
 	return was.take(now), count, nil
 }
 
-// take returns zero if there may be a correction now, or else how long to wait.
+// take returns zero if a correction is due now, or else how long to wait.
 func (t *telling) take(now time.Time) time.Duration {
 	if left := t.next.Sub(now); left > 0 {
 		return left
 	}
 	if now.Sub(t.next) > maxPause {
-		t.pause = 0 // nobody has contradicted for long
+		t.pause = 0 // the status was not replaced for long enough
 	}
 	t.pause = min(max(2*t.pause, minPause), maxPause)
 	t.next = now.Add(t.pause)
@@ -134,7 +133,7 @@ func (s *report) same(other statement) bool {
 		sameCondition(s.Conditions, o.Conditions, string(v1alpha1.RegionClaimConditionBound))
 }
 
-// A gate that others open and close is told each time which it is to be.
+// A gate names no holder: compare its condition.
 func (g *gate) agrees(other statement) bool {
 	o, ok := other.(*gate)
 	return ok && sameCondition(g.Conditions, o.Conditions, regionBound)
@@ -145,7 +144,7 @@ func (g *gate) same(other statement) bool {
 	return ok && g.agrees(o) && g.Phase == o.Phase && g.ObservedGeneration == o.ObservedGeneration
 }
 
-// sameCondition says whether both have the same to say in a condition, since whenever.
+// sameCondition reports whether the conditions are equal apart from transition times.
 func sameCondition(a, b []metav1.Condition, kind string) bool {
 	one, other := meta.FindStatusCondition(a, kind), meta.FindStatusCondition(b, kind)
 	if one == nil || other == nil {
@@ -155,21 +154,21 @@ func sameCondition(a, b []metav1.Condition, kind string) bool {
 		one.ObservedGeneration == other.ObservedGeneration
 }
 
-// correct says how long the status of a claim stays as somebody else has it. It tells of
-// one who replaces it again and again.
+// correct returns how long to keep the status of a claim as another client wrote it. It reports a
+// client that replaces it repeatedly.
 func (a *Arbiter) correct(ctx context.Context, k region.Key, at *place, s report) (time.Duration, error) {
 	wait, count, err := at.peer.tellings.correct(k, at.claim, &s, time.Now())
 	if wait > 0 {
 		a.queue.AddAfter(k.String(), wait)
 	}
 	replaced, theirs := isReplaced(at.claim, &s), writtenIn(at.claim)
-	// Without a plane, arbiters that know different peers are no mistake to be found out.
+	// Without a plane, arbiters that see different peers may disagree without an error.
 	if count == contradictions && s.differs(at.claim) && (replaced || a.decisions != nil) {
 		by := FieldManager
 		if replaced {
 			by = writerOf(at.claim)
 		}
-		logging.From(ctx).Info("Somebody else writes the status of a RegionClaim; if that is an Arbiter, is its peer registered in another central plane?",
+		logging.From(ctx).Info("Another client keeps replacing the status of a RegionClaim; if it is an Arbiter, check whether another central plane has this peer too",
 			"region", k.String(), "peer", at.peer.name, "by", by,
 			"ours", s.Phase, "ourHolder", s.Holder.Peer, "theirs", theirs.Phase, "theirHolder", theirs.Holder.Peer)
 		a.opts.Observer.contradicted(ctx, ContradictEvent{

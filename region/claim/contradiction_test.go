@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each correction is followed by a pause, twice as long as the one before it, up to maxPause. The first one after a longer
-// silence is followed by a short pause again.
+// Each correction is followed by a pause, twice as long as the previous one, up to maxPause. After
+// a longer time without corrections the pause is short again.
 func TestCorrectionsPauseEverLonger(t *testing.T) {
 	var told telling
 	now := noon

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// decision says which RegionClaim holds a region. The zero value is that none does.
+// decision names the RegionClaim that holds a region. The zero value means that none does.
 type decision struct {
 	peer  region.PeerName
 	uid   types.UID // of the RegionClaim
@@ -22,19 +22,19 @@ type decision struct {
 
 func (d decision) none() bool { return d.uid == "" }
 
-// contact is what an arbiter has of a peer.
+// contact is the state of an arbiter's connection to a peer.
 type contact int
 
 const (
-	// awaited has not answered yet and may do so soon.
+	// awaited: no response yet, and one is expected soon.
 	awaited contact = iota
-	// fresh is one whose changes flow.
+	// fresh: the caches are synced.
 	fresh
-	// silent did not answer in time, or does not any more.
+	// silent: the first response is overdue, or the peer became unreachable.
 	silent
 )
 
-// candidate is a RegionClaim as an arbiter last saw it.
+// candidate is a cached RegionClaim.
 type candidate struct {
 	peer    region.PeerName
 	cluster types.UID // of the peer
@@ -45,47 +45,46 @@ type candidate struct {
 	bound   time.Time // since when its status says Bound; zero if it does not
 }
 
-// view is what an arbiter knows of one region.
+// view is the cached state of one region.
 type view struct {
 	decision   decision
 	candidates []candidate
 	holder     contact // of the peer that the decision names
 	left       bool    // that peer is not in the ring
-	departed   bool    // and has not been for so long that it is given up
-	awaiting   bool    // some peer of the ring has not answered yet, and is worth waiting for
-	settled    bool    // the claims were there long enough for their rivals to show
+	departed   bool    // and has been for longer than Departure
+	awaiting   bool    // some peer of the ring is awaited
+	settled    bool    // the claims were known for long enough for rival claims to appear
 }
 
-// verdict is what follows from a view.
+// verdict is the result of decide.
 type verdict struct {
 	act    act
 	winner candidate // of grant
-	lost   bool      // the decision's holder is given up by it
+	lost   bool      // the decision's holder loses the region
 }
 
 type act int
 
 const (
-	// keep leaves the decision as it is.
+	// keep does not change the decision.
 	keep act = iota
-	// wait leaves it until more is known: nobody can be chosen yet.
+	// wait does not change it until more is known: no claim can be chosen yet.
 	wait
 	// grant gives the region to the winner.
 	grant
-	// vacate withdraws the decision: nobody claims the region.
+	// vacate withdraws the decision: no claim for the region is left.
 	vacate
 )
 
-// decide is the rule of arbitration. A decision stands as long as the claim that
-// it names may exist: only a peer in contact that does not show it any more, or
-// one that left the ring, loses it. Without a decision the choice is among the
-// claims that are there, whatever the order in which they were seen.
+// decide is the rule of arbitration. A decision stays while its claim may exist: the claim loses
+// the region only if a fresh peer has it no longer, or its peer has left the ring for long enough.
+// Without a decision the rule chooses among the known claims, in whatever order they were observed.
 func decide(v view) verdict {
 	d := v.decision
 	if !d.none() {
 		if found, ok := v.find(d.uid); ok && (found.peer == d.peer || v.left && found.contact == fresh) {
 			if found.peer != d.peer {
-				// The peer goes by another name now.
+				// The peer has rejoined under another name.
 				return verdict{act: grant, winner: found}
 			}
 			return verdict{act: keep}
@@ -109,7 +108,7 @@ func decide(v view) verdict {
 	return verdict{act: grant, winner: winner, lost: lost}
 }
 
-// find returns the claim of that UID, in the decision's peer if it is there.
+// find returns the claim with this UID, preferably in the decision's peer.
 func (v view) find(uid types.UID) (found candidate, ok bool) {
 	for _, c := range v.candidates {
 		if c.uid == uid && (!ok || c.peer == v.decision.peer) {
@@ -119,9 +118,8 @@ func (v view) find(uid types.UID) (found candidate, ok bool) {
 	return found, ok
 }
 
-// choose returns the claim that wins among those that are there. A status that
-// says Bound, without a decision on record, is what is left of one that was lost,
-// and counts also in a peer that does not answer.
+// choose returns the winner among the claims. Without a decision on record, a status Bound is the
+// remainder of a decision that was lost, so it counts even in an unreachable peer.
 func (v view) choose() (candidate, bool) {
 	var eligible []candidate
 	for _, c := range v.candidates {
@@ -136,8 +134,8 @@ func (v view) choose() (candidate, bool) {
 	return slices.MinFunc(eligible, v.precedes), true
 }
 
-// precedes orders claims: the latest that is remembered as Bound, then the oldest,
-// then by the cluster's UID, which no clock has touched.
+// precedes orders claims: the latest Bound if no decision is recorded, then the oldest, then by the
+// UID of the cluster, which does not depend on clocks.
 func (v view) precedes(a, b candidate) int {
 	if v.decision.none() {
 		if c := b.bound.Compare(a.bound); c != 0 {

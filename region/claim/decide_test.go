@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// at is a claim in peer p that was made then, by the peer's own clock.
+// at returns a claim in peer p; created is its creation time in seconds, by the peer's clock.
 func at(p int, created int) candidate {
 	return candidate{
 		peer: region.PeerName(fmt.Sprintf("p%d", p)), cluster: types.UID(fmt.Sprintf("c%d", 9-p)),
@@ -30,7 +30,7 @@ func heldAt(p int) decision {
 	return decision{peer: at(p, 0).peer, uid: at(p, 0).uid, since: noon}
 }
 
-// permutations yields every order of n things.
+// permutations returns every order of n items.
 func permutations(n int) [][]int {
 	if n == 0 {
 		return [][]int{{}}
@@ -48,13 +48,13 @@ func TestTheSameClaimWinsInEveryOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	orders := 0
 	for n := 1; n <= 4; n++ {
-		for times := range 1 << (2 * n) { // each claim made in one of four seconds
+		for times := range 1 << (2 * n) { // each claim is created in one of four seconds
 			claims := make([]candidate, n)
 			for p := range n {
 				claims[p] = at(p, times>>(2*p)&3)
 			}
 			for _, order := range permutations(n) {
-				// decided is how many have arrived when somebody decides.
+				// decided is the number of claims that are known at the decision.
 				for decided := 1; decided <= n; decided++ {
 					orders++
 					arrived := make([]candidate, decided)
@@ -66,7 +66,7 @@ func TestTheSameClaimWinsInEveryOrderOfArrival(t *testing.T) {
 					})
 					got := decide(view{candidates: arrived, settled: true})
 					require.Equal(t, verdict{act: grant, winner: want}, got)
-					// Who comes later, and be it with an older claim, changes nothing.
+					// A later claim changes nothing, even an older one.
 					held := decision{peer: want.peer, uid: want.uid, since: noon}
 					for i := decided; i < n; i++ {
 						arrived = append(arrived, claims[order[i]])

@@ -50,7 +50,7 @@ func arbitrate(ctx context.Context) error {
 
 	told := make(chan claim.ReportEvent, 16)
 	arbiter, err := claim.New(central, ring, claim.Options{
-		Namespace: "default", // of the central plane
+		Namespace: "default", // in the central plane
 		Settle:    10 * time.Millisecond,
 		Observer:  &claim.Observer{Reported: func(_ context.Context, e claim.ReportEvent) { told <- e }},
 	})

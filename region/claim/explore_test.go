@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// explore goes through every order in which things can happen from start on, and
-// returns how many states there were.
+// explore checks every order of steps from start on, and returns the number of states.
 func explore(t *testing.T, start *model) int {
 	t.Helper()
 	type node struct {
@@ -40,7 +39,7 @@ func explore(t *testing.T, start *model) int {
 		if wrong := n.m.wrong(); wrong != "" {
 			fail(n, wrong)
 		}
-		// Whatever is under way comes to an end in some other state.
+		// Without running steps, the state must be complete.
 		if n.m.idle() {
 			if wrong := n.m.rest().unfinished(); wrong != "" {
 				fail(n, wrong)
@@ -58,7 +57,7 @@ func explore(t *testing.T, start *model) int {
 	return len(seen)
 }
 
-// claimedIn is a ring of that many peers, of which the first n have a claim.
+// claimedIn returns a ring of this many peers; the first n have a claim.
 func claimedIn(n, peers, arbiters int) *model {
 	m := newModel(peers, arbiters)
 	for p := range n {
@@ -67,7 +66,7 @@ func claimedIn(n, peers, arbiters int) *model {
 	return m
 }
 
-// heldIn is one in which the first to be claimed holds the region and all know it.
+// heldIn is claimedIn, where the first claim holds the region and all arbiters know it.
 func heldIn(n, peers, arbiters int) *model {
 	m := claimedIn(1, peers, arbiters).rest()
 	for p := 1; p < n; p++ {

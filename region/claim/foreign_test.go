@@ -23,7 +23,7 @@ import (
 
 const stray = "stray-controller"
 
-// overwrite writes fields of a status as somebody who is no arbiter.
+// overwrite writes status fields with the field manager stray.
 func (w *world) overwrite(p region.PeerName, gvr schema.GroupVersionResource, kind string, status map[string]any) {
 	w.t.Helper()
 	require.NoError(w.t, w.tryOverwrite(w.t.Context(), p, gvr, kind, status))
@@ -44,13 +44,13 @@ func conflictWith(p string) map[string]any {
 	return map[string]any{"phase": "Conflict", "holder": map[string]any{"peer": p, "since": "2026-03-01T12:00:00Z"}}
 }
 
-// insists overwrites a status each time that it is not what it was overwritten with,
-// as soon as that shows, until the test ends.
+// insists overwrites a status whenever its phase differs from status, as soon as that is observed,
+// until the test ends.
 func (w *world) insists(p region.PeerName, gvr schema.GroupVersionResource, kind string, status map[string]any) {
 	w.insistsBy(p, gvr, status["phase"], func(ctx context.Context) error { return w.tryOverwrite(ctx, p, gvr, kind, status) })
 }
 
-// insistsBy writes each time that a status has another phase.
+// insistsBy calls write whenever the phase differs from wanted.
 func (w *world) insistsBy(p region.PeerName, gvr schema.GroupVersionResource, wanted any, write func(context.Context) error) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var wg sync.WaitGroup
@@ -82,7 +82,8 @@ func (w *world) insistsBy(p region.PeerName, gvr schema.GroupVersionResource, wa
 	})
 }
 
-// TestWhatIsNoArbitersIsCorrected at once, and decides nothing.
+// TestWhatIsNoArbitersIsCorrected checks that a status by another client is corrected at once and
+// decides nothing.
 func TestWhatIsNoArbitersIsCorrected(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})
@@ -94,7 +95,7 @@ func TestWhatIsNoArbitersIsCorrected(t *testing.T) {
 			require.Equal(t, "Bound us", w.said("us"))
 			require.Equal(t, "Conflict us", w.said("eu"))
 		}
-		// Nor does it with the decision lost.
+		// Nor does it if the decision is lost.
 		w.unclaim("us")
 		w.unclaim("eu")
 		passes(10 * time.Second)
@@ -109,7 +110,8 @@ func TestWhatIsNoArbitersIsCorrected(t *testing.T) {
 	})
 }
 
-// TestWithoutAPlaneWhatIsNoArbitersDecidesNothing though there the status is the decision.
+// TestWithoutAPlaneWhatIsNoArbitersDecidesNothing: without a plane the status is the decision, but
+// only an arbiter's.
 func TestWithoutAPlaneWhatIsNoArbitersDecidesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.claim("us")
@@ -127,12 +129,13 @@ func TestWithoutAPlaneWhatIsNoArbitersDecidesNothing(t *testing.T) {
 		require.Equal(t, "Conflict us", w.said("eu"))
 		w.overwrite("us", claims, "RegionClaim", conflictWith("eu"))
 		passes(time.Minute)
-		require.Equal(t, "Bound us", w.said("us"), "decided anew: it is still the elder")
+		require.Equal(t, "Bound us", w.said("us"), "decided again: it is still the oldest")
 		require.Equal(t, "Conflict us", w.said("eu"))
 	})
 }
 
-// TestAStrayControllerNeitherOpensNorClosesAGate, nor makes arbiters write without end.
+// TestAStrayControllerNeitherOpensNorClosesAGate checks the gates, and that arbiters do not write
+// without end.
 func TestAStrayControllerNeitherOpensNorClosesAGate(t *testing.T) {
 	for what, p := range map[string]region.PeerName{"opens": "eu", "closes": "us"} {
 		t.Run(what, func(t *testing.T) {
@@ -165,13 +168,13 @@ func TestAStrayControllerNeitherOpensNorClosesAGate(t *testing.T) {
 				require.Equal(t, before, w.gated(p))
 				require.Zero(t, gates)
 				require.LessOrEqual(t, writes(server), 2*(corrections(time.Hour)+2), "of each")
-				require.GreaterOrEqual(t, writes(server), 2*(corrections(time.Hour)-2), "it is never left as it is")
+				require.GreaterOrEqual(t, writes(server), 2*(corrections(time.Hour)-2), "it is corrected every time")
 				require.Len(t, found, 1)
 				require.Equal(t, stray, found[0].By)
 				require.Equal(t, region.PeerName("us"), found[0].Holder)
 				require.Equal(t, region.PeerName("eu"), found[0].Theirs)
 
-				// Whatever it says, a decision is told at once.
+				// A new decision is written at once, whatever the other client writes.
 				w.unclaim("us")
 				passes(10 * time.Second)
 				require.Equal(t, "eu", string(holderOf(w.lease())))
@@ -180,7 +183,7 @@ func TestAStrayControllerNeitherOpensNorClosesAGate(t *testing.T) {
 	}
 }
 
-// TestAStatusThatIsErasedAgainAndAgain closes no gate either.
+// TestAStatusThatIsErasedAgainAndAgain checks that erasing a status does not close the gate.
 func TestAStatusThatIsErasedAgainAndAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var mu sync.Mutex
@@ -220,7 +223,7 @@ func TestAStatusThatIsErasedAgainAndAgain(t *testing.T) {
 		require.Equal(t, "Pending Bound", w.gated("us"))
 		require.Zero(t, gates)
 		require.Len(t, found, 1)
-		require.Empty(t, found[0].By, "who removes something leaves no trace")
+		require.Empty(t, found[0].By, "managedFields do not show who removed a field")
 		require.NotEmpty(t, before)
 		for _, phase := range before {
 			require.Equal(t, v1alpha1.RegionClaimBound, phase, "arbiters have not changed it")
@@ -228,7 +231,7 @@ func TestAStatusThatIsErasedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestAGateThatIsWrittenAgainAndAgain is corrected, and not without a pause.
+// TestAGateThatIsWrittenAgainAndAgain checks that a gate is corrected, with pauses.
 func TestAGateThatIsWrittenAgainAndAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})
@@ -244,12 +247,13 @@ func TestAGateThatIsWrittenAgainAndAgain(t *testing.T) {
 		}}})
 		passes(time.Hour)
 		require.LessOrEqual(t, writes(eu), 2*(corrections(time.Hour)+2), "of each")
-		require.GreaterOrEqual(t, writes(eu), 2*(corrections(time.Hour)-2), "it is never left as it is")
+		require.GreaterOrEqual(t, writes(eu), 2*(corrections(time.Hour)-2), "it is corrected every time")
 		require.Equal(t, "Conflict us", w.said("eu"))
 	})
 }
 
-// TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft: nobody knows better, and nobody believes it.
+// TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft: without the plane the decision is not known, so a
+// status by another client is neither corrected nor followed.
 func TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		stop := w.start(w.api, Options{})
@@ -268,7 +272,7 @@ func TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft(t *testing.T) {
 		stop()
 		w.start(w.api, Options{})
 		passes(time.Hour)
-		require.Equal(t, "Pending Bound", w.gated("us"), "nor does an arbiter that has told nothing yet")
+		require.Equal(t, "Pending Bound", w.gated("us"), "nor does an arbiter that has written nothing yet")
 		require.Equal(t, "Pending RegionUnbound", w.gated("eu"))
 		w.plane.Partition(false)
 		passes(2 * time.Minute)
@@ -277,7 +281,8 @@ func TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft(t *testing.T) {
 	})
 }
 
-// TestAStatusThatIsErasedWhileThePlaneIsAway is left, too, by who has told it.
+// TestAStatusThatIsErasedWhileThePlaneIsAway checks that even the arbiter that wrote the status
+// does not write it again.
 func TestAStatusThatIsErasedWhileThePlaneIsAway(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})
@@ -297,7 +302,7 @@ func TestAStatusThatIsErasedWhileThePlaneIsAway(t *testing.T) {
 	})
 }
 
-// TestWhoIsNoArbiter: it is enough to write who holds the region, or since when.
+// TestWhoIsNoArbiter: a status is foreign if another client wrote either the holder or since.
 func TestWhoIsNoArbiter(t *testing.T) {
 	for what, holder := range map[string]map[string]any{
 		"holder": {"peer": "eu"}, "since": {"peer": "us", "since": "2030-03-01T12:00:00Z"},
@@ -319,7 +324,8 @@ func TestWhoIsNoArbiter(t *testing.T) {
 	}
 }
 
-// TestWhoSaysTheSameChangesNothing: an arbiter owns the fields too.
+// TestWhoSaysTheSameChangesNothing: if another client applies the same values, the arbiter still
+// co-owns the fields.
 func TestWhoSaysTheSameChangesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		stop := w.start(w.api, Options{})
@@ -336,7 +342,8 @@ func TestWhoSaysTheSameChangesNothing(t *testing.T) {
 	})
 }
 
-// TestAStatusWhoseManagersWereForgotten is nobody's, and told again at once.
+// TestAStatusWhoseManagersWereForgotten checks that a status without managedFields is foreign, and
+// is written again at once.
 func TestAStatusWhoseManagersWereForgotten(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})

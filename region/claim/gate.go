@@ -18,17 +18,16 @@ import (
 
 const regionBound = string(v1alpha1.ServiceClusterConditionRegionBound)
 
-// gate is what this package writes of a ServiceCluster's status: the condition
-// RegionBound, and the phase unless somebody else derives it.
+// gate is the part of a ServiceCluster's status that this package writes: the condition
+// RegionBound, and the phase unless another manager writes it.
 type gate struct {
 	ObservedGeneration int64                        `json:"observedGeneration,omitempty"`
 	Phase              v1alpha1.ServiceClusterPhase `json:"phase,omitempty"`
 	Conditions         []metav1.Condition           `json:"conditions"`
 }
 
-// gateOf returns the gate of a ServiceCluster, given the phase of the RegionClaim
-// of its name in its peer; empty if there is none. Its owner is a tenant of the
-// region perhaps, so nothing in it names a peer.
+// gateOf returns the gate of a ServiceCluster. claim is the phase of the RegionClaim with its name
+// in its peer; empty without one. The gate names no peer, because tenants can read it.
 func gateOf(cluster *unstructured.Unstructured, claim v1alpha1.RegionClaimPhase, now time.Time) gate {
 	c := metav1.Condition{
 		Type: regionBound, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ServiceClusterReasonRegionUnbound),
@@ -47,10 +46,8 @@ func gateOf(cluster *unstructured.Unstructured, claim v1alpha1.RegionClaimPhase,
 		c.Message = "the RegionClaim of this name is not Bound"
 	}
 	conditions := conditionsOf(cluster)
-	if before := meta.FindStatusCondition(conditions, regionBound); before != nil && before.Status == c.Status {
-		c.LastTransitionTime = before.LastTransitionTime
-	}
-	g := gate{Conditions: []metav1.Condition{c}}
+	g := gate{Conditions: only(conditions, regionBound)}
+	meta.SetStatusCondition(&g.Conditions, c)
 	open := c.Status == metav1.ConditionTrue
 	if !open || !phaseIsAnothers(cluster) {
 		g.Phase, g.ObservedGeneration = phaseOf(cluster, open, conditions), cluster.GetGeneration()
@@ -58,7 +55,7 @@ func gateOf(cluster *unstructured.Unstructured, claim v1alpha1.RegionClaimPhase,
 	return g
 }
 
-// conditionsOf are the conditions of a ServiceCluster, whoever wrote them.
+// conditionsOf returns the conditions of a ServiceCluster, by any writer.
 func conditionsOf(cluster *unstructured.Unstructured) []metav1.Condition {
 	var s v1alpha1.ServiceClusterStatus
 	if raw, ok := cluster.Object["status"].(map[string]any); ok {
@@ -67,7 +64,7 @@ func conditionsOf(cluster *unstructured.Unstructured) []metav1.Condition {
 	return s.Conditions
 }
 
-// phaseOf sums the conditions up. What nobody observes is not waited for.
+// phaseOf derives the phase from the conditions. A missing condition does not count as False.
 func phaseOf(cluster *unstructured.Unstructured, open bool, conditions []metav1.Condition) v1alpha1.ServiceClusterPhase {
 	is := func(t v1alpha1.ServiceClusterConditionType, s metav1.ConditionStatus) bool {
 		c := meta.FindStatusCondition(conditions, string(t))
@@ -86,7 +83,7 @@ func phaseOf(cluster *unstructured.Unstructured, open bool, conditions []metav1.
 	return v1alpha1.ServiceClusterReady
 }
 
-// phaseIsAnothers says whether another manager wrote the phase.
+// phaseIsAnothers reports whether another manager wrote the phase.
 func phaseIsAnothers(cluster *unstructured.Unstructured) bool {
 	for _, e := range cluster.GetManagedFields() {
 		if e.Manager == FieldManager || e.FieldsV1 == nil {

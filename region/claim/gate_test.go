@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// fanoutOf is the protocol's part of an object in p that belongs to us.
+// fanoutOf returns the protocol's part of an object in p whose target is us.
 func fanoutOf(p region.PeerName, role, stage string) map[string]any {
 	claim := map[string]any{
 		"operation": "op-1", "digest": "d", "start": "2026-03-01T12:00:00.000000Z", "role": role, "peer": string(p), "target": "us",
@@ -27,7 +27,7 @@ func fanoutOf(p region.PeerName, role, stage string) map[string]any {
 	return map[string]any{"claim": claim, "stage": stage}
 }
 
-// commit makes of the ServiceCluster that was applied in us one that is Configured.
+// commit makes the applied ServiceCluster in us Configured.
 func (w *world) commit() {
 	w.t.Helper()
 	obj := w.stored("us", clusters)
@@ -54,7 +54,7 @@ func TestAServiceClusterIsPendingUntilItsClaimIsBound(t *testing.T) {
 		passes(3 * time.Second)
 		w.commit()
 		passes(30 * time.Second)
-		require.Equal(t, "Pending", w.said("us"), "its claim was made")
+		require.Equal(t, "Pending", w.said("us"), "its claim was created")
 		require.Equal(t, "Pending RegionUnbound", w.gated("us"))
 		require.Equal(t, "none", w.said("eu"), "a guard has none")
 		w.plane.Partition(false)
@@ -90,7 +90,8 @@ func TestAServiceClusterWhoseClaimIsLostIsPendingAgain(t *testing.T) {
 	})
 }
 
-// TestTheGateIsClosedBeforeTheRegionIsHandedOver: at no time are two open.
+// TestTheGateIsClosedBeforeTheRegionIsHandedOver checks that two gates are never open at the same
+// time.
 func TestTheGateIsClosedBeforeTheRegionIsHandedOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		opts := Options{Observer: &Observer{Decided: func(_ context.Context, e DecideEvent) {
@@ -118,7 +119,7 @@ func TestTheClaimOfAServiceClusterGoesWithIt(t *testing.T) {
 		w.claim("eu")
 		passes(3 * time.Second)
 		require.Equal(t, "Bound us", w.said("us"))
-		w.cluster("eu") // somebody's own claim stays
+		w.cluster("eu") // the user's claim is not deleted
 		passes(3 * time.Second)
 		for _, p := range []region.PeerName{"eu", "us"} {
 			require.NoError(t, w.conn(p).Dynamic().Resource(clusters).Namespace(provider).Delete(t.Context(), name, metav1.DeleteOptions{}))
@@ -142,8 +143,8 @@ func TestAnAppliedServiceClusterIsPendingUntilItIsAdopted(t *testing.T) {
 	})
 }
 
-// TestTheStatusOfOthersIsLeftAlone: somebody else probes the cluster and writes what it
-// found.
+// TestTheStatusOfOthersIsLeftAlone: another client probes the cluster and writes conditions and
+// phase.
 func TestTheStatusOfOthersIsLeftAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})
@@ -184,7 +185,7 @@ func TestTheStatusOfOthersIsLeftAlone(t *testing.T) {
 		probe("NotReady")
 		passes(time.Hour)
 		require.Equal(t, "NotReady Bound", w.gated("us"))
-		require.Less(t, writes(w.ring.Server("us"))-before, 8, "nobody fights")
+		require.Less(t, writes(w.ring.Server("us"))-before, 8, "the writers do not alternate")
 	})
 }
 

@@ -19,16 +19,16 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// Kind returns RegionClaim, of kubecarrier.io/v1alpha1, as a fan-out kind, for life
-// without a central plane: one peer has it and serves the region, the others guard
-// its name. Its Activated writes the status of a claim that was committed; that of
-// the guards, and the gates of ServiceClusters, are written by an Arbiter without a
-// plane. Claims that people apply are adopted by the coordinator's Start, in
-// whichever peer stands alone with one; among several that were applied in different
-// peers before that, an Arbiter decides.
+// Kind returns RegionClaim, of kubecarrier.io/v1alpha1, as a fan-out kind, for use without a
+// central plane: one peer has the claim and serves the region, the others guard its name. Activated
+// writes the status of a committed claim; an Arbiter without a plane writes the status of the
+// guards and the gates of ServiceClusters. The coordinator's Start adopts a claim that a user
+// applied in one peer only; between claims that were applied in several peers before that, an
+// Arbiter decides.
 func Kind() fanout.Kind { return KindWith(nil) }
 
-// KindWith is Kind with an Observer, whose Reported is told of what Activated writes.
+// KindWith is Kind with an Observer, whose Reported is called for the statuses that Activated
+// writes.
 func KindWith(o *Observer) fanout.Kind {
 	return fanout.Kind{
 		Resource:     claims,
@@ -60,13 +60,13 @@ func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 	return nil
 }
 
-// ready says whether activate is done with obj.
+// ready reports whether activate is done with obj.
 func ready(obj *unstructured.Unstructured) bool {
-	s := writtenIn(obj) // a copy may lack who wrote it
+	s := writtenIn(obj) // a cached object may lack managedFields
 	return s.Phase == v1alpha1.RegionClaimBound && s.ObservedGeneration == obj.GetGeneration()
 }
 
-// tell writes the status of claim, as it was read, unless it has it.
+// tell writes the status of claim, as it was read, unless it is the same already.
 func tell(ctx context.Context, peer region.PeerName, client dynamic.ResourceInterface, claim *unstructured.Unstructured, r ruling, o *Observer) error {
 	s, ok := reportOn(claim, r, nil, time.Now())
 	if !ok {

@@ -26,7 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// coordinator makes the world's peers a ring in which the provider has an Account.
+// coordinator returns a coordinator for the world's peers, with an Account of the provider.
 func (w *world) coordinator() *fanout.Coordinator {
 	w.t.Helper()
 	types, err := fannedOut()
@@ -35,7 +35,7 @@ func (w *world) coordinator() *fanout.Coordinator {
 	log, err := wal.Open(filepath.Join(w.t.TempDir(), "log"), wal.Options{})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, log.Close()) })
-	c, err := fanout.New(w.ring, log, fanout.Options{Kinds: append(account.Kinds(), Kind()), NoteEvery: -1}) // at rest nothing is written
+	c, err := fanout.New(w.ring, log, fanout.Options{Kinds: append(account.Kinds(), Kind()), NoteEvery: -1}) // no periodic writes
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, c.Wait(context.WithoutCancel(w.t.Context()))) })
 	require.NoError(w.t, c.InitPeers(w.t.Context()))
@@ -53,7 +53,7 @@ func (w *world) status(p region.PeerName) v1alpha1.RegionClaimStatus {
 	return statusIn(w.stored(p, claims))
 }
 
-// TestBothWaysEndInTheSameStatuses: with a central plane, and settled by the fan-out
+// TestBothWaysEndInTheSameStatuses compares the statuses with a central plane and with the fan-out
 // protocol.
 func TestBothWaysEndInTheSameStatuses(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestBothWaysEndInTheSameStatuses(t *testing.T) {
 				s := w.status(p)
 				require.Equal(t, s.ObservedGeneration, s.Conditions[0].ObservedGeneration)
 				require.NotZero(t, s.Holder.Since)
-				// The message tells the time too.
+				// The message contains the time too.
 				s.Conditions[0].Message = s.Conditions[0].Message[:len("peer us")]
 				statuses = append(statuses, s)
 			}
@@ -101,7 +101,7 @@ func TestWithoutAPlaneTheGateFollowsTheProtocol(t *testing.T) {
 		w.start(nil, Options{})
 		w.cluster("us")
 		passes(3 * time.Second)
-		require.Equal(t, "Pending", w.said("us"), "its claim was made and nobody adopted it")
+		require.Equal(t, "Pending", w.said("us"), "its claim was created and not adopted")
 		require.Equal(t, "Pending RegionUnbound", w.gated("us"))
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -118,7 +118,7 @@ func TestWithoutAPlaneTheGateFollowsTheProtocol(t *testing.T) {
 		before := writes(w.ring.Server("us")) + writes(w.ring.Server("eu"))
 		w.ring.Partition("us", true)
 		passes(time.Hour)
-		require.Equal(t, "Conflict us", w.said("eu"), "what does not answer keeps what it has")
+		require.Equal(t, "Conflict us", w.said("eu"), "an unreachable peer keeps its region")
 		w.ring.Partition("us", false)
 		passes(time.Minute)
 		require.Equal(t, before, writes(w.ring.Server("us"))+writes(w.ring.Server("eu")))
@@ -130,13 +130,14 @@ func TestWithoutAPlaneTheGateFollowsTheProtocol(t *testing.T) {
 	})
 }
 
-// TestAGuardWhosePeerDoesNotAnswerIsPending until somebody knows.
+// TestAGuardWhosePeerDoesNotAnswerIsPending checks that a guard whose holder is unreachable is
+// Pending until the cache is synced.
 func TestAGuardWhosePeerDoesNotAnswerIsPending(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.coordinator()
 		_, err := c.Add(t.Context(), w.object("RegionClaim", name), fanout.AddOptions{Target: "us"})
 		require.NoError(t, err)
-		require.Equal(t, "Bound us", w.said("us"), "told by the operation itself")
+		require.Equal(t, "Bound us", w.said("us"), "written by the operation")
 		w.ring.Partition("us", true)
 		w.start(nil, Options{})
 		passes(time.Minute)
@@ -148,7 +149,8 @@ func TestAGuardWhosePeerDoesNotAnswerIsPending(t *testing.T) {
 	})
 }
 
-// TestWhyNothingIsDecidedIsToldAnew by who has told it, though not all peers answer.
+// TestWhyNothingIsDecidedIsToldAnew checks that an arbiter updates the reason in its own report,
+// even while peers are unreachable.
 func TestWhyNothingIsDecidedIsToldAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +163,7 @@ func TestWhyNothingIsDecidedIsToldAnew(t *testing.T) {
 		require.Equal(t, string(v1alpha1.RegionClaimReasonPeerUnreachable), w.status("eu").Conditions[0].Reason)
 		w.ring.Partition("us", false)
 		passes(time.Minute)
-		require.Equal(t, string(v1alpha1.RegionClaimReasonPending), w.status("eu").Conditions[0].Reason, "us answers; that ap does not is another matter")
+		require.Equal(t, string(v1alpha1.RegionClaimReasonPending), w.status("eu").Conditions[0].Reason, "us is reachable; ap does not matter")
 		before := writes(w.ring.Server("eu"))
 		passes(time.Hour)
 		require.Equal(t, before, writes(w.ring.Server("eu")))

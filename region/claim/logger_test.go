@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// With Options.Logger, an Arbiter whose context has no logger logs why nothing happens.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	ring := regiontest.NewRing("eu-west")

@@ -15,11 +15,10 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// The model is the peers, the plane and two arbiters, with everything that passes
-// between them in steps of its own. The arbiters run the code that ships: decide,
-// round and phaseUnder.
+// The model consists of peers, a plane and arbiters. Every message between them is a separate step.
+// The arbiters run the production code: decide, round and phaseUnder.
 
-// modelClaim is a RegionClaim; uid 0 is none.
+// modelClaim is a RegionClaim; uid 0 means none.
 type modelClaim struct {
 	uid    int
 	phase  v1alpha1.RegionClaimPhase
@@ -28,11 +27,11 @@ type modelClaim struct {
 
 type modelPeer struct {
 	claim    modelClaim
-	saved    *modelClaim // what a restore brings back
+	saved    *modelClaim // the state after a restore
 	silent   bool
 	left     bool // the ring
 	restored bool
-	made     int // how many claims were
+	made     int // number of claims so far
 }
 
 type modelRecord struct {
@@ -40,7 +39,7 @@ type modelRecord struct {
 	version  int
 }
 
-// statusWrite is on its way to a peer.
+// statusWrite is a write in flight to a peer.
 type statusWrite struct {
 	peer int
 	told modelClaim
@@ -49,7 +48,7 @@ type statusWrite struct {
 type modelArbiter struct {
 	copies   []modelClaim
 	contacts []contact
-	left     []bool // noticed
+	left     []bool // the arbiter knows that the peer left
 	read     modelRecord
 	round    *round
 	flying   []statusWrite
@@ -62,12 +61,12 @@ type model struct {
 	budget   budget
 }
 
-// budget is how much may still happen.
+// budget limits the remaining events.
 type budget struct {
 	create, remove, silence, save, restore, leave, restart, lost int
 }
 
-// created is by a clock that runs backwards: nothing may depend on it but who wins a tie.
+// created returns a creation time; later claims are older. Only ties may depend on it.
 func created(uid int) time.Time { return time.Unix(int64(1000-uid), 0).UTC() }
 
 var peerNames = []region.PeerName{"p0", "p1", "p2", "p3"}
@@ -110,8 +109,8 @@ func (m *model) clone() *model {
 	return &c
 }
 
-// key identifies a state. Arbiters are alike, and of versions only matters whether
-// what was read is still there.
+// key identifies a state. Arbiters are interchangeable, and of a version only matters whether it is
+// still current.
 func (m *model) key() string {
 	b := m.world(nil)
 	for _, n := range []int{m.budget.create, m.budget.remove, m.budget.silence, m.budget.save, m.budget.restore, m.budget.leave, m.budget.restart, m.budget.lost} {
@@ -142,7 +141,7 @@ func (m *model) key() string {
 	return string(b) + strings.Join(keys, "|")
 }
 
-// world appends what the peers and the plane hold.
+// world appends the content of the peers and the plane.
 func (m *model) world(b []byte) []byte {
 	for _, p := range m.peers {
 		b = append(p.claim.append(b), bit(p.silent), bit(p.left), bit(p.restored), byte(p.made))
@@ -168,7 +167,7 @@ func bit(b bool) byte {
 	return 0
 }
 
-// step is one thing that can happen.
+// step is one possible event.
 type step struct {
 	what string
 	at   int // peer
@@ -176,7 +175,7 @@ type step struct {
 	do   func(*model)
 }
 
-// steps are all that can happen now.
+// steps returns all events that are possible now.
 func (m *model) steps() []step {
 	var all []step
 	can := func(what string, p int, do func(*model)) {
@@ -217,7 +216,7 @@ func (m *model) steps() []step {
 	return all
 }
 
-// arbiterSteps are what one arbiter can see, do, or lose.
+// arbiterSteps adds the events of one arbiter: observe, act, lose a message.
 func (m *model) arbiterSteps(i int, can func(string, int, func(*model))) {
 	a := &m.arbiters[i]
 	for p, peer := range m.peers {
@@ -273,14 +272,14 @@ func (m *model) land(i, n int) {
 	}
 }
 
-// begin starts a round with what arbiter i has seen. Its first command, to read the
-// decision, goes with it: copies may be of any age as it is.
+// begin starts a round with the cached state of arbiter i. The first command, the read of the
+// decision, is part of this step: caches may be arbitrarily stale anyway.
 func (m *model) begin(i int) {
 	m.arbiters[i].round = newRound(m.view(i), time.Unix(2, 0).UTC())
 }
 
-// occasion says whether arbiter i has anything to do: whether it would change the
-// decision that it knows, or tell it.
+// occasion reports whether arbiter i has work: it would change the decision that it knows, or a
+// status.
 func (m *model) occasion(i int) bool {
 	v := m.view(i)
 	return decide(v).act != keep || len(m.news(i, v.decision)) > 0 || v.decision != m.record.decision
@@ -311,7 +310,7 @@ func (m *model) view(i int) view {
 	return v
 }
 
-// news are the statuses that arbiter i would write.
+// news returns the statuses that arbiter i would write.
 func (m *model) news(i int, d decision) []statusWrite {
 	a := &m.arbiters[i]
 	var all []statusWrite
@@ -329,7 +328,7 @@ func (m *model) news(i int, d decision) []statusWrite {
 	return all
 }
 
-// goOn carries out one command. With lost its reply is.
+// goOn executes one command. With lost, its reply is lost.
 func (m *model) goOn(i int, lost bool) {
 	a := &m.arbiters[i]
 	c := a.round.next()
@@ -380,9 +379,8 @@ func (m *model) carryOut(a *modelArbiter, c command) reply {
 	return reply{outcome: failed}
 }
 
-// wrong says what must never be: two claims of one region that are Bound, as
-// the peers serve it. A peer that left the ring, or was restored, may serve what was
-// true once.
+// wrong returns a violation: two claims of one region that the peers serve as Bound. A peer that
+// left the ring, or was restored, may serve an old status.
 func (m *model) wrong() string {
 	var bound []string
 	for p, peer := range m.peers {
@@ -396,8 +394,8 @@ func (m *model) wrong() string {
 	return ""
 }
 
-// rest lets all that is under way end and the arbiters go on until nothing changes,
-// while nothing else happens.
+// rest completes all running steps and lets the arbiters work until nothing changes, without
+// further events.
 func (m *model) rest() *model {
 	m = m.clone()
 	for i := range m.arbiters {
@@ -432,12 +430,12 @@ func (m *model) rest() *model {
 	return m
 }
 
-// idle says that no arbiter is in the middle of anything.
+// idle reports whether no arbiter has work in progress.
 func (m *model) idle() bool {
 	return !slices.ContainsFunc(m.arbiters, func(a modelArbiter) bool { return a.round != nil || len(a.flying) > 0 })
 }
 
-// unfinished says what is not as it should be once all have come to rest.
+// unfinished returns the violation in a state in which all arbiters are at rest.
 func (m *model) unfinished() string {
 	held := m.record.decision
 	claimed := false
@@ -454,11 +452,11 @@ func (m *model) unfinished() string {
 			return fmt.Sprintf("u%d in p%d is %q and should be %s under %v", peer.claim.uid, p, peer.claim.phase, want, held)
 		}
 		if claimUID(peer.claim.holder) != held.uid {
-			return fmt.Sprintf("u%d in p%d was told that u%d holds the region, and it is %s", peer.claim.uid, p, peer.claim.holder, held.uid)
+			return fmt.Sprintf("u%d in p%d names u%d as the holder, which is %s", peer.claim.uid, p, peer.claim.holder, held.uid)
 		}
 	}
 	if claimed && held.none() {
-		return "a region is claimed and nobody holds it"
+		return "a region is claimed and has no holder"
 	}
 	for p, peer := range m.peers {
 		if peerNames[p] == held.peer && (peer.left || !peer.silent && claimUID(peer.claim.uid) != held.uid) {

@@ -22,15 +22,15 @@ var (
 	clusters = v1alpha1.GroupVersion.WithResource("serviceclusters")
 )
 
-// stageOf is how far the fan-out protocol is with an object; empty if it was
-// applied without it.
+// stageOf returns the stage of the fan-out protocol for an object; empty if the object was applied
+// without it.
 func stageOf(obj *unstructured.Unstructured) fanoutv1alpha1.Stage {
 	stage, _, _ := unstructured.NestedString(obj.Object, "spec", "fanout", "stage")
 	return fanoutv1alpha1.Stage(stage)
 }
 
-// inForce says whether an object stands for itself: it was applied, or its
-// operation is committed. Reservations and guards do not.
+// inForce reports whether an object counts: it was applied, or its operation is committed.
+// Reservations and guards do not count.
 func inForce(obj *unstructured.Unstructured) bool {
 	switch stageOf(obj) {
 	case "", fanoutv1alpha1.StageConfigured, fanoutv1alpha1.StageRemoving:
@@ -39,13 +39,13 @@ func inForce(obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// leaving says whether an object is on its way out, which cannot be undone.
+// leaving reports whether an object is being deleted, which cannot be undone.
 func leaving(obj *unstructured.Unstructured) bool {
 	return obj.GetDeletionTimestamp() != nil || stageOf(obj) == fanoutv1alpha1.StageRemoving
 }
 
-// statusIn reads what a RegionClaim was told by arbiters: nothing if somebody else has
-// written who holds the region, or changed it since.
+// statusIn returns the status that arbiters wrote to a RegionClaim. It is zero if another client
+// wrote the phase or the holder.
 func statusIn(obj *unstructured.Unstructured) v1alpha1.RegionClaimStatus {
 	if isForeign(obj) {
 		return v1alpha1.RegionClaimStatus{}
@@ -53,8 +53,8 @@ func statusIn(obj *unstructured.Unstructured) v1alpha1.RegionClaimStatus {
 	return writtenIn(obj)
 }
 
-// isForeign says whether what a RegionClaim's status says about who holds the region
-// is not what an arbiter has written.
+// isForeign reports whether the phase or the holder of a RegionClaim was written by another client
+// than an arbiter.
 func isForeign(obj *unstructured.Unstructured) bool {
 	for _, path := range [][]string{{"phase"}, {"holder", "peer"}, {"holder", "since"}} {
 		_, there, _ := unstructured.NestedFieldNoCopy(obj.Object, append([]string{"status"}, path...)...)
@@ -65,14 +65,14 @@ func isForeign(obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// isReplaced says whether a RegionClaim says no more what arbiters told it: it is foreign,
-// or was told mine and says nothing.
+// isReplaced reports whether a RegionClaim no longer has the status of an arbiter: it is foreign,
+// or mine was written and the phase is now empty.
 func isReplaced(obj *unstructured.Unstructured, mine *report) bool {
 	return isForeign(obj) || mine != nil && writtenIn(obj).Phase == ""
 }
 
-// writerOf is who wrote the phase of a RegionClaim or, if that is an arbiter's or was
-// removed, the holder; empty if that cannot be told.
+// writerOf returns another field manager of the phase of a RegionClaim, or else of the holder;
+// empty if neither has one.
 func writerOf(obj *unstructured.Unstructured) string {
 	for _, path := range [][]string{{"phase"}, {"holder"}} {
 		for _, m := range loop.StatusManagers(obj, path...) {
@@ -84,18 +84,17 @@ func writerOf(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// writtenIn reads a RegionClaim's status, whoever wrote it.
+// writtenIn returns a RegionClaim's status, by any writer.
 func writtenIn(obj *unstructured.Unstructured) v1alpha1.RegionClaimStatus {
 	var s v1alpha1.RegionClaimStatus
 	if raw, ok := obj.Object["status"].(map[string]any); ok {
-		// What does not convert was written by somebody else, and is replaced.
+		// A status that does not convert was written by another client, and is replaced.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s)
 	}
 	return s
 }
 
-// boundSince is since when the RegionClaim's status, in that peer, says that it is
-// Bound; zero if it does not.
+// boundSince returns since when the RegionClaim's status in this peer is Bound; zero if it is not.
 func boundSince(obj *unstructured.Unstructured, peer region.PeerName) time.Time {
 	s := statusIn(obj)
 	if s.Phase != v1alpha1.RegionClaimBound || s.Holder.Peer != string(peer) {
@@ -104,10 +103,9 @@ func boundSince(obj *unstructured.Unstructured, peer region.PeerName) time.Time 
 	return s.Holder.Since.UTC()
 }
 
-// identified is what is applied to obj, as it was read: its identity and a status. The
-// resourceVersion keeps the write from any other state of the object, and from another
-// object of the name: API servers do not look at the UID in writes of a custom
-// resource's status.
+// identified returns the object to apply to obj, as it was read: its identity and a status. The
+// resourceVersion prevents a write to a changed object, or to another object of this name: API
+// servers ignore the UID in writes of a custom resource's status.
 func identified(obj *unstructured.Unstructured, status any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
@@ -123,7 +121,7 @@ func identified(obj *unstructured.Unstructured, status any) (*unstructured.Unstr
 	return apply, nil
 }
 
-// ownerOf is the ServiceCluster that a RegionClaim was made for.
+// ownerOf returns the ServiceCluster that a RegionClaim was created for.
 func ownerOf(claim *unstructured.Unstructured) (metav1.OwnerReference, bool) {
 	for _, ref := range claim.GetOwnerReferences() {
 		if ref.Kind == "ServiceCluster" && ref.APIVersion == v1alpha1.GroupVersion.String() {
@@ -133,7 +131,8 @@ func ownerOf(claim *unstructured.Unstructured) (metav1.OwnerReference, bool) {
 	return metav1.OwnerReference{}, false
 }
 
-// claimFor is the RegionClaim of a ServiceCluster that has none. It goes with it.
+// claimFor returns a RegionClaim for a ServiceCluster without one. It is owned by the
+// ServiceCluster.
 func claimFor(cluster *unstructured.Unstructured) *unstructured.Unstructured {
 	claim := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	claim.SetAPIVersion(v1alpha1.GroupVersion.String())

@@ -13,57 +13,55 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// Observer receives what an Arbiter does. A nil Observer and any nil field are
-// fine. Hooks are called synchronously without a lock held, possibly from many
-// goroutines, and must return quickly.
+// Observer receives the events of an Arbiter. A nil Observer and any nil field are valid. Hooks are
+// called synchronously without a lock held, possibly from many goroutines, and must return quickly.
 type Observer struct {
-	// Decided is called after this arbiter wrote who holds a region.
+	// Decided is called after this arbiter recorded the holder of a region.
 	Decided func(ctx context.Context, e DecideEvent)
 	// Reported is called after the status of a RegionClaim was written.
 	Reported func(ctx context.Context, e ReportEvent)
 	// Gated is called after the gate of a ServiceCluster was written.
 	Gated func(ctx context.Context, e GateEvent)
-	// Contradicted is called once for a RegionClaim whose status somebody else
-	// replaces again and again, though nothing new was decided: the Arbiters of
-	// another central plane, in which its peer is registered too, or any other
-	// controller.
+	// Contradicted is called once for a RegionClaim whose status another client keeps replacing
+	// without a new decision: the Arbiters of another central plane with the same peer, or any
+	// other controller.
 	Contradicted func(ctx context.Context, e ContradictEvent)
 }
 
 // DecideEvent is a decision.
 type DecideEvent struct {
 	Region region.Key
-	Before region.PeerName // who held it; empty: nobody
-	Holder region.PeerName // who holds it now; empty: nobody
-	Since  time.Time       // since when, by the clock of an arbiter
+	Before region.PeerName // the previous holder; empty: none
+	Holder region.PeerName // the new holder; empty: none
+	Since  time.Time       // when the holder got it, by an arbiter's clock
 }
 
-// ReportEvent is a status of a RegionClaim.
+// ReportEvent is a written status of a RegionClaim.
 type ReportEvent struct {
 	Region region.Key
-	Peer   region.PeerName           // in which the claim stands
+	Peer   region.PeerName           // the peer of the claim
 	UID    types.UID                 // of the claim
-	Before v1alpha1.RegionClaimPhase // what arbiters had told it, whatever others have written since
+	Before v1alpha1.RegionClaimPhase // as an arbiter wrote it before, ignoring other writers
 	Phase  v1alpha1.RegionClaimPhase
-	// Reason and Message are those of the condition Bound.
+	// Reason and Message are from the condition Bound.
 	Reason, Message string
 }
 
-// GateEvent is a ServiceCluster that was told about its region.
+// GateEvent is a written gate of a ServiceCluster.
 type GateEvent struct {
 	Region region.Key
-	Peer   region.PeerName // in which the ServiceCluster stands
-	Bound  bool            // its RegionClaim is
+	Peer   region.PeerName // the peer of the ServiceCluster
+	Bound  bool            // whether its RegionClaim is Bound
 }
 
-// ContradictEvent is a RegionClaim about which somebody else decides otherwise.
+// ContradictEvent is a RegionClaim whose status another client keeps replacing.
 type ContradictEvent struct {
 	Region region.Key
-	Peer   region.PeerName // in which the claim stands
+	Peer   region.PeerName // the peer of the claim
 	UID    types.UID       // of the claim
-	Holder region.PeerName // who holds the region
-	Theirs region.PeerName // who holds it as the other says
-	By     string          // the other's field manager: FieldManager if it is an Arbiter, empty if that cannot be told
+	Holder region.PeerName // the holder of the region
+	Theirs region.PeerName // the holder according to the other client
+	By     string          // the other client's field manager: FieldManager if it is an Arbiter, empty if it is not known
 }
 
 func (o *Observer) decided(ctx context.Context, e DecideEvent) {

@@ -15,42 +15,39 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// FieldManager owns what this package writes: the status of RegionClaims, and the
+// FieldManager owns the fields that this package writes: the status of RegionClaims, and the
 // condition RegionBound of ServiceClusters.
 const FieldManager = v1alpha1.RegionClaimManager
 
-// Options adjust an Arbiter. The zero value works.
+// Options configure an Arbiter. The zero value works.
 type Options struct {
-	// Namespace is that of the central plane in which decisions are kept, and must
-	// exist there. Nobody but arbiters should write Leases in it. Zero means
-	// "kubecarrier-system".
+	// Namespace is the namespace of the central plane in which decisions are kept. It must exist,
+	// and only arbiters should write Leases in it. Zero means "kubecarrier-system".
 	Namespace string
 
-	// Settle is how long a region that nobody holds must be known to be claimed
-	// before it is given away, so that claims that are made at once meet. Zero means
-	// one second.
+	// Settle is how long a claim for a region without holder must be known before the region is
+	// assigned, so that simultaneous claims are compared. Zero means one second.
 	Settle time.Duration
 
-	// Patience is how long, after a peer came into the Directory, its first answer is
-	// waited for before a region is given away without it. Zero means 10 seconds.
+	// Patience is how long, after a peer joined the Directory, regions are not assigned before the
+	// peer's first response. Zero means 10 seconds.
 	Patience time.Duration
 
-	// Departure is how long a peer must be missing from the Directory before the
-	// regions that it held are given up. It must be longer than the Directories of two
-	// replicas can differ. Zero means one minute.
+	// Departure is how long a peer must be missing from the Directory before it loses its regions.
+	// It must be longer than the Directories of two replicas can differ. Zero means one minute.
 	Departure time.Duration
 
 	// CallTimeout bounds each request. Zero means 10 seconds.
 	CallTimeout time.Duration
 
-	// Workers is how many regions are worked on at once. Zero means 8.
+	// Workers is the number of regions that are reconciled at once. Zero means 8.
 	Workers int
 
-	// Shard says which regions are ours, where several replicas share the work. Nil
-	// means all. Two replicas that take one for theirs do no harm.
+	// Shard selects the regions of this replica, if several replicas share the work. Nil means all.
+	// It is safe for two replicas to own the same region.
 	Shard Shard
 
-	// Observer receives what happens. Nil means nobody.
+	// Observer receives events. May be nil.
 	Observer *Observer
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -61,9 +58,9 @@ type Options struct {
 // Shard divides regions among the replicas of a program, by keys such as
 // "eu-west-1.loodse". A *shard.Members is one.
 type Shard interface {
-	// Owns says whether key is this replica's. It must not block.
+	// Owns reports whether key belongs to this replica. It must not block.
 	Owns(key string) bool
-	// Watch yields after each change of who owns what, until ctx ends.
+	// Watch yields after each change of ownership, until ctx ends.
 	Watch(ctx context.Context) iter.Seq[uint64]
 }
 

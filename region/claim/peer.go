@@ -19,19 +19,19 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// peer is what is known of one peer while it is engaged.
+// peer is the state of one engaged peer.
 type peer struct {
 	name     region.PeerName
 	conn     *region.Conn
 	claims   *loop.Objects
 	clusters *loop.Objects
 	uid      atomic.Pointer[types.UID] // of the cluster
-	answered atomic.Bool               // it was fresh once
+	answered atomic.Bool               // it was fresh at least once
 	tellings tellings                  // of RegionClaims
 	gates    tellings                  // of ServiceClusters
 }
 
-// engage keeps the copies of one peer until ctx ends.
+// engage runs the caches of one peer until ctx ends.
 func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
 	ctx = logr.NewContext(ctx, logging.From(ctx).WithValues("peer", conn.Peer()))
 	p := &peer{name: conn.Peer(), conn: conn}
@@ -39,7 +39,7 @@ func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
 		a.touchPeer(p)
 		a.touchOpen(p.name)
 	}
-	// Who else writes their status matters: all of managedFields stays.
+	// Keep all of managedFields in the caches: they show which clients write the statuses.
 	p.claims = loop.NewObjects(conn.Dynamic(), claims, loop.ObjectsOptions{Changed: a.touch, Flows: flows})
 	p.clusters = loop.NewObjects(conn.Dynamic(), clusters, loop.ObjectsOptions{Changed: a.touch, Flows: flows})
 	a.mu.Lock()
@@ -61,7 +61,7 @@ func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
 	return nil
 }
 
-// identify finds out which cluster the peer is.
+// identify reads the UID of the peer's cluster, with retries.
 func (p *peer) identify(ctx context.Context, found func()) {
 	log := logging.From(ctx)
 	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
@@ -82,7 +82,7 @@ func (p *peer) identify(ctx context.Context, found func()) {
 	}
 }
 
-// fresh says whether the copy of claims can be relied upon.
+// fresh reports whether the cache of claims is synced.
 func (p *peer) fresh() bool {
 	fresh := p.claims.Err() == nil && p.uid.Load() != nil
 	if fresh {
@@ -99,7 +99,7 @@ func (p *peer) clusterClient(k region.Key) dynamic.ResourceInterface {
 	return p.conn.Dynamic().Resource(clusters).Namespace(k.Provider)
 }
 
-// engaged returns the engaged peers in no order.
+// engaged returns the engaged peers, unordered.
 func (a *Arbiter) engaged() []*peer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +110,7 @@ func (a *Arbiter) engaged() []*peer {
 	return peers
 }
 
-// holderOf is the peer that a Lease names.
+// holderOf returns the peer that a Lease names.
 func holderOf(lease *unstructured.Unstructured) region.PeerName {
 	name, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
 	return region.PeerName(name)

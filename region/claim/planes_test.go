@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// Two central planes that have one peer in common, and do not know of one another, decide
-// differently about its claim. Both find that out, and neither writes without end.
+// Two central planes share one peer, do not know each other, and decide differently about its
+// claim. Both report it, and neither writes without end.
 func TestTwoPlanesWithOnePeer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := regiontest.NewServer(regiontest.Options{Name: "other-plane"})
@@ -45,7 +45,7 @@ func TestTwoPlanesWithOnePeer(t *testing.T) {
 		w.startIn(api, region.Fixed(w.conn("eu")), Options{Observer: finds("other")})
 		eu.Reset()
 		passes(time.Minute)
-		// Whoever looks again before its own write shows writes the same once more.
+		// A write may be repeated until the cache shows it.
 		require.LessOrEqual(t, writes(eu), 2*4*(corrections(time.Minute)+2), "of each, status and gate")
 		uid := w.stored("eu", claims).GetUID()
 		require.Equal(t, map[string][]ContradictEvent{
@@ -54,21 +54,22 @@ func TestTwoPlanesWithOnePeer(t *testing.T) {
 		}, found)
 		eu.Reset()
 		passes(time.Hour)
-		require.LessOrEqual(t, writes(eu), 8*(corrections(time.Hour)), "of each, and what the other answers")
+		require.LessOrEqual(t, writes(eu), 8*(corrections(time.Hour)), "of each, and the other's response")
 		require.Equal(t, "Bound us", w.said("us"))
 
-		// A new decision is told at once.
+		// A new decision is written at once.
 		w.unclaim("us")
 		passes(3 * time.Second)
 		require.Equal(t, "Bound eu", w.said("eu"))
 		eu.Reset()
 		passes(time.Hour)
-		require.LessOrEqual(t, writes(eu), 8*(corrections(time.Hour)), "they agree but for the time")
+		require.LessOrEqual(t, writes(eu), 8*(corrections(time.Hour)), "they differ only in the time")
 		require.Equal(t, "Bound eu", w.said("eu"))
 	})
 }
 
-// corrections is how often an arbiter corrects in d who contradicts it at once.
+// corrections returns how often an arbiter corrects a status within d if it is overwritten at once
+// each time.
 func corrections(d time.Duration) int {
 	n := 1
 	for t := (telling{}); d >= 0; n++ {

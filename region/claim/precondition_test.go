@@ -16,7 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// A claim is deleted only if its ServiceCluster is gone live, and only if it is still the claim that was read.
+// A claim is deleted only if a live read shows that its ServiceCluster is gone, and only if it is
+// still the claim that was read.
 func TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.cluster("us")
@@ -49,7 +50,7 @@ func TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted(t *testing.T) {
 	})
 }
 
-// A decision that another arbiter wrote first was not written, and an error says nothing.
+// If another arbiter wrote first, the outcome is stale; after any other error it is failed.
 func TestWhatWasRecorded(t *testing.T) {
 	c := &clerk{scene: &scene{key: usEast1}, records: &records{ns: "n", last: &unstructured.Unstructured{}}}
 	for want, errs := range map[outcome][]error{

@@ -14,16 +14,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// standing is the RegionClaim of a region in one peer, as it was last seen.
+// standing is the cached RegionClaim of a region in one peer.
 type standing struct {
 	peer    region.PeerName
 	contact contact
 	claim   *unstructured.Unstructured
 }
 
-// settledByProtocol is the ruling where no plane records decisions: the fan-out
-// protocol lets one RegionClaim of a name be Configured, and the others guard it.
-// standings are by peer, contacts those of the ring.
+// settledByProtocol returns the ruling if no plane records decisions: the fan-out protocol lets one
+// RegionClaim of a name be Configured, and the others guard it. standings are sorted by peer,
+// contacts are those of the ring.
 func settledByProtocol(standings []standing, contacts map[region.PeerName]contact) ruling {
 	var held *standing
 	var applied []string
@@ -33,7 +33,7 @@ func settledByProtocol(standings []standing, contacts map[region.PeerName]contac
 		case "":
 			applied = append(applied, string(s.peer))
 		case fanoutv1alpha1.StageConfigured:
-			// Of two, one is a copy from before the other was committed.
+			// Of two, one cached object is stale: it was read before the other was committed.
 			if held == nil || supersedes(s, *held) {
 				held = &standings[i]
 			}
@@ -47,7 +47,7 @@ func settledByProtocol(standings []standing, contacts map[region.PeerName]contac
 		target, _, _ := unstructured.NestedString(s.claim.Object, "spec", "fanout", "claim", "target")
 		if target != "" && contacts[region.PeerName(target)] != fresh {
 			r.unreachable = true
-			r.undecided = fmt.Sprintf("peer %s, which has the region if anyone has, does not answer", target)
+			r.undecided = fmt.Sprintf("peer %s is unreachable and may hold the region", target)
 		}
 	}
 	switch {
@@ -59,7 +59,8 @@ func settledByProtocol(standings []standing, contacts map[region.PeerName]contac
 	return r
 }
 
-// allFresh says whether changes flow from all peers: then what is not seen is not there.
+// allFresh reports whether the caches of all peers are synced: then an object that is not cached
+// does not exist.
 func allFresh(contacts map[region.PeerName]contact) bool {
 	for _, c := range contacts {
 		if c != fresh {
@@ -69,8 +70,8 @@ func allFresh(contacts map[region.PeerName]contact) bool {
 	return true
 }
 
-// supersedes says which of two Configured claims of a name is true: one that is seen now,
-// and then the one that was added later.
+// supersedes reports whether s, of two Configured claims of a name, is the valid one: from a synced
+// cache, or else the one that was added later.
 func supersedes(s, held standing) bool {
 	if (s.contact == fresh) != (held.contact == fresh) {
 		return s.contact == fresh
@@ -78,7 +79,7 @@ func supersedes(s, held standing) bool {
 	return heldBy(held).since.Before(heldBy(s).since)
 }
 
-// heldBy is the decision that a Configured claim is.
+// heldBy returns the decision that a Configured claim stands for.
 func heldBy(s standing) decision {
 	d := decision{peer: s.peer, uid: s.claim.GetUID()}
 	start, _, _ := unstructured.NestedString(s.claim.Object, "spec", "fanout", "claim", "start")

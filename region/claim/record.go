@@ -20,27 +20,26 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// A decision is kept in a Lease of the central plane: its holder is the peer, it
-// was acquired when the claim was bound, and it never expires by itself.
+// A decision is kept in a Lease of the central plane: the holder is the peer, acquireTime is when
+// the claim was bound, and the Lease never expires.
 const (
-	// DecisionLabel marks the Leases in which decisions are kept. Its value is
-	// "region".
+	// DecisionLabel marks the Leases in which decisions are kept. Its value is "region".
 	DecisionLabel = "claim.atoll.dev/decision"
 
 	decisionValue    = "region"
 	regionAnnotation = "claim.atoll.dev/region"
 	uidAnnotation    = "claim.atoll.dev/uid"
 
-	// microTime is how a Lease writes its times.
+	// microTime is the format of a Lease's times.
 	microTime = "2006-01-02T15:04:05.000000Z07:00"
-	// maxName is how long an object's name may be.
+	// maxName is the maximum length of an object's name.
 	maxName = 253
 )
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// leaseName is the region's own name where it fits: the last dot divides, so no two
-// regions share one.
+// leaseName returns the region's own name, or a hash if that is too long. No two regions share one:
+// the last dot separates name and provider, and the hash has no dot.
 func leaseName(k region.Key) string {
 	name := k.String()
 	if len(name) <= maxName {
@@ -51,10 +50,10 @@ func leaseName(k region.Key) string {
 	return "long" + suffix
 }
 
-// decisionIn reads the decision that a Lease keeps about a region.
+// decisionIn reads the decision about a region from its Lease.
 func decisionIn(lease *unstructured.Unstructured, k region.Key) (decision, error) {
 	bad := func(what string) (decision, error) {
-		return decision{}, fmt.Errorf("lease %s/%s is not a decision about region %s: %s: delete it if nobody needs it",
+		return decision{}, fmt.Errorf("lease %s/%s is not a decision about region %s: %s: delete it if it is not needed",
 			lease.GetNamespace(), lease.GetName(), k, what)
 	}
 	if lease.GetLabels()[DecisionLabel] != decisionValue {
@@ -77,7 +76,7 @@ func decisionIn(lease *unstructured.Unstructured, k region.Key) (decision, error
 	return d, nil
 }
 
-// leaseOf writes d over before, the Lease that was read; nil if there was none.
+// leaseOf returns a Lease with d. before is the Lease that was read; nil if there was none.
 func leaseOf(namespace string, k region.Key, d decision, before *unstructured.Unstructured) *unstructured.Unstructured {
 	lease := &unstructured.Unstructured{Object: map[string]any{}}
 	transitions := int64(0)
@@ -103,7 +102,7 @@ type records struct {
 	client dynamic.ResourceInterface
 	ns     string
 	key    region.Key
-	last   *unstructured.Unstructured // as it was last read; nil: there was none
+	last   *unstructured.Unstructured // as it was last read; nil: none
 }
 
 func (r *records) read(ctx context.Context) (decision, error) {
@@ -119,8 +118,8 @@ func (r *records) read(ctx context.Context) (decision, error) {
 	return decisionIn(lease, r.key)
 }
 
-// write puts d in the place of what was read. It fails with Conflict, NotFound or
-// AlreadyExists if that is not what is there.
+// write replaces the decision that was read by d. It fails with Conflict, NotFound or AlreadyExists
+// if the decision has changed since.
 func (r *records) write(ctx context.Context, d decision) error {
 	lease := leaseOf(r.ns, r.key, d, r.last)
 	var err error
@@ -135,7 +134,7 @@ func (r *records) write(ctx context.Context, d decision) error {
 	return nil
 }
 
-// erase deletes what was read.
+// erase deletes the decision that was read.
 func (r *records) erase(ctx context.Context) error {
 	if r.last == nil {
 		return nil
@@ -149,7 +148,7 @@ func (r *records) erase(ctx context.Context) error {
 	return nil
 }
 
-// surpassed says whether err means that somebody else wrote the decision.
+// surpassed reports whether err means that another arbiter changed the decision.
 func surpassed(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }

@@ -24,12 +24,12 @@ func TestConfirm(t *testing.T) {
 			require.Equal(t, o == failed, err != nil)
 			return o
 		}
-		require.Equal(t, missing, ask(us, "another"), "no object of the name")
+		require.Equal(t, missing, ask(us, "another"), "no object with this name")
 		w.claim("us")
 		require.Equal(t, missing, ask(us, "another"), "another one")
 		require.Equal(t, done, ask(us, w.stored("us", claims).GetUID()))
 
-		// A server that does not serve the type, as some do while they start.
+		// A server that does not serve the type, as while it starts.
 		bare := regiontest.NewRing("bare")
 		t.Cleanup(bare.Close)
 		conn, err := bare.Conn("bare")
@@ -49,7 +49,7 @@ func TestAStatusReachesOnlyTheClaimItIsFor(t *testing.T) {
 		status, ok := reportOn(old, ruling{decision: decision{peer: "us", uid: old.GetUID(), since: noon}, firm: true}, nil, noon)
 		require.True(t, ok)
 		_, err := apply(t.Context(), &peer{name: "us", conn: w.conn("us")}, claims.Resource, old, &status)
-		require.NoError(t, err, "a new look follows")
+		require.NoError(t, err, "the cache will report the change")
 		require.Equal(t, "silence", w.said("us"))
 		w.unclaim("us")
 		_, err = apply(t.Context(), &peer{name: "us", conn: w.conn("us")}, claims.Resource, old, &status)
@@ -112,7 +112,7 @@ func TestLeaseNames(t *testing.T) {
 	require.ErrorContains(t, err, "must both be set")
 }
 
-// TestASlowPeerIsWaitedFor: its copy is not in place yet, and that is no absence.
+// TestASlowPeerIsWaitedFor: an unsynced cache does not show absence.
 func TestASlowPeerIsWaitedFor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.claim("us")
@@ -128,7 +128,7 @@ func TestASlowPeerIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestPatience: who has been waited for that long is waited for no longer.
+// TestPatience checks that the wait for an unresponsive peer ends after Patience.
 func TestPatience(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.claim("eu")
@@ -160,7 +160,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	require.ErrorContains(t, a.Start(ctx), "twice")
 }
 
-// TestAMissingNamespaceIsNamed: decisions need one in the plane.
+// TestAMissingNamespaceIsNamed: decisions need a namespace in the plane.
 func TestAMissingNamespaceIsNamed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := &clerk{scene: &scene{key: usEast1}, records: &records{

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// TestTheRightsSufficeAndAreUsed: nothing is refused, and nothing is granted in vain.
+// TestTheRightsSufficeAndAreUsed checks that no request is forbidden and that every right is used.
 func TestTheRightsSufficeAndAreUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

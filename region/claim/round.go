@@ -12,26 +12,26 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// round is one attempt to settle one region: a state machine without I/O and
-// without a clock. Whoever runs it carries out what next says and tells answer
-// how it went, until next returns nothing.
+// round is one attempt to settle one region: a state machine without I/O and without a clock. The
+// caller executes the command that next returns and passes the result to answer, until next
+// returns nothing.
 //
-// What makes it safe: the decision is written by compare-and-swap on what the
-// round has read, and only after the claim that held the region was read to be
-// absent, at its peer and not in a copy.
+// It is safe for two reasons: the decision is written by compare-and-swap on the one that was
+// read, and only after a read at the holder's peer, not from a cache, showed that the holding claim
+// is gone.
 type round struct {
 	view    view
 	now     time.Time
 	step    verb
 	verdict verdict
 	tries   int
-	// again says that the region is not settled and has to be looked at later.
+	// again means that the region is not settled and has to be reconciled again later.
 	again bool
-	// changed says that the round wrote the decision.
+	// changed means that the round wrote the decision.
 	changed bool
 }
 
-// verb is what a command does.
+// verb is the kind of a command.
 type verb int
 
 const (
@@ -41,11 +41,11 @@ const (
 	read
 	// confirmGone reads, at its peer, the claim that held the region.
 	confirmGone
-	// closeGate makes the ServiceCluster of that peer Pending.
+	// closeGate sets the ServiceCluster of the old holder to Pending.
 	closeGate
 	// confirmThere reads, at its peer, the claim that is to hold the region.
 	confirmThere
-	// write writes the decision over what was read, none included.
+	// write writes the decision in place of the one that was read, if any.
 	write
 	// erase deletes the decision that was read.
 	erase
@@ -59,34 +59,34 @@ type command struct {
 	decision decision // of write
 }
 
-// outcome is how a request ended.
+// outcome is the result of a request.
 type outcome int
 
 const (
-	// failed: it is not known to be applied, and may be.
+	// failed: not known to be applied, but it may be.
 	failed outcome = iota
-	// done: it was carried out; of confirmations: the claim is there.
+	// done: applied; for confirmations: the claim exists.
 	done
-	// missing: the claim is not there, another has its name, or it is being deleted.
+	// missing: the claim is absent, replaced by another of its name, or being deleted.
 	missing
-	// stale: the decision is not the one that was read.
+	// stale: the decision has changed since it was read.
 	stale
 )
 
-// reply answers a command.
+// reply is the result of a command.
 type reply struct {
 	outcome  outcome
 	decision decision // that was read
 }
 
-// maxTries bounds how often a round begins anew: others go on meanwhile.
+// maxTries bounds how often a round starts again while other arbiters write.
 const maxTries = 4
 
 func newRound(v view, now time.Time) *round {
 	return &round{view: v, now: now, step: read}
 }
 
-// next returns what is to be done now.
+// next returns the next command.
 func (r *round) next() command {
 	held, winner := r.view.decision, r.verdict.winner
 	switch r.step {
@@ -101,8 +101,8 @@ func (r *round) next() command {
 	}
 }
 
-// granted is the decision for the winner. One that only follows its holder to
-// another name, or is remembered by its claim, keeps its time.
+// granted returns the decision for the winner. If the winner is the holder under another name, or
+// was Bound by a lost decision, the decision keeps its time.
 func (r *round) granted() decision {
 	winner, since := r.verdict.winner, r.now
 	switch held := r.view.decision; {
@@ -111,13 +111,13 @@ func (r *round) granted() decision {
 	case held.none() && !winner.bound.IsZero():
 		since = winner.bound
 	case !since.After(held.since):
-		// Clocks differ between arbiters; decisions about a region follow one another.
+		// Arbiters' clocks differ, but the times of a region's decisions must increase.
 		since = held.since.Add(time.Second)
 	}
 	return decision{peer: winner.peer, uid: winner.uid, since: since}
 }
 
-// answer goes on after the command that next returned.
+// answer processes the result of the command that next returned.
 func (r *round) answer(a reply) {
 	switch r.step {
 	case nothing:
@@ -130,7 +130,7 @@ func (r *round) answer(a reply) {
 		r.judge()
 	case confirmGone:
 		if a.outcome != missing {
-			// The copy is behind, or nobody can say.
+			// The cache is stale, or the read failed.
 			r.stop(true)
 			return
 		}
@@ -158,8 +158,7 @@ func (r *round) answer(a reply) {
 			r.changed = true
 			r.stop(false)
 		default:
-			// Somebody else decided, or the answer was lost: what is on record
-			// counts.
+			// Another arbiter decided, or the response was lost: read the recorded decision.
 			if r.tries++; r.tries < maxTries {
 				r.step = read
 				return
@@ -169,8 +168,8 @@ func (r *round) answer(a reply) {
 	}
 }
 
-// learn takes the decision that was read. What the copies say of its holder is
-// kept only if it is about the same one.
+// learn takes the decision that was read. It keeps the cached state of the holder only if the
+// holder is the same.
 func (r *round) learn(d decision) {
 	if d != r.view.decision {
 		known := !d.none() && d.peer == r.view.decision.peer
@@ -181,8 +180,8 @@ func (r *round) learn(d decision) {
 	}
 }
 
-// contactOf is that of a peer one of whose claims is known; one of which nothing
-// is known may hold anything.
+// contactOf returns the contact of a peer with a known claim. A peer without one may hold anything:
+// it counts as silent.
 func (r *round) contactOf(peer region.PeerName) contact {
 	for _, c := range r.view.candidates {
 		if c.peer == peer {
@@ -206,7 +205,7 @@ func (r *round) judge() {
 	}
 }
 
-// proceed goes on once nothing stands against the verdict any more.
+// proceed continues once no old holder blocks the verdict.
 func (r *round) proceed() {
 	if r.verdict.act == vacate {
 		r.step = erase
@@ -215,14 +214,14 @@ func (r *round) proceed() {
 	r.step = confirmThere
 }
 
-// remembered says whether the winner is one that was Bound before its decision was
-// lost and whose peer does not answer: it keeps what it had.
+// remembered reports whether the winner was Bound by a decision that was lost, and its peer is
+// unreachable: then it keeps the region.
 func (r *round) remembered() bool {
 	w := r.verdict.winner
 	return r.view.decision.none() && !w.bound.IsZero() && w.contact != fresh
 }
 
-// dismiss leaves the winner out: it could not be read, or is not there any more.
+// dismiss removes the winner from the candidates: it could not be read, or is gone.
 func (r *round) dismiss() {
 	w := r.verdict.winner
 	r.view.candidates = slices.DeleteFunc(slices.Clone(r.view.candidates), func(c candidate) bool {

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDecisionsFollowOneAnotherInTime though an arbiter's clock is behind.
+// TestDecisionsFollowOneAnotherInTime: the times of decisions increase even if an arbiter's clock
+// is behind.
 func TestDecisionsFollowOneAnotherInTime(t *testing.T) {
 	t.Parallel()
 	r := newRound(view{decision: heldAt(1), holder: fresh, candidates: []candidate{at(0, 0)}, settled: true}, noon.Add(-time.Hour))
@@ -35,7 +36,7 @@ func TestDecisionsFollowOneAnotherInTime(t *testing.T) {
 	require.False(t, r.again)
 }
 
-// TestARoundThatLosesEveryRaceEnds and leaves the region to a later look.
+// TestARoundThatLosesEveryRaceEnds checks that the round ends and requests another reconcile.
 func TestARoundThatLosesEveryRaceEnds(t *testing.T) {
 	t.Parallel()
 	r := newRound(view{candidates: []candidate{at(0, 0)}, settled: true}, noon)
@@ -54,7 +55,7 @@ func TestARoundThatLosesEveryRaceEnds(t *testing.T) {
 	require.False(t, r.changed)
 }
 
-// TestACandidateThatCannotBeReadIsPassedOver: its peer may be dead.
+// TestACandidateThatCannotBeReadIsPassedOver: its peer may be unreachable.
 func TestACandidateThatCannotBeReadIsPassedOver(t *testing.T) {
 	t.Parallel()
 	r := newRound(view{candidates: []candidate{at(0, 0), at(1, 5)}, settled: true}, noon)

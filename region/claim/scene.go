@@ -14,16 +14,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// scene is what the copies say about one region.
+// scene is the cached state of one region.
 type scene struct {
 	key      region.Key
 	places   []place // by peer
 	decision decision
 	contacts map[region.PeerName]contact // of the ring
-	again    time.Duration               // when it looks different by itself; zero: never
+	again    time.Duration               // when to reconcile again without an event; zero: never
 }
 
-// place is one peer in which a RegionClaim or a ServiceCluster of the name stands.
+// place is one peer with a RegionClaim or a ServiceCluster of the name.
 type place struct {
 	peer    *peer
 	contact contact
@@ -31,15 +31,15 @@ type place struct {
 	cluster *unstructured.Unstructured // nil: none, or a guard
 }
 
-// later asks for another look after d.
+// later requests a reconcile after d.
 func (s *scene) later(d time.Duration) {
 	if s.again == 0 || d < s.again {
 		s.again = d
 	}
 }
 
-// look gathers what is known of a region. False means that who the peers are, or
-// what was decided, is not known yet.
+// look collects the cached state of a region. The scene is nil if the Directory is not known yet;
+// false means that the decisions are not known yet.
 func (a *Arbiter) look(k region.Key, now time.Time) (*scene, bool) {
 	s := &scene{key: k, contacts: map[region.PeerName]contact{}}
 	a.mu.Lock()
@@ -84,13 +84,13 @@ func (a *Arbiter) look(k region.Key, now time.Time) (*scene, bool) {
 	if !ok {
 		return s, true
 	}
-	// One that cannot be read shows when it is read again.
+	// A Lease that cannot be decoded is reported when the round reads it.
 	s.decision, _ = decisionIn(lease, k)
 	return s, true
 }
 
-// contactOf says what to make of a peer that has been in the ring since then; p is
-// nil while it is not engaged.
+// contactOf returns the contact of a peer that has been in the ring since since; p is nil while it
+// is not engaged.
 func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *scene) contact {
 	switch left := a.opts.Patience - now.Sub(since); {
 	case p != nil && p.fresh():
@@ -103,7 +103,7 @@ func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *scene) contact {
 	}
 }
 
-// view is the scene as the rule of arbitration sees it.
+// view returns the scene as input of decide.
 func (a *Arbiter) view(s *scene, now time.Time) view {
 	v := view{decision: s.decision}
 	for _, at := range s.places {
@@ -140,7 +140,8 @@ func (a *Arbiter) view(s *scene, now time.Time) view {
 	return v
 }
 
-// elapsed says whether what began[of] notes, or begins now, is that long ago.
+// elapsed reports whether d has passed since began[of], which it sets to now if missing. If not, it
+// requests a reconcile for when it has.
 func elapsed[K comparable](began map[K]time.Time, of K, now time.Time, d time.Duration, s *scene) bool {
 	at, ok := began[of]
 	if !ok {

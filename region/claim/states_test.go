@@ -32,8 +32,8 @@ func drawCandidate(t *rapid.T) candidate {
 	return c
 }
 
-// Whatever claims there are, and whatever is on record: a decision that is carried out is not changed by the next one, and
-// the region is held by a claim that is there, unless the holder may be in a peer that does not answer.
+// For any claims and any recorded decision: a decision that was carried out is stable, and the
+// holder's claim exists, unless it may be in an unreachable peer.
 func TestStatesOfRegions(t *testing.T) {
 	most, states := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,7 @@ func TestStatesOfRegions(t *testing.T) {
 	}
 }
 
-// drawClaim is a RegionClaim with whatever may be in its status, and whoever may have written it.
+// drawClaim returns a RegionClaim with an arbitrary status by an arbitrary writer.
 func drawClaim(t *rapid.T) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubecarrier.io/v1alpha1", "kind": "RegionClaim"}}
 	obj.SetNamespace("loodse")
@@ -99,7 +99,7 @@ func drawClaim(t *rapid.T) *unstructured.Unstructured {
 	return obj
 }
 
-// writtenBy says in the managedFields that a manager wrote the phase and the holder.
+// writtenBy sets managedFields so that manager wrote the phase and the holder.
 func writtenBy(t *rapid.T, obj *unstructured.Unstructured, manager string) {
 	fields, err := json.Marshal(map[string]any{"f:status": map[string]any{"f:phase": map[string]any{}, "f:holder": map[string]any{"f:peer": map[string]any{}, "f:since": map[string]any{}}}})
 	require.NoError(t, err)
@@ -108,8 +108,8 @@ func writtenBy(t *rapid.T, obj *unstructured.Unstructured, manager string) {
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 }
 
-// Whatever the status of a RegionClaim says: once an Arbiter has written its report, the next report is the same, and it says
-// Bound to the claim on record and to no other.
+// For any status of a RegionClaim: after an Arbiter's report, the next report is the same, and only
+// the claim on record is Bound.
 func TestStatesOfReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		obj := drawClaim(t)

@@ -5,6 +5,7 @@ package claim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,25 +17,24 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// ruling is what is to be told to the RegionClaims of a region.
+// ruling is the result to report to the RegionClaims of a region.
 type ruling struct {
 	decision decision
-	// undecided is why nobody holds the region, where nobody does. It names
-	// nothing that changes by itself.
+	// undecided is the reason if the region has no holder. It contains nothing that changes by
+	// itself.
 	undecided string
-	// blind says that what was decided could not be read.
+	// blind means that the decision could not be read.
 	blind bool
-	// unreachable says that a peer that would know does not answer.
+	// unreachable means that a peer which may hold the region is unreachable.
 	unreachable bool
-	// firm says that whoever sees as much finds the same: it rests on no copy of a peer
-	// that does not answer, and on the absence of nothing that such a peer may have. Of
-	// two arbiters that reach different peers one at most is firm about what they differ
-	// in. One that is not replaces nothing that another has told: they would do so in
-	// turn, without end.
+	// firm means that the ruling does not depend on an unreachable peer: neither on its cached
+	// objects nor on the absence of objects there. Two arbiters that reach different peers cannot
+	// both be firm where they differ. An arbiter that is not firm replaces no other arbiter's
+	// report, or the two would write in turns without end.
 	firm bool
 }
 
-// report is the status of a RegionClaim, given the one that it has.
+// report is the status of a RegionClaim that an arbiter writes.
 type report struct {
 	ObservedGeneration int64                     `json:"observedGeneration"`
 	Phase              v1alpha1.RegionClaimPhase `json:"phase"`
@@ -42,8 +42,9 @@ type report struct {
 	Holder             v1alpha1.RegionHolder     `json:"holder,omitzero"`
 }
 
-// phaseUnder is what a claim is told when d is on record; was is what it was told
-// before. False means nothing: who held the region then may still do so.
+// phaseUnder returns the phase of a claim if d is on record; was is its present phase. False means
+// that it stays: without a decision, a Bound or Conflict claim keeps its phase, because the holder
+// may still be the same.
 func phaseUnder(d decision, uid types.UID, leaving bool, was v1alpha1.RegionClaimPhase) (v1alpha1.RegionClaimPhase, bool) {
 	switch {
 	case leaving:
@@ -56,8 +57,8 @@ func phaseUnder(d decision, uid types.UID, leaving bool, was v1alpha1.RegionClai
 	return v1alpha1.RegionClaimConflict, true
 }
 
-// reportOn returns the status of the RegionClaim obj under a ruling; mine is what the
-// arbiter told it last, nil if that is not known. False means that it stays as it is.
+// reportOn returns the status of the RegionClaim obj under a ruling; mine is the last report that
+// this arbiter wrote, nil if not known. False means that the status stays as it is.
 func reportOn(obj *unstructured.Unstructured, r ruling, mine *report, now time.Time) (report, bool) {
 	was, d := statusIn(obj), r.decision
 	phase, ok := phaseUnder(d, obj.GetUID(), leaving(obj), was.Phase)
@@ -92,29 +93,33 @@ func reportOn(obj *unstructured.Unstructured, r ruling, mine *report, now time.T
 			c.Reason = string(v1alpha1.RegionClaimReasonPeerUnreachable)
 		}
 	}
-	if before := meta.FindStatusCondition(was.Conditions, c.Type); before != nil && before.Status == c.Status {
-		c.LastTransitionTime = before.LastTransitionTime
-	}
-	s.Conditions = []metav1.Condition{c}
+	s.Conditions = only(was.Conditions, c.Type)
+	meta.SetStatusCondition(&s.Conditions, c)
 	return s, true
 }
 
-// isTold says whether obj was told anything that is about its present generation.
+// only returns the condition of one type, if conditions has it.
+func only(conditions []metav1.Condition, conditionType string) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool { return c.Type != conditionType })
+}
+
+// isTold reports whether the status was written for the present generation of obj, and for its
+// deletion if obj is being deleted.
 func isTold(obj *unstructured.Unstructured, was v1alpha1.RegionClaimStatus) bool {
 	c := meta.FindStatusCondition(was.Conditions, string(v1alpha1.RegionClaimConditionBound))
 	return was.Phase != "" && was.ObservedGeneration == obj.GetGeneration() && c != nil &&
 		leaving(obj) == (c.Reason == string(v1alpha1.RegionClaimReasonRemoving))
 }
 
-// is says whether a status is s, whenever that was told.
+// is reports whether a status equals s, apart from transition times.
 func (s *report) is(was v1alpha1.RegionClaimStatus) bool {
 	return s != nil && s.same(&report{
 		ObservedGeneration: was.ObservedGeneration, Phase: was.Phase, Conditions: was.Conditions, Holder: was.Holder,
 	})
 }
 
-// differs says whether the status of obj says anything else about who holds the
-// region than s: what must not be told from a copy alone.
+// differs reports whether the status of obj has another phase or holder than s. Such a change must
+// not be decided from a cache alone.
 func (s report) differs(obj *unstructured.Unstructured) bool {
 	was := statusIn(obj)
 	return was.Phase != s.Phase || was.Holder.Peer != s.Holder.Peer || !was.Holder.Since.Time.Equal(s.Holder.Since.Time)

@@ -18,11 +18,10 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// atOnce bounds how many peers are written to at the same time for one region.
+// atOnce bounds the concurrent writes for one region.
 const atOnce = 16
 
-// inEach calls fn for the places whose peers are in contact, each with a time limit,
-// and joins the errors.
+// inEach calls fn for the places whose peers are fresh, each with a timeout, and joins the errors.
 func (a *Arbiter) inEach(ctx context.Context, s *scene, op string, fn func(ctx context.Context, at *place) error) error {
 	errs := make([]error, len(s.places))
 	var g errgroup.Group
@@ -45,7 +44,7 @@ func (a *Arbiter) inEach(ctx context.Context, s *scene, op string, fn func(ctx c
 	return errors.Join(errs...)
 }
 
-// makeClaims makes the RegionClaims of ServiceClusters that have none.
+// makeClaims creates the RegionClaims of ServiceClusters that have none.
 func (a *Arbiter) makeClaims(ctx context.Context, s *scene) error {
 	return a.inEach(ctx, s, "create RegionClaim", func(ctx context.Context, at *place) error {
 		if at.claim != nil || at.cluster == nil || leaving(at.cluster) || at.peer.clusters.Err() != nil {
@@ -59,8 +58,8 @@ func (a *Arbiter) makeClaims(ctx context.Context, s *scene) error {
 	})
 }
 
-// dropClaims deletes the RegionClaims that were made for a ServiceCluster which is
-// gone, as a garbage collector does where there is one.
+// dropClaims deletes RegionClaims whose ServiceCluster is gone, for API servers without a garbage
+// collector.
 func (a *Arbiter) dropClaims(ctx context.Context, s *scene) error {
 	return a.inEach(ctx, s, "delete RegionClaim", func(ctx context.Context, at *place) error {
 		if at.claim == nil || leaving(at.claim) || at.peer.clusters.Err() != nil {
@@ -88,7 +87,7 @@ func (a *Arbiter) dropClaims(ctx context.Context, s *scene) error {
 	})
 }
 
-// tellAll writes the status of each claim and then the gate beside it.
+// tellAll writes the status of each claim and then its ServiceCluster's gate.
 func (a *Arbiter) tellAll(ctx context.Context, s *scene, r ruling) error {
 	return a.inEach(ctx, s, "report RegionClaim", func(ctx context.Context, at *place) error {
 		phase, known, err := a.tell(ctx, s, at, r)
@@ -99,26 +98,26 @@ func (a *Arbiter) tellAll(ctx context.Context, s *scene, r ruling) error {
 			return err
 		}
 		if at.claim == nil && !leaving(at.cluster) {
-			return nil // it was made just now, and will show
+			return nil // just created: wait until the cache shows it
 		}
 		return a.gate(ctx, s, at, phase)
 	})
 }
 
-// tell writes the status of a claim, and returns the phase that is in force. False means
-// that this is not known.
+// tell writes the status of a claim and returns the phase in force. False means that the phase is
+// not known.
 func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1alpha1.RegionClaimPhase, bool, error) {
 	if at.claim == nil {
 		at.peer.tellings.forget(s.key)
 		return "", true, nil
 	}
 	if a.decisions != nil && !inForce(at.claim) {
-		return v1alpha1.RegionClaimPending, true, nil // a guard claims nothing
+		return v1alpha1.RegionClaimPending, true, nil // a guard claims no region
 	}
 	mine := at.peer.tellings.report(s.key, at.claim)
 	replaced := isReplaced(at.claim, mine)
 	if r.blind && replaced {
-		return "", false, nil // it may have been Bound, and nobody believes what it says now
+		return "", false, nil // it may have been Bound: keep the gate
 	}
 	status, ok := reportOn(at.claim, r, mine, time.Now())
 	if !ok {
@@ -129,14 +128,14 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 	case err != nil || wait > 0 && replaced:
 		return status.Phase, true, err
 	case wait > 0:
-		return statusIn(at.claim).Phase, true, nil // the gate is the other arbiter's too
+		return statusIn(at.claim).Phase, true, nil // the gate follows the other arbiter's status too
 	}
 	wrote, err := apply(ctx, at.peer, claims.Resource, at.claim, &status)
 	if wrote && err == nil {
 		at.peer.tellings.told(s.key, at.claim, &status)
 		e := reportEvent(s.key, at.peer.name, at.claim, status)
 		if replaced && mine != nil && mine.agrees(&status) {
-			e.Before = mine.Phase // the other has decided nothing
+			e.Before = mine.Phase // the replacement was no decision
 		}
 		a.opts.Observer.reported(ctx, e)
 	}
@@ -159,8 +158,8 @@ func (a *Arbiter) gate(ctx context.Context, s *scene, at *place, phase v1alpha1.
 	return err
 }
 
-// apply writes the status of obj unless it has it. An object that is gone or was
-// replaced meanwhile is not an error: a new look follows.
+// apply writes the status of obj unless it is the same already. A conflict or a deleted object is
+// not an error: the cache will report the change.
 func apply(ctx context.Context, p *peer, resource string, obj *unstructured.Unstructured, status any) (wrote bool, err error) {
 	desired, err := identified(obj, status)
 	if err != nil {

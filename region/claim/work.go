@@ -11,19 +11,19 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// unsettled is how soon a region is looked at again that others are deciding.
+// unsettled is the requeue delay for a region that other arbiters are deciding.
 const unsettled = 500 * time.Millisecond
 
 const (
 	notDecided = "it is not decided yet"
-	noPlane    = "it is not decided yet: the central plane does not answer"
+	noPlane    = "it is not decided yet: the central plane is unreachable"
 )
 
-// work brings one region to where it should be, as far as that goes now.
+// work reconciles one region.
 func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) {
 	k, err := region.ParseKey(name)
 	if err != nil {
-		return 0, nil // no object of the peers has that name
+		return 0, nil // not the name of a region
 	}
 	if a.opts.Shard != nil && !a.opts.Shard.Owns(name) {
 		a.forget(k)
@@ -54,13 +54,13 @@ func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) 
 		r, err = a.settle(ctx, s, now)
 	}
 	if written {
-		return s.again, errors.Join(made, dropped, err) // the copies do not show it yet, and call when they do
+		return s.again, errors.Join(made, dropped, err) // the caches do not show the writes yet, and enqueue the region when they do
 	}
 	told := a.tellAll(ctx, s, r)
 	return s.again, errors.Join(made, dropped, err, told)
 }
 
-// forget drops what is remembered of a region that is another replica's.
+// forget drops the state of a region that belongs to another replica.
 func (a *Arbiter) forget(k region.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +69,7 @@ func (a *Arbiter) forget(k region.Key) {
 	delete(a.won, k)
 }
 
-// note remembers whether a region is to be looked at when more is known.
+// note records whether a region is to be reconciled when peers change.
 func (a *Arbiter) note(k region.Key, open bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +80,7 @@ func (a *Arbiter) note(k region.Key, open bool) {
 	}
 }
 
-// standings are the RegionClaims of a scene, guards included.
+// standings returns the RegionClaims of a scene, including guards.
 func (s *scene) standings() []standing {
 	var all []standing
 	for _, at := range s.places {
@@ -91,8 +91,8 @@ func (s *scene) standings() []standing {
 	return all
 }
 
-// settle decides who holds the region, or finds that out. What is only read from
-// copies changes nobody's phase.
+// settle decides the holder of the region, or reads the decision. Cached objects alone never change
+// a phase.
 func (a *Arbiter) settle(ctx context.Context, s *scene, now time.Time) (ruling, error) {
 	v := a.view(s, now)
 	r := ruling{decision: v.decision, undecided: notDecided, firm: !v.decision.none()}
@@ -129,8 +129,7 @@ func (a *Arbiter) settle(ctx context.Context, s *scene, now time.Time) (ruling, 
 	return r, errors.Join(errs...)
 }
 
-// news says whether a ruling would tell a claim something else about who holds the
-// region than it was told.
+// news reports whether the ruling changes the phase or the holder in the status of a claim.
 func (s *scene) news(r ruling, now time.Time) bool {
 	for _, at := range s.places {
 		if at.claim == nil || at.contact != fresh || !inForce(at.claim) || leaving(at.claim) {

@@ -91,7 +91,7 @@ func (w *world) conn(p region.PeerName) *region.Conn {
 	return c
 }
 
-// start runs an Arbiter until stop is called, at the end of the test at the latest.
+// start runs an Arbiter until stop is called, or the test ends.
 func (w *world) start(plane region.API, opts Options) (stop func()) {
 	w.t.Helper()
 	return w.startIn(plane, w.ring, opts)
@@ -144,7 +144,7 @@ func (w *world) cluster(p region.PeerName) {
 	require.NoError(w.t, err)
 }
 
-// stored returns what a peer has, also while it cannot be reached; nil: nothing.
+// stored returns the object in a peer, even while it is unreachable; nil if absent.
 func (w *world) stored(p region.PeerName, gvr schema.GroupVersionResource) *unstructured.Unstructured {
 	w.t.Helper()
 	objects, err := w.ring.Server(p).Objects(gvr.GroupResource())
@@ -161,7 +161,7 @@ func (w *world) stored(p region.PeerName, gvr schema.GroupVersionResource) *unst
 	return nil
 }
 
-// said is what the peer's claim says: its phase and the holder, "Bound a".
+// said returns the status of the peer's claim: its phase and holder, such as "Bound a".
 func (w *world) said(p region.PeerName) string {
 	w.t.Helper()
 	obj := w.stored(p, claims)
@@ -194,7 +194,7 @@ func (w *world) said(p region.PeerName) string {
 	return fmt.Sprintf("%s %s", s.Phase, s.Holder.Peer)
 }
 
-// gated is what the peer's ServiceCluster says: its phase and RegionBound's reason.
+// gated returns the status of the peer's ServiceCluster: its phase and the reason of RegionBound.
 func (w *world) gated(p region.PeerName) string {
 	w.t.Helper()
 	obj := w.stored(p, clusters)
@@ -209,16 +209,16 @@ func (w *world) gated(p region.PeerName) string {
 	return phase + " " + c.Reason
 }
 
-// passes lets d go by and everybody come to rest.
+// passes lets d pass and waits until all goroutines are idle.
 func passes(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// writes counts the requests of a server that change something, or try to.
+// writes counts the write requests of a server, including failed ones.
 func writes(s *regiontest.Server) int { return len(writeCodes(s)) }
 
-// landed counts those of them that were carried out.
+// landed counts the successful write requests.
 func landed(s *regiontest.Server) (n int) {
 	for _, code := range writeCodes(s) {
 		if code/100 == 2 {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// authenticate finds out who makes the request. A client certificate comes before a bearer token, as on a real server.
+// authenticate determines the user of the request. A client certificate takes precedence over a bearer token, as on a
+// real server.
 func (s *Server) authenticate(c *call) error {
 	user := User{Name: "system:admin", Groups: []string{"system:masters", "system:authenticated"}}
 	token, bearer := strings.CutPrefix(c.http.Header.Get("Authorization"), "Bearer ")
@@ -35,7 +36,7 @@ func (s *Server) authenticate(c *call) error {
 	return c.impersonate()
 }
 
-// authorize asks the hook, for the impersonation first.
+// authorize calls the hook Options.Authorize, first for the impersonation.
 func (s *Server) authorize(c *call) error {
 	if s.opts.Authorize == nil {
 		return nil
@@ -47,7 +48,7 @@ func (s *Server) authorize(c *call) error {
 	}
 	ask := c.Request
 	if ask.Name == "" {
-		// Who lists or watches one by its name needs the right to that one, as on a real server.
+		// A list or watch of one object by its name needs the right for this object, as on a real server.
 		if selected, err := fields.ParseSelector(c.query.Get("fieldSelector")); err == nil {
 			ask.Name, _ = selected.RequiresExactMatch("metadata.name")
 		}
@@ -58,7 +59,7 @@ func (s *Server) authorize(c *call) error {
 	return nil
 }
 
-// forbidden is the refusal in the words of a real server.
+// forbidden returns the error with the message of a real server.
 func forbidden(r Request, reason error) error {
 	if r.Resource == "" {
 		return apierrors.NewForbidden(schema.GroupResource{}, "", withReason(fmt.Sprintf("User %q cannot %s path %q", r.User.Name, r.Verb, r.Path), reason))
@@ -83,7 +84,7 @@ func withReason(message string, reason error) error {
 	return fmt.Errorf("%s", message)
 }
 
-// serveReview answers the reviews of one's own rights: everything is allowed that Authorize does not refuse.
+// serveReview responds to reviews of the caller's own rights: allowed is everything that Authorize does not reject.
 func (s *Server) serveReview(w http.ResponseWriter, c *call, gvr schema.GroupVersionResource) bool {
 	if gvr != (schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}) || c.Verb != "create" {
 		return false

@@ -86,7 +86,7 @@ func TestAClientCertificateComesBeforeAToken(t *testing.T) {
 	require.Equal(t, "alice", s.Requests()[1].User.Name)
 }
 
-// Who lists one object by its name asks for that one.
+// A list of one object by its name is authorized for this object.
 func TestASelectedNameIsAuthorized(t *testing.T) {
 	var names []string
 	s := regiontest.NewServer(regiontest.Options{Authorize: func(r regiontest.Request) error {

@@ -86,7 +86,7 @@ func builtin() []*resource {
 	return all
 }
 
-// newScheme knows all built-in types of client-go and CustomResourceDefinitions.
+// newScheme returns a scheme with all built-in types of client-go and CustomResourceDefinitions.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientscheme.AddToScheme(scheme))
@@ -94,7 +94,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// typed is a type that the scheme knows.
+// typed holds the rules of a type in the scheme.
 type typed struct {
 	gvk    schema.GroupVersionKind
 	scheme *runtime.Scheme
@@ -129,7 +129,7 @@ func (t *typed) prepare(r *resource, o, old object) {
 	}
 }
 
-// at returns a reader of one field of text.
+// at returns a reader of one text field.
 func at(path ...string) func(object) string {
 	return func(o object) string {
 		var v any = o

@@ -3,7 +3,7 @@
 
 package regiontest
 
-// setDefaults fills in the defaults of a built-in type that its users see most. o belongs to the caller.
+// setDefaults sets the most visible defaults of a built-in type. It modifies o.
 func setDefaults(kind string, o object) {
 	switch kind {
 	case "Secret":
@@ -133,7 +133,7 @@ func defaultPodSpec(spec map[string]any) {
 	}
 }
 
-// pullPolicy depends on the tag of the image.
+// pullPolicy returns the default for the tag of the image.
 func pullPolicy(image string) string {
 	tag := ""
 	for i := len(image) - 1; i >= 0 && image[i] != '/'; i-- {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// prepareTyped sets what the server sets at the creation of a built-in object.
+// prepareTyped sets the fields that the server sets when a built-in object is created.
 func prepareTyped(r *resource, o object) {
 	if r.status && r.kind != "Namespace" {
 		delete(o, "status")
@@ -53,7 +53,7 @@ func mergeStringData(o object) {
 	}
 }
 
-// child returns the map at name, making it.
+// child returns the map at name, and creates it if needed.
 func child(m map[string]any, name string) map[string]any {
 	c, ok := m[name].(map[string]any)
 	if !ok {
@@ -84,7 +84,7 @@ func (t *typed) validate(r *resource, o, old object, _ string) error {
 	return nil
 }
 
-// nameRule is the form of names of r.
+// nameRule returns the validation of names of r.
 func nameRule(r *resource) validation.ValidateNameFunc {
 	switch {
 	case r.kind == "Namespace":
@@ -141,7 +141,7 @@ func validateData(kind string, o, old object) field.ErrorList {
 	return errs
 }
 
-// validateSelector checks what every workload needs: a selector that matches its own template and does not change.
+// validateSelector checks the selector of a workload: it must match its own template and not change.
 func validateSelector(kind string, o, old object) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "selector")

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/conformance"
 )
 
-// newConformanceServer refuses what RBAC refuses to a user without any rights.
+// newConformanceServer rejects the requests that RBAC forbids to a user without rights.
 func newConformanceServer(t *testing.T) *regiontest.Server {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{Authorize: func(r regiontest.Request) error {

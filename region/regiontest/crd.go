@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// AddCRD creates a CRD, or replaces the spec of the one of that name, and serves it at once. The error is what the
-// server would answer.
+// AddCRD creates a CRD, or replaces the spec of the existing one, and serves it at once. The error is the one that the
+// server would return.
 func (s *Server) AddCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *Server) AddCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return err
 }
 
-// shareCRD serves crd, which other has just been given, with what other has made of it, and stores the object with a UID
-// of its own. It returns false, and does nothing, where that would not be what AddCRD does.
+// shareCRD serves crd with the compiled rules of other, which has just been given the same crd, and stores the object
+// with a UID of its own. It returns false, and does nothing, if the result would differ from AddCRD's.
 func (s *Server) shareCRD(other *Server, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	key := objectKey{name: crd.Name}
 	theirs := other.store.get(crdResource, key)
@@ -63,7 +63,7 @@ func (s *Server) shareCRD(other *Server, crd *apiextensionsv1.CustomResourceDefi
 	return true
 }
 
-// decodeCRD reads a stored CRD.
+// decodeCRD decodes a stored CRD.
 func decodeCRD(o object) (*apiextensionsv1.CustomResourceDefinition, error) {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -124,11 +124,11 @@ func (s *Server) establish(it *item) error {
 	}
 	next := runtime.DeepCopyJSON(it.object)
 	next["status"] = decoded
-	_, _ = s.store.put(crdResource, it.key, it, next) // a later write establishes again
+	_, _ = s.store.put(crdResource, it.key, it, next) // a concurrent write establishes again
 	return nil
 }
 
-// serve puts the versions of an established CRD into the catalogue.
+// serve adds the versions of an established CRD to the catalogue.
 func (s *Server) serve(crd *apiextensionsv1.CustomResourceDefinition, status *apiextensionsv1.CustomResourceDefinitionStatus) error {
 	established := slices.ContainsFunc(status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
@@ -153,7 +153,7 @@ func (s *Server) serve(crd *apiextensionsv1.CustomResourceDefinition, status *ap
 	return nil
 }
 
-// customResource is one version of a CRD as a resource.
+// customResource returns one version of a CRD as a resource.
 func customResource(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*resource, error) {
 	names := crd.Spec.Names
 	r := &resource{
@@ -197,7 +197,7 @@ func customResource(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensi
 
 type nameConflict struct{ reason, message string }
 
-// nameConflict says which name of crd another type of the same group has already.
+// nameConflict returns which name of crd another type of the group has already, or nil.
 func (s *Server) nameConflict(crd *apiextensionsv1.CustomResourceDefinition) *nameConflict {
 	resources, kinds := map[string]bool{}, map[string]bool{}
 	for _, r := range s.catalogue.all() {

@@ -32,8 +32,8 @@ func markCRD(o object) {
 	})
 }
 
-// emptyCRD deletes the objects of a CRD that is being deleted, and then the CRD. What is created meanwhile, for somebody may
-// put back what he sees deleted, goes too.
+// emptyCRD deletes the objects of a CRD that is being deleted, including objects that are created meanwhile, and then
+// the CRD.
 func (s *Server) emptyCRD(it *item) {
 	crd, err := decodeCRD(it.object)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Server) emptyCRD(it *item) {
 		}
 		for _, one := range left {
 			c := &call{Request: Request{Verb: "delete", Namespace: one.key.namespace, Name: one.key.name}, resource: r}
-			_, _, _ = s.delete(c, one.key, nil) // one that is gone already is what is wanted
+			_, _, _ = s.delete(c, one.key, nil) // NotFound is not an error here
 		}
 		s.endCRD(it.key.name)
 		if len(left) == 0 {
@@ -58,7 +58,7 @@ func (s *Server) emptyCRD(it *item) {
 	}
 }
 
-// served returns the type of crd's objects, nil if there is none any more.
+// served returns the type of crd's objects, nil if it is no longer served.
 func (s *Server) served(crd *apiextensionsv1.CustomResourceDefinition) *resource {
 	for _, v := range crd.Spec.Versions {
 		if found := s.catalogue.find(crdGroupResource(crd).WithVersion(v.Name)); found != nil {
@@ -86,7 +86,7 @@ func (s *Server) endCRD(name string) {
 	held := slices.DeleteFunc(slices.Clone(finalizers(next)), func(f any) bool { return f == cleanupFinalizer })
 	if len(held) > 0 {
 		m["finalizers"] = held
-		_, _ = s.store.put(crdResource, live.key, live, next) // who comes first ends it
+		_, _ = s.store.put(crdResource, live.key, live, next) // after a conflict, the other writer removes it
 		return
 	}
 	delete(m, "finalizers")
@@ -95,7 +95,7 @@ func (s *Server) endCRD(name string) {
 	}
 }
 
-// withdraw stops serving a CRD that is gone.
+// withdraw stops serving a deleted CRD.
 func (s *Server) withdraw(it *item) {
 	crd, err := decodeCRD(it.object)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// defaultCRD fills in what a CRD may leave out.
+// defaultCRD sets the defaults of a CRD.
 func defaultCRD(o object) {
 	spec := child(o, "spec")
 	names := child(spec, "names")
@@ -24,7 +24,7 @@ func defaultCRD(o object) {
 	fill(child(spec, "conversion"), "strategy", "None")
 }
 
-// prepareCRD gives a new CRD the status that it begins with.
+// prepareCRD sets the initial status of a new CRD.
 func prepareCRD(o object) {
 	var stored []any
 	versions, _ := child(o, "spec")["versions"].([]any)
@@ -39,7 +39,7 @@ func prepareCRD(o object) {
 	}
 }
 
-// validateCRD refuses what could not be served.
+// validateCRD rejects CRDs that cannot be served.
 func validateCRD(o, old object) field.ErrorList {
 	crd, err := decodeCRD(o)
 	path := field.NewPath("spec")
@@ -74,7 +74,7 @@ func validateCRD(o, old object) field.ErrorList {
 	return errs
 }
 
-// validateApproval asks for the annotation that groups of the Kubernetes community need.
+// validateApproval requires the annotation for groups of the Kubernetes community.
 func validateApproval(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	group := crd.Spec.Group
 	protected := group == "k8s.io" || strings.HasSuffix(group, ".k8s.io") || group == "kubernetes.io" || strings.HasSuffix(group, ".kubernetes.io")

@@ -52,7 +52,7 @@ func (s *Server) createGenerated(c *call, o object) (it *item, err error) {
 	return it, err
 }
 
-// read decodes the body into an object of the request's type and place, with defaults.
+// read decodes the body into an object of the request's type and namespace, with defaults.
 func (c *call) read() (object, error) {
 	data, err := c.body()
 	if err != nil {
@@ -82,7 +82,7 @@ func asBadRequest(err error) error {
 	return apierrors.NewBadRequest(err.Error())
 }
 
-// report does with dropped fields what fieldValidation says.
+// report handles dropped fields according to fieldValidation.
 func (c *call) report(dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (c *call) report(dropped []string) error {
 	}
 }
 
-// create stores o, which it takes over.
+// create stores o. The caller must not use o afterwards.
 func (s *Server) create(c *call, o object) (*item, error) {
 	r := c.resource
 	m := metadataOf(o)
@@ -154,7 +154,7 @@ func (s *Server) create(c *call, o object) (*item, error) {
 	return it, s.created(c, it)
 }
 
-// exists is the refusal of a name that is taken.
+// exists returns the error for a name that is already used.
 func (s *Server) exists(c *call, key objectKey, o object) error {
 	err := apierrors.NewAlreadyExists(c.resource.gr(), key.name)
 	if text(metadataOf(o)["generateName"]) != "" {
@@ -166,13 +166,13 @@ func (s *Server) exists(c *call, key objectKey, o object) error {
 	return err
 }
 
-// stored is o in the version that is stored. It takes o over.
+// stored returns o in the stored version. It modifies o.
 func (r *resource) stored(o object) object {
 	o["apiVersion"] = schema.GroupVersion{Group: r.group, Version: r.storage}.String()
 	return o
 }
 
-// created does what follows a creation.
+// created runs the follow-up actions of a creation.
 func (s *Server) created(c *call, it *item) error {
 	if c.resource.gr() == crdResource {
 		return s.establish(it)

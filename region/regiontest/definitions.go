@@ -13,15 +13,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Definitions are CRDs whose schemas and rules have been compiled, for any number of Servers: compiling takes longer than
-// most tests. Make one per test binary, with sync.OnceValue. Safe for concurrent use.
+// Definitions are CRDs with compiled schemas and rules, for any number of Servers: compiling takes longer than most
+// tests. Make one per test binary, with sync.OnceValue. Safe for concurrent use.
 type Definitions struct {
 	crds   []*apiextensionsv1.CustomResourceDefinition
 	origin *Server
 }
 
-// Compile checks and compiles crds, which must not change afterwards. It returns the error with which a server would refuse
-// one of them.
+// Compile checks and compiles crds, which must not change afterwards. It returns the error that a server would return
+// for an invalid CRD.
 func Compile(crds ...*apiextensionsv1.CustomResourceDefinition) (*Definitions, error) {
 	origin := NewServer(Options{})
 	for _, crd := range crds {

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// Servers share what was compiled, and nothing else: each has a CRD of its own, which it validates by, and loses.
+// Servers share compiled schemas, and nothing else: each validates by its own CRD, which it can delete alone.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	types, err := regiontest.Compile(widgetCRD())

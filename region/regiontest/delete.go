@@ -30,7 +30,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, c *call) error {
 	return s.writeItem(w, c, http.StatusOK, it)
 }
 
-// deleted is the answer to a deletion that took effect at once.
+// deleted returns the response to a deletion that took effect at once.
 func (c *call) deleted(it *item) *metav1.Status {
 	return &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
@@ -41,7 +41,7 @@ func (c *call) deleted(it *item) *metav1.Status {
 	}
 }
 
-// delete removes the object at key, or marks it if something must happen first. gone says which.
+// delete removes the object at key (gone is true), or marks it as being deleted if it has finalizers.
 func (s *Server) delete(c *call, key objectKey, preconditions *metav1.Preconditions) (it *item, gone bool, err error) {
 	r := c.resource
 	for {
@@ -71,7 +71,7 @@ func (s *Server) delete(c *call, key objectKey, preconditions *metav1.Preconditi
 	}
 }
 
-// finalized says whether nothing keeps o from being removed at once.
+// finalized reports whether o can be removed at once.
 func (s *Server) finalized(r *resource, o object) bool {
 	if len(finalizers(o)) > 0 {
 		return false
@@ -104,7 +104,7 @@ func (c *call) checkPreconditions(live *item, p *metav1.Preconditions) error {
 	return nil
 }
 
-// mark sets deletionTimestamp and lets whoever finalizes the object do so.
+// mark sets deletionTimestamp and runs the built-in finalization.
 func (s *Server) mark(c *call, live *item) (*item, error) {
 	r := c.resource
 	if terminating(live.object) {
@@ -136,7 +136,7 @@ func (s *Server) mark(c *call, live *item) (*item, error) {
 	return it, nil
 }
 
-// marked does what controllers do for namespaces and CRDs that are being deleted.
+// marked does the work of the controllers for namespaces and CRDs that are being deleted.
 func (s *Server) marked(c *call, it *item) {
 	switch {
 	case c.DryRun:
@@ -147,7 +147,7 @@ func (s *Server) marked(c *call, it *item) {
 	}
 }
 
-// deletedByUpdate says whether next gives up the last finalizer of an object that is being deleted.
+// deletedByUpdate reports whether next removes the last finalizer of an object that is being deleted.
 func deletedByUpdate(r *resource, next, old object) bool {
 	if !terminating(old) || len(finalizers(next)) > 0 {
 		return false
@@ -179,7 +179,7 @@ func (s *Server) finish(c *call, live *item, next object) (*item, error) {
 	return answer, nil
 }
 
-// remove takes live away and does what follows.
+// remove removes live and runs the follow-up actions.
 func (s *Server) remove(c *call, live *item, last object) (*item, error) {
 	it, err := s.store.remove(c.resource.gr(), live, last)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// serveDiscovery serves everything that is not an object.
+// serveDiscovery serves all paths that are not objects.
 func (s *Server) serveDiscovery(w http.ResponseWriter, c *call) {
 	if c.Method != http.MethodGet {
 		notFound(w)
@@ -53,7 +53,7 @@ func (s *Server) serveDiscovery(w http.ResponseWriter, c *call) {
 	}
 }
 
-// groups are the API groups, with the versions of each in the order of preference.
+// groups returns the API groups, with the versions of each in the order of preference.
 func (s *Server) groups() []metav1.APIGroup {
 	versions := map[string][]string{}
 	var names []string

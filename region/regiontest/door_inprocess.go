@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config reaches the server within the process, over no socket: it works inside testing/synctest. JSON is its content
-// type, so that typed clientsets work too. It limits no rates. It is a copy.
+// Config returns a configuration that reaches the server within the process, without a socket: it works inside
+// testing/synctest. Its content type is JSON, so that typed clientsets work too. It has no rate limit. It is a copy.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host:          "http://" + s.opts.Name + ".invalid",
@@ -27,7 +27,7 @@ func (s *Server) Config() *rest.Config {
 	}
 }
 
-// door is the round tripper of Config. Everything but a watch is served on the goroutine of the caller.
+// door is the round tripper of Config. Everything except a watch is served on the caller's goroutine.
 type door struct{ server *Server }
 
 // RoundTrip serves r.
@@ -52,12 +52,12 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response(r, w.code, w.header, io.NopCloser(&w.body)), nil
 }
 
-// serve calls the server. The error says whether the server took the request in: ECONNREFUSED means that it did not, so
-// that the request has no effect; ECONNRESET, that its reply is lost.
+// serve calls the server. The error tells whether the server accepted the request: ECONNREFUSED means that it did not,
+// so the request has no effect; ECONNRESET means that the response is lost.
 func (d *door) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	c, err := d.server.receive(r)
 	if err != nil {
-		// client-go does not repeat a read that was refused, as it repeats one whose connection was reset.
+		// client-go does not retry a read after ECONNREFUSED, but does after a reset.
 		return fmt.Errorf("dial %s: %w", r.URL.Host, syscall.ECONNREFUSED)
 	}
 	defer func() {
@@ -112,7 +112,7 @@ func response(r *http.Request, code int, header http.Header, body io.ReadCloser)
 	}
 }
 
-// buffer holds a whole response.
+// buffer holds a complete response.
 type buffer struct {
 	header http.Header
 	code   int
@@ -149,7 +149,7 @@ func (w *streamWriter) start(code int) {
 	})
 }
 
-// streamBody ends the watch when it is closed, and waits for that.
+// streamBody ends the watch when it is closed, and waits for its goroutine.
 type streamBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -164,7 +164,7 @@ func (b *streamBody) Close() error {
 	return err
 }
 
-// discard is where replies go that nobody gets.
+// discard drops a response.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }

@@ -24,9 +24,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Listen serves TLS on a free port of 127.0.0.1 until ctx ends or Close is called, and returns a kubeconfig for it with a
-// client certificate of the user system:admin, group system:masters. Each call opens another door with a CA of its own.
-// Close waits for the doors; a client that presents a certificate of that CA is the user that it names.
+// Listen serves TLS on a free port of 127.0.0.1 until ctx ends or Close is called, and returns a kubeconfig for it with
+// a client certificate of the user system:admin, group system:masters. Each call opens another listener with its own
+// CA. A client with a certificate of this CA is the user that it names. Close waits for the listeners.
 func (s *Server) Listen(ctx context.Context) (kubeconfig []byte, err error) {
 	authority, err := newAuthority(s.opts.Name)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Server) Listen(ctx context.Context) (kubeconfig []byte, err error) {
 func (s *Server) open(ctx context.Context, listener net.Listener, config *tls.Config) {
 	web := &http.Server{
 		Handler: s, TLSConfig: config, ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog:    log.New(io.Discard, "", 0), // refused handshakes are what tests provoke
+		ErrorLog:    log.New(io.Discard, "", 0), // tests provoke failing handshakes
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	s.late.Go(func() { _ = web.ServeTLS(listener, "", "") }) // ends with http.ErrServerClosed
@@ -75,7 +75,7 @@ func (s *Server) open(ctx context.Context, listener net.Listener, config *tls.Co
 	})
 }
 
-// authority issues the certificates of one door.
+// authority issues the certificates of one listener.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey

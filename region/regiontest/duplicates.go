@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// duplicateFields names the fields that data gives twice. Anything but JSON has none.
+// duplicateFields returns the fields that occur twice in data. Only JSON is checked.
 func duplicateFields(data []byte) []string {
 	d := duplicates{decoder: json.NewDecoder(bytes.NewReader(data))}
 	d.value("")
@@ -21,7 +21,7 @@ type duplicates struct {
 	found   []string
 }
 
-// value reads one value and returns false at the end or at an error.
+// value reads one value. It returns false at the end or after an error.
 func (d *duplicates) value(path string) bool {
 	token, err := d.decoder.Token()
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Client-go's fake dynamic client is a region.API in one line, which is enough for code that only reads and creates. It
-// is not enough where two writers meet: it gives no UID and no resourceVersion, so it accepts an update of an object
-// that has changed since it was read, deletes an object that finalizers should hold, and ignores preconditions. It also
-// speaks no HTTP: no impersonation, no lost replies, no status codes. A protocol that is wrong passes its tests with it;
-// for those there is NewServer.
+// Client-go's fake dynamic client works as a region.API in one line, which is enough for code that only reads and
+// creates. It is not enough with two writers: it sets no UID and no resourceVersion, so it accepts an update of an
+// object that has changed since it was read, deletes an object despite finalizers, and ignores preconditions. It also
+// has no HTTP: no impersonation, no lost responses, no status codes. A wrong protocol passes its tests; NewServer is
+// for those.
 func ExampleNewServer_withClientGoFake() {
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"})
 	api := region.APIOf(client, nil, nil)

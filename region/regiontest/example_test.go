@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A client reads, somebody else writes, and the client's own write is refused.
+// A client reads an object, another client writes it, and the first client's update is rejected.
 func ExampleNewServer() {
 	server := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}})
 	defer server.Close()
@@ -46,7 +46,7 @@ func ExampleNewServer() {
 	// another: <nil>
 }
 
-// A create whose reply is lost has happened all the same.
+// A create whose response is lost has still taken effect.
 func ExampleServer_Inject() {
 	server := regiontest.NewServer(regiontest.Options{})
 	defer server.Close()
@@ -72,7 +72,7 @@ func ExampleServer_Inject() {
 	// create namespaces 409
 }
 
-// Two control planes, one of which cannot be reached.
+// Two control planes, one of which is unreachable.
 func ExampleNewRing() {
 	ring := regiontest.NewRing("eu", "us")
 	defer ring.Close()

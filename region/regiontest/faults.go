@@ -14,18 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault is one scripted misfortune. It befalls requests that match all fields that are set.
+// Fault is one scripted fault. It applies to requests that match all set fields.
 type Fault struct {
 	Verb      string // get, list, watch, create, update, patch, delete, deletecollection; "" matches all
 	Resource  schema.GroupResource
 	Namespace string
 	Name      string
-	Skip      int // let so many pass first
+	Skip      int // number of matching requests that pass first
 	Times     int // zero: once; -1: for ever
 	Do        Action
 }
 
-// Action is what happens to a request. Make one with the functions that return it.
+// Action is the effect of a fault on a request. Make one with the functions that return it.
 type Action struct {
 	name       string
 	code       int
@@ -37,7 +37,7 @@ type Action struct {
 // String names the action.
 func (a Action) String() string { return a.name }
 
-// Refuse answers with code before the request has any effect: 401, 403, 409, 429, 500, 503 and so on. retryAfter, if
+// Refuse responds with code before the request has any effect: 401, 403, 409, 429, 500, 503 and so on. retryAfter, if
 // given, is sent in whole seconds.
 func Refuse(code int, retryAfter ...time.Duration) Action {
 	a := Action{name: "Refuse", code: code}
@@ -47,38 +47,39 @@ func Refuse(code int, retryAfter ...time.Duration) Action {
 	return a
 }
 
-// RefuseAfter is Refuse after d, as a server answers whose admission webhook did not answer in time. It ends early with the
+// RefuseAfter is Refuse after d, as a server responds when an admission webhook times out. It ends early with the
 // request's context.
 func RefuseAfter(d time.Duration, code int) Action {
 	return Action{name: "RefuseAfter", code: code, delay: d}
 }
 
-// Delay holds the request back for d, then lets it go on. It ends early with the request's context.
+// Delay delays the request for d, then lets it pass. It ends early with the request's context.
 func Delay(d time.Duration) Action { return Action{name: "Delay", delay: d} }
 
 // DropRequest breaks the connection before the request has any effect.
 func DropRequest() Action { return Action{name: "DropRequest"} }
 
-// DropReply carries the request out and breaks the connection instead of answering.
+// DropReply executes the request and breaks the connection instead of responding.
 func DropReply() Action { return Action{name: "DropReply"} }
 
-// ApplyLate answers 504 at once and carries the request out after d, as a real server may after its own timeout. Close
-// gives up what is still held back.
+// ApplyLate responds with 504 at once and executes the request after d, as a real server may after its own timeout.
+// Close drops requests that still wait.
 func ApplyLate(d time.Duration) Action { return Action{name: "ApplyLate", delay: d} }
 
-// Hang neither answers nor carries out, until the request's context ends.
+// Hang neither responds nor executes, until the request's context ends.
 func Hang() Action { return Action{name: "Hang"} }
 
-// Gone answers 410: as a Status to a list, as an ERROR event to a watch.
+// Gone responds with 410: as a Status to a list, as an ERROR event to a watch.
 func Gone() Action { return Action{name: "Gone"} }
 
-// Crash calls f before the request has any effect and breaks the connection: the caller dies before its request leaves.
+// Crash calls f before the request has any effect and breaks the connection: the caller crashes before it sends the
+// request.
 func Crash(f func()) Action { return Action{name: "Crash", call: f} }
 
-// CrashAfter carries the request out, calls f and breaks the connection: the caller dies before it learns the outcome.
+// CrashAfter executes the request, calls f and breaks the connection: the caller crashes before it learns the outcome.
 func CrashAfter(f func()) Action { return Action{name: "CrashAfter", call: f} }
 
-// Inject adds faults. They apply in order, to the first request that matches; a request meets at most one fault.
+// Inject adds faults. They apply in order to the first matching request; a request meets at most one fault.
 func (s *Server) Inject(f ...Fault) { s.faults.add(f) }
 
 var (
@@ -86,7 +87,7 @@ var (
 	errDropped     = errors.New("dropped by a fault")
 )
 
-// faults is the script, and the watches that a partition cuts.
+// faults holds the script, and the watches that a partition ends.
 type faults struct {
 	mu      sync.Mutex
 	script  []*Fault
@@ -111,7 +112,7 @@ func (f *faults) reset() {
 	f.script = nil
 }
 
-// match returns the action of the first fault that befalls c.
+// match returns the action of the first fault that applies to c.
 func (f *faults) match(c *call) *Action {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,7 +141,7 @@ func (f *Fault) matches(c *call) bool {
 		(f.Name == "" || f.Name == c.Name)
 }
 
-// watching lets a partition end the watch whose context cancel cancels. The func that it returns forgets the watch.
+// watching registers cancel, so that a partition ends the watch. The returned func unregisters it.
 func (f *faults) watching(cancel context.CancelFunc) func() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,7 +166,7 @@ func (f *faults) cutWatches() {
 	}
 }
 
-// play makes a happen to c. It returns true if c has been answered.
+// play applies a to c. It returns true if the request is complete.
 func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
 	ctx := c.http.Context()
 	switch a.name {
@@ -223,7 +224,7 @@ func refusal(a *Action, c *call) error {
 	return err
 }
 
-// applyLate carries c out after d, in a goroutine that Close waits for.
+// applyLate executes c after d, in a goroutine that Close waits for.
 func (s *Server) applyLate(d time.Duration, c *call) {
 	body, err := c.body()
 	if err != nil {

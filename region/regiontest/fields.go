@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// fieldManager tracks who owns which field, and merges what is applied.
+// fieldManager tracks field ownership and merges applied fields.
 type fieldManager = *managedfields.FieldManager
 
-// fieldManager returns the field manager of r, made at its first use.
+// fieldManager returns the field manager of r, created at first use.
 func (r *resource) fieldManager(subresource string) (fieldManager, error) {
 	m := &r.managers
 	m.Lock()
@@ -49,7 +49,7 @@ func (r *resource) typeConverter() (managedfields.TypeConverter, error) {
 		return t.typeConverter(r)
 	case *typed:
 		if r.group == "apiextensions.k8s.io" {
-			return managedfields.NewDeducedTypeConverter(), nil // whose lists are atomic, as nearly all of a CRD's are
+			return managedfields.NewDeducedTypeConverter(), nil // its lists are atomic, as almost all lists of a CRD are
 		}
 		return applyconfigurations.NewTypeConverter(t.scheme), nil
 	default:
@@ -57,7 +57,7 @@ func (r *resource) typeConverter() (managedfields.TypeConverter, error) {
 	}
 }
 
-// resetFields are the fields that a write to the subresource cannot change, and hence cannot own.
+// resetFields returns the fields that a write to the subresource cannot change, and hence cannot own.
 func (r *resource) resetFields(subresource string) map[fieldpath.APIVersion]*fieldpath.Set {
 	if !r.status {
 		return nil
@@ -75,7 +75,7 @@ func (r *resource) resetFields(subresource string) map[fieldpath.APIVersion]*fie
 	return map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(r.gv().String()): set}
 }
 
-// manager is the name under which c owns fields: the parameter, or the beginning of the user agent.
+// manager returns the field manager of c: the parameter, or the beginning of the user agent.
 func (c *call) manager() string {
 	if c.FieldManager != "" {
 		return c.FieldManager
@@ -93,14 +93,14 @@ func (c *call) manager() string {
 	return b.String()
 }
 
-// track records in next that c changed it from live. It takes both over.
+// track records in next that c changed it from live. The caller must not use either afterwards.
 func (c *call) track(live, next object) (object, error) {
 	manager, err := c.resource.fieldManager(c.Subresource)
 	if err != nil {
 		return nil, err
 	}
 	tracked, err := manager.Update(&unstructured.Unstructured{Object: live}, &unstructured.Unstructured{Object: next}, c.manager())
-	if err != nil { // an object that does not fit its schema, which validation is about to say
+	if err != nil { // the object does not fit its schema; validation will report it
 		delete(metadataOf(next), "managedFields")
 		return next, nil
 	}
@@ -114,12 +114,12 @@ func contentOf(o runtime.Object, otherwise object) object {
 	return otherwise
 }
 
-// empty is an object of r without any content.
+// empty returns an object of r without content.
 func (r *resource) empty() object {
 	return object{"apiVersion": r.gv().String(), "kind": r.kind}
 }
 
-// keepTimes takes the managed fields of old over into o if o differs in nothing but their times.
+// keepTimes copies the managed fields of old to o if they differ only in their times.
 func keepTimes(o, old object) {
 	m, before := metadataOf(o), metadataOf(old)
 	fields, ok := m["managedFields"].([]any)
@@ -162,7 +162,7 @@ func without(v any, name string) any {
 	return rest
 }
 
-// versions converts between the versions of a type, which differ in nothing but their name.
+// versions converts between the versions of a type, which differ only in their name.
 type versions struct{}
 
 func (versions) Convert(in, out, _ any) error {
@@ -192,7 +192,7 @@ func (versions) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string
 	return label, value, nil
 }
 
-// defaulter fills in defaults after a merge.
+// defaulter sets defaults after a merge.
 type defaulter struct{ r *resource }
 
 func (d defaulter) Default(o runtime.Object) {
@@ -203,7 +203,7 @@ func (d defaulter) Default(o runtime.Object) {
 	}
 }
 
-// creator makes empty objects.
+// creator creates empty objects.
 type creator struct{}
 
 func (creator) New(kind schema.GroupVersionKind) (runtime.Object, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// FuzzServeHTTP sends anything: the server answers, and never with nothing.
+// FuzzServeHTTP sends arbitrary requests: the server always responds, never with an empty response.
 func FuzzServeHTTP(f *testing.F) {
 	widgets := "/apis/example.org/v1/namespaces/default/widgets"
 	for _, seed := range []struct{ method, target, contentType, body string }{
@@ -42,7 +42,7 @@ func FuzzServeHTTP(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, target, contentType string, body []byte) {
 		s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}})
 		defer s.Close()
-		for range 2 { // the second meets what the first left
+		for range 2 { // the second request meets the state after the first
 			r, err := http.NewRequestWithContext(t.Context(), method, "http://memory.invalid", bytes.NewReader(body))
 			if err != nil {
 				t.Skip("not a request")

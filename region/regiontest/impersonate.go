@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// impersonate replaces the user by the one that the Impersonate headers name.
+// impersonate replaces the user by the one in the Impersonate headers.
 func (c *call) impersonate() error {
 	h := c.http.Header
 	target := User{Name: h.Get("Impersonate-User"), UID: h.Get("Impersonate-Uid"), Groups: h.Values("Impersonate-Group")}
@@ -43,8 +43,8 @@ func (c *call) impersonate() error {
 	return nil
 }
 
-// impersonations are the rights that the impersonator needs: one for the user, and one for each UID, group and extra value
-// that the headers name, in the order of a real server.
+// impersonations returns the rights that the impersonator needs: one for the user, and one for each UID, group and
+// extra value in the headers, in the order of a real server.
 func (c *call) impersonations() []Request {
 	if c.Impersonator == nil {
 		return nil

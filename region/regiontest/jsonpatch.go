@@ -21,7 +21,7 @@ import (
 // maxJSONPatch is the limit of a real server.
 const maxJSONPatch = 10000
 
-// applyJSONPatch applies an RFC 6902 patch to o, which it takes over.
+// applyJSONPatch applies an RFC 6902 patch to o, which it modifies.
 func applyJSONPatch(o object, data []byte) (object, error) {
 	var decoded any
 	if err := utiljson.Unmarshal(data, &decoded); err != nil {
@@ -52,8 +52,8 @@ func applyJSONPatch(o object, data []byte) (object, error) {
 	return patched, nil
 }
 
-// step carries out one operation, with the leniences of a real server: an index may count from the end, replace may add
-// a field, and a field that is not there is null to test and copy.
+// step applies one operation, as leniently as a real server: an index may count from the end, replace may add a field,
+// and an absent field is null for test and copy.
 func step(document any, operation map[string]any) (any, error) {
 	path, ok := operation["path"].(string)
 	if !ok {
@@ -98,7 +98,7 @@ func step(document any, operation map[string]any) (any, error) {
 
 var errMissing = errors.New("missing value")
 
-// tokens divides a JSON pointer.
+// tokens splits a JSON pointer.
 func tokens(pointer string) ([]string, error) {
 	if !strings.HasPrefix(pointer, "/") {
 		return nil, errMissing
@@ -135,7 +135,7 @@ type place struct {
 	part   string
 }
 
-// index is the element that p names, of a list that is n long.
+// index returns the element that p names in a list of length n.
 func (p place) index(n int) (int, error) {
 	i, err := strconv.Atoi(p.part)
 	if err != nil {
@@ -182,7 +182,7 @@ func (p place) set(value any) (any, error) {
 	}
 }
 
-// insert is set, but moves the elements of a list aside.
+// insert is set, but inserts into a list.
 func (p place) insert(value any) (any, error) {
 	list, ok := p.parent.([]any)
 	if !ok {
@@ -217,7 +217,7 @@ func (p place) remove() (any, error) {
 	}
 }
 
-// edit changes the place that pointer names, and puts the changed parent back into its own.
+// edit changes the place at pointer, and stores the changed parent in its own parent.
 func edit(document any, pointer string, change func(place) (any, error)) (any, error) {
 	parts, err := tokens(pointer)
 	if err == nil {

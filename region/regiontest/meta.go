@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// checkKind compares the type that a body claims with the one of the request.
+// checkKind compares the type in the body with that of the request.
 func (r *resource) checkKind(o object) error {
 	u := unstructured.Unstructured{Object: o}
 	switch version := u.GetAPIVersion(); {
@@ -35,7 +35,7 @@ func (r *resource) custom() bool {
 	return ok
 }
 
-// checkPlace makes the namespace of o that of the request.
+// checkPlace sets the namespace of o to that of the request, or rejects another one.
 func (c *call) checkPlace(o object) error {
 	u := unstructured.Unstructured{Object: o}
 	if !c.resource.namespaced {
@@ -74,7 +74,7 @@ func generateName(base string) string {
 	return base + string(suffix)
 }
 
-// fillSystemFields sets what only the server decides at a creation.
+// fillSystemFields sets the fields that only the server sets at a creation.
 func fillSystemFields(m map[string]any) {
 	delete(m, "deletionTimestamp")
 	delete(m, "deletionGracePeriodSeconds")
@@ -85,7 +85,7 @@ func fillSystemFields(m map[string]any) {
 
 func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
-// terminating says whether o is being deleted.
+// terminating reports whether o is being deleted.
 func terminating(o object) bool {
 	m, _ := o["metadata"].(map[string]any)
 	return m["deletionTimestamp"] != nil
@@ -97,7 +97,7 @@ func finalizers(o object) []any {
 	return f
 }
 
-// withoutMetadata is the part of o whose changes count in metadata.generation.
+// withoutMetadata returns the part of o whose changes count in metadata.generation.
 func withoutMetadata(o object, alsoStatus bool) object {
 	rest := make(object, len(o))
 	for k, v := range o {

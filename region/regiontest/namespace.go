@@ -19,7 +19,7 @@ var (
 	crdResource       = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 )
 
-// admitCreate refuses new content in namespaces that do not exist or are being deleted.
+// admitCreate rejects new content in namespaces that do not exist or are being deleted.
 func (s *Server) admitCreate(c *call, name string) error {
 	if !c.resource.namespaced {
 		return nil
@@ -38,7 +38,7 @@ func (s *Server) admitCreate(c *call, name string) error {
 	return err
 }
 
-// admitDelete protects the namespaces without which a server is none.
+// admitDelete protects the namespaces that every server needs.
 func (s *Server) admitDelete(c *call, live *item) error {
 	if c.resource.gr() != namespaceResource {
 		return nil
@@ -56,13 +56,13 @@ func (s *Server) emptyNamespace(name string) {
 		items, _, _ := s.store.list(r.gr(), name, 0)
 		for _, it := range items {
 			c := &call{Request: Request{Verb: "delete", Namespace: name, Name: it.key.name}, resource: r}
-			_, _, _ = s.delete(c, it.key, nil) // one that is gone already is what is wanted
+			_, _, _ = s.delete(c, it.key, nil) // NotFound is not an error here
 		}
 	}
 	s.endNamespace(name)
 }
 
-// removed ends the namespace of an object that was its last.
+// removed ends the namespace or CRD of a removed object, if it was the last one.
 func (s *Server) removed(r *resource, it *item) {
 	if r.namespaced && !s.opts.KeepNamespaceContent {
 		s.endNamespace(it.key.namespace)
@@ -72,7 +72,7 @@ func (s *Server) removed(r *resource, it *item) {
 	}
 }
 
-// endNamespace removes a namespace that is being deleted, if it is empty and nobody else holds it.
+// endNamespace removes a namespace that is being deleted, if it is empty and has no other finalizer.
 func (s *Server) endNamespace(name string) {
 	ns := s.store.get(namespaceResource, objectKey{name: name})
 	if ns == nil || !terminating(ns.object) {
@@ -86,7 +86,7 @@ func (s *Server) endNamespace(name string) {
 	next := runtime.DeepCopyJSON(ns.object)
 	unstructured.RemoveNestedField(next, "spec", "finalizers")
 	if len(finalizers(next)) > 0 {
-		_, _ = s.store.put(namespaceResource, ns.key, ns, next) // who comes first ends it
+		_, _ = s.store.put(namespaceResource, ns.key, ns, next) // after a conflict, the other writer removes it
 		return
 	}
 	_, _ = s.store.remove(namespaceResource, ns, next)

@@ -50,8 +50,8 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, c *call, path string) {
 	writeJSON(w, c, http.StatusOK, &document)
 }
 
-// hashOf is the hash of the document that describes resources: servers that have the same document have the same hash, and
-// clients read a document again when its hash changes.
+// hashOf returns the hash of the OpenAPI document for resources: equal documents have equal hashes, and clients read a
+// document again when its hash changes.
 func hashOf(resources []*resource) string {
 	var parts []string
 	for _, r := range resources {
@@ -66,7 +66,7 @@ func hashOf(resources []*resource) string {
 	return fmt.Sprintf("%X", sum[:16])
 }
 
-// openAPIHash is that of the schema of r, which does not change.
+// openAPIHash returns the hash of r's schema, which does not change.
 func (t *custom) openAPIHash(r *resource) string {
 	t.hashing.Do(func() {
 		data, err := json.Marshal(t.openAPI(r))
@@ -79,7 +79,7 @@ func (t *custom) openAPIHash(r *resource) string {
 	return t.hash
 }
 
-// modelName is the name of r's schema, the group's labels in reverse.
+// modelName returns the name of r's schema: the group's labels in reverse order.
 func modelName(r *resource) string {
 	labels := strings.Split(r.group, ".")
 	for i, j := 0, len(labels)-1; i < j; i, j = i+1, j-1 {

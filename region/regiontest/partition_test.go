@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// doors are the two ways to a server.
+// doors are the two ways to reach a server.
 var doors = map[string]func(*testing.T, *regiontest.Server) region.Credentials{
 	"in process": func(t *testing.T, s *regiontest.Server) region.Credentials {
 		t.Helper()
@@ -32,12 +32,12 @@ var doors = map[string]func(*testing.T, *regiontest.Server) region.Credentials{
 	},
 }
 
-// A request that may have had its effect is never reported as one that was not sent, whenever the server is cut off.
+// A request that may have had an effect is never reported as not sent, whenever the server is partitioned.
 func TestNoCutHidesAnEffect(t *testing.T) {
 	for door, open := range doors {
 		for name, tc := range map[string]struct {
-			before  bool // the cut comes before the request
-			handled bool // the cut comes while an API server would look at the request
+			before  bool // the partition begins before the request
+			handled bool // the partition begins while an API server would process the request
 			do      func(s *regiontest.Server) regiontest.Action
 			applied bool
 		}{
@@ -63,7 +63,7 @@ func TestNoCutHidesAnEffect(t *testing.T) {
 				conn, err := region.NewConn(region.Peer{Name: "eu", Credentials: open(t, s)}, region.ConnOptions{})
 				require.NoError(t, err)
 				w := conn.Dynamic().Resource(widgets).Namespace("default")
-				_, err = w.List(t.Context(), metav1.ListOptions{}) // over TLS the connection stands from here on
+				_, err = w.List(t.Context(), metav1.ListOptions{}) // over TLS the connection exists from here on
 				require.NoError(t, err)
 				if tc.do != nil {
 					s.Inject(regiontest.Fault{Verb: "create", Do: tc.do(s)})
@@ -79,7 +79,7 @@ func TestNoCutHidesAnEffect(t *testing.T) {
 				objects, err := s.Objects(widgets.GroupResource())
 				require.NoError(t, err)
 				require.Equal(t, tc.applied, len(objects) == 1)
-				// Over TLS the connection stood, so that even the first may have been sent.
+				// Over TLS the connection existed, so even the first request may have been sent.
 				require.Equal(t, !tc.before || door == "TLS", attempt.Sent())
 			})
 		}

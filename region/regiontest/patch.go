@@ -70,7 +70,7 @@ func unsupportedMedia(accepted string) error {
 	}}
 }
 
-// patch computes the patched object from what is stored now, and stores it.
+// patch computes the patched object from the currently stored one, and stores it.
 func (s *Server) patch(c *call, kind types.PatchType, data []byte) (int, *item, error) {
 	c.warnings = nil
 	live := s.store.get(c.resource.gr(), c.key())
@@ -114,7 +114,7 @@ func (s *Server) patch(c *call, kind types.PatchType, data []byte) (int, *item, 
 	return http.StatusOK, it, err
 }
 
-// merged is the stored object after a JSON, merge or strategic merge patch.
+// merged returns the stored object after a JSON, merge or strategic merge patch.
 func (c *call) merged(live *item, kind types.PatchType, data []byte) (object, error) {
 	var next object
 	var err error
@@ -205,7 +205,7 @@ func (c *call) strategic(before object, data []byte) (object, error) {
 	}
 }
 
-// apply is the object after a server-side apply; live is nil if it is to be created.
+// apply returns the object after a server-side apply; live is nil if it is created.
 func (c *call) apply(live *item, data []byte) (object, error) {
 	patch := map[string]any{}
 	asJSON, err := yaml.YAMLToJSON(data)

@@ -34,7 +34,7 @@ func (s *Server) serveGet(w http.ResponseWriter, c *call) error {
 	return s.writeItem(w, c, http.StatusOK, it)
 }
 
-// minimum is the resourceVersion of the query; zero if none.
+// minimum returns the resourceVersion of the query; zero if absent.
 func (c *call) minimum() (uint64, error) {
 	given := c.query.Get("resourceVersion")
 	if given == "" {
@@ -50,7 +50,7 @@ func (c *call) minimum() (uint64, error) {
 	return 0, apierrors.NewBadRequest("invalid resource version: " + err.Error())
 }
 
-// reach waits for a revision that the server has not come to, and fails if it does not come.
+// reach waits for a future revision, and fails if it does not come in time.
 func (s *Server) reach(c *call, at uint64) error {
 	const patience, pause = 3 * time.Second, 50 * time.Millisecond
 	for waited := time.Duration(0); s.store.current() < at; waited += pause {
@@ -75,7 +75,7 @@ type position struct {
 
 func (p position) String() string {
 	p.Version = "meta.k8s.io/v1"
-	data, _ := json.Marshal(p) // text and a number can be encoded
+	data, _ := json.Marshal(p) // encoding cannot fail
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
@@ -168,7 +168,7 @@ func (s *Server) serveList(w http.ResponseWriter, c *call) error {
 	return s.writeList(w, c, page, revision, next, remaining)
 }
 
-// expired is what a list from a compacted revision gets, with a token to go on at the present one.
+// expired returns the error of a list from a compacted revision, with a token to continue at the current one.
 func expired(from objectKey) error {
 	if from == (objectKey{}) {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -221,7 +221,7 @@ func invalidListOptions(errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 }
 
-// page returns the items after from that match, at most limit, and how many there are beyond; -1 if none.
+// page returns up to limit matching items after from, and the number of items beyond; -1 if this page is the last.
 func (f *filter) page(items []*item, from objectKey, limit int) ([]*item, int) {
 	var page []*item
 	for i, it := range items {
@@ -239,7 +239,7 @@ func (f *filter) page(items []*item, from objectKey, limit int) ([]*item, int) {
 	return page, -1
 }
 
-// writeList answers with a list in the form that the client asked for.
+// writeList writes a list in the form that the client requested.
 func (s *Server) writeList(w http.ResponseWriter, c *call, items []*item, revision uint64, next string, remaining *int64) error {
 	version := strconv.FormatUint(revision, 10)
 	switch c.form() {

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/requestinfo"
 )
 
-// User is who makes a request.
+// User is the user of a request.
 type User struct {
 	Name   string
 	UID    string
@@ -28,8 +28,8 @@ type User struct {
 type Request struct {
 	Time         time.Time
 	Method, Path string
-	User         User  // who the request acts as: the impersonated user, if there is one
-	Impersonator *User // who asked to act as User; nil without impersonation
+	User         User  // the effective user: the impersonated user, if any
+	Impersonator *User // the user who impersonates; nil without impersonation
 	Verb         string
 	Group        string
 	Version      string
@@ -39,7 +39,7 @@ type Request struct {
 	Name         string // empty for lists, creations and watches of many
 	FieldManager string
 	DryRun       bool
-	Code         int   // of the response; zero while in progress or when there was none
+	Code         int   // of the response; zero while in progress or without a response
 	Err          error // why there was no response: a fault, a partition or a canceled request
 }
 
@@ -48,7 +48,7 @@ func (r Request) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.Resource}
 }
 
-// call is a request on its way through the server.
+// call is a request that the server processes.
 type call struct {
 	Request
 	http     *http.Request
@@ -57,10 +57,10 @@ type call struct {
 	warnings []string
 	id       int // in the history
 
-	unauthenticated error // why the caller is not known
+	unauthenticated error // why the user is not known
 }
 
-// parse reads what r asks for out of its path.
+// parse reads verb and object from the path of r.
 func parse(r *http.Request) *call {
 	c := &call{http: r, query: r.URL.Query()}
 	c.Time, c.Method, c.Path = time.Now(), r.Method, r.URL.Path
@@ -122,7 +122,7 @@ func verb(method, name string, query url.Values) string {
 	}
 }
 
-// key returns where the object of the request is.
+// key returns the key of the request's object.
 func (c *call) key() objectKey {
 	if !c.resource.namespaced {
 		return objectKey{name: c.Name}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// resource is one type of object as it is served in one version.
+// resource is one type of object in one served version.
 type resource struct {
 	group, version string
 	storage        string // the version that is stored
@@ -24,12 +24,12 @@ type resource struct {
 	status         bool // has /status
 	generation     bool // counts changes of the spec in metadata.generation
 	createOnUpdate bool // PUT of a missing object creates it
-	unconditional  bool // PUT without a resourceVersion replaces whatever is there
-	returnsDeleted bool // DELETE answers with the object rather than a Status
+	unconditional  bool // PUT without a resourceVersion replaces any version
+	returnsDeleted bool // DELETE responds with the object rather than a Status
 	verbs          []string
 	rules          objectRules
 	columns        []column
-	fields         map[string]func(object) string // selectable fields beside name and namespace
+	fields         map[string]func(object) string // selectable fields besides name and namespace
 
 	managers struct {
 		sync.Mutex
@@ -37,13 +37,13 @@ type resource struct {
 	}
 }
 
-// objectRules are what a built-in type and a custom one do differently.
+// objectRules are the rules that differ between built-in and custom types.
 type objectRules interface {
-	// normalize drops unknown fields and fills in defaults, in place where it can. It returns what it dropped.
+	// normalize drops unknown fields and sets defaults, in place if possible. It returns the dropped fields.
 	normalize(o object) (normal object, unknown []string, err error)
-	// prepare sets what only the server sets. old is nil for a creation.
+	// prepare sets the fields that only the server sets. old is nil for a creation.
 	prepare(r *resource, o, old object)
-	// validate says what is wrong with o. old is nil for a creation.
+	// validate returns why o is invalid, or nil. old is nil for a creation.
 	validate(r *resource, o, old object, subresource string) error
 }
 
@@ -57,7 +57,7 @@ func (r *resource) gv() schema.GroupVersion {
 
 func (r *resource) gvk() schema.GroupVersionKind { return r.gv().WithKind(r.kind) }
 
-// catalogue is what a server serves. Its resources are not modified once they are in it.
+// catalogue holds the served resources of a server. They are not modified once they are in it.
 type catalogue struct {
 	mu        sync.RWMutex
 	resources map[schema.GroupVersionResource]*resource
@@ -77,7 +77,7 @@ func (c *catalogue) add(resources ...*resource) {
 	}
 }
 
-// remove takes all versions of gr away.
+// remove removes all versions of gr.
 func (c *catalogue) remove(gr schema.GroupResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *catalogue) all() []*resource {
 	return all
 }
 
-// namespacedResources returns one version of each resource whose objects live in namespaces.
+// namespacedResources returns one version of each namespaced resource.
 func (c *catalogue) namespacedResources() []*resource {
 	var found []*resource
 	seen := map[schema.GroupResource]bool{}

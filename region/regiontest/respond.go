@@ -21,7 +21,7 @@ import (
 // maxBody is the limit of a real server.
 const maxBody = 3 << 20
 
-// body reads what the client sent.
+// body reads the request body.
 func (c *call) body() ([]byte, error) {
 	if c.http.Body == nil {
 		return nil, nil
@@ -36,7 +36,7 @@ func (c *call) body() ([]byte, error) {
 	return data, nil
 }
 
-// decodeObject reads JSON, or YAML, into an object.
+// decodeObject decodes JSON or YAML into an object.
 func decodeObject(data []byte) (object, error) {
 	o := object{}
 	if err := utiljson.Unmarshal(data, &o); err != nil {
@@ -60,7 +60,7 @@ func decodeObject(data []byte) (object, error) {
 	return o, nil
 }
 
-// fail answers with the Status of err.
+// fail responds with the Status of err.
 func (s *Server) fail(w http.ResponseWriter, c *call, err error) {
 	status := statusOf(err)
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
@@ -69,7 +69,7 @@ func (s *Server) fail(w http.ResponseWriter, c *call, err error) {
 	writeJSON(w, c, int(status.Code), status)
 }
 
-// statusOf is err as an API server says it.
+// statusOf converts err into a Status.
 func statusOf(err error) *metav1.Status {
 	var status metav1.Status
 	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
@@ -110,7 +110,7 @@ func writeRaw(w http.ResponseWriter, c *call, code int, data []byte) {
 	_, _ = w.Write(data)
 }
 
-// writeItem answers with one object in the form and the version that the client asked for.
+// writeItem writes one object in the form and the version that the client requested.
 func (s *Server) writeItem(w http.ResponseWriter, c *call, code int, it *item) error {
 	switch form := c.form(); form {
 	case formTable:
@@ -127,7 +127,7 @@ func (s *Server) writeItem(w http.ResponseWriter, c *call, code int, it *item) e
 	return nil
 }
 
-// encoded is the item in the version that r serves.
+// encoded returns the item in the version that r serves.
 func (r *resource) encoded(it *item) ([]byte, error) {
 	if r.version == r.storage {
 		return it.raw, nil
@@ -135,7 +135,7 @@ func (r *resource) encoded(it *item) ([]byte, error) {
 	return json.Marshal(r.served(it.object))
 }
 
-// served is o in the version that r serves. It shares all but the top level with o.
+// served returns o in the version that r serves. It shares all but the top level with o.
 func (r *resource) served(o object) object {
 	if r.version == r.storage {
 		return o
@@ -157,7 +157,7 @@ const (
 	formPartialList
 )
 
-// form is what the Accept header asks for.
+// form returns the form that the Accept header requests.
 func (c *call) form() form {
 	for part := range strings.SplitSeq(c.http.Header.Get("Accept"), ",") {
 		part = strings.ReplaceAll(strings.TrimSpace(part), " ", "")
@@ -179,7 +179,7 @@ func (c *call) form() form {
 	return formObject
 }
 
-// partial is the metadata of o as a PartialObjectMetadata.
+// partial returns the metadata of o as a PartialObjectMetadata.
 func partial(o object) object {
 	return object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o["metadata"]}
 }

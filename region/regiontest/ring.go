@@ -18,9 +18,9 @@ import (
 
 var _ region.Directory = (*Ring)(nil)
 
-// Ring is a region.Directory of servers in memory. Each has a kube-system namespace of its own UID, so they are
-// different clusters to everyone. It probes nothing: the health of its connections stays Unknown. Safe for concurrent
-// use.
+// Ring is a region.Directory of servers in memory. Each has a kube-system namespace with its own UID, so they are
+// different clusters for every client. It does not probe: the health of its connections stays Unknown. Safe for
+// concurrent use.
 type Ring struct {
 	mu       sync.Mutex
 	servers  map[region.PeerName]*Server
@@ -30,8 +30,8 @@ type Ring struct {
 	changed  chan struct{} // closed and replaced by each change
 }
 
-// NewRing makes a server and a connection for each name. It starts no goroutine. It panics on a name that is no
-// DNS-1123 subdomain or is given twice.
+// NewRing makes a server and a connection for each name. It starts no goroutine. It panics on a name that is not a
+// DNS-1123 subdomain or is duplicate.
 func NewRing(names ...region.PeerName) *Ring {
 	r := &Ring{
 		servers: map[region.PeerName]*Server{}, members: map[region.PeerName]*region.Conn{},
@@ -68,15 +68,15 @@ func (r *Ring) Close() {
 	}
 }
 
-// Server returns the server of a peer, also of one that has left; nil if there never was one.
+// Server returns the server of a peer, even after it has left; nil if there never was one.
 func (r *Ring) Server(name region.PeerName) *Server {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.servers[name]
 }
 
-// Partition cuts a peer off from everyone, or joins it again. It stays in the Directory. It panics on a peer that is
-// not in the ring.
+// Partition makes a peer unreachable, or reachable again. It stays in the Directory. It panics on a peer that is not in
+// the ring.
 func (r *Ring) Partition(name region.PeerName, cut bool) {
 	s := r.Server(name)
 	if s == nil {
@@ -108,7 +108,7 @@ func (r *Ring) AddCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) error 
 	return nil
 }
 
-// Join adds s as a peer, or puts it in the place of the one of that name, and publishes a new Snapshot.
+// Join adds s as a peer, or replaces the peer of this name, and publishes a new Snapshot.
 func (r *Ring) Join(name region.PeerName, s *Server) error {
 	creds, err := region.FromConfig(s.Config())
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *Ring) Join(name region.PeerName, s *Server) error {
 	return r.publish()
 }
 
-// Leave takes a peer out of the Directory and publishes a new Snapshot. Its server goes on.
+// Leave removes a peer from the Directory and publishes a new Snapshot. Its server keeps running.
 func (r *Ring) Leave(name region.PeerName) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,8 +133,8 @@ func (r *Ring) Leave(name region.PeerName) error {
 	return r.publish()
 }
 
-// Serve says which regions a peer serves, instead of those before, and publishes a new Snapshot. It fails, and changes
-// nothing, if another peer serves one of them.
+// Serve sets the regions of a peer and publishes a new Snapshot. It fails, and changes nothing, if another peer serves
+// one of them.
 func (r *Ring) Serve(name region.PeerName, keys ...region.Key) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *Ring) Serve(name region.PeerName, keys ...region.Key) error {
 	return err
 }
 
-// publish makes the Snapshot of the present members. The caller holds the lock.
+// publish makes the Snapshot of the current members. The caller holds the lock.
 func (r *Ring) publish() error {
 	var peers []region.Peer
 	for _, name := range slices.Sorted(maps.Keys(r.members)) {
@@ -170,14 +170,14 @@ func (r *Ring) publish() error {
 	return nil
 }
 
-// Snapshot returns the present view.
+// Snapshot returns the current view.
 func (r *Ring) Snapshot() *region.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.snapshot
 }
 
-// Watch yields the present Snapshot, then the newest after each change, until ctx ends.
+// Watch yields the current Snapshot, then the newest after each change, until ctx ends.
 func (r *Ring) Watch(ctx context.Context) iter.Seq[*region.Snapshot] {
 	return func(yield func(*region.Snapshot) bool) {
 		for ctx.Err() == nil {

@@ -27,7 +27,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// custom is one version of a custom type: the schema rules are apiextensions-apiserver's own.
+// custom is one version of a custom type; the schema rules are apiextensions-apiserver's own.
 type custom struct {
 	structural  *structuralschema.Structural
 	whole       schemavalidation.SchemaValidator
@@ -81,7 +81,7 @@ func (t *custom) normalize(o object) (object, []string, error) {
 	return o, unknown, nil
 }
 
-// coerce drops what the schema does not know, as the real server does when it decodes.
+// coerce drops fields that are not in the schema, as the real server does when it decodes.
 func (t *custom) coerce(o object) ([]string, error) {
 	kind, apiVersion := o["kind"], o["apiVersion"]
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(o, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
@@ -163,7 +163,7 @@ func (t *custom) validateRules(errs field.ErrorList, o, old object, opts ...cel.
 			return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 		}
 	}
-	var before any // an untyped nil tells a creation
+	var before any // an untyped nil means a creation
 	if old != nil {
 		before = old
 	}
@@ -171,7 +171,7 @@ func (t *custom) validateRules(errs field.ErrorList, o, old object, opts ...cel.
 	return append(errs, found...)
 }
 
-// changed says whether generation counts the step from old to o.
+// changed reports whether the step from old to o increments the generation.
 func (r *resource) changed(o, old object) bool {
 	return !reflect.DeepEqual(withoutMetadata(o, !r.custom()), withoutMetadata(old, !r.custom()))
 }

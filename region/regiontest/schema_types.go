@@ -8,12 +8,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// typeConverter merges by the type's own schema: lists by key, sets, atomic parts.
+// typeConverter returns a converter for merges by the type's own schema: lists by key, sets, atomic parts.
 func (t *custom) typeConverter(r *resource) (managedfields.TypeConverter, error) {
 	return managedfields.NewTypeConverter(map[string]*spec.Schema{r.kind: t.openAPI(r)}, t.preserve)
 }
 
-// openAPI is the schema with what every object has.
+// openAPI returns the schema with the fields that every object has.
 func (t *custom) openAPI(r *resource) *spec.Schema {
 	s := t.structural.ToKubeOpenAPI()
 	if s.Properties == nil {
@@ -28,7 +28,7 @@ func (t *custom) openAPI(r *resource) *spec.Schema {
 	return s
 }
 
-// objectMetaSchema is the part of ObjectMeta's schema that decides how metadata is merged.
+// objectMetaSchema returns the part of ObjectMeta's schema that determines how metadata is merged.
 func objectMetaSchema() spec.Schema {
 	text, number, flag := *spec.StringProperty(), *spec.Int64Property(), *spec.BoolProperty()
 	owner := mapOf(map[string]spec.Schema{

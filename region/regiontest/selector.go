@@ -20,7 +20,7 @@ type filter struct {
 	readers   map[string]func(object) string
 }
 
-// filter reads the selectors of the query.
+// filter parses the selectors of the query.
 func (c *call) filter() (*filter, error) {
 	f := &filter{namespace: c.Namespace, name: c.Name, readers: c.resource.fields}
 	var err error

@@ -20,34 +20,35 @@ type Options struct {
 	// Name appears in the addresses of the server and in errors. Zero: "memory".
 	Name string
 
-	// CRDs are served from the beginning. NewServer panics on one that the server would refuse.
+	// CRDs are served from the start. NewServer panics if the server would reject one.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 
-	// Definitions are further CRDs, compiled beforehand. NewServer panics on one that the server would refuse.
+	// Definitions are further CRDs, already compiled. NewServer panics if the server would reject one.
 	Definitions *Definitions
 
-	// Tokens says whom a bearer token stands for. If it is not nil, a token that is not in it is answered with 401. If it
-	// is nil, any token and none is the user "system:admin" of the group "system:masters".
+	// Tokens maps bearer tokens to users. If it is not nil, other tokens are rejected with 401. If it is nil, a request
+	// with any token, or without one, is made by the user "system:admin" in the group "system:masters".
 	Tokens map[string]User
 
-	// Authorize is asked before each request. Its error is the reason in a 403 of the usual form. For a request that
-	// impersonates it is asked several times: as verb "impersonate" of the user and of each UID, group and extra value, made
-	// by the impersonator, and last as the request itself. Nil allows everything.
+	// Authorize is called before each request. Its error is the reason in a 403 of the usual form. For a request that
+	// impersonates it is called several times: with the verb "impersonate" for the user and each UID, group and extra
+	// value, as the impersonator, and last for the request itself. Nil allows everything.
 	Authorize func(Request) error
 
 	// KeepNamespaceContent leaves a deleted namespace Terminating with all its content, as an API server without a
 	// namespace controller does. By default its content is deleted, and the namespace with the last object.
 	KeepNamespaceContent bool
 
-	// History is how many requests are remembered. Zero: 10000.
+	// History is the number of recorded requests. Zero: 10000.
 	History int
 
-	// Events is how many changes per resource are kept for watches, before older ones are compacted. Zero: all.
+	// Events is the number of changes per resource that are kept for watches, before older ones are compacted. Zero:
+	// all.
 	Events int
 }
 
-// Server is an API server in memory: an http.Handler, so that real clients, informers, impersonation and watches run
-// their real code against it. It stores what it is told to; it runs no controllers. Safe for concurrent use.
+// Server is an API server in memory: an http.Handler, so that clients, informers, impersonation and watches run their
+// real code against it. It stores objects and runs no controllers. Safe for concurrent use.
 type Server struct {
 	opts      Options
 	store     *store
@@ -71,7 +72,7 @@ func (s *Server) isClosed() bool {
 }
 
 // NewServer returns a server with the namespaces default, kube-system, kube-public and kube-node-lease. It starts no
-// goroutine. It panics if a CRD of opts is not valid, since that is a mistake in the calling program.
+// goroutine. It panics if a CRD of opts is invalid, since that is a mistake of the calling program.
 func NewServer(opts Options) *Server {
 	if opts.Name == "" {
 		opts.Name = "memory"
@@ -99,17 +100,17 @@ func NewServer(opts Options) *Server {
 	return s
 }
 
-// Close ends all watches and the writes that ApplyLate holds back, and waits for those. Requests fail afterwards as if
-// the server could not be reached. It is idempotent.
+// Close ends all watches and the pending writes of ApplyLate, and waits for them. Later requests fail as if the server
+// were unreachable. It is idempotent.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() { close(s.closed) })
 	s.late.Wait()
 }
 
-// Partition cuts the server off, or joins it again. While it is cut off, requests fail with a connection error, and
-// watches that were running have been cut. A request that the server took in before the cut is carried out, and its reply
-// is lost: the connection is reset. Only a request that the server did not take in is refused, and only by the door of
-// Config; over TLS it is reset too. It is idempotent.
+// Partition makes the server unreachable, or reachable again. While it is unreachable, requests fail with a connection
+// error, and running watches are ended. A request that the server accepted before is executed, and its response is
+// lost: the connection is reset. Only a request that the server did not accept is refused (ECONNREFUSED), and only by
+// the transport of Config; over TLS it is reset too. It is idempotent.
 func (s *Server) Partition(cut bool) {
 	s.cut.Store(cut)
 	if cut {
@@ -117,11 +118,11 @@ func (s *Server) Partition(cut bool) {
 	}
 }
 
-// Compact forgets the history of all resources: a watch or a paged list that goes on from an earlier resourceVersion is
-// answered with 410 Gone.
+// Compact forgets the history of all resources: a watch or a paged list that continues from an earlier resourceVersion
+// gets 410 Gone.
 func (s *Server) Compact() { s.store.compact() }
 
-// Requests returns what was received, oldest first. It is a copy.
+// Requests returns the recorded requests, oldest first. It is a copy.
 func (s *Server) Requests() []Request { return s.history.list() }
 
 // Reset forgets the history of requests and all faults. Objects stay.
@@ -130,7 +131,7 @@ func (s *Server) Reset() {
 	s.faults.reset()
 }
 
-// ServeHTTP serves one request. It panics with http.ErrAbortHandler to drop the connection, as net/http expects it.
+// ServeHTTP serves one request. It panics with http.ErrAbortHandler to drop the connection, as net/http expects.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, err := s.receive(r)
 	if err != nil {
@@ -139,7 +140,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, c)
 }
 
-// receive takes a request in. After an error the request has had no effect and never will.
+// receive records and accepts a request. After an error the request has no effect.
 func (s *Server) receive(r *http.Request) (*call, error) {
 	c := parse(r)
 	c.unauthenticated = s.authenticate(c)
@@ -151,7 +152,7 @@ func (s *Server) receive(r *http.Request) (*call, error) {
 	return c, nil
 }
 
-// answer carries out a request that was taken in. Whatever breaks the connection from here on loses a reply.
+// answer executes an accepted request. If the connection breaks from here on, the response is lost.
 func (s *Server) answer(w http.ResponseWriter, c *call) {
 	rw := &responseWriter{ResponseWriter: w}
 	defer func() {
@@ -263,7 +264,7 @@ func (s *Server) dispatch(w http.ResponseWriter, c *call) error {
 	}
 }
 
-// responseWriter remembers the status code.
+// responseWriter records the status code.
 type responseWriter struct {
 	http.ResponseWriter
 	code int
@@ -274,7 +275,7 @@ func (w *responseWriter) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Flush sends what was written.
+// Flush flushes the response.
 func (w *responseWriter) Flush() {
 	if f, ok := w.ResponseWriter.(http.Flusher); ok {
 		f.Flush()

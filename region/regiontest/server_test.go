@@ -56,7 +56,7 @@ func widget(name string, size int64) *unstructured.Unstructured {
 	}}
 }
 
-// A namespace that is deleted keeps its content, as where no controller empties it.
+// With KeepNamespaceContent, a deleted namespace keeps its content, as without a namespace controller.
 func TestKeepNamespaceContent(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}, KeepNamespaceContent: keep})
@@ -109,7 +109,7 @@ func TestCreateGetUpdateDelete(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// Requests are in the order in which they came, with a full history, with one that is not, and after Reset.
+// Requests are in the order of arrival, with a full history, with a partial one, and after Reset.
 func TestRequestsAreOldestFirst(t *testing.T) {
 	t.Parallel()
 	s := regiontest.NewServer(regiontest.Options{History: 5})
@@ -133,7 +133,7 @@ func TestRequestsAreOldestFirst(t *testing.T) {
 	}
 }
 
-// A watch is asked for as of a real server: with any value but 0 and false.
+// A watch is requested as from a real server: with any value except 0 and false.
 func TestEveryFormOfWatchStreams(t *testing.T) {
 	t.Parallel()
 	s := regiontest.NewServer(regiontest.Options{})

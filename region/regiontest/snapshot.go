@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Saved is the state of a server at one moment, as a snapshot of etcd holds it. It is not modified by the server.
+// Saved is the state of a server at one moment, like a snapshot of etcd. The server does not modify it.
 type Saved struct {
 	revision uint64
 	tables   map[schema.GroupResource]map[objectKey]*item
 }
 
-// Save returns the present state.
+// Save returns the current state.
 func (s *Server) Save() Saved {
 	s.store.mu.RLock()
 	defer s.store.mu.RUnlock()
@@ -28,9 +28,9 @@ func (s *Server) Save() Saved {
 	return saved
 }
 
-// Load puts the server back to what saved holds: what was written since is gone, and resourceVersions are given out
-// again, as after a restore of etcd from a backup. Running watches end. UIDs and the identity of the cluster are those of
-// saved, so one server's state can be loaded into another to play a copied cluster.
+// Load restores saved: later writes are lost, and resourceVersions are used again, as after a restore of etcd from a
+// backup. Running watches end. UIDs and the cluster's identity are those of saved, so loading one server's state into
+// another simulates a copied cluster.
 func (s *Server) Load(saved Saved) error {
 	s.store.mu.Lock()
 	for _, t := range s.store.tables {

@@ -17,7 +17,7 @@ import (
 // object is a decoded API object. Once stored it is never modified.
 type object = map[string]any
 
-// objectKey is where an object is within its table.
+// objectKey is the key of an object in its table.
 type objectKey struct{ namespace, name string }
 
 func (k objectKey) before(o objectKey) bool {
@@ -27,7 +27,7 @@ func (k objectKey) before(o objectKey) bool {
 	return k.name < o.name
 }
 
-// item is one stored version of an object, encoded once for everybody who reads it.
+// item is one stored version of an object, encoded once for all readers.
 type item struct {
 	key      objectKey
 	object   object
@@ -35,8 +35,8 @@ type item struct {
 	revision uint64
 }
 
-// change is one committed write. old is nil for a creation; gone tells a deletion, whose item is the last state with the
-// revision of the deletion.
+// change is one committed write. old is nil for a creation; gone means a deletion, and item is then the last state with
+// the revision of the deletion.
 type change struct {
 	revision  uint64
 	old, item *item
@@ -71,7 +71,7 @@ func newStore(keep int) *store {
 	return &store{revision: 1, keep: keep, tables: map[schema.GroupResource]*table{}}
 }
 
-// tableOf returns the table of gr, making it. The caller holds the write lock.
+// tableOf returns the table of gr, and creates it if needed. The caller holds the write lock.
 func (s *store) tableOf(gr schema.GroupResource) *table {
 	t := s.tables[gr]
 	if t == nil {
@@ -96,8 +96,8 @@ func (s *store) current() uint64 {
 	return s.revision
 }
 
-// put stores next in the place of old, which is nil for a creation. It takes next over. It fails with errExists or
-// errRaced if another write came first.
+// put replaces old, which is nil for a creation, by next. The caller must not use next afterwards. It fails with
+// errExists or errRaced if another write came first.
 func (s *store) put(gr schema.GroupResource, key objectKey, old *item, next object) (*item, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *store) put(gr schema.GroupResource, key objectKey, old *item, next obje
 	return it, nil
 }
 
-// remove deletes old and returns its last state. last, if not nil, is that state; it is taken over.
+// remove deletes old and returns its last state: last, unless nil. The caller must not use last afterwards.
 func (s *store) remove(gr schema.GroupResource, old *item, last object) (*item, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +189,8 @@ func (s *store) compact() {
 	}
 }
 
-// list returns the items of gr in one namespace, or of all if it is empty, as they were at revision at, by namespace and
-// name. Zero is now. It returns the revision of the answer, and false if that revision is compacted.
+// list returns the items of gr in one namespace, or in all if it is empty, as of revision at, by namespace and name.
+// Zero means now. It returns the revision of the list, and false if that revision is compacted.
 func (s *store) list(gr schema.GroupResource, namespace string, at uint64) ([]*item, uint64, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -225,8 +225,8 @@ func (s *store) list(gr schema.GroupResource, namespace string, at uint64) ([]*i
 	return items, at, true
 }
 
-// since returns the changes of gr after revision at, the present revision, and a channel that is closed by the next
-// change. ok is false if changes after at were compacted, open is false if the resource is no longer served.
+// since returns the changes of gr after revision at, the current revision, and a channel that the next change closes.
+// ok is false if changes after at were compacted, open is false if the resource is no longer served.
 func (s *store) since(gr schema.GroupResource, t *table, at uint64) (changes []change, now uint64, next <-chan struct{}, ok, open bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -234,7 +234,7 @@ func (s *store) since(gr schema.GroupResource, t *table, at uint64) (changes []c
 	return t.log[i:len(t.log):len(t.log)], s.revision, t.changed, at >= t.compacted, !t.closed && s.tables[gr] == t
 }
 
-// watched returns the table to watch, the present revision, and the one up to which history is gone.
+// watched returns the table to watch, the current revision, and the compacted revision.
 func (s *store) watched(gr schema.GroupResource) (t *table, now, compacted uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +242,7 @@ func (s *store) watched(gr schema.GroupResource) (t *table, now, compacted uint6
 	return t, s.revision, t.compacted
 }
 
-// metadataOf returns the metadata of o, making it.
+// metadataOf returns the metadata of o, and creates it if needed.
 func metadataOf(o object) map[string]any {
 	m, ok := o["metadata"].(map[string]any)
 	if !ok {

@@ -41,7 +41,7 @@ func ageColumn() column {
 
 var objectMetaDocs = metav1.ObjectMeta{}.SwaggerDoc()
 
-// cellOf makes a cell of a reader of text.
+// cellOf converts a text reader into a cell.
 func cellOf(read func(object) string) func(object) any {
 	return func(o object) any { return read(o) }
 }
@@ -54,7 +54,7 @@ func age(stamp string) string {
 	return metatable.ConvertToHumanReadableDateType(t)
 }
 
-// customColumns are the columns that a CRD prints. Without any, they are name and age.
+// customColumns returns the columns that a CRD prints. Without any, they are name and age.
 func customColumns(definitions []apiextensionsv1.CustomResourceColumnDefinition) ([]column, error) {
 	if len(definitions) == 0 {
 		creation := column{
@@ -84,7 +84,7 @@ func customColumns(definitions []apiextensionsv1.CustomResourceColumnDefinition)
 	return columns, nil
 }
 
-// customCell is what one JSON path finds, in the type of its column; nil if there is nothing of that type.
+// customCell returns the result of one JSON path, in the type of its column; nil without a result of this type.
 func customCell(path *jsonpath.JSONPath, kind string, o object) any {
 	found, err := path.FindResults(o)
 	if err != nil || len(found) == 0 || len(found[0]) == 0 {
@@ -129,7 +129,7 @@ func customCell(path *jsonpath.JSONPath, kind string, o object) any {
 	return nil
 }
 
-// table is items as kubectl prints them.
+// table returns items as a table, as kubectl prints them.
 func (r *resource) table(items []*item, revision uint64, next string, c *call) *metav1.Table {
 	t := &metav1.Table{
 		TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/v1"},

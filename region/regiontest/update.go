@@ -80,14 +80,15 @@ func (c *call) registryKey() string {
 	return key + c.Name
 }
 
-// liveCopy is a copy of the stored object in the version of the request.
+// liveCopy returns a copy of the stored object in the version of the request.
 func (c *call) liveCopy(live *item) object {
 	return c.resource.served(runtime.DeepCopyJSON(live.object))
 }
 
 const optimisticLock = "the object has been modified; please apply your changes to the latest version and try again"
 
-// replace stores next, which it takes over, in the place of live. errRaced asks to start again from what is there then.
+// replace stores next in place of live. The caller must not use next afterwards. errRaced means that live has changed:
+// start again from the stored object.
 func (s *Server) replace(c *call, live *item, next object) (*item, error) {
 	r := c.resource
 	old := r.served(live.object)
@@ -123,7 +124,7 @@ func (s *Server) replace(c *call, live *item, next object) (*item, error) {
 	return it, s.updated(c, it)
 }
 
-// checkVersion compares the resourceVersion that the client read with the stored one.
+// checkVersion compares the resourceVersion of the client with the stored one.
 func (c *call) checkVersion(live *item, next object) error {
 	given := text(metadataOf(next)["resourceVersion"])
 	if given == "" || given == "0" {
@@ -143,7 +144,7 @@ func (c *call) checkVersion(live *item, next object) error {
 	return nil
 }
 
-// keepSystemFields carries over what no client can change.
+// keepSystemFields copies the fields that no client can change.
 func (r *resource) keepSystemFields(next, old object) {
 	m, before := metadataOf(next), metadataOf(old)
 	if text(m["uid"]) == "" {
@@ -161,7 +162,8 @@ func (r *resource) keepSystemFields(next, old object) {
 	delete(m, "selfLink")
 }
 
-// restrict lets a write to the object leave status alone, and a write to a subresource everything else.
+// restrict reverts the fields outside the request's resource: status in a write to the object, all others in a write to
+// a subresource.
 func (c *call) restrict(next, old object) {
 	r := c.resource
 	switch {
@@ -185,7 +187,7 @@ func (c *call) restrict(next, old object) {
 	}
 }
 
-// onlyStatus makes next the same as old but for status and managed fields.
+// onlyStatus makes next equal to old except for status and managed fields.
 func onlyStatus(next, old object) {
 	status, there := next["status"]
 	fields := metadataOf(next)["managedFields"]
@@ -203,7 +205,7 @@ func onlyStatus(next, old object) {
 	}
 }
 
-// take makes m[name] what it is in from.
+// take sets m[name] to the value in from, or deletes it if absent.
 func take(m, from map[string]any, name string) {
 	if v, ok := from[name]; ok {
 		m[name] = runtime.DeepCopyJSONValue(v)
@@ -212,7 +214,7 @@ func take(m, from map[string]any, name string) {
 	}
 }
 
-// updated does what follows a change.
+// updated runs the follow-up actions of a change.
 func (s *Server) updated(c *call, it *item) error {
 	if c.resource.gr() == crdResource && c.Subresource == "" {
 		return s.establish(it)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// warnOfFinalizers warns of finalizers that o adds to old and that others may use too.
+// warnOfFinalizers warns about finalizers that o adds to old and that other clients may use too.
 func (c *call) warnOfFinalizers(o, old object) {
 	if !c.resource.custom() {
 		return

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	watchTimeout   = 30 * time.Minute // of a client that names none
+	watchTimeout   = 30 * time.Minute // for a client that sets none
 	bookmarkPeriod = time.Minute
 )
 
@@ -60,7 +60,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {
 	ctx, cancel := context.WithCancel(c.http.Context())
 	defer cancel()
 	defer s.faults.watching(cancel)()
-	if s.cut.Load() { // since the request was let in
+	if s.cut.Load() { // after the request was accepted
 		s.abort(c, errPartitioned)
 	}
 	watch := &watcher{s: s, w: w, c: c, filter: filter, at: at, bookmarks: requestinfo.IsTrue(c.query["allowWatchBookmarks"])}
@@ -95,7 +95,7 @@ func tooOld(at, compacted uint64) error {
 	return apierrors.NewResourceExpired("too old resource version: " + strconv.FormatUint(at, 10) + " (" + strconv.FormatUint(compacted, 10) + ")")
 }
 
-// checkWatchOptions says whether the present state is asked for as initial events that end with a bookmark.
+// checkWatchOptions reports whether the client requests the current state as initial events that end with a bookmark.
 func (c *call) checkWatchOptions() (initial bool, err error) {
 	path := field.NewPath("resourceVersionMatch")
 	match, send := c.query.Get("resourceVersionMatch"), c.query.Get("sendInitialEvents")
@@ -117,7 +117,7 @@ func (c *call) checkWatchOptions() (initial bool, err error) {
 	return requestinfo.IsTrue(c.query["sendInitialEvents"]), invalidListOptions(errs)
 }
 
-// failWatch answers with an ERROR event, as a real server does once a watch was accepted.
+// failWatch responds with an ERROR event, as a real server does for an accepted watch.
 func (s *Server) failWatch(w http.ResponseWriter, c *call, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
@@ -125,7 +125,7 @@ func (s *Server) failWatch(w http.ResponseWriter, c *call, err error) {
 	watch.send("ERROR", statusOf(err))
 }
 
-// present sends all objects that there are as ADDED and returns their revision.
+// present sends all current objects as ADDED and returns their revision.
 func (w *watcher) present(at uint64) uint64 {
 	items, revision, ok := w.s.store.list(w.c.resource.gr(), w.c.Namespace, at)
 	if !ok {
@@ -139,14 +139,14 @@ func (w *watcher) present(at uint64) uint64 {
 	return revision
 }
 
-// initialEnd tells the client that it has seen everything that there was.
+// initialEnd sends the bookmark after the initial events.
 func (w *watcher) initialEnd(revision uint64) {
 	if w.bookmarks {
 		w.bookmark(revision, map[string]any{metav1.InitialEventsAnnotationKey: "true"})
 	}
 }
 
-// run sends what happens after w.at until ctx ends, the time is up, or the resource goes away.
+// run sends the changes after w.at until ctx ends, the timeout passes, or the resource is no longer served.
 func (w *watcher) run(ctx context.Context, t *table, timeout <-chan time.Time) {
 	ticker := time.NewTicker(bookmarkPeriod)
 	defer ticker.Stop()
@@ -184,7 +184,7 @@ func (w *watcher) run(ctx context.Context, t *table, timeout <-chan time.Time) {
 	}
 }
 
-// change sends c as it looks through the filter: an object that leaves the selection is deleted.
+// change sends c as seen through the filter: an object that leaves the selection is DELETED.
 func (w *watcher) change(c change) bool {
 	before, after := w.filter.matches(c.old), !c.gone && w.filter.matches(c.item)
 	switch {
@@ -205,7 +205,7 @@ func (w *watcher) change(c change) bool {
 	}
 }
 
-// withRevision is a copy of o whose metadata may be given another resourceVersion.
+// withRevision returns a copy of o whose metadata may get another resourceVersion.
 func withRevision(o object) object {
 	other := make(object, len(o))
 	for k, v := range o {
@@ -219,7 +219,7 @@ func withRevision(o object) object {
 	return other
 }
 
-// item sends one event in the form that the client asked for.
+// item sends one event in the form that the client requested.
 func (w *watcher) item(event string, it *item) bool {
 	switch w.c.form() {
 	case formTable:
@@ -240,7 +240,7 @@ func (w *watcher) item(event string, it *item) bool {
 	}
 }
 
-// bookmark tells the client that it has seen everything up to revision.
+// bookmark sends a bookmark: the client has received everything up to revision.
 func (w *watcher) bookmark(revision uint64, annotations map[string]any) bool {
 	m := map[string]any{"resourceVersion": strconv.FormatUint(revision, 10)}
 	if annotations != nil {

@@ -1,39 +1,38 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shard lets the replicas of a program share work: each key belongs to one of those that are alive.
+// Package shard divides work among the replicas of a program: each key belongs to one live replica.
 //
-// [Members] keeps a Lease for its replica in one namespace of a configuration plane and watches those of the others. Keys
-// are given to live replicas by rendezvous hashing. No replica leads.
+// [Members] maintains a Lease for its replica in one namespace of a configuration plane and watches the Leases of the
+// others. Rendezvous hashing assigns keys to live replicas. There is no leader.
 //
 //	members, err := shard.New(plane, "atoll-system", "peers", shard.Options{Identity: podName})
 //	go members.Start(ctx)
 //	for range members.Watch(ctx) {
-//		// Look at all keys again: work on those that members.Owns.
+//		// Check all keys again: work on those that members.Owns.
 //	}
 //
-// # What is guaranteed
+// # Guaranteed
 //
-//   - All replicas that see the same live ones agree on the owner of every key. Keys are spread evenly, and one that joins
-//     or leaves moves only the keys that it gets or had.
-//   - A replica that stops takes its Lease along: its keys move at once. One that dies is found dead, and its keys move,
-//     one lease after its last renewal.
-//   - Clocks are never compared. A Lease is alive as long as its resourceVersion changes within its duration on the clock
-//     of whoever looks, and renewTime is written for people only.
-//   - Nobody is found dead by a replica that is blind itself: it must first see, in the same watch, a renewal of its own that
-//     it began after the other's time was up. A watch that has silently stopped moves no keys.
-//   - A replica that cannot renew its Lease, or was paused, owns nothing from the moment at which the others may take over:
-//     Owns looks at the clock each time.
-//   - Leases of replicas that died and never came back are deleted after ten times their duration.
+//   - Replicas that see the same live replicas agree on the owner of every key. Keys are distributed evenly, and a replica
+//     that joins or leaves moves only the keys that it gets or had.
+//   - A replica that stops deletes its Lease: its keys move at once. The keys of a replica that dies move one lease after its
+//     last renewal.
+//   - Clocks are never compared. A Lease is live while its resourceVersion changes within its duration, by the observer's
+//     clock. renewTime is for people only.
+//   - A replica with a broken watch declares no other dead. It must first observe, in the same watch, a renewal of its own
+//     Lease that it began after the other's deadline. A watch that has silently stopped moves no keys.
+//   - A replica that cannot renew its Lease, or was paused, owns nothing from the moment when the others may take over: Owns
+//     checks the clock on each call.
+//   - Leases of dead replicas are deleted after ten times their duration.
 //
-// # What is not
+// # Not guaranteed
 //
-//   - That a key has one owner at every moment. While replicas learn of a change, two may own a key, or none, for as long as
-//     a watch event takes; a replica that begins work just before it is paused goes on after. Do only what may be done twice:
-//     compare-and-swap, server-side apply.
-//   - That keys stay where they are in an outage of the plane: each replica then owns nothing after one lease.
-//   - Protection against those who may write Leases in the namespace.
+//   - That a key always has exactly one owner. While a change propagates, for the time of a watch event, two replicas may own
+//     a key, or none; a replica that is paused right after it started work continues afterwards. Do only work that is safe
+//     to do twice: compare-and-swap, server-side apply.
+//   - That keys keep their owners in an outage of the plane: after one lease each replica owns nothing.
+//   - Protection against other clients that may write Leases in the namespace.
 //
-// The rights that are needed in the namespace, on leases of coordination.k8s.io: create, delete, get, list, patch,
-// watch.
+// Required rights in the namespace, on leases of coordination.k8s.io: create, delete, get, list, patch, watch.
 package shard

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// Two replicas share a thousand keys; one of them stops.
+// Two replicas share a thousand keys; then one of them stops.
 func ExampleNew() {
 	server := regiontest.NewServer(regiontest.Options{})
 	defer server.Close()

@@ -15,25 +15,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Label is on the Leases of a group and names it.
+// Label marks the Leases of a group; its value is the group.
 const Label = "region.atoll.dev/shard-group"
 
-// FieldManager owns what is written of a Lease.
+// FieldManager owns the written fields of a Lease.
 const FieldManager = "atoll-shard"
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
 func leaseName(group, identity string) string { return group + "-" + identity }
 
-// renewal is one attempt to renew our Lease.
+// renewal is one attempt to renew this replica's Lease.
 type renewal struct {
 	begun   time.Time
 	uid     types.UID
-	version string // the resourceVersion that it made
+	version string // the resourceVersion after the renewal
 	err     error
 }
 
-// renew creates or renews our Lease.
+// renew creates or renews this replica's Lease.
 func (m *Members) renew(ctx context.Context) renewal {
 	r := renewal{begun: time.Now()}
 	lease := &unstructured.Unstructured{Object: map[string]any{
@@ -59,7 +59,7 @@ func (m *Members) renew(ctx context.Context) renewal {
 	return r
 }
 
-// remove deletes a Lease if it is still the one that was seen.
+// remove deletes a Lease under the given preconditions.
 func (m *Members) remove(ctx context.Context, name string, only metav1.Preconditions) error {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.Lease/3)
 	defer cancel()
@@ -69,7 +69,7 @@ func (m *Members) remove(ctx context.Context, name string, only metav1.Precondit
 	return nil
 }
 
-// durationOf is how long a Lease lives after a renewal, as its holder says.
+// durationOf returns how long a Lease lives after a renewal, according to its spec; otherwise if that is invalid.
 func durationOf(lease *unstructured.Unstructured, otherwise time.Duration) time.Duration {
 	seconds, ok, err := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
 	if err != nil || !ok || seconds < 1 || seconds > int64(time.Hour/time.Second) {

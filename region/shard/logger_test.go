@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// With Options.Logger, Members whose context has no logger log why nothing happens.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	members, err := shard.New(logtest.Unreachable(t), "default", "loops", shard.Options{Logger: lines.Logger()})

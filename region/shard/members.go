@@ -26,20 +26,20 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Members shares keys among the replicas of a program. It is safe for concurrent use; only Start does I/O.
+// Members divides keys among the replicas of a program. It is safe for concurrent use; only Start does I/O.
 type Members struct {
 	namespace, group string
 	opts             Options
-	holder           string // the identity and something that no other run of it has
+	holder           string // the identity and a suffix that is unique to this run
 	client           dynamic.ResourceInterface
 	copy             *loop.Objects
 	started          atomic.Bool
 
-	changed chan struct{}  // the copy has changed
+	changed chan struct{}  // the cache has changed
 	hurry   chan struct{}  // renew now
 	corpses chan *deletion // Leases to delete
 
-	until atomic.Pointer[time.Time] // when we own nothing any more, unless we renew
+	until atomic.Pointer[time.Time] // when this replica owns nothing any longer, unless it renews
 	view  atomic.Pointer[view]
 }
 
@@ -48,7 +48,7 @@ type deletion struct {
 	only metav1.Preconditions
 }
 
-// view is who shares the keys, until the next one.
+// view is the set of live replicas of one generation.
 type view struct {
 	generation uint64
 	live       []string
@@ -56,8 +56,8 @@ type view struct {
 	next       chan struct{} // closed when there is a newer view
 }
 
-// New makes Members of the replicas that have the same group, a DNS-1123 label, in the same namespace of plane. It does
-// no I/O and starts nothing; see Start. Errors name the argument or option that is wrong.
+// New makes Members of the replicas with the same group, a DNS-1123 label, in the same namespace of plane. It does no
+// I/O and starts nothing; see Start. Errors name the wrong argument or option.
 func New(plane region.API, namespace, group string, opts Options) (*Members, error) {
 	if argument.Missing(plane) {
 		return nil, errors.New("shard: plane is nil; use region.APIFor, or a Conn of a Ring")
@@ -79,7 +79,7 @@ func New(plane region.API, namespace, group string, opts Options) (*Members, err
 	return m, nil
 }
 
-// poke wakes whoever reads c. It does not block.
+// poke wakes the reader of c. It does not block.
 func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -87,11 +87,11 @@ func poke(c chan struct{}) {
 	}
 }
 
-// Identity returns the name of this replica among those of its group.
+// Identity returns the name of this replica in its group.
 func (m *Members) Identity() string { return m.opts.Identity }
 
-// Live returns the identities of the replicas that share the keys now, sorted; none if this replica owns nothing, which
-// says nothing about the others.
+// Live returns the sorted identities of the replicas that share the keys now. It is empty while this replica owns
+// nothing, whatever the others do.
 func (m *Members) Live() []string {
 	if !time.Now().Before(*m.until.Load()) {
 		return nil
@@ -99,14 +99,15 @@ func (m *Members) Live() []string {
 	return slices.Clone(m.view.Load().live)
 }
 
-// Owns says whether key is this replica's now. It is false before the first renewal and once Start has returned.
+// Owns reports whether key belongs to this replica now. It is false before the first renewal and after Start has
+// returned.
 func (m *Members) Owns(key string) bool {
 	v := m.view.Load()
 	return owner(v.candidates, key) == m.opts.Identity && time.Now().Before(*m.until.Load())
 }
 
-// Watch yields the present generation, as soon as this replica is a member, then the newest after each change of who owns
-// what, until ctx ends. A replica that ceases to own anything is told too.
+// Watch yields the current generation, as soon as this replica is a member, then the newest after each change of
+// ownership, until ctx ends. It also yields when this replica loses all keys.
 func (m *Members) Watch(ctx context.Context) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for v := m.view.Load(); ctx.Err() == nil; v = m.view.Load() {
@@ -121,8 +122,8 @@ func (m *Members) Watch(ctx context.Context) iter.Seq[uint64] {
 	}
 }
 
-// Start keeps this replica a member until ctx ends, deletes its Lease, for which it takes up to a third of
-// Options.Lease, waits for what it started, then returns nil. It goes on through all errors of the plane. Call it once.
+// Start keeps this replica a member until ctx ends, deletes its Lease, which takes up to a third of Options.Lease,
+// waits for its goroutines, then returns nil. Errors of the plane do not end it: it retries. Call it once.
 func (m *Members) Start(ctx context.Context) error {
 	if m.client == nil {
 		return errors.New("shard: the Members were not made by New")
@@ -144,8 +145,8 @@ func (m *Members) Start(ctx context.Context) error {
 	return nil
 }
 
-// renewals renews our Lease, a third of its duration after the last time, sooner if asked or failed; and deletes those of
-// the dead.
+// renewals renews this replica's Lease after a third of its duration, sooner after a request or an error, and deletes
+// the Leases of dead replicas.
 func (m *Members) renewals(ctx context.Context, out chan<- renewal) {
 	for ctx.Err() == nil {
 		r := m.renew(ctx)
@@ -167,7 +168,7 @@ func (m *Members) renewals(ctx context.Context, out chan<- renewal) {
 				}
 			case d := <-m.corpses:
 				if err := m.remove(ctx, d.name, d.only); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-					logging.From(ctx).V(1).Info("The Lease of a dead replica stays", "error", err.Error())
+					logging.From(ctx).V(1).Info("The Lease of a dead replica was not deleted", "error", err.Error())
 				}
 			case <-ctx.Done():
 			}
@@ -175,7 +176,7 @@ func (m *Members) renewals(ctx context.Context, out chan<- renewal) {
 	}
 }
 
-// judge follows who is alive.
+// judge publishes which replicas are live.
 func (m *Members) judge(ctx context.Context, renewals <-chan renewal) {
 	log := logging.From(ctx)
 	r := &roster{group: m.group, identity: m.opts.Identity, lease: m.opts.Lease, others: map[string]*replica{}}
@@ -195,7 +196,7 @@ func (m *Members) judge(ctx context.Context, renewals <-chan renewal) {
 		m.sweep(r, j, now)
 		if foreign := !r.confirmed.IsZero() && r.holder != m.holder; foreign != shared {
 			if shared = foreign; shared {
-				log.Error(nil, "Another replica has the same identity: both work on the same keys; give each its own", "holder", r.holder)
+				log.Error(nil, "Another replica has the same identity: both work on the same keys; set a unique Options.Identity in each", "holder", r.holder)
 			}
 		}
 		var timer <-chan time.Time
@@ -220,7 +221,7 @@ func (m *Members) judge(ctx context.Context, renewals <-chan renewal) {
 	}
 }
 
-// sweep has one Lease deleted whose holder is dead for long, if that is for us to do.
+// sweep requests the deletion of one Lease of a long dead replica that this replica owns.
 func (m *Members) sweep(r *roster, j judgement, now time.Time) {
 	all := candidates(j.live)
 	for _, identity := range j.corpses {
@@ -236,7 +237,7 @@ func (m *Members) sweep(r *roster, j judgement, now time.Time) {
 	}
 }
 
-// publish shows who is alive, if that is news.
+// publish stores a view of the live replicas, if they have changed.
 func (m *Members) publish(log logr.Logger, live []string) {
 	old := m.view.Load()
 	if slices.Equal(old.live, live) {
@@ -249,7 +250,7 @@ func (m *Members) publish(log logr.Logger, live []string) {
 	m.opts.Observer.changed(next.generation, slices.Clone(live))
 }
 
-// leave deletes our Lease, so that nobody waits for us.
+// leave deletes this replica's Lease, so that the others take over at once.
 func (m *Members) leave(ctx context.Context) {
 	err := func() error {
 		ctx, cancel := context.WithTimeout(ctx, m.opts.Lease/3)
@@ -259,12 +260,12 @@ func (m *Members) leave(ctx context.Context) {
 			return fmt.Errorf("shard: read Lease %s/%s: %w", m.namespace, leaseName(m.group, m.opts.Identity), err)
 		}
 		if holderOf(lease) != m.holder {
-			return nil // that of another run
+			return nil // it belongs to another run
 		}
 		only := (&replica{uid: lease.GetUID(), version: lease.GetResourceVersion()}).precondition()
 		return m.remove(ctx, lease.GetName(), only)
 	}()
 	if err != nil && !apierrors.IsNotFound(err) {
-		logging.From(ctx).Info("The Lease stays until its time is up", "error", err.Error())
+		logging.From(ctx).Info("The Lease was not deleted; it expires", "error", err.Error())
 	}
 }

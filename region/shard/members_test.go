@@ -24,7 +24,7 @@ import (
 
 const lease = 15 * time.Second
 
-// newPlane grants what doc.go says is needed.
+// newPlane returns a server that grants only the rights in doc.go.
 func newPlane(t *testing.T) *regiontest.Server {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{Authorize: func(r regiontest.Request) error {
@@ -71,7 +71,7 @@ func TestReplicasShareKeys(t *testing.T) {
 	})
 }
 
-// In steady state a replica renews its Lease three times per duration and asks for nothing else.
+// In the steady state a replica renews its Lease three times per duration and makes no other request.
 func TestReplicasWriteNoMoreThanTheyMust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPlane(t)
@@ -106,7 +106,7 @@ func TestKeysOfADeadReplicaMoveWithinOneLease(t *testing.T) {
 			after := owners(all[:3]...)
 			for i := range after {
 				if before[i][0] != "replica-3" {
-					require.Equal(t, before[i], after[i], "only keys of the dead move")
+					require.Equal(t, before[i], after[i], "only keys of the dead replica move")
 				}
 			}
 			require.Contains(t, remaining(t, s), "work-replica-3")
@@ -147,7 +147,7 @@ func TestAReplicaThatJoinsIsTold(t *testing.T) {
 	})
 }
 
-// A paused replica owns nothing when the others have taken over, and its part again when it goes on.
+// A paused replica owns nothing once the others have taken over, and gets its keys again when it resumes.
 func TestAPausedReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPlane(t)
@@ -173,7 +173,7 @@ func TestAPausedReplica(t *testing.T) {
 	})
 }
 
-// A replica whose watch has silently stopped cannot tell who is dead.
+// A replica whose watch has silently stopped does not take over keys.
 func TestABlindReplicaTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPlane(t)
@@ -186,7 +186,7 @@ func TestABlindReplicaTakesNothing(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		synctest.Wait()
 		require.Equal(t, before, owners(all...))
-		require.LessOrEqual(t, len(s.Requests()), 3*48+5, "doubt is no reason to renew all the time")
+		require.LessOrEqual(t, len(s.Requests()), 3*48+5, "doubt does not cause continuous renewals")
 		all[2].die()
 		all[1].line.goOn()
 		time.Sleep(lease)
@@ -207,7 +207,7 @@ func TestThePlaneIsAway(t *testing.T) {
 		before := owners(all...)
 		s.Partition(true)
 		time.Sleep(lease - time.Second/2 - lease/3)
-		require.Equal(t, before, owners(all...), "for a while nothing changes")
+		require.Equal(t, before, owners(all...), "within the lease nothing changes")
 		time.Sleep(lease)
 		for _, o := range owners(all...) {
 			require.Empty(t, o)
@@ -224,7 +224,7 @@ func TestThePlaneIsAway(t *testing.T) {
 	})
 }
 
-// foreign writes the Lease of a replica that is not ours, with any time.
+// foreign writes the Lease of a replica outside the test, with any renewTime.
 func foreign(t *testing.T, s *regiontest.Server, name string, renewed time.Time) {
 	t.Helper()
 	l := &unstructured.Unstructured{Object: map[string]any{
@@ -295,7 +295,7 @@ func TestLeasesThatAreNoneOfOurs(t *testing.T) {
 		require.Equal(t, []string{"empty", "replica-0"}, r.Live())
 		time.Sleep(lease)
 		synctest.Wait()
-		require.Equal(t, []string{"replica-0"}, r.Live(), "a Lease that names no duration has ours")
+		require.Equal(t, []string{"replica-0"}, r.Live(), "a Lease without a duration has the default")
 	})
 }
 

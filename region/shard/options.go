@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options adjust Members. The zero value works.
+// Options configure Members. The zero value works.
 type Options struct {
-	// Identity names this replica among those of its group. No two that run at once may have the same: a Pod's name is a
-	// good one. Empty: the host's name and something random.
+	// Identity names this replica in its group. Replicas that run at the same time need different ones, such as the
+	// names of their Pods. Empty: the host's name and a random suffix.
 	Identity string
-	// Lease is how long after its last renewal a replica counts as alive; zero: 15 seconds. It is renewed three times as
-	// often. At least a second.
+	// Lease is how long after its last renewal a replica counts as live, at least a second; zero: 15 seconds. It is
+	// renewed three times per duration.
 	Lease time.Duration
 	// Observer may be nil.
 	Observer *Observer
@@ -31,10 +31,10 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Observer is told what happens. All funcs may be nil; they are called one after the other and must not block.
+// Observer receives events. All funcs may be nil; they are never called concurrently and must not block.
 type Observer struct {
-	// Changed is called with each new generation and the identities of the replicas that share the keys then, sorted; none
-	// if this replica owns nothing.
+	// Changed is called with each new generation and the sorted identities of the replicas that share the keys; none if
+	// this replica owns nothing.
 	Changed func(generation uint64, live []string)
 	// RenewFailed is called when this replica's Lease could not be renewed.
 	RenewFailed func(error)
@@ -54,13 +54,13 @@ func (o *Observer) renewFailed(err error) {
 
 const defaultLease = 15 * time.Second
 
-// complete fills in what is missing and checks the rest.
+// complete sets defaults and checks the options.
 func (o *Options) complete(namespace, group string) error {
 	if o.Lease == 0 {
 		o.Lease = defaultLease
 	}
 	if o.Lease < time.Second {
-		return fmt.Errorf("shard: Options.Lease is %v: give at least one second, or zero for %v", o.Lease, defaultLease)
+		return fmt.Errorf("shard: Options.Lease is %v: set at least one second, or zero for %v", o.Lease, defaultLease)
 	}
 	if o.Identity == "" {
 		host, err := os.Hostname()

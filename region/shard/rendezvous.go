@@ -5,13 +5,13 @@ package shard
 
 import "slices"
 
-// candidate is one replica that keys can go to.
+// candidate is one replica that may own keys.
 type candidate struct {
 	identity string
 	hash     uint64
 }
 
-// candidates returns the replicas of those identities, each once.
+// candidates returns the replicas with these identities, without duplicates.
 func candidates(identities []string) []candidate {
 	sorted := slices.Compact(slices.Sorted(slices.Values(identities)))
 	list := make([]candidate, len(sorted))
@@ -21,7 +21,8 @@ func candidates(identities []string) []candidate {
 	return list
 }
 
-// owner returns whose key is: the one with the highest score, which depends on nobody else. Empty if there is nobody.
+// owner returns the replica with the highest score for key, empty without candidates. A score depends only on key and
+// replica.
 func owner(list []candidate, key string) string {
 	var best string
 	var highest uint64
@@ -34,7 +35,7 @@ func owner(list []candidate, key string) string {
 	return best
 }
 
-// hash is FNV-1a, mixed: the same in every process and version of the program.
+// hash is FNV-1a with mix: the same in every process and version of the program.
 func hash(s string) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for i := range len(s) {
@@ -43,7 +44,7 @@ func hash(s string) uint64 {
 	return mix(h)
 }
 
-// mix is the finalizer of SplitMix64: FNV alone leaves the high bits of similar names alike, and scores skewed.
+// mix is the finalizer of SplitMix64: with FNV alone, similar names have similar high bits, and scores are skewed.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

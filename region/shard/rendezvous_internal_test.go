@@ -35,7 +35,7 @@ func TestThousandKeysOverFiveReplicas(t *testing.T) {
 	}
 }
 
-// Whatever the names, shares stray from the even one only as far as chance explains.
+// For any names, the shares differ from even ones only by chance.
 func TestSharesAreEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?`), 2, 12, rapid.ID[string]).Draw(t, "names")

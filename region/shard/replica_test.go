@@ -31,14 +31,14 @@ const (
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// line is one replica's way to the plane.
+// line is one replica's connection to the plane.
 type line struct {
 	next http.RoundTripper
 
 	mu      sync.Mutex
-	stopped chan struct{} // requests and events wait until it is closed; nil: they flow
+	stopped chan struct{} // requests and events wait until it is closed; nil: they pass
 	watches bool          // only watches wait
-	cut     bool          // requests fail, and events never come
+	cut     bool          // requests fail, and events are dropped
 }
 
 func (l *line) stop(watchesOnly bool) {
@@ -60,7 +60,7 @@ func (l *line) kill() {
 	l.cut = true
 }
 
-// pass returns false if nothing passes any more.
+// pass waits while the line is stopped, and returns false if it is cut.
 func (l *line) pass(ctx context.Context, watch bool) bool {
 	l.mu.Lock()
 	stopped, cut := l.stopped, l.cut
@@ -107,19 +107,19 @@ func (e *events) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// replica is one that runs.
+// replica is a running replica.
 type replica struct {
 	*shard.Members
 	line        *line
 	mu          sync.Mutex
 	generations []uint64
-	end         func() // returns when it has ended
+	end         func() // returns when the replica has ended
 }
 
 func api(t *testing.T, s *regiontest.Server, l *line) region.API {
 	t.Helper()
 	config := s.Config()
-	config.BearerToken = rightstest.Program // which is nobody in particular where there are no tokens
+	config.BearerToken = rightstest.Program // any user, where the server has no tokens
 	if l != nil {
 		l.next = config.Transport
 		config.Transport = l
@@ -153,7 +153,7 @@ func start(ctx context.Context, t *testing.T, s *regiontest.Server, opts shard.O
 	return r
 }
 
-// die ends a replica as a crash does: nothing that it still wants reaches the plane.
+// die ends a replica like a crash: its last requests do not reach the plane.
 func (r *replica) die() {
 	r.line.kill()
 	r.end()
@@ -165,7 +165,7 @@ func (r *replica) told() int {
 	return len(r.generations)
 }
 
-// several starts n replicas called replica-0 and so on, and waits until they share.
+// several starts n replicas, replica-0 and so on, and waits until they share the keys.
 func several(t *testing.T, s *regiontest.Server, n int) []*replica {
 	t.Helper()
 	var all []*replica
@@ -178,7 +178,7 @@ func several(t *testing.T, s *regiontest.Server, n int) []*replica {
 
 const keys = 1000
 
-// owners returns who says that it owns each key.
+// owners returns the replicas that own each key according to themselves.
 func owners(all ...*replica) [keys][]string {
 	var found [keys][]string
 	for i := range keys {
@@ -191,7 +191,7 @@ func owners(all ...*replica) [keys][]string {
 	return found
 }
 
-// share asserts that each key has exactly one owner, and returns how many each has.
+// share asserts that each key has exactly one owner, and returns the number of keys of each.
 func share(t *testing.T, all ...*replica) map[string]int {
 	t.Helper()
 	shares := map[string]int{}
@@ -199,6 +199,6 @@ func share(t *testing.T, all ...*replica) map[string]int {
 		require.Len(t, o, 1, "key-%d", i)
 		shares[o[0]]++
 	}
-	require.Len(t, shares, len(all), "everybody has some")
+	require.Len(t, shares, len(all), "every replica has keys")
 	return shares
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// Replicas come, die and go with the Role that is printed, and each right in it is used.
+// Replicas join, die and leave with the printed Role, and each of its rights is used.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		role := rights.Shards(namespace)

@@ -13,35 +13,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// roster is who is alive, judged by what one replica has seen and when. It does no I/O and has no clock.
+// roster determines the live replicas from the observations of one replica. It does no I/O and has no clock.
 type roster struct {
 	group, identity string
 	lease           time.Duration
 
 	others    map[string]*replica // by identity
-	sent      []renewal           // our successful ones that the copy has not shown yet, oldest first
-	renewed   time.Time           // when the last successful one began
-	confirmed time.Time           // when the last one began that the copy has shown: it holds all that happened before
-	holder    string              // of our own Lease in the copy
+	sent      []renewal           // own successful renewals that the cache has not shown yet, oldest first
+	renewed   time.Time           // when the last successful renewal began
+	confirmed time.Time           // when the last renewal that the cache has shown began: the cache includes everything before
+	holder    string              // in our own Lease in the cache
 }
 
-// replica is another one, as its Lease tells.
+// replica is the state of another replica's Lease.
 type replica struct {
 	uid      types.UID
 	version  string
-	seen     time.Time // when that version was first seen
+	seen     time.Time // when this version was first seen
 	duration time.Duration
-	swept    time.Time // when we last asked for its deletion
+	swept    time.Time // when its deletion was last requested
 }
 
 func (r *replica) deadline() time.Time { return r.seen.Add(r.duration) }
 
 const (
 	keepCorpses = 10 // durations
-	keepSent    = 10 // renewals: a copy that lags further behind shows the last one in the end
+	keepSent    = 10 // renewals: a more stale cache shows the last one in the end
 )
 
-// renewal notes what became of one of ours.
+// renewal records the result of an own renewal.
 func (r *roster) renewal(one renewal) {
 	if one.err == nil {
 		r.sent = append(r.sent[max(0, len(r.sent)-keepSent):], one)
@@ -49,7 +49,7 @@ func (r *roster) renewal(one renewal) {
 	}
 }
 
-// look notes what the copy shows.
+// look records the cached Leases.
 func (r *roster) look(leases []*unstructured.Unstructured, now time.Time) {
 	present := map[string]bool{}
 	for _, lease := range leases {
@@ -87,12 +87,12 @@ func (r *roster) lookAtOwn(lease *unstructured.Unstructured) {
 	}
 }
 
-// judgement is who is alive at one time.
+// judgement is the set of live replicas at one time.
 type judgement struct {
-	live    []string  // sorted; empty if we are not among them
-	next    time.Time // when time alone may change this
-	doubt   time.Time // not zero: only a renewal that begins after it can show whether somebody has died
-	corpses []string  // dead for long
+	live    []string  // sorted; empty if this replica is not live
+	next    time.Time // when it may change without an event
+	doubt   time.Time // if not zero: only a renewal that begins later can show whether a replica is dead
+	corpses []string  // identities that have been dead for long
 }
 
 func (r *roster) judge(now time.Time) judgement {
@@ -124,7 +124,7 @@ func (r *roster) judge(now time.Time) judgement {
 	return j
 }
 
-// precondition is that nobody has renewed the Lease since.
+// precondition is that the Lease was not renewed since.
 func (r *replica) precondition() metav1.Preconditions {
 	return metav1.Preconditions{UID: &r.uid, ResourceVersion: &r.version}
 }

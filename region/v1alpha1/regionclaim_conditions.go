@@ -10,26 +10,26 @@ type RegionClaimConditionType string
 type RegionClaimConditionReason string
 
 const (
-	// RegionClaimConditionBound says whether this peer serves the region. The
-	// phase follows from it: Bound, Conflict, or Pending for all else.
+	// RegionClaimConditionBound shows whether this peer serves the region. The
+	// phase is derived from it: Bound, Conflict, or otherwise Pending.
 	//
-	// True: all peers acknowledged it (reason Acknowledged).
+	// True: this peer serves the region (reason Acknowledged).
 	// False: another peer holds the region (HeldElsewhere), or the claim is
-	// being given up (Removing).
-	// Unknown: not decided yet (Pending), or a peer that has to be asked did not
-	// answer (PeerUnreachable).
+	// being removed (Removing).
+	// Unknown: not decided yet (Pending), or a peer that may hold the region is
+	// unreachable (PeerUnreachable).
 	RegionClaimConditionBound RegionClaimConditionType = "Bound"
 )
 
 const (
-	// RegionClaimReasonAcknowledged: all peers know that this one serves the region.
+	// RegionClaimReasonAcknowledged: this peer serves the region.
 	RegionClaimReasonAcknowledged RegionClaimConditionReason = "Acknowledged"
 	// RegionClaimReasonHeldElsewhere: another peer holds the region.
 	RegionClaimReasonHeldElsewhere RegionClaimConditionReason = "HeldElsewhere"
-	// RegionClaimReasonRemoving: the claim is being given up.
+	// RegionClaimReasonRemoving: the claim is being removed.
 	RegionClaimReasonRemoving RegionClaimConditionReason = "Removing"
-	// RegionClaimReasonPending: it is not decided yet.
+	// RegionClaimReasonPending: not decided yet.
 	RegionClaimReasonPending RegionClaimConditionReason = "Pending"
-	// RegionClaimReasonPeerUnreachable: a peer did not answer.
+	// RegionClaimReasonPeerUnreachable: a peer that may hold the region is unreachable.
 	RegionClaimReasonPeerUnreachable RegionClaimConditionReason = "PeerUnreachable"
 )

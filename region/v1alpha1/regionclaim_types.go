@@ -9,10 +9,10 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// RegionClaim is a provider's claim that this peer serves the region of that
-// name. Its namespace is the provider's, so the claim of name eu-west-1 in
-// namespace loodse is for the region eu-west-1.loodse. The ServiceCluster of
-// the same namespace and name in this peer stays Pending until it is Bound.
+// RegionClaim is a provider's claim that this peer serves a region. Name and
+// namespace are those of the region: the claim eu-west-1 in the namespace
+// loodse is for the region eu-west-1.loodse. The ServiceCluster of the same
+// namespace and name in this peer stays Pending until the claim is Bound.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,42 +27,42 @@ type RegionClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is empty but for the protocol's part: what is claimed is the name.
-	// An absent one becomes empty, so that its rules always see a change.
+	// Spec is empty except for the protocol's part: the claim is for its name.
+	// It defaults to an empty object, so that validation rules see every change.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Spec RegionClaimSpec `json:"spec"`
 
-	// Status is the answer.
+	// Status is the observed state.
 	//
 	// +optional
 	Status RegionClaimStatus `json:"status,omitzero"`
 }
 
-// RegionClaimSpec is what is wanted of a RegionClaim.
+// RegionClaimSpec is the desired state of a RegionClaim.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.fanout) || has(self.fanout)",message="claim cannot be removed: use apply instead of replace, or keep spec.fanout as it is; to give the name up, delete the object and let a coordinator clear all peers"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?fanout.stage.orValue('Reserved') == 'Reserved'",message="a RegionClaim is created Reserved or without spec.fanout: leave spec.fanout out, a coordinator adopts the object",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.fanout) || !has(self.fanout) || (self.fanout.?claim.role.orValue('None') == 'Primary' && self.fanout.?stage.orValue('None') == 'Configured')",message="an object that was applied without a claim is adopted as a Primary and Configured at once, never as a reservation: adopt it through a coordinator"
 // +kubebuilder:validation:XValidation:rule="self.?fanout.stage.orValue('Reserved') in ['Reserved', 'Configured', 'Decided', 'Removing']",message="the stages of a RegionClaim are Reserved, Configured, Decided, Removing"
 type RegionClaimSpec struct {
-	// Fanout is the protocol's part. It is written by coordinators alone.
+	// Fanout is the protocol's part. Only coordinators write it.
 	//
 	// +optional
 	Fanout *fanoutv1alpha1.Fanout `json:"fanout,omitempty"`
 }
 
-// RegionClaimStatus is the answer to a RegionClaim.
+// RegionClaimStatus is the observed state of a RegionClaim.
 type RegionClaimStatus struct {
-	// Phase is Bound, Conflict or Pending, for people and for gates that know
-	// nothing of conditions. It follows from the conditions.
+	// Phase is Bound, Conflict or Pending, for people and for clients that do not
+	// read conditions. It is derived from the conditions.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Bound;Conflict;Pending
 	Phase RegionClaimPhase `json:"phase,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -75,7 +75,7 @@ type RegionClaimStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Holder says who holds the region, this claim or the one it conflicts with.
+	// Holder is the claim that holds the region: this one or the one it conflicts with.
 	//
 	// +optional
 	Holder RegionHolder `json:"holder,omitzero"`
@@ -83,33 +83,33 @@ type RegionClaimStatus struct {
 
 // RegionHolder is the claim that holds a region.
 type RegionHolder struct {
-	// Peer is the peer in which the claim stands.
+	// Peer is the peer of the claim.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Peer string `json:"peer"`
 
-	// Since is when it was bound, as far as known.
+	// Since is when the claim was bound, if known.
 	//
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
 }
 
-// RegionClaimManager is the field manager of those who decide about RegionClaims. Whoever
-// acts on a status, routes to the peer because it says Bound for instance, should do so
-// only if this manager owns the phase (metadata.managedFields): another one who may write
-// the status decides nothing.
+// RegionClaimManager is the field manager of arbiters, which decide about RegionClaims. A client
+// that acts on a status, for example routes to the peer because the phase is Bound, should do so
+// only if this manager owns the phase (metadata.managedFields): a status by another manager
+// decides nothing.
 const RegionClaimManager = "atoll-region-claim"
 
-// RegionClaimPhase is one word about a RegionClaim.
+// RegionClaimPhase summarizes a RegionClaim.
 type RegionClaimPhase string
 
 const (
-	// RegionClaimPending waits for an answer.
+	// RegionClaimPending means that the claim is not decided yet.
 	RegionClaimPending RegionClaimPhase = "Pending"
-	// RegionClaimBound holds the region: this peer serves it.
+	// RegionClaimBound means that this peer serves the region.
 	RegionClaimBound RegionClaimPhase = "Bound"
-	// RegionClaimConflict is one whose region another peer holds.
+	// RegionClaimConflict means that another peer holds the region.
 	RegionClaimConflict RegionClaimPhase = "Conflict"
 )
 

@@ -10,34 +10,34 @@ type ServiceClusterConditionType string
 type ServiceClusterConditionReason string
 
 const (
-	// ServiceClusterConditionReady sums the others up.
+	// ServiceClusterConditionReady summarizes the other conditions.
 	//
 	// True: the cluster can be used (reason Complete).
 	// False: it cannot (Unclaimed, RegionUnbound, Unreachable, Removing).
 	// Unknown: nothing was observed yet (Pending).
 	ServiceClusterConditionReady ServiceClusterConditionType = "Ready"
 
-	// ServiceClusterConditionClaimed says whether the name is taken in all peers.
+	// ServiceClusterConditionClaimed shows whether the name is held in all peers.
 	//
 	// True: the claim is committed (reason Committed).
 	// False: the object was applied without a claim (Unclaimed), its claim is
 	// still Reserved (Reserved), or another peer holds the name (Held).
-	// Unknown: some peer did not answer (PeerUnreachable).
+	// Unknown: a peer is unreachable (PeerUnreachable).
 	ServiceClusterConditionClaimed ServiceClusterConditionType = "Claimed"
 
-	// ServiceClusterConditionRegionBound says whether this peer serves the region.
+	// ServiceClusterConditionRegionBound shows whether this peer serves the region.
 	//
 	// True: the RegionClaim of the same namespace and name is Bound (Bound).
-	// False: there is none (NoRegionClaim), or it is not Bound (RegionUnbound).
+	// False: it does not exist (NoRegionClaim), or is not Bound (RegionUnbound).
 	// Unknown: it could not be read (Pending).
 	ServiceClusterConditionRegionBound ServiceClusterConditionType = "RegionBound"
 
-	// ServiceClusterConditionReachable says whether the cluster answers.
+	// ServiceClusterConditionReachable shows whether the cluster is reachable.
 	//
-	// True: it did at the last probe (Answered).
-	// False: it did not (Unreachable), or its kubeconfig is not accepted
+	// True: it was at the last probe (Answered).
+	// False: it was not (Unreachable), or its kubeconfig is not accepted
 	// (KubeconfigInvalid).
-	// Unknown: it was not asked yet (Pending).
+	// Unknown: it was not probed yet (Pending).
 	ServiceClusterConditionReachable ServiceClusterConditionType = "Reachable"
 )
 
@@ -48,26 +48,26 @@ const (
 	ServiceClusterReasonPending ServiceClusterConditionReason = "Pending"
 	// ServiceClusterReasonUnclaimed: applied without a claim; adopt it.
 	ServiceClusterReasonUnclaimed ServiceClusterConditionReason = "Unclaimed"
-	// ServiceClusterReasonReserved: its operation has not ended.
+	// ServiceClusterReasonReserved: the operation has not ended.
 	ServiceClusterReasonReserved ServiceClusterConditionReason = "Reserved"
 	// ServiceClusterReasonCommitted: the claim is committed.
 	ServiceClusterReasonCommitted ServiceClusterConditionReason = "Committed"
 	// ServiceClusterReasonHeld: another peer holds the name.
 	ServiceClusterReasonHeld ServiceClusterConditionReason = "Held"
-	// ServiceClusterReasonPeerUnreachable: a peer did not answer.
+	// ServiceClusterReasonPeerUnreachable: a peer is unreachable.
 	ServiceClusterReasonPeerUnreachable ServiceClusterConditionReason = "PeerUnreachable"
 	// ServiceClusterReasonBound: the RegionClaim is Bound.
 	ServiceClusterReasonBound ServiceClusterConditionReason = "Bound"
-	// ServiceClusterReasonNoRegionClaim: there is no RegionClaim of the name.
+	// ServiceClusterReasonNoRegionClaim: there is no RegionClaim with this name.
 	ServiceClusterReasonNoRegionClaim ServiceClusterConditionReason = "NoRegionClaim"
 	// ServiceClusterReasonRegionUnbound: the RegionClaim is not Bound.
 	ServiceClusterReasonRegionUnbound ServiceClusterConditionReason = "RegionUnbound"
-	// ServiceClusterReasonAnswered: the cluster answered.
+	// ServiceClusterReasonAnswered: the cluster is reachable.
 	ServiceClusterReasonAnswered ServiceClusterConditionReason = "Answered"
-	// ServiceClusterReasonUnreachable: the cluster did not answer.
+	// ServiceClusterReasonUnreachable: the cluster is unreachable.
 	ServiceClusterReasonUnreachable ServiceClusterConditionReason = "Unreachable"
 	// ServiceClusterReasonKubeconfigInvalid: the kubeconfig is not accepted.
 	ServiceClusterReasonKubeconfigInvalid ServiceClusterConditionReason = "KubeconfigInvalid"
-	// ServiceClusterReasonRemoving: it is being removed from all peers.
+	// ServiceClusterReasonRemoving: the ServiceCluster is being removed from all peers.
 	ServiceClusterReasonRemoving ServiceClusterConditionReason = "Removing"
 )

@@ -12,7 +12,8 @@ import (
 // ServiceCluster configures the cluster of one region, in the peer that serves
 // it. Its namespace is the account's, and (namespace, name) is unique over all
 // peers: the others hold a guard, a ServiceCluster of the same name with a
-// claim and no payload. Controllers act on Configured ones only.
+// claim and no payload. Controllers act only on ServiceClusters in the stage
+// Configured.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,20 +30,20 @@ type ServiceCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
-	// An absent one becomes empty, so that its rules always see a change.
+	// Spec is the desired state.
+	// It defaults to an empty object, so that validation rules see every change.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Spec ServiceClusterSpec `json:"spec"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	//
 	// +optional
 	Status ServiceClusterStatus `json:"status,omitzero"`
 }
 
-// ServiceClusterSpec is what is wanted of a ServiceCluster.
+// ServiceClusterSpec is the desired state of a ServiceCluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.fanout) || has(self.fanout)",message="claim cannot be removed: use apply instead of replace, or keep spec.fanout as it is; to give the name up, delete the object and let a coordinator clear all peers"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?fanout.stage.orValue('Reserved') == 'Reserved'",message="a ServiceCluster is created Reserved or without spec.fanout: leave spec.fanout out, a coordinator adopts the object",optionalOldSelf=true
@@ -52,7 +53,7 @@ type ServiceCluster struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.fanout) || self.fanout.claim.role == 'Primary' || self.fanout.claim.peer == self.fanout.claim.target || (!has(self.metadata) && !has(self.kubeconfigSecret))",message="a guard carries no payload: the ServiceCluster is in another peer, change it there",messageExpression="'a guard carries no payload: the ServiceCluster of this name is in peer ' + self.fanout.claim.target + '; change it there, or remove it from all peers first'"
 // +kubebuilder:validation:XValidation:rule="self.?fanout.stage.orValue('None') != 'Configured' || has(self.kubeconfigSecret)",message="a Configured ServiceCluster needs kubeconfigSecret.name: name the Secret that holds the cluster's kubeconfig"
 type ServiceClusterSpec struct {
-	// Metadata is how people see the cluster.
+	// Metadata describes the cluster for people.
 	//
 	// +optional
 	Metadata ServiceClusterMetadata `json:"metadata,omitzero"`
@@ -63,13 +64,13 @@ type ServiceClusterSpec struct {
 	// +optional
 	KubeconfigSecret ObjectReference `json:"kubeconfigSecret,omitzero"`
 
-	// Fanout is the protocol's part. It is written by coordinators alone.
+	// Fanout is the protocol's part. Only coordinators write it.
 	//
 	// +optional
 	Fanout *fanoutv1alpha1.Fanout `json:"fanout,omitempty"`
 }
 
-// ServiceClusterMetadata is how people see a ServiceCluster.
+// ServiceClusterMetadata describes a ServiceCluster for people.
 type ServiceClusterMetadata struct {
 	// DisplayName is a short name.
 	//
@@ -77,14 +78,14 @@ type ServiceClusterMetadata struct {
 	// +kubebuilder:validation:MaxLength=256
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Description says what the cluster is for.
+	// Description is the purpose of the cluster.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Description string `json:"description,omitempty"`
 }
 
-// ObjectReference names an object in the namespace of the one that refers.
+// ObjectReference names an object in the same namespace.
 type ObjectReference struct {
 	// Name is the object's name.
 	//
@@ -93,14 +94,14 @@ type ObjectReference struct {
 	Name string `json:"name"`
 }
 
-// ServiceClusterStatus is what was observed of a ServiceCluster.
+// ServiceClusterStatus is the observed state of a ServiceCluster.
 type ServiceClusterStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Phase sums the conditions up for people. Programs read the conditions.
+	// Phase summarizes the conditions for people. Programs read the conditions.
 	//
 	// +optional
 	Phase ServiceClusterPhase `json:"phase,omitempty"`
@@ -113,13 +114,13 @@ type ServiceClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// KubernetesVersion is what the cluster said of itself.
+	// KubernetesVersion is the version that the cluster reports.
 	//
 	// +optional
 	KubernetesVersion KubernetesVersion `json:"kubernetesVersion,omitzero"`
 }
 
-// KubernetesVersion is the version of a cluster, as its /version tells it.
+// KubernetesVersion is the version of a cluster, from its /version.
 type KubernetesVersion struct {
 	// Major is the major version.
 	//
@@ -146,19 +147,19 @@ type KubernetesVersion struct {
 	Platform string `json:"platform,omitempty"`
 }
 
-// ServiceClusterPhase is one word about a ServiceCluster, for people.
+// ServiceClusterPhase summarizes a ServiceCluster for people.
 //
 // +kubebuilder:validation:MaxLength=64
 type ServiceClusterPhase string
 
 const (
-	// ServiceClusterPending waits for its claim, its region, or its first contact.
+	// ServiceClusterPending means that the claim, the region or the first probe is pending.
 	ServiceClusterPending ServiceClusterPhase = "Pending"
-	// ServiceClusterReady can be used.
+	// ServiceClusterReady means that the cluster can be used.
 	ServiceClusterReady ServiceClusterPhase = "Ready"
-	// ServiceClusterNotReady was ready or should be, and is not.
+	// ServiceClusterNotReady means that the cluster cannot be used.
 	ServiceClusterNotReady ServiceClusterPhase = "NotReady"
-	// ServiceClusterTerminating is being removed from all peers.
+	// ServiceClusterTerminating means that the ServiceCluster is being removed from all peers.
 	ServiceClusterTerminating ServiceClusterPhase = "Terminating"
 )
 

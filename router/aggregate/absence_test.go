@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// A list without objects needs a region that listed none, whatever the policy.
+// Whatever the policy, a list without objects requires that at least one region listed none.
 func TestAnEmptyListMeansEmpty(t *testing.T) {
 	a, b := key(0), key(1)
 	unserve := func(w *world, k region.Key) {
@@ -73,7 +73,7 @@ func TestAnEmptyListMeansEmpty(t *testing.T) {
 	}
 }
 
-// The regions that have no part in a list are reported with each of its pages.
+// Every page of a list reports the regions that do not contribute to it.
 func TestLaterPagesReportWhatIsMissing(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.close()
@@ -96,7 +96,7 @@ type warnings func(text string)
 
 func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) { w(text) }
 
-// calls are all that may answer that an object does not exist.
+// calls returns all calls that can report an object as not found.
 func calls(c dynamic.ResourceInterface, name string) map[string]func(context.Context) error {
 	o := configMap(name, "1")
 	return map[string]func(context.Context) error{
@@ -120,8 +120,8 @@ func calls(c dynamic.ResourceInterface, name string) map[string]func(context.Con
 	}
 }
 
-// misplaced is a ring whose only peer answers, and is not proven to be the cluster that it should be: nothing may be said
-// of its objects. Which cluster it is, is answered with code.
+// misplaced returns a router to one peer that answers, but does not prove to be the expected cluster: it answers the
+// question for its identity with code. Nothing may be concluded about its objects.
 func misplaced(t *testing.T, code int) *router.Router {
 	t.Helper()
 	server := regiontest.NewServer(regiontest.Options{Name: "peer"})
@@ -139,7 +139,7 @@ func misplaced(t *testing.T, code int) *router.Router {
 	return routes
 }
 
-// A status that comes of another request than the caller's is not the region's answer to the caller.
+// A status in the answer to another request than the caller's is not the region's answer to the caller.
 func TestOnlyARegionsAnswerIsNotFound(t *testing.T) {
 	for _, code := range []int{http.StatusNotFound, http.StatusForbidden, http.StatusGone} {
 		set, err := aggregate.Regions(misplaced(t, code), router.Self(), nil)
@@ -157,7 +157,7 @@ func TestOnlyARegionsAnswerIsNotFound(t *testing.T) {
 	}
 }
 
-// An object that may be in a region that does not answer is not reported as not found, by any verb.
+// No verb reports an object as not found while a region that may have it does not answer.
 func TestAnObjectThatMayBeElsewhereIsNotNotFound(t *testing.T) {
 	w := newWorld(t, 3)
 	defer w.close()
@@ -178,7 +178,7 @@ func TestAnObjectThatMayBeElsewhereIsNotNotFound(t *testing.T) {
 	}
 }
 
-// Before the ring has read its source, nothing is known to be absent. Afterwards, a region that it does not list is.
+// Before the ring has read its source, no region is reported as not found. Afterwards, one that it does not list is.
 func TestNothingIsAbsentBeforeRegionsAreKnown(t *testing.T) {
 	source, err := region.FromPeers()
 	require.NoError(t, err)
@@ -210,7 +210,8 @@ func TestNothingIsAbsentBeforeRegionsAreKnown(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// A region that the Router has not asked its Resolver about yet is asked about, and not reported as not found if that fails.
+// The Router asks its Resolver about a region that is not resolved yet, and does not report it as not found if that
+// fails.
 func TestARegionThatIsNotYetResolved(t *testing.T) {
 	ring := regiontest.NewRing("peer-a", "peer-b")
 	defer ring.Close()
@@ -246,7 +247,7 @@ func TestARegionThatIsNotYetResolved(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// The bookmark that ends the initial events names the regions that are missing in them.
+// The bookmark that ends the initial events names the regions that did not contribute to them.
 func TestInitialEventsSayWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -266,7 +267,7 @@ func TestInitialEventsSayWhatIsMissing(t *testing.T) {
 	})
 }
 
-// What is said of many regions, or by a hostile one, fits into headers.
+// Warnings about many regions, or with the text of a hostile one, fit into headers.
 func TestWarningsAreBounded(t *testing.T) {
 	w := newWorld(t, 40)
 	defer w.close()

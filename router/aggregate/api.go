@@ -25,74 +25,75 @@ import (
 
 // Options adjust an API. The zero value works.
 type Options struct {
-	// Policy says how many regions must answer a read, and which must have sent all they have before a watch tells of the
-	// end of its initial events. Zero: All.
+	// Policy decides how many regions must answer a read, and which must have delivered all their objects before a
+	// watch sends the bookmark that ends its initial events. Zero: All.
 	Policy Policy
 
-	// Timeout is how long one request to a region may take that reads; of a watch, until it is accepted. A write is given
-	// as long as its context. Zero: 30 seconds.
+	// Timeout limits one request to a region that reads; for a watch, until it is accepted. A write is limited by its
+	// context only. Zero: 30 seconds.
 	Timeout time.Duration
 
-	// Answer is how long a region may take to begin its answer to a list or a get, at most Timeout: what a region that is
-	// frozen costs. It allows for a round trip around the globe and a busy API server, of which no more than a page is asked.
-	// A watch that gets no answer doubles it for its next attempt. Zero: 5 seconds.
+	// Answer is the time in which a region must begin its answer to a list or a get, at most Timeout: a frozen region
+	// delays a list by as much. It allows for a round trip around the globe and a busy API server, since requests ask
+	// for at most a page. A watch that gets no answer doubles it for its next attempt. Zero: 5 seconds.
 	Answer time.Duration
 
-	// Map says which types of the regions stand behind a type. Nil: the same type in all regions.
+	// Map maps a common type to the type of each region. Nil: the same type in all regions.
 	Map Mapping
 
-	// Qualify makes the names of objects NAME@REGION in all answers, such as orders@eu-west-1.loodse. It makes them unique
-	// where regions have objects of the same name, which an informer would take for one. Such names may be used to address
-	// an object in any case.
+	// Qualify makes the names of objects NAME@REGION in all answers, such as orders@eu-west-1.loodse. Names are then
+	// unique where regions have objects of the same name, which an informer would confuse. Requests may use such
+	// names without Qualify too.
 	Qualify bool
 
-	// Withhold keeps the objects of a region that has left. By default, watches tell that they are deleted.
+	// Withhold keeps the objects of a region that has left. By default, watches report them as deleted.
 	Withhold bool
 
-	// Key authenticates resourceVersions and continue tokens. Processes with the same key understand each other's. Empty:
-	// a random one, so that tokens of an earlier process are answered with 410 and 400.
+	// Key authenticates resourceVersions and continue tokens. Processes with the same key accept each other's. Empty:
+	// a random key, so that tokens of an earlier process get 410 and 400.
 	Key []byte
 
-	// Parallel bounds the requests that one list has under way. Zero: 64.
+	// Parallel bounds the concurrent requests of one list. Zero: 64.
 	Parallel int
 
-	// Bookmark is the least time between the bookmarks of a watch. Zero: 1 minute.
+	// Bookmark is the minimum time between the bookmarks of a watch. Zero: 1 minute.
 	Bookmark time.Duration
 
-	// Patience is how long a watch waits for its consumer to take an event, before it ends. Zero: 1 minute.
+	// Patience is how long a watch waits for its consumer to receive an event, before the watch ends. Zero: 1 minute.
 	Patience time.Duration
 
-	// Retry is how long a watch waits before it asks a region again that failed. It doubles with each failure, up to 50
-	// times of it; Member.Health ends the wait as soon as the region answers again. Zero: 200 milliseconds.
+	// Retry is the first delay before a watch retries a region that failed. It doubles with each failure, up to 50
+	// times Retry; Member.Health ends the delay as soon as the region is reachable. Zero: 200 milliseconds.
 	Retry time.Duration
 
-	// MaxAnswer is how many bytes an answer of a region may have, and an event of a watch, after decompression. What a list
-	// reads is read in smaller pages if a page has more; a larger object, or answer that is none, is TooLarge. It is counted
-	// for clients of Regions and of region.APIFor. Zero: 16 MiB.
+	// MaxAnswer limits an answer of a region, and an event of a watch, in bytes after decompression. A page of a list
+	// above the limit is read again with fewer objects; a single object above it, or an endless answer, is TooLarge.
+	// It applies to clients of Regions and of region.APIFor. Zero: 16 MiB.
 	MaxAnswer int64
 
-	// Budget bounds the bytes of answers that are held at one time, over the APIs that share it. A request that finds it
-	// used up waits for Answer, then it is Busy. Lists of the Dynamic client and of ListAll are counted page by page while
-	// they are read: the whole is the caller's. Nil: 256 MiB for this API.
+	// Budget limits the bytes of all answers held at one time, over the APIs that share it. A request that finds it
+	// used up waits for Answer, then fails with Busy. Lists of the Dynamic client and of ListAll count page by page
+	// while they are read; the complete list belongs to the caller. Nil: 256 MiB for this API.
 	Budget *Budget
 
-	// WarningHandler receives a warning for each region that did not contribute to an answer, as the handler of a client of
-	// one API server does. It must return quickly. Nil: such regions are in the Report of the context, and in lists, alone.
+	// WarningHandler receives a warning for each region that did not contribute to an answer, like the handler of a
+	// client of one API server. It must return quickly. Nil: such regions are only in the context's Report, and in
+	// lists.
 	WarningHandler rest.WarningHandlerWithContext
 
 	Observer *Observer // may be nil
 }
 
-// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
-// possibly from many goroutines, and must return quickly.
+// Observer receives events of the API. A nil Observer and nil fields are valid. Hooks are called synchronously
+// without a lock held, possibly from many goroutines, and must return quickly.
 type Observer struct {
-	// Listed is called after each list with what became of the regions.
+	// Listed is called after each list with the outcome of each region.
 	Listed func(ctx context.Context, outcomes []Outcome)
-	// Followed is called for each step of a region's part in a watch.
+	// Followed is called for each step of a watch in one region.
 	Followed func(ctx context.Context, e FollowEvent)
 }
 
-// FollowEvent is a step of a region's part in a watch.
+// FollowEvent is a step of a watch in one region.
 type FollowEvent struct {
 	Region region.Key
 	Step   Step
@@ -100,21 +101,21 @@ type FollowEvent struct {
 	Err    error // for operators: it may name peers
 }
 
-// Step is what a watch does with one region.
+// Step is the kind of a FollowEvent.
 type Step string
 
 const (
 	// StepWatch follows the region's changes.
 	StepWatch Step = "watch"
-	// StepVerify compares the region's history with what was delivered, after an interruption.
+	// StepVerify compares the region's history with the delivered events, after an interruption.
 	StepVerify Step = "verify"
 	// StepList lists the region and delivers the difference: at the beginning, and as a repair.
 	StepList Step = "list"
-	// StepLeave takes a region out that has left the Set.
+	// StepLeave removes a region that has left the Set.
 	StepLeave Step = "leave"
 )
 
-// API is many regions as one. It starts nothing by itself and is safe for concurrent use.
+// API presents many regions as one API server. It starts nothing by itself and is safe for concurrent use.
 type API struct {
 	set    Set
 	opts   Options
@@ -124,7 +125,7 @@ type API struct {
 	account *account
 }
 
-// New makes an API of the regions in set. It does no I/O.
+// New returns an API for the regions in set. It does no I/O.
 func New(set Set, opts Options) (*API, error) {
 	if argument.Missing(set) {
 		return nil, errors.New("aggregate: the set is nil; use Regions or Fixed")
@@ -165,7 +166,7 @@ func New(set Set, opts Options) (*API, error) {
 	return &API{set: set, opts: opts, sealer: newSealer(key), seed: seedOf(key), account: account}, nil
 }
 
-// accountOf completes MaxAnswer and Budget.
+// accountOf sets the defaults of MaxAnswer and Budget, and returns the API's account.
 func accountOf(opts *Options) (*account, error) {
 	if opts.MaxAnswer < 0 {
 		return nil, fmt.Errorf("aggregate: Options.MaxAnswer is %d; want a positive number of bytes, or zero for %d", opts.MaxAnswer, defaultAnswer)
@@ -187,16 +188,16 @@ func accountOf(opts *Options) (*account, error) {
 	return a, nil
 }
 
-// seedOf is the same for the same key, so that processes with one key understand each other's stamps.
+// seedOf derives the seed from key, so that processes with the same key compute the same stamps.
 func seedOf(key []byte) uint64 {
 	sum := sha256.Sum256(append([]byte("fingerprints of "), key...))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// Dynamic returns the API as a client. Its clients are resources over all regions: see the package's documentation.
+// Dynamic returns the API as a client. Its resources span all regions: see the package's documentation.
 func (a *API) Dynamic() dynamic.Interface { return client{a} }
 
-// query is what a list or a watch is about.
+// query selects the objects of a list or a watch.
 type query struct {
 	namespace string
 	types     []schema.GroupVersionResource
@@ -220,14 +221,14 @@ func newQuery(namespace string, types []schema.GroupVersionResource, opts metav1
 	return q
 }
 
-// hash tells queries apart.
+// hash identifies the query in continue tokens.
 func (q query) hash() (h [8]byte) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v", q.namespace, q.types, q.labels, q.fields, q.only))
 	copy(h[:], sum[:])
 	return h
 }
 
-// op names the query in errors.
+// op returns the name of the operation for errors.
 func (q query) op(verb string) string {
 	names := make([]string, len(q.types))
 	for i, t := range q.types {
@@ -244,10 +245,10 @@ type source struct {
 	region   region.Key
 	client   dynamic.ResourceInterface
 	health   Health // may be nil
-	page     int64  // how many objects fit into an answer, if that is known to be fewer than readPage
+	page     int64  // how many objects fit into an answer, if known to be fewer than readPage
 }
 
-// limit is how many objects to ask for if room more are wanted.
+// limit returns how many objects to request if the caller wants room more.
 func (s *source) limit(room int64) int64 {
 	if s.page > 0 {
 		return min(room, s.page)
@@ -255,7 +256,7 @@ func (s *source) limit(room int64) int64 {
 	return min(room, readPage)
 }
 
-// unreachable returns why it is no use to ask s now, nil if it is not known.
+// unreachable returns an error if s is known to be unreachable, and nil otherwise.
 func (s *source) unreachable() error {
 	if s.health == nil {
 		return nil
@@ -267,7 +268,7 @@ func (s *source) unreachable() error {
 	return fmt.Errorf("%w: %w since %s: %w", errNotAsked, region.ErrUnavailable, h.Since.Format(time.RFC3339), h.Err)
 }
 
-// recovered is closed when s answers again; nil if that is not known.
+// recovered returns a channel that is closed when s is reachable again, or nil if its health is unknown.
 func (s *source) recovered() <-chan struct{} {
 	if s.health == nil {
 		return nil
@@ -275,7 +276,7 @@ func (s *source) recovered() <-chan struct{} {
 	return s.health.Recovered()
 }
 
-// sources returns who takes part in q, by type and region.
+// sources returns the sources of q, ordered by type and region.
 func (a *API) sources(q query, members []Member) []source {
 	type served struct {
 		cluster string
@@ -312,7 +313,7 @@ func resourceOf(c dynamic.Interface, gvr schema.GroupVersionResource, namespace 
 	return c.Resource(gvr).Namespace(namespace)
 }
 
-// report gives outcomes to the caller's Report and to the warning handler.
+// report adds outcomes to the context's Report and calls the warning handler.
 func (a *API) report(ctx context.Context, outcomes []Outcome) {
 	if r, ok := ctx.Value(reportKey{}).(*Report); ok {
 		r.add(outcomes)

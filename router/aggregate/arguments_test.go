@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// What is missing is named in an error.
+// Each missing or invalid argument is named in the error.
 func TestArguments(t *testing.T) {
 	k := region.Key{Provider: "a", Name: "b"}
 	members, err := aggregate.Fixed()

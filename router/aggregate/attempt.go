@@ -17,17 +17,17 @@ var (
 	errRecovered = errors.New("the region answers again, and the request was sent before")
 )
 
-// attempt is one request to a region. Its context ends with a cause if the region does not begin to answer in time, or if
-// it recovers before: what was sent to a region that was away may never be answered.
+// attempt is one request to a region. Its context ends with a cause if the region does not begin to answer in time,
+// or if the region recovers first: a request sent while it was unreachable may never be answered.
 type attempt struct {
 	cancel context.CancelCauseFunc
-	cause  func() error // why the context ended; nil while it goes on
+	cause  func() error // the cause of the context's end; nil before it
 	begun  chan struct{}
 	once   sync.Once
 	done   chan struct{}
 }
 
-// newAttempt begins one, and returns its context. A nil recovered is never closed.
+// newAttempt begins an attempt and returns its context. A nil recovered is never closed.
 func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan struct{}) (context.Context, *attempt) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &attempt{cancel: cancel, begun: make(chan struct{}), done: make(chan struct{})}
@@ -47,10 +47,10 @@ func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan st
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: a.answered}), a
 }
 
-// answered notes that the region has begun to answer.
+// answered records that the region has begun to answer.
 func (a *attempt) answered() { a.once.Do(func() { close(a.begun) }) }
 
-// accepted ends the wait for an answer that has begun. The context goes on. It returns why the request failed.
+// accepted ends the wait for the first byte; the context stays open. It returns why the request failed.
 func (a *attempt) accepted(err error) error {
 	a.answered()
 	<-a.done

@@ -21,14 +21,14 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// distance is how far a region is away in the benchmarks of lists, as between continents. All servers share the
-// processors of the client, so that what lists cost them counts as many times as there are regions.
+// distance is the delay of a region in the benchmarks of lists, as between continents. All servers share the client's
+// processors, so the cost of a list in the servers counts once per region.
 const distance = 80 * time.Millisecond
 
-// BenchmarkList lists all objects of regions that are 80 ms away, in turn with two others: one region alone, each once in
-// so many rounds, and all of them at once by clients of their own, whose answers are thrown away. The ratio is the median of
-// the slowest single region over that of merged lists: what one region takes and all take. The ratio at once has the second's
-// median there, which has as many answers to wait for and as many objects to decode, with the same processors.
+// BenchmarkList lists all objects of regions with a delay of 80 ms in three ways, in turn: one region alone, a
+// different one each round; all regions at once by separate clients; and merged. "ratio" is the median of the slowest
+// single region over that of merged lists. "at-once-ratio" is the median of the second way over that of merged lists;
+// it waits for as many answers and decodes as many objects, with the same processors.
 func BenchmarkList(b *testing.B) {
 	for _, objects := range []int{20, 500} {
 		w := newWorld(b, 10)
@@ -75,7 +75,7 @@ func listInTurn(b *testing.B, w *world, regions, objects int) {
 	b.ReportMetric(float64(median(atOnce))/float64(median(merged)), "at-once-ratio")
 }
 
-// list lists one region past the merged API.
+// list lists one region without the merged API.
 func (w *world) list(b *testing.B, k region.Key, objects int) {
 	list, err := w.clients[k].Resource(configMaps).List(b.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != objects {
@@ -89,8 +89,9 @@ func timed(f func()) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkWatch measures the time from a write's beginning to its event, over TLS on loopback: a region's own watch and
-// the merged one of 10 regions, turn by turn. Medians are in µs; the ratio is the direct one's over the merged one's.
+// BenchmarkWatch measures the time from the start of a write to its event, over TLS on loopback: in a region's own
+// watch and in the merged one of 10 regions, in turn. Medians are in µs; the ratio is the direct one's over the
+// merged one's.
 func BenchmarkWatch(b *testing.B) {
 	const regions = 10
 	w := newWorld(b, regions)
@@ -117,7 +118,7 @@ func BenchmarkWatch(b *testing.B) {
 	one, many := measure(b, members[0].Client, direct, "a"), measure(b, members[0].Client, merged, "b")
 	var directTimes, mergedTimes []time.Duration
 	for i := 0; b.Loop(); i++ {
-		// Both see every event; only one is waited for first.
+		// Both watches receive every event; the measured one is received first.
 		if i%2 == 0 {
 			directTimes = append(directTimes, one())
 			<-merged.ResultChan()
@@ -135,7 +136,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// measure returns a func that writes and says how long its event took on w.
+// measure returns a func that writes an object and returns the time until its event arrives at w.
 func measure(b *testing.B, c dynamic.Interface, w watch.Interface, name string) func() time.Duration {
 	client := c.Resource(configMaps).Namespace("default")
 	n := 0

@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// readPage is how many objects of a region are read at one time.
+	// readPage is how many objects of a region one request reads.
 	readPage = 500
-	// defaultBudget and defaultAnswer are bytes after decompression. As objects they take some ten times of that.
+	// defaultBudget and defaultAnswer are bytes after decompression. Decoded objects take about ten times as much.
 	defaultBudget = 256 << 20
 	defaultAnswer = 16 << 20
-	// reserve is what a request takes of the budget before it is sent, so that what has begun can end.
+	// reserve is taken from the budget before a request is sent, so that a request that was sent can complete.
 	reserve = 1 << 20
 	// shares is how many callers it takes to use up a Budget.
 	shares = 4
 )
 
-// Budget bounds the bytes of the answers of regions, after decompression, that several APIs hold at one time. One API, such
-// as that of one caller, holds a quarter of it at most. It is safe for concurrent use.
+// Budget limits the bytes, after decompression, of the answers that several APIs hold at one time. One API, such as
+// that of one caller, holds at most a quarter of it. It is safe for concurrent use.
 type Budget struct {
 	bytes int64
 	all   *semaphore.Weighted
 }
 
-// NewBudget makes a Budget for the Options of several APIs. Zero bytes are 256 MiB. Less than 4 MiB is an error.
+// NewBudget returns a Budget for the Options of several APIs. Zero bytes mean 256 MiB. Less than 4 MiB is an error.
 func NewBudget(bytes int64) (*Budget, error) {
 	if bytes == 0 {
 		bytes = defaultBudget
@@ -44,7 +44,7 @@ func NewBudget(bytes int64) (*Budget, error) {
 	return &Budget{bytes: bytes, all: semaphore.NewWeighted(bytes)}, nil
 }
 
-// account is what one API may take of a Budget.
+// account is the part of a Budget that one API may take.
 type account struct {
 	budget *Budget
 	bytes  int64
@@ -82,7 +82,7 @@ func (a *account) release(n int64) {
 	a.own.Release(n)
 }
 
-// limitError says in which way an answer is more than is taken. Its text names no peer.
+// limitError means that an answer exceeds a limit. Its text names no peer.
 type limitError struct {
 	state State
 	text  string
@@ -95,7 +95,8 @@ func (e *limitError) Is(target error) bool {
 	return target == region.ErrTooLarge && e.state == TooLarge
 } //nolint:errorlint // it is Is
 
-// hold is what one answer takes of the budget. It is the Meter of the answer, and belongs to one goroutine at a time.
+// hold is the part of the budget that one answer takes. It is the answer's Meter and is used by one goroutine at a
+// time.
 type hold struct {
 	account     *account
 	limit       int64
@@ -104,7 +105,7 @@ type hold struct {
 	once        sync.Once
 }
 
-// hold waits for a place for an answer to a read, at most as long as a region may take to begin one.
+// hold waits for the budget of one answer, at most Options.Answer.
 func (a *API) hold(ctx context.Context) (*hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Answer)
 	defer cancel()
@@ -120,7 +121,7 @@ func (a *account) busy() error {
 	return &limitError{Busy, fmt.Sprintf("the answers that are read now take %d bytes, or %d of one caller: try again, or list in pages (limit)", a.budget.bytes, a.bytes)}
 }
 
-// Took counts n more bytes.
+// Took counts n more bytes, and returns an error if they exceed a limit.
 func (h *hold) Took(n int) error {
 	size := int64(n)
 	switch more := h.used + size - h.taken; {
@@ -134,10 +135,10 @@ func (h *hold) Took(n int) error {
 	return h.err
 }
 
-// Ended keeps what was taken: the objects of the answer are still held.
+// Ended releases nothing, because the objects of the answer are still held.
 func (h *hold) Ended() {}
 
-// settle gives back what was reserved and not used.
+// settle releases the bytes that were reserved and not used.
 func (h *hold) settle() {
 	if spare := h.taken - h.used; spare > 0 {
 		h.account.release(spare)
@@ -145,7 +146,7 @@ func (h *hold) settle() {
 	}
 }
 
-// release gives back everything. It is idempotent.
+// release releases all bytes. It is idempotent.
 func (h *hold) release() {
 	h.once.Do(func() {
 		h.account.release(h.taken)
@@ -153,7 +154,7 @@ func (h *hold) release() {
 	})
 }
 
-// failed returns why the answer was given up, or err.
+// failed returns the limit that ended the answer, if one did, and err otherwise.
 func (h *hold) failed(err error) error {
 	if err != nil && h.err != nil {
 		return h.err
@@ -161,12 +162,12 @@ func (h *hold) failed(err error) error {
 	return err
 }
 
-// metered returns a context in which the answer is counted by h.
+// metered returns a context in which h counts the answer.
 func (h *hold) metered(ctx context.Context) context.Context {
 	return region.WithMeter(ctx, func(bool) region.Meter { return h })
 }
 
-// eventMeter counts one event of a watch after the other.
+// eventMeter counts the events of a watch, one at a time.
 type eventMeter struct {
 	api *API
 	now *hold
@@ -183,14 +184,14 @@ func (m *eventMeter) Ended() {
 	m.now = &hold{account: m.api.account, limit: m.api.opts.MaxAnswer}
 }
 
-// page is one answer to a list, and what it takes of the budget until it is released.
+// page is one answer to a list. It takes its part of the budget until it is released.
 type page struct {
 	*unstructuredList
 	held *hold
-	sum  uint64 // of the fingerprints of its objects, if they were asked for
+	sum  uint64 // of the fingerprints of its objects, if requested
 }
 
-// tooLarge says whether fewer objects may fit.
+// tooLarge reports whether a request for fewer objects may succeed.
 func tooLarge(err error) bool {
 	limit, ok := errors.AsType[*limitError](err)
 	return ok && limit.state == TooLarge

@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// metered gives the world's regions clients that count what they read.
+// metered replaces the clients of the world's regions by ones that count bytes.
 func (w *world) metered() *world {
 	w.t.Helper()
 	for _, k := range w.keys {
@@ -36,7 +36,7 @@ func (w *world) metered() *world {
 	return w
 }
 
-// fat makes objects of so many bytes each.
+// fat creates objects of size bytes each in region k.
 func (w *world) fat(k region.Key, objects, size int) {
 	w.t.Helper()
 	for i := range objects {
@@ -45,7 +45,7 @@ func (w *world) fat(k region.Key, objects, size int) {
 	}
 }
 
-// hostile is a region whose answers are small on the wire and huge when they are unpacked.
+// hostile returns a region whose answers are small on the wire and huge when decompressed.
 func hostile(t *testing.T, k region.Key) aggregate.Member {
 	t.Helper()
 	var packed bytes.Buffer
@@ -65,7 +65,7 @@ func hostile(t *testing.T, k region.Key) aggregate.Member {
 	return aggregate.Member{Region: k, Client: api.Dynamic()}
 }
 
-// A hostile answer costs its own region and names it; nothing of the budget stays taken.
+// A hostile answer affects only its own region, which the error names; its budget is released.
 func TestAHostileAnswerIsGivenUp(t *testing.T) {
 	w := newWorld(t, 1).metered()
 	defer w.close()
@@ -88,7 +88,8 @@ func TestAHostileAnswerIsGivenUp(t *testing.T) {
 	require.ErrorContains(t, err, want)
 }
 
-// Objects that do not fit into one answer are read in smaller pages, by lists and watches, up to one object at a time.
+// Objects that do not fit into one answer are read in smaller pages, by lists and watches, down to one object at a
+// time.
 func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2).metered()
@@ -122,7 +123,8 @@ func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
 	})
 }
 
-// A list that is passed on page by page holds a page of each region, and one caller cannot use up what all share.
+// A list that is passed on page by page holds one page of each region, and one caller cannot use up the shared
+// budget.
 func TestABudgetIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1).metered()
@@ -146,7 +148,7 @@ func TestABudgetIsShared(t *testing.T) {
 		require.Empty(t, list.Items)
 		require.Equal(t, "ConfigMapList", list.GetKind())
 		_, err = greedy.Reader("", configMaps).ListAll(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err, "it was given back")
+		require.NoError(t, err, "the budget was released")
 
 		stream, err := other.Reader("", configMaps).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 		require.True(t, apierrors.IsResourceExpired(err), "it has another key: %v", err)

@@ -8,20 +8,20 @@ import (
 	"encoding/binary"
 )
 
-// cursor is where a paged list goes on: a continue token in the clear. Sources are in the order of the list.
+// cursor is the content of a continue token: the position in a paged list. Sources are in the order of the list.
 type cursor struct {
-	query   [8]byte // of what it is a list
+	query   [8]byte // the hash of the list's query
 	sources []pinned
 	next    int    // the first source that has not been read to its end
 	inner   string // that source's own continue token; empty: from its beginning
 }
 
-// pinned is a source at the version of the first page.
+// pinned is a source with the version of the first page.
 type pinned struct {
 	id     sourceID
 	rv     string
-	stamp  uint64 // of that state, if it is known
-	absent bool   // it did not answer, and is no part of this list
+	stamp  uint64 // of the state at rv; zero: unknown
+	absent bool   // it did not answer, and is not part of this list
 }
 
 func (c cursor) append(b []byte) []byte {

@@ -24,7 +24,7 @@ var (
 	euEast = region.Key{Provider: "loodse", Name: "eu-east-1"}
 )
 
-// exampleRing is two peers that serve a region each, and CouchDBs in a group of each region.
+// exampleRing returns two peers that serve one region each, with CouchDBs in a group of each region.
 func exampleRing() (*regiontest.Ring, error) {
 	ring := regiontest.NewRing("west", "east")
 	for peer, k := range map[region.PeerName]region.Key{"west": euWest, "east": euEast} {
@@ -93,7 +93,7 @@ func ExampleNew() {
 	// by name and region: orders
 }
 
-// A region that cannot be reached is told of; its objects are neither lost nor taken for deleted.
+// An unreachable region is reported; its objects are neither lost nor treated as deleted.
 func ExampleWithReport() {
 	west, east := regiontest.NewServer(regiontest.Options{}), regiontest.NewServer(regiontest.Options{})
 	defer west.Close()
@@ -153,7 +153,7 @@ func ExampleFixed() {
 	// 1 region
 }
 
-// The regions of one provider, as a caller.
+// ExampleRegions selects the regions of a caller by a filter.
 func ExampleRegions() {
 	ring, err := exampleRing()
 	if err != nil {
@@ -181,7 +181,7 @@ func ExampleRegions() {
 	// nobody is refused: true
 }
 
-// An object says where it is from.
+// An object's annotation names its region.
 func ExampleRegionOf() {
 	o := &unstructured.Unstructured{}
 	o.SetAnnotations(map[string]string{aggregate.RegionAnnotation: "eu-west-1.loodse"})
@@ -190,7 +190,7 @@ func ExampleRegionOf() {
 	// eu-west-1.loodse true
 }
 
-// The callers of one server share a budget, of which each may take a quarter.
+// The callers of one server share a budget; each may take a quarter of it.
 func ExampleNewBudget() {
 	budget, err := aggregate.NewBudget(64 << 20)
 	if err != nil {

@@ -20,55 +20,55 @@ import (
 )
 
 const (
-	// watchTime is how long one watch of a region is asked to last, give or take half of it. Each end costs a list.
+	// watchTime is the requested duration of one watch of a region, give or take half of it. Each end costs a list.
 	watchTime = 30 * time.Minute
-	// maxDoublings bounds the wait between attempts.
+	// maxDoublings bounds the delay between attempts, as a multiple of Options.Retry.
 	maxDoublings = 50
 )
 
-// news is what a feed tells the stream.
+// news is a message of a feed to its stream: an event, a bookmark or a state.
 type news struct {
 	feed   *feed
-	kind   watch.EventType            // Added, Modified, Deleted, Bookmark; empty: only a state
+	kind   watch.EventType            // Added, Modified, Deleted, Bookmark; empty: a state
 	object *unstructured.Unstructured // of an event
 	own    string                     // the object's own version
-	at     string                     // the source's position after this; empty for an event in the middle of a repair
+	at     string                     // the source's position after this; empty for an event within a repair
 	stamp  uint64                     // of the state at that position
-	state  State                      // of what is no event: OK once the source is delivered to the end of a list, or why a step failed
+	state  State                      // OK once a list was delivered completely, or why a step failed
 	err    error
-	listed string // the kind of the objects, of a state
-	lost   bool   // what was delivered before cannot be established, so only a new list helps
+	listed string // for a state, the kind of the objects
+	lost   bool   // the state delivered before cannot be established: the consumer must list again
 }
 
-// feed delivers one source to a stream: its state as the ledger sees it, then its changes, for ever, repairing what was
-// interrupted. It is one goroutine.
+// feed delivers one source to a stream: its state as the ledger knows it, then its changes, and repairs
+// interruptions, until its context ends. It is one goroutine.
 //
-// It goes round and round: it begins a watch, lists what there was at the version where that watch begins, delivers how
-// this differs from what was delivered before, and then what the watch brings. The watch comes first because a region that
-// is restored from a backup ends its watches: had it been listed before, and restored after that, then the watch would go
-// on from the same number in another history, and nobody would notice.
+// Each round begins a watch, lists the state at the version where that watch begins, delivers the difference to the
+// state delivered before, and then the events of the watch. The watch must begin before the list, because a restore
+// from a backup ends a region's watches. If the list came first and a restore followed, the watch would continue from
+// the same number in another history, undetected.
 type feed struct {
 	api     *API
 	q       query
 	source  source
-	ledger  *ledger       // of the feed's goroutine until done is closed
-	at      string        // where to go on; empty: where the source is now
-	unknown bool          // the consumer holds what there was at that version, and the ledger does not know what that is
-	stamp   uint64        // of what the consumer says that it was delivered; zero: it does not say
-	fresh   bool          // begin with what is there now and deliver none of it
+	ledger  *ledger       // used by the feed's goroutine only, until done is closed
+	at      string        // the version to continue from; empty: the present one
+	unknown bool          // the consumer holds the state at that version, and the ledger does not know it yet
+	stamp   uint64        // of the state that the consumer's version covers; zero: unknown
+	fresh   bool          // begin with the present state and deliver none of it
 	kind    string        // of the objects, once known
-	waits   time.Duration // for an answer to begin; doubled by each attempt that got none
+	waits   time.Duration // limit for the start of an answer; doubled after each attempt without one
 	out     chan<- news
 	cancel  context.CancelFunc
 	done    chan struct{}
 
-	// Of the stream's goroutine.
+	// These belong to the stream's goroutine.
 	synced bool  // its initial state was delivered
 	state  State // of its last step
 	err    error
 }
 
-// run goes round until ctx ends.
+// run repeats rounds until ctx ends.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
 	wait := f.api.opts.Retry
@@ -106,10 +106,10 @@ func (f *feed) end() {
 	<-f.done
 }
 
-// errLost says that the consumer's state cannot be brought up to date by events.
-var errLost = errors.New("what was delivered up to that resourceVersion is not known any more")
+// errLost means that events cannot bring the consumer's state up to date.
+var errLost = errors.New("the state delivered up to that resourceVersion is no longer known")
 
-// round brings the consumer up to date and keeps it so until the watch ends, and says how long that lasted.
+// round brings the consumer up to date, follows the watch until it ends, and returns how long the watch lasted.
 func (f *feed) round(ctx context.Context) (time.Duration, error) {
 	w, err := f.begin(ctx)
 	if err != nil {
@@ -126,8 +126,8 @@ func (f *feed) round(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// begin begins a watch where the last one ended or, if that is not possible, where the source is now, and brings the
-// consumer there.
+// begin begins a watch where the last one ended or, if that is impossible, at the present version, and brings the
+// consumer up to that version.
 func (f *feed) begin(ctx context.Context) (w watch.Interface, err error) {
 	step := StepList
 	if f.at != "" {
@@ -136,7 +136,7 @@ func (f *feed) begin(ctx context.Context) (w watch.Interface, err error) {
 	now, err := f.now(ctx)
 	if err == nil && step == StepVerify {
 		if older(now, f.at) {
-			err = apierrors.NewResourceExpired("the region is not as far any more")
+			err = apierrors.NewResourceExpired("the region is behind that version")
 		} else {
 			w, err = f.from(ctx, f.at)
 		}
@@ -155,7 +155,7 @@ func (f *feed) begin(ctx context.Context) (w watch.Interface, err error) {
 	return w, err
 }
 
-// from begins a watch at that version and brings the consumer there.
+// from begins a watch at the version at and brings the consumer up to it.
 func (f *feed) from(ctx context.Context, at string) (watch.Interface, error) {
 	w, err := f.watch(ctx, at)
 	if err != nil {
@@ -170,15 +170,16 @@ func (f *feed) from(ctx context.Context, at string) (watch.Interface, error) {
 
 func expired(err error) bool { return stateOf(err) == Expired }
 
-// older says that a source has not come to a version yet, or not again. Versions that are no numbers cannot be compared.
+// older reports whether a source is behind the version at, as after a restore. Versions that are not numbers cannot
+// be compared.
 func older(now, at string) bool {
 	n, comparable := number(now)
 	m, ok := number(at)
 	return comparable && ok && n < m
 }
 
-// list delivers the difference between the ledger and what there was at that version, which is none if the history up to it
-// is the one that was delivered. If the ledger does not know that yet, it learns it.
+// list delivers the difference between the ledger and the state at the version at; it is empty if the source's history
+// up to there is the delivered one. If the ledger is unknown, list fills it instead.
 func (f *feed) list(ctx context.Context, at string) error {
 	if f.unknown {
 		was := newLedger(f.api.seed)
@@ -190,7 +191,7 @@ func (f *feed) list(ctx context.Context, at string) error {
 		}
 		f.ledger, f.unknown = was, false
 	} else {
-		f.at = at // whatever of the difference is delivered, the way leads there and not back
+		f.at = at // whatever part of the difference is delivered, a retry continues from here and not from the former version
 		f.ledger.begin()
 		err := f.pages(ctx, at, func(o *unstructured.Unstructured) bool {
 			if f.fresh {
@@ -220,21 +221,21 @@ func (f *feed) now(ctx context.Context) (string, error) {
 	return list.GetResourceVersion(), nil
 }
 
-// read is one list of the source.
+// read lists the source once.
 func (f *feed) read(ctx context.Context, opts metav1.ListOptions) (*page, error) {
 	list, err := f.api.listOnce(ctx, &f.source, opts, f.waits, f.source.recovered())
 	f.tried(err)
 	return list, err
 }
 
-// tried gives a region that is slow to answer more time at the next attempt.
+// tried doubles the time limit of the next attempt if the region did not answer in time.
 func (f *feed) tried(err error) {
 	if errors.Is(err, errNoAnswer) {
 		f.waits = min(2*f.waits, f.api.opts.Timeout)
 	}
 }
 
-// pages calls fn with each object that there was at that version, page by page, until it returns false.
+// pages calls fn with each object of the state at the version at, page by page, until fn returns false.
 func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstructured) bool) error {
 	opts := metav1.ListOptions{
 		LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: f.source.limit(readPage),
@@ -262,7 +263,7 @@ func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstr
 	}
 }
 
-// watch begins a watch at that version.
+// watch begins a watch at the version at.
 func (f *feed) watch(ctx context.Context, at string) (watch.Interface, error) {
 	tried, attempt := newAttempt(region.WithMeter(ctx, f.api.eventMeter), f.api.opts.Timeout, f.source.recovered())
 	lasts := watchTime/2 + rand.N(watchTime)
@@ -293,7 +294,7 @@ func (w watching) Stop() {
 	w.attempt.cancel(nil)
 }
 
-// follow delivers what w brings, until it ends.
+// follow delivers the events of w until it ends.
 func (f *feed) follow(ctx context.Context, w watch.Interface) error {
 	for e := range w.ResultChan() {
 		if e.Type == watch.Error {
@@ -317,14 +318,15 @@ func (f *feed) follow(ctx context.Context, w watch.Interface) error {
 	return nil
 }
 
-// took tells the observer of a step.
+// took reports a step to the observer.
 func (f *feed) took(ctx context.Context, step Step, err error) {
 	if ctx.Err() == nil {
 		f.api.followed(ctx, FollowEvent{Region: f.source.region, Step: step, State: stateOf(err), Err: err})
 	}
 }
 
-// deliver sends changes and notes each that was taken. at is the position after the last.
+// deliver sends changes and commits each to the ledger. at is the position after the last. It returns false if ctx
+// ended.
 func (f *feed) deliver(ctx context.Context, changes []change, at string) bool {
 	for i, c := range changes {
 		o := c.last(f.source.regional.GroupVersion().String(), f.kind)
@@ -357,7 +359,7 @@ func (f *feed) send(ctx context.Context, n news) bool {
 	}
 }
 
-// pause waits for d, and reports whether recovered ended that before. A nil recovered does not.
+// pause waits for d and reports whether recovered ended the wait. A nil recovered never does.
 func pause(ctx context.Context, d time.Duration, recovered <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,8 +9,8 @@ import (
 	"math/bits"
 )
 
-// fingerprint is a hash of decoded JSON that does not depend on the order of keys. Two states of one object in different
-// histories may have the same UID and resourceVersion, as after a restore from a backup: their content tells them apart.
+// fingerprint returns a hash of decoded JSON that does not depend on the order of keys. It distinguishes states of
+// one object with the same UID and resourceVersion in different histories, as after a restore from a backup.
 func fingerprint(seed uint64, v any) uint64 {
 	switch v := v.(type) {
 	case string:
@@ -43,7 +43,7 @@ func fingerprint(seed uint64, v any) uint64 {
 	}
 }
 
-// hashText is FNV-1a, begun with the seed.
+// hashText returns the FNV-1a hash of s, initialized with the seed.
 func hashText(seed uint64, s string) uint64 {
 	h := seed ^ 0xcbf29ce484222325
 	for i := range len(s) {
@@ -52,7 +52,7 @@ func hashText(seed uint64, s string) uint64 {
 	return mix(h + uint64(len(s)))
 }
 
-// stamp stands for a whole state: the sum of the fingerprints of so many objects. It is never zero.
+// stamp hashes a whole state: the sum of the fingerprints of its objects, and their number. It is never zero.
 func stamp(sum uint64, objects int) uint64 { return mix(sum+uint64(objects)*0x9e3779b97f4a7c15) | 1 }
 
 // mix is the finalizer of MurmurHash3.

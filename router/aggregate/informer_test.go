@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// An informer of client-go as it is, over regions that have objects of the same names, ends equal to their union.
+// An unmodified informer of client-go, over regions that have objects of the same names, ends equal to their union.
 func TestInformer(t *testing.T) {
 	for seed := range seeds(t, 12) {
 		synctest.Test(t, func(t *testing.T) {

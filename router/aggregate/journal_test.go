@@ -17,15 +17,15 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// journal is all that happened in a schedule, for whoever looks into a failure: what befell the regions, each step of a
-// watch, and each event that was delivered.
+// journal records a schedule, to explain a failure: the actions on regions, each step of a watch, and each delivered
+// event.
 type journal struct {
 	mu    sync.Mutex
 	began time.Time
 	lines []string
 }
 
-// newJournal makes a journal that is shown if t fails.
+// newJournal returns a journal that is logged if t fails.
 func newJournal(t *testing.T) *journal {
 	t.Helper()
 	j := &journal{began: time.Now()}

@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// place is where an object is within its source.
+// place is the key of an object within its source.
 type place struct{ namespace, name string }
 
 func comparePlaces(a, b place) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// entry is what a ledger remembers of a delivered object: enough to know it again, and to tell of its end.
+// entry is what a ledger holds of a delivered object: enough to recognize it and to report its deletion.
 type entry struct {
 	uid    types.UID
 	rv     string
 	print  uint64
 	labels map[string]string
-	pass   uint64 // the last pass that saw it
+	pass   uint64 // the last pass in which it was listed
 }
 
 // change is an event that the consumer of a source lacks.
@@ -34,16 +34,16 @@ type change struct {
 	kind   watch.EventType
 	at     place
 	object *unstructured.Unstructured // nil if only its entry is known
-	entry  entry                      // after the event; before it, of a DELETED
+	entry  entry                      // after the event; for a DELETED, before it
 }
 
-// ledger is what the consumer of one source holds: the events that were delivered, summed up. It says which events would
-// bring the consumer to another state, and takes note of those that were delivered, so that each is delivered once. It
-// does no I/O and is not safe for concurrent use.
+// ledger is the summary of the events that the consumer of one source received. It computes the events that bring the
+// consumer to another state, and records delivered ones, so that each is delivered once. It does no I/O and is not
+// safe for concurrent use.
 type ledger struct {
 	seed  uint64
 	known map[place]entry
-	sum   uint64 // of the fingerprints of all that is known
+	sum   uint64 // of the fingerprints of all known objects
 	pass  uint64
 }
 
@@ -54,8 +54,8 @@ func (l *ledger) entry(o *unstructured.Unstructured) (place, entry) {
 	return place{o.GetNamespace(), o.GetName()}, e
 }
 
-// event returns what an event of the source means to the consumer: nothing if it is known already, two changes if the
-// object took another's place.
+// event returns the changes that an event of the source means for the consumer: none if the event is known already,
+// two if an object replaced another of the same name.
 func (l *ledger) event(kind watch.EventType, o *unstructured.Unstructured) []change {
 	if kind != watch.Deleted {
 		return l.object(o)
@@ -68,7 +68,7 @@ func (l *ledger) event(kind watch.EventType, o *unstructured.Unstructured) []cha
 	return []change{{kind: watch.Deleted, at: at, object: o, entry: before}}
 }
 
-// object returns the changes after which the consumer holds o as it is.
+// object returns the changes that bring the consumer to the state o of this object.
 func (l *ledger) object(o *unstructured.Unstructured) []change {
 	at, now := l.entry(o)
 	now.pass = l.pass
@@ -87,7 +87,7 @@ func (l *ledger) object(o *unstructured.Unstructured) []change {
 	}
 }
 
-// hold notes that the consumer holds o as it is. It returns true.
+// hold records o as delivered. It returns true.
 func (l *ledger) hold(o *unstructured.Unstructured) bool {
 	for _, c := range l.object(o) {
 		l.commit(c)
@@ -95,11 +95,11 @@ func (l *ledger) hold(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// begin starts a pass over the whole source: each object is given to object and the changes committed; missing ends it.
-// A pass that is not ended may be begun again.
+// begin starts a pass over the whole source: the caller passes each object to object and commits the changes; missing
+// ends the pass. An unfinished pass may be restarted with begin.
 func (l *ledger) begin() { l.pass++ }
 
-// missing returns the deletion of each object that the pass did not see, by namespace and name.
+// missing returns the deletion of each object that the pass did not list, by namespace and name.
 func (l *ledger) missing() []change {
 	var gone []change
 	for at, e := range l.known {
@@ -111,7 +111,7 @@ func (l *ledger) missing() []change {
 	return gone
 }
 
-// commit notes that c was delivered.
+// commit records that c was delivered.
 func (l *ledger) commit(c change) {
 	if before, ok := l.known[c.at]; ok {
 		l.sum -= before.print
@@ -125,10 +125,10 @@ func (l *ledger) commit(c change) {
 	l.sum += c.entry.print
 }
 
-// stamp stands for all that is known.
+// stamp returns the stamp of all known objects.
 func (l *ledger) stamp() uint64 { return stamp(l.sum, len(l.known)) }
 
-// after is the stamp once c is committed.
+// after returns the stamp that a commit of c would produce.
 func (l *ledger) after(c change) uint64 {
 	sum, n := l.sum, len(l.known)
 	if before, ok := l.known[c.at]; ok {
@@ -140,13 +140,13 @@ func (l *ledger) after(c change) uint64 {
 	return stamp(sum, n)
 }
 
-// all returns the deletion of everything.
+// all returns the deletion of every known object.
 func (l *ledger) all() []change {
 	l.begin()
 	return l.missing()
 }
 
-// last is the object of c; of one that is only remembered, what is known of its metadata.
+// last returns the object of c or, if only its entry is known, an object with that metadata.
 func (c change) last(apiVersion, kind string) *unstructured.Unstructured {
 	if c.object != nil {
 		return c.object

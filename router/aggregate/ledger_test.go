@@ -22,8 +22,8 @@ func thing(name string, uid, rv int, value string) *unstructured.Unstructured {
 	return o
 }
 
-// From any state to any other, with events that come once, twice or not at all in between, and with passes that are broken
-// off: the changes fit what the consumer holds and bring it to the end.
+// From any state to any other, with events that are delivered once, twice or not at all in between, and with passes
+// that are aborted: the changes fit the consumer's state and lead to the final one.
 func TestLedger(t *testing.T) {
 	things := rapid.Custom(func(t *rapid.T) *unstructured.Unstructured {
 		return thing(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name"), rapid.IntRange(1, 3).Draw(t, "uid"),
@@ -39,11 +39,11 @@ func TestLedger(t *testing.T) {
 				case watch.Added:
 					require.False(t, ok, "%v is added twice", c.at)
 				default:
-					require.True(t, ok, "%v is not there", c.at)
-					require.Equal(t, before.uid, c.entry.uid, "%v is another", c.at)
+					require.True(t, ok, "%v is unknown to the consumer", c.at)
+					require.Equal(t, before.uid, c.entry.uid, "%v has another UID", c.at)
 				}
 				if c.object != nil {
-					require.Equal(t, c.entry.uid, c.object.GetUID(), "%v tells of another", c.at)
+					require.Equal(t, c.entry.uid, c.object.GetUID(), "%v has the object of another UID", c.at)
 				}
 				if c.kind == watch.Deleted {
 					delete(held, c.at)

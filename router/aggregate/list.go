@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// list answers a list over the regions of q, in one piece.
+// list lists the regions of q and returns all items at once.
 func (a *API) list(ctx context.Context, q query, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	var items []unstructured.Unstructured
 	list, err := a.listing(q, opts).run(ctx, opts, func(p *unstructured.UnstructuredList) error {
@@ -39,7 +39,7 @@ func (a *API) listing(q query, opts metav1.ListOptions) *listing {
 	return l
 }
 
-// run lists and calls emit with what comes, in order. The list that it returns has no items.
+// run lists and calls emit with the objects, in order. The returned list has no items.
 func (l *listing) run(ctx context.Context, opts metav1.ListOptions, emit func(*unstructured.UnstructuredList) error) (*unstructured.UnstructuredList, error) {
 	defer l.release()
 	l.emit = emit
@@ -58,25 +58,25 @@ func (l *listing) run(ctx context.Context, opts metav1.ListOptions, emit func(*u
 	return l.answer()
 }
 
-// listing is one page of a list. Sources come one after the other, each in its own order, so that all pages together are
-// what one list would be.
+// listing is one page of a list. Sources come one after the other, each in its own order, so that all pages together
+// equal one list.
 type listing struct {
 	api     *API
 	q       query
 	sources []source
 	cursor  cursor
-	first   []*page  // by source, what was read and not yet emitted
-	stamps  []uint64 // by source, of what is known to its end
-	ahead   bool     // read all of a list without a limit before it is emitted, region by region in parallel
+	first   []*page  // by source, objects that were read and not yet emitted
+	stamps  []uint64 // by source, stamps of those that were read to their end
+	ahead   bool     // without a limit, read each region completely and in parallel before the first emit
 	emit    func(*unstructured.UnstructuredList) error
 	kind    string // of the list
 	room    int64
-	wanted  bool     // the caller wants no more than room
+	wanted  bool     // the caller set a limit: emit at most room objects
 	stamped bool     // this page is the whole list
-	missing []string // why regions do not contribute
+	missing []string // texts of the regions that do not contribute
 }
 
-// release gives back what was read and not emitted.
+// release releases the pages that were not emitted.
 func (l *listing) release() {
 	for _, p := range l.first {
 		if p != nil {
@@ -87,7 +87,7 @@ func (l *listing) release() {
 
 var errAbsent = errors.New("the region had no part in the first page of this list")
 
-// resume takes up a continue token.
+// resume decodes a continue token.
 func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" || opts.ResourceVersionMatch != "" {
 		return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
@@ -120,7 +120,7 @@ func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	return nil
 }
 
-// begin asks all sources at once, which pins their versions. Each is asked for its share of a page.
+// begin reads all sources in parallel, which pins their versions. Each is asked for its share of a page.
 func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	versions, err := l.api.starts(opts.ResourceVersion)
 	if err != nil {
@@ -128,25 +128,25 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	}
 	share := l.room
 	if !l.wanted && !l.ahead {
-		share = readPage // which all regions together hold until their turns come
+		share = readPage // all shares are held until they are emitted
 	}
 	if n := int64(len(l.sources)); share != math.MaxInt64 && n > 0 {
 		share = (share + n - 1) / n
 	}
 	outcomes := l.ask(ctx, func(s *source) metav1.ListOptions {
 		o := metav1.ListOptions{Limit: s.limit(share)}
-		// A read of what is there now is not older than any version. A region that was restored from a backup would make
-		// whoever asks for the version of before wait for ever.
+		// A read of the present state satisfies "not older than". After a restore from a backup, a request for the
+		// former version would never be answered.
 		exact := opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 		if i, ok := find(versions.at, s.id); ok && exact && versions.at[i].rv != "" {
 			o.ResourceVersion, o.ResourceVersionMatch = versions.at[i].rv, opts.ResourceVersionMatch
 		}
-		// Version 0 allows any state, so the newest too: an API server ignores the limit of a list from version 0.
+		// Version 0 allows any state, so the newest is valid: with version 0, an API server would ignore the limit.
 		return o
 	})
 	l.api.listed(ctx, outcomes)
 	listed := slices.ContainsFunc(l.first, func(p *page) bool { return p != nil })
-	// An empty list says that there are no objects, so one region at least must have listed its own.
+	// An empty list means that there are no objects, so at least one region must have listed its own.
 	if !l.api.opts.Policy.met(outcomes) || !listed {
 		return &PartialError{Op: l.q.op("list"), Outcomes: outcomes, policy: l.api.opts.Policy}
 	}
@@ -197,11 +197,11 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 	return outcomes
 }
 
-// begun reads the first page of a source, or all of it.
+// begun reads the first page of a source or, without a limit, all of it.
 func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*page, error) {
 	list, err := l.read(ctx, s, opts, true)
 	for err == nil && l.ahead && !l.wanted && list.GetContinue() != "" {
-		list.held.release() // it is the caller's from here on
+		list.held.release() // it counts as the caller's from here on
 		var next *page
 		if next, err = l.read(ctx, s, metav1.ListOptions{Continue: list.GetContinue(), Limit: s.limit(l.room)}, true); err == nil {
 			next.Items, next.sum = append(list.Items, next.Items...), list.sum+next.sum
@@ -218,7 +218,7 @@ func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions,
 	return list, err
 }
 
-// read lists one source once, and turns its objects into those of the common API.
+// read lists one source once and converts its objects to those of the common API.
 func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, stamped bool) (*page, error) {
 	opts.LabelSelector, opts.FieldSelector = l.q.labels, l.q.fields
 	list, err := l.api.listOnce(ctx, s, opts, l.api.opts.Answer, nil)
@@ -237,7 +237,7 @@ func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, 
 	return list, nil
 }
 
-// listOnce lists s once, with fewer objects if so many do not fit into an answer.
+// listOnce lists s once, with fewer objects if the answer is too large.
 func (a *API) listOnce(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
 	for {
 		list, err := a.listPage(ctx, s, opts, patience, recovered)
@@ -249,7 +249,7 @@ func (a *API) listOnce(ctx context.Context, s *source, opts metav1.ListOptions, 
 	}
 }
 
-// listPage is one request to s.
+// listPage sends one list request to s.
 func (a *API) listPage(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
 	held, err := a.hold(ctx)
 	if err != nil {
@@ -267,7 +267,7 @@ func (a *API) listPage(ctx context.Context, s *source, opts metav1.ListOptions, 
 	return &page{unstructuredList: list, held: held}, nil
 }
 
-// getOnce is one request to s.
+// getOnce sends one get request to s.
 func (a *API) getOnce(ctx context.Context, s *source, name string, opts metav1.GetOptions, sub []string) (*unstructured.Unstructured, error) {
 	held, err := a.hold(ctx)
 	if err != nil {
@@ -283,10 +283,10 @@ func (a *API) getOnce(ctx context.Context, s *source, name string, opts metav1.G
 
 type unstructuredList = unstructured.UnstructuredList
 
-// fill takes from the sources in turn until the page is full or all are read.
+// fill emits from the sources in turn until the page is full or all are read.
 func (l *listing) fill(ctx context.Context) error {
 	c := &l.cursor
-	var sum uint64 // of the present source, if it was read from its beginning
+	var sum uint64 // of the current source, if it was read from its beginning
 	var count int
 	whole := c.inner == ""
 	for c.next < len(c.sources) {
@@ -296,7 +296,7 @@ func (l *listing) fill(ctx context.Context) error {
 			c.next++
 			continue
 		case list != nil && int64(len(list.Items)) <= l.room:
-			// What was read ahead fits.
+			// The page that was read ahead fits.
 		case l.room <= 0:
 			return nil
 		default:
@@ -330,7 +330,7 @@ func (l *listing) fill(ctx context.Context) error {
 	return nil
 }
 
-// more reads on in the present source, at the version that was pinned.
+// more reads the next objects of the current source, at the pinned version.
 func (l *listing) more(ctx context.Context) (*page, error) {
 	s, c := &l.sources[l.cursor.next], &l.cursor
 	opts := metav1.ListOptions{Continue: c.inner, Limit: s.limit(l.room)}
@@ -342,12 +342,12 @@ func (l *listing) more(ctx context.Context) (*page, error) {
 		return list, nil
 	}
 	if expired(err) {
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("region %s does not know the version of the first page any more; start the list anew", s.region))
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("region %s no longer has the version of the first page; start the list anew", s.region))
 	}
 	return nil, wrap(s.region, err)
 }
 
-// answer makes the page.
+// answer returns the list without its items.
 func (l *listing) answer() (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}, Items: []unstructured.Unstructured{}}
 	if len(l.q.types) == 1 {
@@ -383,7 +383,7 @@ func (l *listing) answer() (*unstructured.UnstructuredList, error) {
 	return list, nil
 }
 
-// starts reads the resourceVersion of a list or watch. It names no source if there is none.
+// starts decodes the resourceVersion of a list or watch. Without one, the result names no source.
 func (a *API) starts(rv string) (version, error) {
 	if rv == "" || rv == "0" {
 		return version{origin: -1}, nil
@@ -391,7 +391,7 @@ func (a *API) starts(rv string) (version, error) {
 	v, err := decodeVersion(a.sealer, rv)
 	switch {
 	case errors.Is(err, errForeign):
-		// Whoever holds it lists anew, as it would after a compaction.
+		// 410 makes the client list again, as after a compaction.
 		return version{}, apierrors.NewResourceExpired(fmt.Sprintf("resourceVersion is not valid here: %v", err))
 	case err != nil:
 		return version{}, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion is not valid: %v", err))

@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// All pages together are what one list is, however the objects are spread, whatever is written meanwhile.
+// All pages together equal one list, however the objects are distributed and whatever is written meanwhile.
 func TestPagesAreOneList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, 3)
@@ -101,7 +101,7 @@ func TestContinueTokensThatAreRefused(t *testing.T) {
 	require.True(t, apierrors.IsResourceExpired(err), "a region left: %v", err)
 }
 
-// Tokens of processes with one key are one another's.
+// Processes with the same key accept each other's tokens.
 func TestSharedKey(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.close()
@@ -152,7 +152,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A region that does not answer costs its time-out and nothing more.
+// A region that does not answer delays a list by its timeout only.
 func TestAHangingRegionIsNotWaitedForLongerThanItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 3)
@@ -171,7 +171,7 @@ func TestAHangingRegionIsNotWaitedForLongerThanItsTime(t *testing.T) {
 	})
 }
 
-// An error that all regions agree in is that error; one of some regions never is, above all not NotFound.
+// An error in which all regions agree is returned; an error of some regions never is, above all not NotFound.
 func TestPartialErrorsAreWhatAllSay(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.close()
@@ -195,7 +195,7 @@ func TestPartialErrorsAreWhatAllSay(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	require.NoError(t, w.set.Put())
 	_, err = reader.ListAll(t.Context(), metav1.ListOptions{})
-	require.True(t, apierrors.IsServiceUnavailable(err), "no region is not no object: %v", err)
+	require.True(t, apierrors.IsServiceUnavailable(err), "without regions, objects are not reported as absent: %v", err)
 }
 
 func TestSelectorsAndSeveralTypes(t *testing.T) {
@@ -237,7 +237,7 @@ func TestSelectorsAndSeveralTypes(t *testing.T) {
 	require.Len(t, paged, 3+2*4)
 }
 
-// Every page says which regions are missing, not the first alone.
+// Every page names the missing regions, not only the first.
 func TestEachPageSaysWhatIsMissing(t *testing.T) {
 	w := newWorld(t, 3)
 	defer w.close()
@@ -253,7 +253,7 @@ func TestEachPageSaysWhatIsMissing(t *testing.T) {
 		text, _, err := unstructured.NestedString(list.Object, "metadata", "annotations", aggregate.IncompleteAnnotation)
 		require.NoError(t, err)
 		require.Contains(t, text, w.keys[1].String(), "page %d", pages)
-		require.NotContains(t, text, ";", "no other is")
+		require.NotContains(t, text, ";", "only one region is missing")
 		opts.Continue = list.GetContinue()
 	}
 	require.Equal(t, 2, pages)

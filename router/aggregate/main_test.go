@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/maintest"
 )
 
-// refusals are what informers said of events that they did not take.
+// refusals are the errors of informers about events that they refused.
 var refusals struct {
 	sync.Mutex
 	messages []string
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// refused returns and forgets the refusals.
+// refused returns and clears the refusals.
 func refused() []string {
 	refusals.Lock()
 	defer refusals.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Mapping says which type of a region stands behind a common type, and whether the region takes part at all. The names of
-// both types are the same; group and version may differ.
+// Mapping returns the type of region k that corresponds to a common type, and whether the region takes part at all.
+// Both types have the same resource name; group and version may differ.
 type Mapping func(common schema.GroupVersionResource, k region.Key) (schema.GroupVersionResource, bool)
 
-// ByProvider is the Mapping of types that each region has in a group of its own: with "loodse" among providers,
-// couchdbs.loodse stands for couchdbs.eu-west-1.loodse in region eu-west-1.loodse, couchdbs.eu-east-1.loodse in
-// eu-east-1.loodse, and nothing in regions of other providers. Types of other groups are the same everywhere.
+// ByProvider returns the Mapping for types that each region has in a group of its own: with "loodse" among providers,
+// couchdbs.loodse maps to couchdbs.eu-west-1.loodse in region eu-west-1.loodse, to couchdbs.eu-east-1.loodse in
+// eu-east-1.loodse, and to nothing in regions of other providers. Types of other groups are the same everywhere.
 func ByProvider(providers ...string) Mapping {
 	return func(common schema.GroupVersionResource, k region.Key) (schema.GroupVersionResource, bool) {
 		if !slices.Contains(providers, common.Group) {

@@ -28,13 +28,13 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// schedules is how many the model test runs of each kind, unless ATOLL_SCHEDULES says otherwise.
+// schedules is how many schedules of each kind the model test runs, unless ATOLL_SCHEDULES is set.
 const schedules = 60
 
-const actions = 40 // of a schedule
+const actions = 40 // per schedule
 
-// seeds yields the seeds of n schedules, which are those of every run; of a quarter of them under -short. ATOLL_SCHEDULES asks for as many as it says, from a
-// seed that nobody chose and that is printed; ATOLL_SEED for others.
+// seeds yields n seeds, by default the same in every run, and a quarter of them under -short. ATOLL_SCHEDULES sets
+// their number and makes the first one random; it is logged. ATOLL_SEED sets the first one.
 func seeds(t *testing.T, n int) iter.Seq[uint64] {
 	t.Helper()
 	first := uint64(1)
@@ -62,8 +62,8 @@ func seeds(t *testing.T, n int) iter.Seq[uint64] {
 	}
 }
 
-// TestModel follows lists and watches through schedules of writes and misfortunes. However they come, each event fits what
-// the consumer holds, and in the end it holds the union of what the regions hold.
+// TestModel follows lists and watches through schedules of writes and faults. In any order of these, each event fits
+// the consumer's state, and in the end that state is the union of the regions' objects.
 func TestModel(t *testing.T) {
 	for seed := range seeds(t, schedules) {
 		for _, gentle := range []bool{true, false} {
@@ -88,7 +88,7 @@ type schedule struct {
 	*journal
 	t        *testing.T
 	rng      *rand.Rand
-	gentle   bool // nothing happens after which events may be summed up
+	gentle   bool // without faults after which events may be merged
 	api      *aggregate.API
 	present  []region.Key
 	cut      map[region.Key]bool
@@ -116,7 +116,7 @@ func (s *schedule) run() {
 		s.write(s.any(s.keys))
 	}
 	if s.gentle {
-		clear(s.history) // the watch begins with what there is
+		clear(s.history) // the watch begins with the present objects
 	}
 	s.consumer = &consumer{
 		t: s.t, journal: s.journal, api: s.api, rng: rand.New(rand.NewPCG(s.rng.Uint64(), 2)),
@@ -149,7 +149,7 @@ func (s *schedule) run() {
 	<-done
 }
 
-// check compares what the consumer holds with what there is.
+// check compares the consumer's objects with those of the regions.
 func (s *schedule) check() {
 	want := map[string]string{}
 	for _, k := range s.present {
@@ -211,13 +211,13 @@ func (s *schedule) act() {
 			s.note("%s is restored", k)
 			require.NoError(s.t, server.Load(saved))
 			for range s.rng.IntN(4) {
-				s.write(k) // so that the versions meet again
+				s.write(k) // so that versions of both histories coincide
 			}
 		}
 	default:
 		switch i := slices.Index(s.present, k); {
 		case i >= 0 && len(s.present) == 1:
-			return // without any region nobody can say what there is
+			return // without any region, no list is possible
 		case i >= 0:
 			s.present = slices.Delete(s.present, i, i+1)
 		default:
@@ -235,7 +235,7 @@ func (s *schedule) fault() regiontest.Action {
 	}[s.rng.IntN(7)]
 }
 
-// write changes an object of k. A partition is lifted for that moment.
+// write changes an object of k. It lifts a partition for the duration.
 func (s *schedule) write(k region.Key) {
 	name := fmt.Sprintf("o%d", s.rng.IntN(6))
 	was, err := s.servers[k].Objects(configMaps.GroupResource())
@@ -275,14 +275,14 @@ func (s *schedule) partition(k region.Key, cut bool) {
 
 func (s *schedule) value() string { return fmt.Sprint(s.rng.Uint32()) }
 
-// consumer holds what lists and watches tell it, and is strict about it.
+// consumer holds the objects of lists and watches, and fails on any inconsistent event.
 type consumer struct {
 	*journal
 	t         *testing.T
 	api       *aggregate.API
 	rng       *rand.Rand
 	streaming bool // initial events instead of a list
-	paged     bool // lists in pages, whose version has no stamp
+	paged     bool // lists in pages, so that the version has no stamp
 	resumes   bool // ends its watches after a while
 	held      map[string]*unstructured.Unstructured
 	seen      map[region.Key][]string
@@ -303,7 +303,7 @@ func (c *consumer) run(ctx context.Context) {
 	}
 }
 
-// follow lists if it must, and watches until the watch ends.
+// follow lists if it has no version, and watches until the watch ends.
 func (c *consumer) follow(ctx context.Context) error {
 	reader := c.api.Reader("", configMaps)
 	opts := metav1.ListOptions{AllowWatchBookmarks: true, LabelSelector: "app=test"}
@@ -346,7 +346,7 @@ func (c *consumer) follow(ctx context.Context) error {
 			c.take(e.Type, o)
 		}
 		if !initial {
-			c.rv = o.GetResourceVersion() // until then, the state is not whole
+			c.rv = o.GetResourceVersion() // before the end of the initial events, the state is incomplete
 		}
 	}
 	return nil
@@ -383,7 +383,7 @@ func (c *consumer) list(ctx context.Context, reader *aggregate.Reader) error {
 	}
 }
 
-// take fails if o does not follow what is held.
+// take fails if the event does not follow from the held state.
 func (c *consumer) take(kind watch.EventType, o *unstructured.Unstructured) {
 	c.event(kind, o)
 	at := id(o)

@@ -12,18 +12,18 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// RegionAnnotation is on every object in an answer: the region that it is from. In a write it names the region to write
-// to. It is never stored.
+// RegionAnnotation is on every object in an answer and names its region. In a write it selects the region. It is
+// never stored.
 const RegionAnnotation = "router.atoll.dev/region"
 
-// IncompleteAnnotation is in the metadata of a list, or of the bookmark that ends the initial events of a watch, to which
-// regions did not contribute: which ones, and why.
+// IncompleteAnnotation names the regions that did not contribute, and why. It is in the metadata of an incomplete
+// list, or of the bookmark that ends incomplete initial events.
 const IncompleteAnnotation = "router.atoll.dev/incomplete"
 
-// nameSeparator divides a qualified name. No Kubernetes name holds it.
+// nameSeparator separates name and region in a qualified name. No Kubernetes name contains it.
 const nameSeparator = "@"
 
-// splitName takes a qualified name apart; ok is false for a plain one.
+// splitName splits a qualified name; ok is false for a plain one.
 func splitName(qualified string) (name string, k region.Key, ok bool) {
 	name, text, ok := strings.Cut(qualified, nameSeparator)
 	if !ok {
@@ -36,13 +36,13 @@ func splitName(qualified string) (name string, k region.Key, ok bool) {
 	return name, k, true
 }
 
-// RegionOf returns the region that an object of an answer is from.
+// RegionOf returns the region of an object from an answer.
 func RegionOf(o *unstructured.Unstructured) (region.Key, bool) {
 	k, err := region.ParseKey(o.GetAnnotations()[RegionAnnotation])
 	return k, err == nil
 }
 
-// outward turns an object of s into one of the common API, in place, except for its resourceVersion.
+// outward converts an object of s to one of the common API, in place, except for its resourceVersion.
 func (a *API) outward(s *source, o *unstructured.Unstructured) {
 	if s.common.GroupVersion() != s.regional.GroupVersion() {
 		o.SetAPIVersion(s.common.GroupVersion().String())
@@ -65,7 +65,7 @@ func (a *API) outward(s *source, o *unstructured.Unstructured) {
 	}
 }
 
-// single is outward with the version of an object that was read by itself.
+// single is outward for an object that was read by itself: it sets the resourceVersion too.
 func (a *API) single(s *source, o *unstructured.Unstructured) error {
 	if own := o.GetResourceVersion(); own != "" {
 		rv, err := objectVersion(s.id, own).encode(a.sealer)
@@ -78,7 +78,7 @@ func (a *API) single(s *source, o *unstructured.Unstructured) error {
 	return nil
 }
 
-// inward turns an object of the common API into one of s. o is not modified. The resourceVersion is the caller's to turn.
+// inward returns an object of the common API as one of s. It does not modify o. The caller sets the resourceVersion.
 func inward(s *source, o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	if gv, err := schema.ParseGroupVersion(o.GetAPIVersion()); err == nil && gv == s.common.GroupVersion() {

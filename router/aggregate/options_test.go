@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// A list has no more requests under way than it is told.
+// A list has at most Options.Parallel concurrent requests.
 func TestParallel(t *testing.T) {
 	for parallel, want := range map[int]time.Duration{1: 6 * time.Second, 2: 3 * time.Second, 6: time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// A region that hangs keeps nobody for longer than Timeout, however an object is addressed.
+// A region that hangs delays a get at most by Timeout, however the object is addressed.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -51,7 +51,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// A region that fails is asked again after Retry, then after twice that.
+// A region that fails is retried after Retry, then after twice that.
 func TestRetry(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		w.servers[w.keys[1]].Inject(regiontest.Fault{Verb: "watch", Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},

@@ -20,46 +20,46 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// State is what became of a region's part in a call.
+// State is the outcome of a call in one region.
 type State string
 
 const (
-	// OK says that the region answered.
+	// OK means that the region answered.
 	OK State = "OK"
-	// Empty says that the region answered, with no objects.
+	// Empty means that the region answered, with no objects.
 	Empty State = "Empty"
-	// NotServed says that the region's API server does not serve the type.
+	// NotServed means that the region's API server does not serve the type.
 	NotServed State = "NotServed"
-	// Unauthorized says that the region does not know the caller.
+	// Unauthorized means that the region does not accept the caller's credentials.
 	Unauthorized State = "Unauthorized"
-	// CredentialsRefused says that the region does not accept the credentials of this program, or does not let it act as the
-	// caller (router.ErrCredentials).
+	// CredentialsRefused means that the region does not accept the credentials of this program, or does not let it
+	// act as the caller (router.ErrCredentials).
 	CredentialsRefused State = "CredentialsRefused"
-	// Forbidden says that the region does not allow the call.
+	// Forbidden means that the region does not allow the call.
 	Forbidden State = "Forbidden"
-	// Expired says that the region does not know the resourceVersion any more.
+	// Expired means that the region no longer has the resourceVersion.
 	Expired State = "Expired"
-	// Refused says that the region refused the call for another reason.
+	// Refused means that the region refused the call for another reason.
 	Refused State = "Refused"
-	// Timeout says that the region did not answer in time.
+	// Timeout means that the region did not answer in time.
 	Timeout State = "Timeout"
-	// Unreachable says that the region could not be reached.
+	// Unreachable means that the region could not be reached.
 	Unreachable State = "Unreachable"
-	// Canceled says that the region was not waited for, since another had failed.
+	// Canceled means that the call was canceled, because another region had failed.
 	Canceled State = "Canceled"
-	// Failed says that the region answered with an error of its own.
+	// Failed means that the region answered with a server error.
 	Failed State = "Failed"
-	// TooLarge says that the region's answer has more bytes than Options.MaxAnswer.
+	// TooLarge means that the region's answer has more bytes than Options.MaxAnswer.
 	TooLarge State = "TooLarge"
-	// Busy says that Options.Budget is used up.
+	// Busy means that Options.Budget is used up.
 	Busy State = "Busy"
-	// Absent says that the region had no part in the first page of a list, and so has none in the later ones.
+	// Absent means that the region is not part of the first page of a list, and so not of later ones.
 	Absent State = "Absent"
 )
 
 func (s State) answered() bool { return s == OK || s == Empty || s == NotServed }
 
-// refused says that asking again will not help as long as nothing else changes.
+// refused reports whether a retry will fail until something else changes.
 func (s State) refused() bool {
 	return s == NotServed || s == Unauthorized || s == Forbidden || s == Refused
 }
@@ -69,7 +69,7 @@ var (
 	errNotAsked = errors.New("not asked")
 )
 
-// stateOf classifies what a region's client returned.
+// stateOf classifies the error of a region's client.
 func stateOf(err error) State {
 	if limit, ok := errors.AsType[*limitError](err); ok {
 		return limit.state
@@ -109,7 +109,7 @@ func stateOf(err error) State {
 	}
 }
 
-// Outcome is what became of one region's part in a call.
+// Outcome is the result of a call in one region.
 type Outcome struct {
 	Region  region.Key
 	State   State
@@ -118,7 +118,8 @@ type Outcome struct {
 	Elapsed time.Duration
 }
 
-// text names the region and the state, and no peer. A region's own message is cut, since the region may be hostile.
+// text returns the region and the state, and no peer. A region's own message is truncated, since the region may be
+// hostile.
 func (o Outcome) text() string {
 	if limit, ok := errors.AsType[*limitError](o.Err); ok {
 		return fmt.Sprintf("region %s: %s: %s", o.Region, o.State, limit.text)
@@ -132,17 +133,17 @@ func (o Outcome) text() string {
 	return fmt.Sprintf("region %s: %s", o.Region, o.State)
 }
 
-// Error is the failure of a call to one region. It is an apierrors.APIStatus: the region's own, or 503. Its text names no
-// peer.
+// Error is the failure of a call to one region. It is an apierrors.APIStatus: the region's own, or 503. Its text
+// names no peer.
 type Error struct{ Outcome }
 
-// Error is one line.
+// Error returns one line of text.
 func (e *Error) Error() string { return e.text() }
 
 // Unwrap returns the region's own error, which may name peers.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Status is the region's own, or 503.
+// Status returns the region's own status, or 503.
 func (e *Error) Status() metav1.Status {
 	if status, ok := statusIn(e.Err); ok {
 		return status
@@ -150,8 +151,9 @@ func (e *Error) Status() metav1.Status {
 	return unavailable(e.text())
 }
 
-// statusIn returns the status that the region's API server answered the request with. A *region.Error is a failure on the
-// way there: the status in it is that of another request, such as the one that asks which cluster a peer is.
+// statusIn returns the status with which the region's API server answered the request. A *region.Error is a failure
+// on the way there: a status inside it belongs to another request, such as the one for the identity of a peer's
+// cluster.
 func statusIn(err error) (metav1.Status, bool) {
 	var way *region.Error
 	var status apierrors.APIStatus
@@ -167,7 +169,7 @@ func unavailable(message string) metav1.Status {
 	}
 }
 
-// wrap makes err of region k presentable.
+// wrap returns err as an *Error of region k.
 func wrap(k region.Key, err error) error {
 	if err == nil {
 		return nil
@@ -175,15 +177,16 @@ func wrap(k region.Key, err error) error {
 	return &Error{Outcome{Region: k, State: stateOf(err), Err: err}}
 }
 
-// PartialError says that too few regions answered for the policy. It is an apierrors.APIStatus: the one of all regions
-// that failed, if they agree in it and none answered, and 503 otherwise, so apierrors.IsNotFound is true only if every region said so.
+// PartialError means that too few regions answered for the policy. It is an apierrors.APIStatus: the status of all
+// regions, if every one failed with the same code, and 503 otherwise. So apierrors.IsNotFound is true only if every
+// region answered so.
 type PartialError struct {
 	Op       string
 	Outcomes []Outcome // of all regions
 	policy   Policy
 }
 
-// Error names the regions that failed, in one line, without peers.
+// Error returns one line with the regions that failed, without peers.
 func (e *PartialError) Error() string {
 	failures := failuresOf(e.Outcomes)
 	switch {
@@ -207,7 +210,7 @@ func (e *PartialError) WrappedErrors() []error {
 	return errs
 }
 
-// Status is what an HTTP server answers.
+// Status returns the answer for an HTTP server.
 func (e *PartialError) Status() metav1.Status {
 	var common metav1.Status
 	for i, o := range e.Outcomes {
@@ -224,7 +227,7 @@ func (e *PartialError) Status() metav1.Status {
 	return common
 }
 
-// Report is what became of the regions in the calls that were made with its context. It is safe for concurrent use.
+// Report collects the outcomes by region of the calls with its context. It is safe for concurrent use.
 type Report struct {
 	mu       sync.Mutex
 	outcomes []Outcome
@@ -232,7 +235,7 @@ type Report struct {
 
 type reportKey struct{}
 
-// WithReport returns a context for a call, or for several of them, whose outcomes by region the Report collects.
+// WithReport returns a context for one or more calls, and the Report that collects their outcomes.
 func WithReport(ctx context.Context) (context.Context, *Report) {
 	r := &Report{}
 	return context.WithValue(ctx, reportKey{}, r), r
@@ -251,11 +254,11 @@ func (r *Report) Outcomes() []Outcome {
 	return slices.Clone(r.outcomes)
 }
 
-// Complete says that every region contributed what it has.
+// Complete reports whether every region contributed its objects.
 func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Outcomes(), func(o Outcome) bool { return !o.State.answered() })
 }
 
-// Warnings are texts for people, and for Warning headers: one for each region that did not contribute. They name no peer.
-// They are at most 20 and 4 KiB; one more counts the regions that do not fit.
+// Warnings returns texts for people, and for Warning headers: one for each region that did not contribute. They name
+// no peer. They are at most 20 and 4 KiB; one more counts the regions that do not fit.
 func (r *Report) Warnings() []string { return shorten(failuresOf(r.Outcomes())) }

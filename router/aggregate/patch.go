@@ -16,7 +16,7 @@ import (
 
 type gvr = schema.GroupVersionResource
 
-// The places of a JSON patch that differ between the common API and a region's.
+// These paths of a JSON patch differ between the common API and a region's.
 const (
 	pathVersion     = "/metadata/resourceVersion"
 	pathAnnotations = "/metadata/annotations"
@@ -24,7 +24,7 @@ const (
 	pathAPIVersion  = "/apiVersion"
 )
 
-// patch is a patch that was taken apart: either the object of a merge or an apply, or the operations of a JSON patch.
+// patch is a parsed patch: either the object of a merge or an apply, or the operations of a JSON patch.
 type patch struct {
 	object     *unstructured.Unstructured
 	operations []map[string]any
@@ -58,7 +58,7 @@ func parsePatch(kind types.PatchType, data []byte) (*patch, error) {
 	}
 }
 
-// version is the resourceVersion that the operations of a JSON patch name.
+// version returns the resourceVersion in the operations of a JSON patch, or "".
 func (p *patch) version() string {
 	for _, op := range p.operations {
 		if op["path"] == pathVersion {
@@ -70,7 +70,7 @@ func (p *patch) version() string {
 	return ""
 }
 
-// inward turns the patch into one for s, in place, where the object's version is own.
+// inward converts the patch to one for s, in place; own is the object's version there.
 func (p *patch) inward(s *source, own string) ([]byte, error) {
 	if p.object != nil {
 		inwardPatch(s, p.object.Object, own)

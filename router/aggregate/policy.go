@@ -10,8 +10,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Policy says how many regions must answer for a read to succeed. The zero value is All. A region whose API server says
-// that it does not serve the type has answered, but a list needs one region at least that serves it, whatever the Policy.
+// Policy decides how many regions must answer for a read to succeed. The zero value is All. A region whose API server
+// does not serve the type counts as answered, but a list needs at least one region that serves it, whatever the
+// Policy.
 type Policy struct {
 	kind     policyKind
 	required []region.Key
@@ -28,25 +29,25 @@ const (
 	kindQuorum
 )
 
-// All needs every region to answer.
+// All requires every region to answer.
 func All() Policy { return Policy{} }
 
 // FailFast is All, but the first failure cancels the rest.
 func FailFast() Policy { return Policy{kind: kindFailFast} }
 
-// BestEffort takes the regions that answer in time; one must. It is not for informers: to them, the objects of a region that
-// does not answer a list are deleted.
+// BestEffort uses the regions that answer in time; at least one must. Do not use it for informers: they treat the
+// objects of a region that does not answer a list as deleted.
 func BestEffort() Policy { return Policy{kind: kindBestEffort} }
 
-// Require needs these regions to answer; the others may. One that is not in the Set has not answered.
+// Require requires these regions to answer; the others may. A region that is not in the Set counts as not answered.
 func Require(regions ...region.Key) Policy {
 	return Policy{kind: kindRequire, required: slices.Clone(regions)}
 }
 
-// Quorum needs any n regions to answer, and waits for the others too, as long as they have time. An n below 1 counts as 1.
+// Quorum requires any n regions to answer, and waits for the others until their timeout. An n below 1 counts as 1.
 func Quorum(n int) Policy { return Policy{kind: kindQuorum, quorum: max(n, 1)} }
 
-// String names the policy, as in "quorum of 2".
+// String returns the name of the policy, as in "quorum of 2".
 func (p Policy) String() string {
 	switch p.kind {
 	case kindFailFast:
@@ -62,7 +63,7 @@ func (p Policy) String() string {
 	}
 }
 
-// met says whether these outcomes are enough.
+// met reports whether the outcomes satisfy the policy.
 func (p Policy) met(outcomes []Outcome) bool {
 	answered := make(map[region.Key]bool, len(outcomes))
 	for _, o := range outcomes {

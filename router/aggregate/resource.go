@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// client is an API as a dynamic.Interface.
+// client presents an API as a dynamic.Interface.
 type client struct{ api *API }
 
 func (c client) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
@@ -50,23 +50,23 @@ func (r *resource) Watch(ctx context.Context, opts metav1.ListOptions) (watch.In
 	return r.reader().WatchWithContext(ctx, opts)
 }
 
-// Reader lists and watches types in all regions as if they were one. It is a cache.ListerWatcher, for informers and
-// reflectors as they are; lists and watches are what the package's documentation says. It is safe for concurrent use.
+// Reader lists and watches types in all regions as if they were one. It is a cache.ListerWatcher for unmodified
+// informers and reflectors; see the package's documentation for its guarantees. It is safe for concurrent use.
 type Reader struct {
 	api       *API
 	namespace string
 	types     []schema.GroupVersionResource
 }
 
-// Reader returns the reader of one or several types. An empty namespace means all of them. Objects of several types come
-// type by type; in a watch they come as they happen.
+// Reader returns a Reader of one or more types. An empty namespace means all namespaces. A list returns objects type
+// by type; a watch returns events as they happen.
 func (a *API) Reader(namespace string, types ...schema.GroupVersionResource) *Reader {
 	return &Reader{api: a, namespace: namespace, types: types}
 }
 
-// ListAll lists. If too few regions answer for Options.Policy, the error is a *PartialError; WithReport tells of regions
-// that did not contribute in other cases. Errors are apierrors.APIStatus: 400 for a continue token or resourceVersion that
-// is not valid, 410 if one is too old.
+// ListAll lists. If too few regions answer for Options.Policy, the error is a *PartialError; otherwise WithReport
+// reports the regions that did not contribute. Errors are apierrors.APIStatus: 400 for an invalid continue token or
+// resourceVersion, 410 for one that is too old.
 func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	if len(r.types) == 0 {
 		return nil, errNoType
@@ -74,13 +74,13 @@ func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstruc
 	return r.api.list(ctx, newQuery(r.namespace, r.types, opts), opts)
 }
 
-// Pages lists like ListAll and calls fn with the objects as they come, so that all are never held at one time: for servers
-// that pass a list on. What fn is given counts against Options.Budget until it returns, and must not be kept. The list that
-// is returned has everything but the objects. An error of fn ends the list and is returned; an error of a region may come
-// after fn was called.
+// Pages lists like ListAll and calls fn with the objects page by page, so that they are never held all at once: for
+// servers that pass a list on. The argument of fn counts against Options.Budget until fn returns, and must not be
+// kept. The returned list has no objects. An error of fn ends the list and is returned; an error of a region may
+// occur after calls of fn.
 func (r *Reader) Pages(ctx context.Context, opts metav1.ListOptions, fn func(*unstructured.UnstructuredList) error) (*unstructured.UnstructuredList, error) {
 	if fn == nil {
-		return nil, apierrors.NewBadRequest("the func is nil; give one that takes the objects")
+		return nil, apierrors.NewBadRequest("the func is nil; give one that receives the objects")
 	}
 	if len(r.types) == 0 {
 		return nil, errNoType
@@ -90,7 +90,7 @@ func (r *Reader) Pages(ctx context.Context, opts metav1.ListOptions, fn func(*un
 	return l.run(ctx, opts, fn)
 }
 
-// ListWithContext is ListAll.
+// ListWithContext calls ListAll.
 func (r *Reader) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	list, err := r.ListAll(ctx, opts)
 	if err != nil {
@@ -99,8 +99,9 @@ func (r *Reader) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 	return list, nil
 }
 
-// WatchWithContext watches. It does not block on any region. It ends when ctx does, when it is stopped, when the time in
-// opts is up, or when its consumer takes no event for Options.Patience; after an event of type Error, list anew.
+// WatchWithContext watches. It does not block on any region. The watch ends when ctx ends, when it is stopped, when
+// the timeout in opts passes, or when its consumer receives no event for Options.Patience. After an event of type
+// Error, list again.
 func (r *Reader) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if len(r.types) == 0 {
 		return nil, errNoType
@@ -108,12 +109,12 @@ func (r *Reader) WatchWithContext(ctx context.Context, opts metav1.ListOptions) 
 	return r.api.watch(ctx, newQuery(r.namespace, r.types, opts), opts)
 }
 
-// List is ListWithContext without a context.
+// List calls ListWithContext without a context.
 func (r *Reader) List(opts metav1.ListOptions) (runtime.Object, error) {
 	return r.ListWithContext(context.Background(), opts)
 }
 
-// Watch is WatchWithContext without a context: Stop ends it.
+// Watch calls WatchWithContext without a context: Stop ends it.
 func (r *Reader) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 	return r.WatchWithContext(context.Background(), opts)
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// A region that is restored from a backup and comes to the same version by another way is noticed, at whichever request
-// of a watch's beginning, or of its repair, that happens.
+// A watch detects that a region was restored from a backup and reached the same version by another history, at
+// whichever request of the watch's start or repair the restore happens.
 func TestRestoredAtAnyRequest(t *testing.T) {
 	for _, mode := range []string{"begins", "resumes", "is repaired"} {
 		for _, held := range []regiontest.Fault{
@@ -67,16 +67,16 @@ func restoreAtRequest(ctx context.Context, t *testing.T, w *world, mode string, 
 	time.Sleep(time.Second)
 	collect(t, stream, has)
 	require.NoError(t, server.Load(saved))
-	w.put(k, "other") // at the version of the one that was lost
+	w.put(k, "other") // at the version of the lost one
 	time.Sleep(time.Minute)
 	if collect(t, stream, has) {
-		require.Equal(t, "resumes", mode, "a watch that knows what it delivered repairs it")
+		require.Equal(t, "resumes", mode, "a watch with a known ledger repairs the difference")
 		return
 	}
 	require.Equal(t, map[string]bool{"kept": true, "other": true}, has)
 }
 
-// collect takes what has arrived and says whether the watch ended with 410.
+// collect receives the events that have arrived and reports whether the watch ended with 410.
 func collect(t *testing.T, w watch.Interface, has map[string]bool) (expired bool) {
 	t.Helper()
 	for {
@@ -98,7 +98,7 @@ func collect(t *testing.T, w watch.Interface, has map[string]bool) (expired bool
 				require.False(t, has[o.GetName()], "ADDED twice: %s", o.GetName())
 				has[o.GetName()] = true
 			case watch.Deleted:
-				require.True(t, has[o.GetName()], "DELETED and was not there: %s", o.GetName())
+				require.True(t, has[o.GetName()], "DELETED before it was ADDED: %s", o.GetName())
 				delete(has, o.GetName())
 			}
 		default:
@@ -107,7 +107,7 @@ func collect(t *testing.T, w watch.Interface, has map[string]bool) (expired bool
 	}
 }
 
-// A repair that fails half-way is gone on with, and does not lead back to where the watch was before it.
+// A repair that fails half-way is continued, and does not return to the watch's position before it.
 func TestARepairIsGoneOnWith(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
 		k := w.keys[0]
@@ -118,7 +118,7 @@ func TestARepairIsGoneOnWith(t *testing.T) {
 		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
 		require.NoError(t, err)
 		require.Len(t, arrived(stream), 502)
-		server.Inject( // lists: where the region is; at the last event, which is gone; a page where it is, and another
+		server.Inject( // lists: for the present version; at the last event, which is expired; a page at the present version, and another
 			regiontest.Fault{Verb: "list", Skip: 1, Do: regiontest.Gone()},
 			regiontest.Fault{Verb: "list", Skip: 2, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
 		)
@@ -135,7 +135,7 @@ func TestARepairIsGoneOnWith(t *testing.T) {
 	})
 }
 
-// A region that was restored to before the last event does not get there again by itself.
+// A region that was restored to a version before the last event does not reach it again without writes.
 func TestRestoredAndNotAsFar(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
 		k := w.keys[0]
@@ -153,7 +153,7 @@ func TestRestoredAndNotAsFar(t *testing.T) {
 	})
 }
 
-// Nobody can go on from the middle of a list that only one stream was about to end.
+// A watch cannot resume from the middle of initial events, which only the first stream could complete.
 func TestResumeInTheMiddleOfARepair(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
 		w.put(w.keys[0], "a", "b")

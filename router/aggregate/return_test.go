@@ -26,12 +26,12 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// ice is the way to a server that may be frozen: what is sent then is never answered.
+// ice is a transport to a server that may be frozen: requests sent then are never answered.
 type ice struct {
 	next   http.RoundTripper
 	mu     sync.Mutex
 	frozen bool
-	cut    map[io.Closer]bool // the answers that are open
+	cut    map[io.Closer]bool // the open answers
 }
 
 func (i *ice) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -54,7 +54,7 @@ func (i *ice) isFrozen() bool {
 	return i.frozen
 }
 
-// freeze ends what is open too, as a client does that sees no sign of life.
+// freeze also closes open answers, as a client does whose connection times out.
 func (i *ice) freeze(frozen bool) {
 	i.mu.Lock()
 	i.frozen = frozen
@@ -68,11 +68,11 @@ func (i *ice) freeze(frozen bool) {
 	}
 }
 
-// probed is a Ring that probes two servers, through a Router. The second may be frozen.
+// probed is a Ring, behind a Router, that probes two servers. The second may be frozen.
 type probed struct {
 	keys    []region.Key
 	servers []*regiontest.Server
-	clients []dynamic.Interface // past the ice
+	clients []dynamic.Interface // without the ice
 	ice     *ice
 	routes  *router.Router
 	set     aggregate.Set
@@ -125,8 +125,8 @@ func (p *probed) close() {
 	}
 }
 
-// However long a region was away, and whether it refused connections or did not answer at all, its events come within the
-// probe interval once it is back.
+// After any outage, whether the region refused connections or did not answer at all, its events come within the probe
+// interval once it is reachable.
 func TestARegionThatReturnsDeliversWithinTheProbeInterval(t *testing.T) {
 	const interval = 10 * time.Second // the default
 	for _, frozen := range []bool{false, true} {
@@ -166,8 +166,8 @@ func TestARegionThatReturnsDeliversWithinTheProbeInterval(t *testing.T) {
 	}
 }
 
-// A frozen region costs a list its own deadline; once its probes have failed, nothing. It is asked again as soon as it
-// answers a probe, and also if nothing probes it any longer.
+// A frozen region delays a list by its own deadline; once its probes have failed, not at all. It is asked again as
+// soon as it answers a probe, and also if probing has stopped.
 func TestAFrozenRegionCostsAListLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbed(t)
@@ -217,7 +217,7 @@ func TestAFrozenRegionCostsAListLittle(t *testing.T) {
 	})
 }
 
-// slow answers at once and takes its time over the rest.
+// slow sends the first byte at once and delays the rest.
 type slow struct{ next http.RoundTripper }
 
 func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -22,40 +22,40 @@ import (
 // Member is a region of a Set.
 type Member struct {
 	Region region.Key
-	// Cluster names what serves the region: opaque, never shown to a client. If it changes, the region's history is
-	// another one from then on. Two members of one Cluster whose regional types are the same are asked once, as the first
-	// of them by region. Empty: the Cluster is the member's own and stays the same.
+	// Cluster identifies the cluster that serves the region: opaque, never shown to a client. When it changes, the
+	// region has a new history. If two members have the same Cluster and the same regional type, only the first by
+	// region is read. Empty: the cluster is the member's own and never changes.
 	Cluster string
 	Client  dynamic.Interface
-	// Health says whether the region answers; nil: it is not known. A *region.Conn and a *router.Client are one.
+	// Health reports whether the region is reachable; nil: unknown. A *region.Conn and a *router.Client implement it.
 	Health Health
 }
 
-// Health is what is known of whether a region answers. It does no I/O and is safe for concurrent use.
+// Health reports whether a region is reachable. It does no I/O and is safe for concurrent use.
 type Health interface {
-	// Health returns what is believed now. A region that is region.Health.Unreachable is not asked for lists.
+	// Health returns the present health. A region that is region.Health.Unreachable is skipped by lists.
 	Health() region.Health
-	// Recovered returns a channel that is closed when the region answers again. Watches then ask it at once.
+	// Recovered returns a channel that is closed when the region is reachable again. Watches then retry it at once.
 	Recovered() <-chan struct{}
 }
 
-// Set says which regions there are. Regions, Fixed and *Members make one. It is safe for concurrent use.
+// Set is the list of regions. Regions, Fixed and *Members provide one. It is safe for concurrent use.
 type Set interface {
 	// Members returns the present members. It does no I/O. The result must not be modified.
 	Members() []Member
-	// Watch yields the present members, then the newest after each change, until ctx ends. A region that is not listed any
-	// more has left: for regions that cannot be reached, nothing is yielded.
+	// Watch yields the present members, then the newest after each change, until ctx ends. A region that is no longer
+	// listed has left; an unreachable region stays listed.
 	Watch(ctx context.Context) iter.Seq[[]Member]
 }
 
-// Members is a Set that the program changes itself. The zero value is empty. It is safe for concurrent use.
+// Members is a Set that the program changes with Put. The zero value is empty. It is safe for concurrent use.
 type Members struct {
 	mu      sync.Mutex
 	members []Member
 	changed chan struct{} // closed and replaced by each Put
 }
 
-// Fixed makes a Set of members that stay. Two of one region are an error.
+// Fixed returns a Set of the given members. Two of one region are an error.
 func Fixed(members ...Member) (*Members, error) {
 	m := &Members{}
 	if err := m.Put(members...); err != nil {
@@ -64,8 +64,8 @@ func Fixed(members ...Member) (*Members, error) {
 	return m, nil
 }
 
-// Put replaces the members. Two of one region, a region that is none and a member without a client are errors, which
-// change nothing.
+// Put replaces the members. Errors, which change nothing: two members of one region, an invalid region, a member
+// without a client.
 func (m *Members) Put(members ...Member) error {
 	sorted := slices.Clone(members)
 	slices.SortFunc(sorted, func(a, b Member) int { return compareRegions(a.Region, b.Region) })
@@ -90,7 +90,7 @@ func (m *Members) Put(members ...Member) error {
 	return nil
 }
 
-// Members returns the present members by region.
+// Members returns the present members, sorted by region.
 func (m *Members) Members() []Member {
 	members, _ := m.present()
 	return members
@@ -121,8 +121,8 @@ func (m *Members) Watch(ctx context.Context) iter.Seq[[]Member] {
 	}
 }
 
-// Regions makes a Set of the regions that r knows and keep wants, each reached as id. A nil keep wants all. The error is
-// that of Router.Client: id is refused.
+// Regions returns the Set of the regions that r knows and keep accepts, each reached as id. A nil keep accepts all.
+// The error is that of Router.Client: id is refused.
 func Regions(r *router.Router, id router.Identity, keep func(region.Key) bool) (Set, error) {
 	if r == nil {
 		return nil, errors.New("aggregate: the router is nil; make one with router.New")
@@ -139,7 +139,7 @@ type routed struct {
 	id      router.Identity
 	keep    func(region.Key) bool
 	mu      sync.Mutex
-	clients map[region.Key]*router.Client // lasting, since a Client follows its region
+	clients map[region.Key]*router.Client // reused, since a Client follows its region
 }
 
 func (s *routed) Members() []Member { return s.members(s.router.Routes()) }
@@ -154,7 +154,7 @@ func (s *routed) Watch(ctx context.Context) iter.Seq[[]Member] {
 	}
 }
 
-// find learns of a region that the Router has not asked its Resolver about yet.
+// find makes the Router ask its Resolver about a region that it does not know yet.
 func (s *routed) find(ctx context.Context, k region.Key) error {
 	_, err := s.router.Lookup(ctx, k)
 	if errors.Is(err, region.ErrUnknownRegion) {
@@ -175,7 +175,7 @@ func (s *routed) members(routes []router.Route) []Member {
 		if client == nil {
 			var err error
 			if client, err = s.router.Client(route.Region, s.id); err != nil {
-				continue // only of a key that no Router has
+				continue // only for an invalid key, which no Router has
 			}
 			s.clients[route.Region] = client
 		}

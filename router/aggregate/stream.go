@@ -22,18 +22,18 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// stream is a merged watch. One goroutine owns it; one per source feeds it.
+// stream is a merged watch. One goroutine owns it; one goroutine per source feeds it.
 type stream struct {
 	api       *API
 	q         query
 	bookmarks bool
-	initial   bool // an end of the initial events is to be told of, and was not yet
-	fresh     bool // deliver only what happens from now on
+	initial   bool // the bookmark that ends the initial events must still be sent
+	fresh     bool // deliver only changes from now on
 	from      version
 	feeds     map[slot]*feed
 	withheld  map[slot]*feed // of regions that left
 	at        []position
-	silent    bool                    // at has moved since the consumer was told last
+	silent    bool                    // at has changed since the last event or bookmark
 	kind      schema.GroupVersionKind // of the first type's objects or, until that is known, of another's
 	in        chan news
 	out       chan watch.Event
@@ -41,7 +41,7 @@ type stream struct {
 	running   sync.WaitGroup
 }
 
-// slot is where a source stands in a stream, whichever cluster serves it.
+// slot is the key of a source in a stream, independent of the cluster that serves it.
 type slot struct {
 	common schema.GroupVersionResource
 	region region.Key
@@ -49,7 +49,7 @@ type slot struct {
 
 func (s *source) slot() slot { return slot{s.common, s.region} }
 
-// watch begins a merged watch. Errors of single regions come later, if at all.
+// watch begins a merged watch. It does not return errors of single regions.
 func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watch.Interface, error) {
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	if opts.SendInitialEvents != nil && opts.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
@@ -69,7 +69,7 @@ func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watc
 	}
 	sources := a.sources(q, a.set.Members())
 	if len(sources) == 0 {
-		return nil, &PartialError{Op: q.op("watch"), policy: a.opts.Policy} // a 410 would have the consumer list, in vain
+		return nil, &PartialError{Op: q.op("watch"), policy: a.opts.Policy} // a 410 would make the consumer list, in vain
 	}
 	for _, p := range s.at {
 		if p.rv == "" || !slices.ContainsFunc(sources, func(o source) bool { return o.id == p.id }) {
@@ -87,7 +87,7 @@ func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watc
 	return s, nil
 }
 
-// ResultChan is closed when the watch has ended and all that it started too.
+// ResultChan returns a channel that is closed when the watch and all its goroutines have ended.
 func (s *stream) ResultChan() <-chan watch.Event { return s.out }
 
 // Stop ends the watch. It does not wait.
@@ -115,7 +115,7 @@ func (s *stream) run(ctx context.Context) {
 			if !s.follow(ctx, s.api.sources(s.q, m)) || !s.progress(ctx) {
 				return
 			}
-			s.fresh = false // who joins later has all to tell
+			s.fresh = false // a region that joins later delivers all its objects
 			if len(s.from.at) > 0 {
 				s.fail(ctx, apierrors.NewResourceExpired("a region left or moved at this moment; list anew"))
 				return
@@ -134,7 +134,7 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// follow starts and ends feeds so that they are those of sources.
+// follow starts and ends feeds to match sources.
 func (s *stream) follow(ctx context.Context, sources []source) bool {
 	listed := make(map[slot]bool, len(sources))
 	for _, src := range sources {
@@ -158,7 +158,7 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 	return true
 }
 
-// join starts the feed of a source: where the consumer's version says, or with what was delivered of it before.
+// join starts the feed of a source: from the consumer's version, or with the ledger of its former feed.
 func (s *stream) join(ctx context.Context, src source) {
 	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if i, ok := find(s.from.at, src.id); ok {
@@ -180,7 +180,7 @@ func (s *stream) join(ctx context.Context, src source) {
 	})
 }
 
-// moved ends a feed whose region another cluster serves now. What was delivered is kept, for the difference.
+// moved ends a feed whose region is now served by another cluster. Its ledger is kept, to compute the difference.
 func (s *stream) moved(ctx context.Context, f *feed) bool {
 	f.end()
 	delete(s.feeds, f.source.slot())
@@ -191,7 +191,7 @@ func (s *stream) moved(ctx context.Context, f *feed) bool {
 	return true
 }
 
-// leave ends a feed whose region left the Set, and tells that its objects are gone.
+// leave ends a feed whose region left the Set, and delivers the deletion of its objects.
 func (s *stream) leave(ctx context.Context, f *feed) bool {
 	if !s.moved(ctx, f) {
 		return false
@@ -213,7 +213,7 @@ func (s *stream) leave(ctx context.Context, f *feed) bool {
 	return true
 }
 
-// handle takes in what a feed tells.
+// handle processes a message of a feed. It returns false if the watch must end.
 func (s *stream) handle(ctx context.Context, n news) bool {
 	f := n.feed
 	switch n.kind {
@@ -248,7 +248,8 @@ func expiry(src source, err error) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("region %s: %v; list anew", src.region, err))
 }
 
-// progress tells of the end of the initial events once it has come, and ends a watch that nobody serves.
+// progress sends the bookmark that ends the initial events, once it is due, and fails a watch that all regions
+// refuse.
 func (s *stream) progress(ctx context.Context) bool {
 	outcomes := make([]Outcome, 0, len(s.feeds))
 	refused, began := len(s.feeds) > 0, true
@@ -277,7 +278,7 @@ func (s *stream) progress(ctx context.Context) bool {
 	return !s.bookmarks || s.bookmark(ctx, annotations)
 }
 
-// bookmark tells how far the watch has come. The kind must be known: informers refuse what has none.
+// bookmark sends the position of the watch. The kind must be known: informers refuse a bookmark without one.
 func (s *stream) bookmark(ctx context.Context, annotations map[string]string) bool {
 	rv, err := version{at: s.at, origin: -1}.encode(s.api.sealer)
 	if err != nil {
@@ -308,8 +309,8 @@ func (s *stream) fail(ctx context.Context, err error) bool {
 	return false
 }
 
-// deliver hands an event over. A consumer that does not take it in time loses the watch, and nothing else: it goes on
-// from the last event that it took.
+// deliver sends an event. If the consumer does not receive it within Options.Patience, the watch ends; the consumer
+// can resume from the last event that it received.
 func (s *stream) deliver(ctx context.Context, e watch.Event) bool {
 	select {
 	case s.out <- e:

@@ -24,12 +24,12 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// initial asks for what there is, and for its end.
+// initial returns options that request the initial events and the bookmark that ends them.
 func initial() metav1.ListOptions {
 	return metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true, LabelSelector: "app=test"}
 }
 
-// bubble runs f with regions in a bubble, and ends all watches after it.
+// bubble runs f with regions in virtual time, and ends all watches after it.
 func bubble(t *testing.T, regions int, f func(t *testing.T, w *world, ctx context.Context)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func bubble(t *testing.T, regions int, f func(t *testing.T, w *world, ctx contex
 	})
 }
 
-// arrived are the events that come without waiting any longer.
+// arrived returns the events that are available without further time.
 func arrived(w watch.Interface) []string {
 	var events []string
 	for {
@@ -95,7 +95,8 @@ func TestInitialEventsEndOnceAllRegionsAreThrough(t *testing.T) {
 	})
 }
 
-// Until the initial events have ended nobody may know of what kind the objects are, and an informer refuses what has none.
+// Until the initial events have ended the kind of the objects may be unknown, and an informer refuses a bookmark
+// without one.
 func TestNoBookmarkBeforeTheInitialEventsEnd(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		for _, s := range w.servers {
@@ -104,7 +105,7 @@ func TestNoBookmarkBeforeTheInitialEventsEnd(t *testing.T) {
 		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
 		require.NoError(t, err)
 		require.Empty(t, arrived(stream))
-		require.NoError(t, w.set.Put(w.members(w.keys[0])...)) // one leaves that nobody has heard of
+		require.NoError(t, w.set.Put(w.members(w.keys[0])...)) // an unreachable region leaves
 		for range 10 {
 			time.Sleep(time.Minute)
 			require.Empty(t, arrived(stream))
@@ -119,7 +120,7 @@ func TestNoBookmarkBeforeTheInitialEventsEnd(t *testing.T) {
 	})
 }
 
-// A region that is through is told of by bookmarks only once all are: until then the consumer does not hold a whole state.
+// A region that is synced causes no bookmark until all are: before that the consumer's state is incomplete.
 func TestNoBookmarkInTheMiddleOfTheInitialEvents(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		w.put(w.keys[0], "a")
@@ -127,14 +128,14 @@ func TestNoBookmarkInTheMiddleOfTheInitialEvents(t *testing.T) {
 		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
 		require.NoError(t, err)
 		require.Equal(t, []string{"ADDED r0.loodse/a"}, arrived(stream))
-		for range 10 { // in which the region sends bookmarks
+		for range 10 { // the region itself sends bookmarks
 			time.Sleep(time.Minute)
 			require.Empty(t, arrived(stream))
 		}
 	})
 }
 
-// A watch that goes on from a version does not know the kind either until it has reached a region.
+// A watch that resumes from a version does not know the kind until it has reached a region either.
 func TestNoBookmarkOfNoKind(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		a, b := w.keys[0], w.keys[1]
@@ -153,7 +154,7 @@ func TestNoBookmarkOfNoKind(t *testing.T) {
 		require.Empty(t, arrived(stream))
 		require.NoError(t, w.set.Put(w.members(a, b)...))
 		require.Empty(t, arrived(stream))
-		require.NoError(t, w.set.Put(w.members(a)...)) // one leaves that nobody has heard of
+		require.NoError(t, w.set.Put(w.members(a)...)) // an unreachable region leaves
 		for range 10 {
 			time.Sleep(time.Minute)
 			require.Empty(t, arrived(stream))
@@ -189,7 +190,7 @@ func TestRegionsJoinAndLeaveWithoutCuttingTheStream(t *testing.T) {
 	}
 }
 
-// A version covers what was delivered, and nothing else: whoever goes on from it misses nothing and gets nothing twice.
+// A version covers exactly the delivered events: a watch that resumes from it misses none and repeats none.
 func TestResume(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		a, b := w.keys[0], w.keys[1]
@@ -213,7 +214,7 @@ func TestResume(t *testing.T) {
 		require.NoError(t, err)
 		require.ElementsMatch(t, []string{"ADDED r0.loodse/a2", "ADDED r1.loodse/b1"}, append(got, arrived(second)...))
 
-		// What a region has forgotten cannot be gone on from, and what one that left had cannot be told.
+		// A watch cannot resume from a version that a region has compacted, or with a region that has left.
 		w.put(b, "b2")
 		w.servers[b].Compact()
 		w.put(b, "b3")
@@ -246,7 +247,7 @@ func TestBookmarks(t *testing.T) {
 		stream, err := reader.WatchWithContext(ctx, initial())
 		require.NoError(t, err)
 		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream))
-		time.Sleep(95 * time.Second) // a server's come every minute
+		time.Sleep(95 * time.Second) // a server sends one every minute
 		require.Equal(t, []string{"BOOKMARK of ConfigMap"}, arrived(stream))
 		w.put(w.keys[0], "a")
 		require.Equal(t, []string{"ADDED r0.loodse/a"}, arrived(stream))
@@ -260,7 +261,7 @@ func TestBookmarks(t *testing.T) {
 	})
 }
 
-// What all regions refuse is refused; what one refuses is waited for.
+// A watch that all regions refuse fails; a watch that one region refuses waits for it.
 func TestRefusedWatches(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		w.put(w.keys[0], "a")
@@ -290,7 +291,7 @@ func TestRefusedWatches(t *testing.T) {
 	})
 }
 
-// A region that moves to another peer is repaired; nothing names a peer.
+// A region that moves to another peer is repaired, and no text names a peer.
 func TestRegionsOfARouter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := regiontest.NewRing("secret-peer-1", "secret-peer-2")
@@ -346,8 +347,8 @@ func TestRegionsOfARouter(t *testing.T) {
 	})
 }
 
-// A region that does not accept the program's own credentials is missing for that reason, in lists, reads and watches: the
-// caller is not who it refuses.
+// If a region refuses the program's own credentials, lists, reads and watches report that reason for the missing
+// region, and not a refusal of the caller.
 func TestARegionThatRefusesTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := regiontest.NewRing("secret-peer-1", "secret-peer-2")
@@ -384,7 +385,7 @@ func TestARegionThatRefusesTheProgram(t *testing.T) {
 
 		refuse(1, "secret-peer-1", "secret-peer-2")
 		_, err = all.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
-		require.True(t, apierrors.IsServiceUnavailable(err), "regions that agree in it do not make it the caller's: %v", err)
+		require.True(t, apierrors.IsServiceUnavailable(err), "refused credentials of the program are no error of the caller, even in all regions: %v", err)
 
 		refuse(5, "secret-peer-1", "secret-peer-2")
 		watching, cancel := context.WithCancel(t.Context())
@@ -393,7 +394,7 @@ func TestARegionThatRefusesTheProgram(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Empty(t, arrived(stream))
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream), "it is asked until its credentials are replaced")
+		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream), "the watch retries until the credentials are replaced")
 		cancel()
 		synctest.Wait()
 	})

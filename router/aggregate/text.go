@@ -10,14 +10,15 @@ import (
 	"unicode"
 )
 
-// How much of what failed is shown to clients. Proxies bound headers, so API servers bound their warnings to 4 KiB too.
+// These bound the texts about failures. Proxies limit headers, so API servers limit their warnings to 4 KiB too.
 const (
 	maxFailures = 20
 	maxTexts    = 4 << 10 // bytes of all
 	maxMessage  = 256     // bytes of a region's own message
 )
 
-// failuresOf returns the texts of what failed, each once: a list of several types may fail in one region several times.
+// failuresOf returns the texts of the failures, without duplicates: a list of several types may fail several times in
+// one region.
 func failuresOf(outcomes []Outcome) []string {
 	var texts []string
 	for _, o := range outcomes {
@@ -42,7 +43,7 @@ func shorten(failures []string) []string {
 	return failures
 }
 
-// printable cuts message and replaces what a header cannot hold.
+// printable truncates message and replaces characters that a header cannot hold.
 func printable(message string) string {
 	var short strings.Builder
 	for _, r := range message {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// maxToken bounds a token as text. It travels in URLs, whose bounds are those of servers: Go's is 1 MiB.
+	// maxToken bounds an encoded token. It is part of URLs, which servers limit: Go's limit is 1 MiB.
 	maxToken = 64 << 10
-	// macSize is what remains of an HMAC-SHA256.
+	// macSize is the length of the truncated HMAC-SHA256.
 	macSize = 16
 )
 
-// What a token is. The high half of the byte is the version of the encoding.
+// Kinds of tokens. The high half of the byte is the version of the encoding.
 const (
 	kindVersion byte = 0x11
 	kindCursor  byte = 0x12
@@ -52,7 +52,7 @@ func (s *sealer) sum(dst, payload []byte) []byte {
 	return append(dst, mac.Sum(full[:0])[:macSize]...)
 }
 
-// seal makes a token of payload. It uses payload's spare capacity.
+// seal returns the token of payload. It uses payload's spare capacity.
 func (s *sealer) seal(payload []byte) (string, error) {
 	if base64.RawURLEncoding.EncodedLen(len(payload)+macSize) > maxToken {
 		return "", errTooLong
@@ -60,8 +60,8 @@ func (s *sealer) seal(payload []byte) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(s.sum(payload, payload)), nil
 }
 
-// open returns the payload of a token of that kind. errMalformed: no token looks like this one. errForeign: it has the
-// shape, but we did not make it.
+// open returns the payload of a token of the given kind. errMalformed means that the text cannot be a token. errForeign
+// means that the format is right, but the MAC is not; the payload is returned too.
 func (s *sealer) open(token string, kind byte) ([]byte, error) {
 	if len(token) > maxToken {
 		return nil, errMalformed
@@ -77,10 +77,10 @@ func (s *sealer) open(token string, kind byte) ([]byte, error) {
 	return payload, nil
 }
 
-// sourceID stands for a type in a region, as one cluster serves it.
+// sourceID identifies a type in a region, as served by one cluster.
 type sourceID [8]byte
 
-// reader takes a payload apart. After the first mistake it yields zeros.
+// reader decodes a payload. After the first error it returns zeros.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -111,7 +111,7 @@ func (r *reader) id() (id sourceID) {
 	return id
 }
 
-// A region's resourceVersion: 0 is none, 1 a number, more is text of that length less 2.
+// revision decodes a region's resourceVersion: 0 means none, 1 a number, n > 1 a text of n-2 bytes.
 func (r *reader) revision() string {
 	switch n := r.uvarint(); n {
 	case 0:
@@ -133,7 +133,7 @@ func appendRevision(b []byte, rv string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(rv))+2), rv...)
 }
 
-// number says whether rv is the canonical text of a number.
+// number returns the value of rv, if rv is the canonical text of a number.
 func number(rv string) (uint64, bool) {
 	n, err := strconv.ParseUint(rv, 10, 64)
 	return n, err == nil && (len(rv) == 1 || rv[0] != '0') && rv[0] != '+'

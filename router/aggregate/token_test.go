@@ -74,7 +74,7 @@ func TestTokensAreReadBack(t *testing.T) {
 	})
 }
 
-// Whatever bit of a token is changed, it is refused; so is another key.
+// A token with any bit changed is refused, and so is one of another key.
 func TestTokensAreAuthentic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		token, err := anyCursor().Draw(t, "cursor").encode(testSealer)
@@ -89,7 +89,7 @@ func TestTokensAreAuthentic(t *testing.T) {
 	})
 }
 
-// There is one text for each value: what decodes, encodes to itself.
+// Each value has exactly one encoding: other payloads are refused.
 func TestOtherTextsOfAVersionAreRefused(t *testing.T) {
 	id := sourceID{1}
 	for name, payload := range map[string][]byte{
@@ -111,7 +111,7 @@ func TestOtherTextsOfAVersionAreRefused(t *testing.T) {
 	}
 }
 
-// How many regions fit into a token, in the middle of their lives.
+// About two thousand regions fit into a token.
 func TestTooManyRegionsForAToken(t *testing.T) {
 	for regions, want := range map[int]error{2000: nil, 2500: errTooLong} {
 		v := version{origin: -1}
@@ -123,7 +123,7 @@ func TestTooManyRegionsForAToken(t *testing.T) {
 	}
 }
 
-// FuzzTokens decodes whatever it is given with a true seal, and holds it to be canonical.
+// FuzzTokens decodes any payload with a valid seal, and checks that an accepted one is canonical.
 func FuzzTokens(f *testing.F) {
 	v := version{at: []position{{sourceID{1}, "17", 5}, {sourceID{2}, "x", 0}}, origin: 1, own: "16"}
 	f.Add(v.append(nil))

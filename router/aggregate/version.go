@@ -9,24 +9,24 @@ import (
 	"slices"
 )
 
-// position is how far a source was delivered.
+// position is the position up to which a source was delivered.
 type position struct {
 	id sourceID
-	rv string // empty: in the middle of a repair, which only that stream can end
-	// stamp stands for the state that was delivered, so that it can be told from what another history has at this version.
-	// Zero: it is not known.
+	rv string // empty: within a repair, which only that stream can complete
+	// stamp identifies the delivered state, to distinguish it from the state of another history at the same version.
+	// Zero: unknown.
 	stamp uint64
 }
 
-// version is a composite resourceVersion: what was delivered of each source and, if it is an object's, that object's own
-// version. A source that it does not name was never delivered.
+// version is a composite resourceVersion: the position of each source and, for an object, that object's own version.
+// A source that it does not name was never delivered.
 type version struct {
 	at     []position // by id
 	origin int        // index in at of the object's source; -1: no object
 	own    string     // the object's own version
 }
 
-// set returns at with the position p of a source.
+// set returns at with the position p of its source.
 func set(at []position, p position) []position {
 	i, ok := find(at, p.id)
 	if ok {
@@ -47,7 +47,7 @@ func find(at []position, id sourceID) (int, bool) {
 	return slices.BinarySearchFunc(at, id, func(p position, id sourceID) int { return bytes.Compare(p.id[:], id[:]) })
 }
 
-// objectVersion is the version of an object that was read by itself.
+// objectVersion returns the version of an object that was read by itself.
 func objectVersion(id sourceID, own string) version {
 	return version{at: []position{{id: id, rv: own}}, own: own}
 }
@@ -69,12 +69,12 @@ func (v version) append(b []byte) []byte {
 	return b
 }
 
-// encode returns the text of v, the same for the same v.
+// encode returns the text of v. It is deterministic.
 func (v version) encode(s *sealer) (string, error) {
 	return s.seal(v.append(make([]byte, 0, 32+macSize+26*len(v.at))))
 }
 
-// decodeVersion is the reverse of encode. There is one text for each version and key; any other is refused.
+// decodeVersion is the reverse of encode. Each version has exactly one text per key; any other is refused.
 func decodeVersion(s *sealer, token string) (version, error) {
 	payload, foreign := s.open(token, kindVersion)
 	if payload == nil {
@@ -98,7 +98,7 @@ func decodeVersion(s *sealer, token string) (version, error) {
 	}
 	sorted := slices.IsSortedFunc(v.at, func(a, b position) int {
 		if a.id == b.id {
-			return -1 // the same twice
+			return -1 // a duplicate
 		}
 		return bytes.Compare(a.id[:], b.id[:])
 	})

@@ -20,7 +20,7 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// world is some regions, each an API server.
+// world is a set of regions, each an API server.
 type world struct {
 	t       testing.TB
 	keys    []region.Key
@@ -29,7 +29,7 @@ type world struct {
 	set     *aggregate.Members
 }
 
-// newWorld makes regions r0.loodse, r1.loodse and so on.
+// newWorld returns a world with the regions r0.loodse, r1.loodse and so on.
 func newWorld(t testing.TB, n int) *world {
 	t.Helper()
 	w := &world{t: t, servers: map[region.Key]*regiontest.Server{}, clients: map[region.Key]dynamic.Interface{}}
@@ -86,13 +86,13 @@ func configMap(name, value string) *unstructured.Unstructured {
 	}}
 }
 
-// in puts the region into the annotation.
+// in sets the region annotation of o and returns o.
 func in(k region.Key, o *unstructured.Unstructured) *unstructured.Unstructured {
 	o.SetAnnotations(map[string]string{aggregate.RegionAnnotation: k.String()})
 	return o
 }
 
-// id is region/name.
+// id returns region/name.
 func id(o *unstructured.Unstructured) string {
 	return o.GetAnnotations()[aggregate.RegionAnnotation] + "/" + o.GetName()
 }

@@ -22,15 +22,15 @@ import (
 
 var errNoType = errors.New("aggregate: no type is given to Reader")
 
-// address is what a request says about the region that it is for.
+// address is the region that a request selects, by name, annotation or resourceVersion.
 type address struct {
 	name    string // plain
 	region  *region.Key
-	version version // of the object that it changes
-	given   bool    // version is
+	version version // of the object to change
+	given   bool    // version is set
 }
 
-// addressOf reads name, and the object of a write, which may be nil.
+// addressOf reads name and, if not nil, the object of a write.
 func (r *resource) addressOf(name string, o *unstructured.Unstructured) (address, error) {
 	a := address{name: name}
 	note := func(k region.Key) error {
@@ -42,7 +42,7 @@ func (r *resource) addressOf(name string, o *unstructured.Unstructured) (address
 	}
 	if plain, k, ok := splitName(name); ok {
 		a.name = plain
-		_ = note(k) // it is the first
+		_ = note(k) // no error: it is the first
 	}
 	if o == nil {
 		return a, nil
@@ -64,7 +64,7 @@ func (r *resource) addressOf(name string, o *unstructured.Unstructured) (address
 	return a, r.note(&a, o.GetResourceVersion())
 }
 
-// note adds the resourceVersion of a write.
+// note adds the resourceVersion of a write to a.
 func (r *resource) note(a *address, rv string) error {
 	if rv == "" {
 		return nil
@@ -86,7 +86,7 @@ func (r *resource) conflict(name, why string) error {
 	return apierrors.NewConflict(r.gvr.GroupResource(), name, errors.New(why))
 }
 
-// own is the object's version in its region.
+// own returns the object's version in its region, or "".
 func (r *resource) own(a address, s *source) (string, error) {
 	if !a.given {
 		return "", nil
@@ -97,14 +97,14 @@ func (r *resource) own(a address, s *source) (string, error) {
 	return a.version.own, nil
 }
 
-// sources are those that a may be in: one, if it names a region, also where another region of the same cluster stands for
-// it in lists.
+// sources returns the sources that may have the object of a. If a names a region, that is its source, even if lists
+// show another region of the same cluster.
 func (r *resource) sources(a address) []source {
 	return r.api.sources(query{namespace: r.namespace, types: []gvr{r.gvr}, only: a.region}, r.api.set.Members())
 }
 
-// locate finds the source that a names, if it names one, and those that a may be in. Only if it is certain that there is no
-// such region, the error is NotFound.
+// locate returns the source that a names, if any, and all that may have the object. The error is NotFound only if the
+// region is known not to exist.
 func (r *resource) locate(ctx context.Context, a address) (*source, []source, error) {
 	sources := r.sources(a)
 	for i := range sources {
@@ -132,19 +132,19 @@ func (r *resource) locate(ctx context.Context, a address) (*source, []source, er
 	return nil, sources, nil
 }
 
-// finder is a Set that can learn of more regions than it lists.
+// finder is a Set that can look up regions that it does not list.
 type finder interface {
-	// find asks about k and returns an error if that cannot be learned. It may block until ctx ends.
+	// find asks about k and returns an error if the answer cannot be learned. It may block until ctx ends.
 	find(ctx context.Context, k region.Key) error
 }
 
-// found is an object that probing found.
+// found is an object that probe found.
 type found struct {
 	source *source
 	object *unstructured.Unstructured
 }
 
-// probe asks all sources for an object.
+// probe reads an object from all sources.
 func (r *resource) probe(ctx context.Context, name string, sources []source, opts metav1.GetOptions, sub []string) ([]found, []Outcome) {
 	objects := make([]*unstructured.Unstructured, len(sources))
 	outcomes := make([]Outcome, len(sources))
@@ -176,8 +176,8 @@ func (r *resource) probe(ctx context.Context, name string, sources []source, opt
 	return all, outcomes
 }
 
-// unique is the source of the one object of that name in all regions; nil if there is none. What regions did not answer
-// may be in them, so all that policy asks for must.
+// unique returns the only object named name in all regions, or nil without one. A region that did not answer
+// may have it, so every region that policy requires must answer.
 func (r *resource) unique(ctx context.Context, op, name string, sources []source, policy Policy, opts metav1.GetOptions, sub []string) (*found, error) {
 	all, outcomes := r.probe(ctx, name, sources, opts, sub)
 	r.api.report(ctx, outcomes)
@@ -186,7 +186,7 @@ func (r *resource) unique(ctx context.Context, op, name string, sources []source
 		for i, f := range all {
 			regions[i] = name + nameSeparator + f.source.region.String()
 		}
-		return nil, r.conflict(name, "several regions have an object of that name: say which, by name or by the annotation "+RegionAnnotation+": "+strings.Join(regions, ", "))
+		return nil, r.conflict(name, "several regions have an object with this name: select one, by its name or by the annotation "+RegionAnnotation+": "+strings.Join(regions, ", "))
 	}
 	if !policy.met(outcomes) || len(all) == 0 && !All().met(outcomes) {
 		return nil, &PartialError{Op: fmt.Sprintf("%s %s %s", op, r.gvr.GroupResource(), name), Outcomes: outcomes, policy: policy}
@@ -197,7 +197,7 @@ func (r *resource) unique(ctx context.Context, op, name string, sources []source
 	return &all[0], nil
 }
 
-// target is the source that a write to an existing object goes to.
+// target returns the source to which a write to an existing object is sent.
 func (r *resource) target(ctx context.Context, op string, a address) (*source, error) {
 	s, sources, err := r.locate(ctx, a)
 	if s != nil || err != nil {
@@ -213,7 +213,7 @@ func (r *resource) target(ctx context.Context, op string, a address) (*source, e
 	return f.source, nil
 }
 
-// answer presents what a region returned.
+// answer converts a region's result for the caller.
 func (r *resource) answer(s *source, o *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, wrap(s.region, err)
@@ -257,7 +257,7 @@ func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions,
 	return r.answer(f.source, f.object, nil)
 }
 
-// Create writes to the region that the object names, which it need not if there is only one.
+// Create writes to the region that the object names, which is optional if there is only one.
 func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opts metav1.CreateOptions, sub ...string) (*unstructured.Unstructured, error) {
 	if o == nil {
 		return nil, errObjectNil
@@ -282,7 +282,7 @@ func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opt
 
 var errObjectNil = apierrors.NewBadRequest("the object is nil")
 
-// homeless says that a new object names no region.
+// homeless returns the error for a new object that names no region.
 func (r *resource) homeless(name string, sources []source) error {
 	if len(sources) == 0 {
 		return apierrors.NewServiceUnavailable("no regions are known here")
@@ -309,12 +309,12 @@ func (r *resource) Update(ctx context.Context, o *unstructured.Unstructured, opt
 	return r.answer(s, o, err)
 }
 
-// UpdateStatus is Update of the status.
+// UpdateStatus updates the status.
 func (r *resource) UpdateStatus(ctx context.Context, o *unstructured.Unstructured, opts metav1.UpdateOptions) (*unstructured.Unstructured, error) {
 	return r.Update(ctx, o, opts, "status")
 }
 
-// existing finds where a write goes, and the object's version there.
+// existing returns the source of a write to an existing object, and the object's version there.
 func (r *resource) existing(ctx context.Context, op, name string, o *unstructured.Unstructured) (*source, string, error) {
 	a, err := r.addressOf(name, o)
 	if err != nil {
@@ -353,8 +353,8 @@ func (r *resource) Delete(ctx context.Context, name string, opts metav1.DeleteOp
 	return wrap(s.region, s.client.Delete(ctx, a.name, opts, sub...))
 }
 
-// DeleteCollection deletes in all regions. The error is a *PartialError if one failed, whatever the policy: some may have
-// deleted what they had.
+// DeleteCollection deletes in all regions. The error is a *PartialError if one failed, whatever the policy: the
+// others may have deleted their objects.
 func (r *resource) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, which metav1.ListOptions) error {
 	q := newQuery(r.namespace, []gvr{r.gvr}, which)
 	at, err := r.api.starts(which.ResourceVersion)
@@ -438,7 +438,7 @@ func (r *resource) Apply(ctx context.Context, name string, o *unstructured.Unstr
 	return r.answer(s, o, err)
 }
 
-// ApplyStatus is Apply of the status.
+// ApplyStatus applies to the status.
 func (r *resource) ApplyStatus(ctx context.Context, name string, o *unstructured.Unstructured, opts metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	return r.Apply(ctx, name, o, opts, "status")
 }

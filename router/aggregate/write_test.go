@@ -25,7 +25,7 @@ var (
 	couchdbs   = schema.GroupVersionResource{Group: "loodse", Version: "v1", Resource: "couchdbs"}
 )
 
-// couchCRD is the CRD of CouchDBs in the group of one region.
+// couchCRD returns the CRD of CouchDBs in the group of region k.
 func couchCRD(k region.Key) *apiextensionsv1.CustomResourceDefinition {
 	preserve := true
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -41,7 +41,7 @@ func couchCRD(k region.Key) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// couchWorld is regions that serve CouchDBs in a group of their own.
+// couchWorld returns regions that each serve CouchDBs in a group of their own.
 func couchWorld(t testing.TB, n int) (*world, dynamic.ResourceInterface) {
 	t.Helper()
 	w := newWorld(t, n)
@@ -57,7 +57,7 @@ func couchDB(name string) *unstructured.Unstructured {
 	}}
 }
 
-// stored is the object as its region has it.
+// stored returns the object as its region stores it.
 func (w *world) stored(k region.Key, name string) map[string]any {
 	w.t.Helper()
 	objects, err := w.servers[k].Objects(schema.GroupResource{Group: k.String(), Resource: "couchdbs"})
@@ -70,7 +70,7 @@ func (w *world) stored(k region.Key, name string) map[string]any {
 	return nil
 }
 
-// One life of an object of a common type: everything goes to its region, and nothing of ours is stored.
+// The life of an object of a common type: each write reaches its region, and no annotation of ours is stored.
 func TestWritesGoToTheObjectsOwnRegion(t *testing.T) {
 	w, c := couchWorld(t, 2)
 	defer w.close()
@@ -147,14 +147,14 @@ func TestNamesInSeveralRegions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "r1.loodse/twin", id(twin))
 
-	// Its version is of its region only, and an address that contradicts itself is none.
+	// A version is valid in its own region only, and a contradictory address is refused.
 	_, err = c.Update(ctx, in(w.keys[0], twin.DeepCopy()), metav1.UpdateOptions{})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.ErrorContains(t, err, "its resourceVersion is of another region than r0.loodse")
 	_, err = c.Patch(ctx, "twin@r0.loodse", types.MergePatchType, []byte(`{"metadata":{"annotations":{"router.atoll.dev/region":"r1.loodse"}}}`), metav1.PatchOptions{})
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 
-	// While a region is out of reach, nobody knows whether a name is the only one: nothing is written by chance.
+	// While a region is unreachable, a plain name is not known to be unique: the write is refused.
 	w.servers[w.keys[2]].Partition(true)
 	_, err = c.Patch(ctx, "single", types.MergePatchType, []byte(`{"spec":{"size":9}}`), metav1.PatchOptions{})
 	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
@@ -171,7 +171,7 @@ func TestNamesInSeveralRegions(t *testing.T) {
 	require.Equal(t, "CouchDBList", list.GetKind())
 }
 
-// Of two regions that one cluster serves, lists show the first; the other is addressed all the same.
+// If one cluster serves two regions, lists show the first; the other can still be addressed.
 func TestTwoRegionsOfOneCluster(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.close()

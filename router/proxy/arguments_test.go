@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
-// What is missing is named in an error.
+// Each missing or invalid argument is named in the error.
 func TestArguments(t *testing.T) {
 	authenticate := func(*http.Request) (router.Identity, error) { return router.Self(), nil }
 	routes, err := router.New(region.Fixed(), router.Options{})

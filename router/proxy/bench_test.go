@@ -26,13 +26,12 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// BenchmarkProxy compares requests through the proxy with the same requests straight to the peer, one at a time and eight
-// at a time: a small GET and a LIST of 1 MB, each over TLS and HTTP/2 on one machine, where client, proxy and peer share
-// the cores. Batches of both take turns. The ratio is the proxy's throughput over the direct one.
+// BenchmarkProxy compares requests through the proxy with the same requests sent directly to the peer, one at a time
+// and eight at a time: a small GET and a LIST of 1 MB, each over TLS and HTTP/2 on one machine, where client, proxy
+// and peer share the cores. Batches of both alternate. The ratio is the proxy's throughput over the direct one.
 //
-// The peer of bare is a handler that writes bytes it has ready, so that the proxy's second hop is most of the work that there
-// is. The peer of serving works as long for its answer as an API server does, 1 ms of a GET and 20 ms of a LIST, though
-// without using a core.
+// The peer of bare is a handler that writes prepared bytes, so the proxy's second hop is most of the work. The peer
+// of serving takes as long as an API server, 1 ms for a GET and 20 ms for a LIST, though without using a core.
 func BenchmarkProxy(b *testing.B) {
 	for _, tt := range []struct {
 		peer      string
@@ -53,8 +52,8 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// newBench makes a peer whose answers have that size, and requests to it, straight, through a proxy of net/http/httputil
-// that does nothing else than the second hop, and through ours.
+// newBench returns requests to a peer whose answers have the given size: direct ones, plain ones through an
+// httputil.ReverseProxy that only adds the second hop, and proxied ones through ours.
 func newBench(b *testing.B, size int, takes time.Duration) (direct, plain, proxied func() error) {
 	b.Helper()
 	body := bytes.Repeat([]byte("0123456789abcdef"), size/16)
@@ -125,7 +124,7 @@ func transport(b *testing.B, s *httptest.Server) *http.Transport {
 	return t
 }
 
-// compare lets all take turns in small batches, so that what else the machine does befalls all alike.
+// compare alternates small batches of the three requests, so that other load on the machine affects all alike.
 func compare(b *testing.B, clients, size int, direct, plain, proxied func() error) {
 	b.Helper()
 	var ours, others []float64
@@ -152,7 +151,7 @@ func compare(b *testing.B, clients, size int, direct, plain, proxied func() erro
 	b.ReportMetric(float64(through.Microseconds())/float64(b.N), "proxied-µs/op")
 }
 
-// batch makes n requests with so many clients at a time.
+// batch makes n requests, at most clients of them at a time, and returns the elapsed time.
 func batch(b *testing.B, clients, n int, request func() error) time.Duration {
 	b.Helper()
 	work := make(chan struct{}, n)

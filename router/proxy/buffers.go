@@ -5,10 +5,10 @@ package proxy
 
 import "sync"
 
-// buffer is what bodies are copied through.
+// buffer is the buffer through which a body is copied.
 type buffer [64 << 10]byte
 
-// buffers keeps them for the next body.
+// buffers pools the buffers.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() []byte {

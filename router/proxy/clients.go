@@ -10,11 +10,11 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// maxClients bounds each of the two generations of clients that are kept.
+// maxClients bounds each of the two generations of cached clients.
 const maxClients = 2048
 
-// clients keeps the clients of regions by identity. They are worth keeping because a client knows which peer its caller's
-// resource versions are from.
+// clients caches the clients of regions by identity. A client must be reused because it records from which peer its
+// caller's resourceVersions came.
 type clients struct {
 	routes *router.Router
 	max    int
@@ -32,7 +32,7 @@ func newClients(routes *router.Router) *clients {
 	return &clients{routes: routes, max: maxClients, young: map[clientKey]*router.Client{}}
 }
 
-// get returns a client of k as id. Only regions that are known have one.
+// get returns a client of k as id. It fails for unknown regions.
 func (c *clients) get(ctx context.Context, k key, id router.Identity) (*router.Client, error) {
 	if _, err := c.routes.Lookup(ctx, k); err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func (c *clients) find(at clientKey) *router.Client {
 	return client
 }
 
-// keep puts what was used into the young generation; the old one, when that is full, was not used for long. The caller
-// holds the lock.
+// keep puts a client that was just used into the young generation. A full young generation becomes the old one, and
+// the former old one is dropped. The caller holds c.mu.
 func (c *clients) keep(at clientKey, client *router.Client) {
 	if len(c.young) >= c.max {
 		c.young, c.old = make(map[clientKey]*router.Client), c.young

@@ -1,8 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proxy serves many regions at one address: an http.Handler that sends each request straight to the API server of
-// its region, as the caller.
+// Package proxy serves many regions at one address: an http.Handler that sends each request directly to the API
+// server of its region, as the caller.
 //
 //	gateway, err := proxy.New(routes, authenticate, proxy.Options{})
 //	...
@@ -10,42 +10,44 @@
 //
 //	kubectl --server https://gateway.example.com/regions/eu-west-1.loodse get pods
 //
-// /regions/NAME.PROVIDER/... and /clusters/NAME.PROVIDER/... are a region; /peers/NAME/... is a peer, for operators, and is
-// not there unless Options say so.
+// /regions/NAME.PROVIDER/... and /clusters/NAME.PROVIDER/... address a region. /peers/NAME/... addresses a peer, for
+// operators, and exists only if Options.Peers is set.
 //
 // Guaranteed:
-//   - Nothing is sent before the caller is known. Who that is, the embedding program's Authenticator says; its error, the
-//     zero Identity and router.Self are refused. There is nothing else to fall back to.
-//   - What a request says of an identity (Authorization, Impersonate-*, X-Remote-*, cookies, tokens among WebSocket
-//     subprotocols, trailers) does not reach a peer, nor do the headers that would make somebody on the way remove what
-//     says it. The identity is put in behind all that, with or without an upgrade.
-//   - Bodies are streamed in both directions and watches are flushed at once. When the client goes, so does its request.
-//     An answer that a peer cuts short is cut short for the client.
-//   - exec, attach and port-forward, by WebSocket and SPDY, over connections of their own with the peer's TLS.
-//   - What one caller does, or one region, leaves room for the others: see Limits. Bounds by caller and region hold before
-//     those of the whole; who is above a share waits in a line of its own for a limited time, and takes no place meanwhile.
-//     A body that stalls, a peer that is silent and a client that does not take its answer are given up, whereas
-//     bytes that move slowly go on. A peer whose probes fail is refused at once, but for one request a second.
-//   - A request to act as another user (Impersonate-*, kubectl --as) is refused with 403, never made as the caller. Check
-//     such rights in the region itself.
-//   - Which requests are long-running is judged as kube-apiserver does.
-//   - Redirects by a peer are not followed and not handed on. What it answers cannot set cookies for, or policies of, the
-//     address that other peers are behind too.
-//   - 401 and 403 are about the caller. A peer that refuses the gateway's own credentials, or to let them act as the caller,
-//     is 503 with a reason for callers, and a log line that names the peer for operators.
-//   - A caller learns from an error neither a peer's name nor its address, nor which other regions there are.
+//   - Nothing is sent before the caller is authenticated. The embedding program's Authenticator returns the caller's
+//     identity; its error, the zero Identity and router.Self are refused. There is no fallback.
+//   - Identity headers of a request (Authorization, Impersonate-*, X-Remote-*, cookies, tokens among WebSocket
+//     subprotocols, trailers) do not reach a peer, nor do headers that would make a proxy on the way remove the
+//     identity. The identity is added after all of these are removed, with or without an upgrade.
+//   - Bodies are streamed in both directions and watches are flushed at once. When the client disconnects, the peer's
+//     request is canceled. An answer that a peer cuts short is cut short for the client.
+//   - exec, attach and port-forward work by WebSocket and SPDY, over connections of their own with the peer's TLS.
+//   - One caller or region leaves room for the others: see Limits. Bounds by caller and region are below those of the
+//     whole; a request above a share waits in a queue of its caller and region for a limited time, and takes no place
+//     meanwhile. A request ends if a body stalls, the peer is silent, or the client does not read its answer, but not
+//     if bytes move slowly. Requests to a peer whose probes fail are refused at once, except for one per second.
+//   - A request to act as another user (Impersonate-*, kubectl --as) is refused with 403, never made as the caller.
+//     Check such rights in the region itself.
+//   - Requests are classified as long-running as kube-apiserver does.
+//   - Redirects by a peer are neither followed nor passed on. A peer's answer cannot set cookies or policies for the
+//     gateway's address, which other peers share.
+//   - 401 and 403 concern the caller. If a peer refuses the gateway's own credentials, or does not let them act as
+//     the caller, the answer is 503 with a reason for callers, and a log line names the peer for operators.
+//   - A caller learns from an error neither a peer's name nor its address, nor which other regions exist.
 //   - No log line has a header, a query or a body.
 //
 // Not guaranteed:
-//   - Fairness among callers that the program cannot tell apart: tokens that are passed on unseen count each as a caller
-//     (Options.Flow), and so do addresses before authentication, of which a load balancer in front has only one.
-//   - That a request which moves, however slowly, ends, or how long the Authenticator takes: both hold a place of their caller's.
-//   - Authentication and TLS: they are the embedding program's. Prefer tokens and certificates to cookies.
-//   - Paths with an encoded slash or backslash: they are refused, also where a service behind a peer would take them.
-//   - That a stream ends when a token does, or when its region moves to another peer: a peer judges a stream when it begins.
-//     Streams end when the client, the peer, or the context of the server (http.Server.BaseContext) does.
-//   - That a request with a body is sent again when a peer's credentials were replaced in that moment: it is answered with
+//   - Fairness among callers that the program cannot distinguish: each token that is passed on counts as a caller
+//     (Options.Flow). Before authentication each address counts as one, and a load balancer in front has only one.
+//   - That a slow request ends as long as its bytes move, or that the Authenticator returns: both hold a place of
+//     their caller.
+//   - Authentication and TLS: the embedding program provides them. Prefer tokens and certificates to cookies.
+//   - Paths with an encoded slash or backslash: they are refused, even if a service behind a peer would accept them.
+//   - That a stream ends when a token expires, or when its region moves to another peer: a peer authorizes a stream
+//     when it begins. A stream ends with the client, the peer, or the context of the server
+//     (http.Server.BaseContext).
+//   - That a request with a body is repeated if the peer's credentials are replaced meanwhile: it is answered with
 //     503 and Retry-After, upon which client-go sends it again.
-//   - That no peer's backend imitates a refusal: who reaches a service of theirs through a peer can make its answers to
-//     themselves 503.
+//   - That no backend of a peer imitates a refusal: a service behind a peer can turn its answers to its own callers
+//     into 503.
 package proxy

@@ -12,16 +12,17 @@ import (
 type exchange struct {
 	proxy     *Proxy
 	target    target
-	upgrade   string // the protocol, if the client asks for one
+	upgrade   string // the requested protocol; "" without an upgrade
 	transport http.RoundTripper
-	accepted  func(*http.Response) error // why the peer's answer is none to the caller
+	accepted  func(*http.Response) error // returns an error if the answer refuses the gateway itself
 	event     *Event
-	progress  *progress // nil: it may take its time
-	whole     bool      // progress is for all of the exchange, not only its beginning
-	upload    *upload   // nil: there is no body, or it is not watched
+	progress  *progress // nil: no time limits
+	whole     bool      // progress covers the whole exchange, not only its beginning
+	upload    *upload   // nil: no body, or no time limit for it
 }
 
-// watched is run for an exchange in which both sides must go on: to the end, or until the peer has begun to answer.
+// watched runs the exchange with time limits on progress: until its end if whole, otherwise until the peer begins to
+// answer.
 func (x *exchange) watched(w http.ResponseWriter, r *http.Request, whole bool) {
 	ctx, progress := newProgress(r.Context(), w, &x.proxy.limits)
 	x.progress, x.whole = progress, whole
@@ -53,8 +54,8 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 	reverse.ServeHTTP(w, r)
 }
 
-// rewrite makes the peer's request of the client's. Who it is made as is put in later, by the transport, where nothing that
-// the client sent can take it out again.
+// rewrite makes the peer's request from the client's. The transport adds the identity later, so that no header of the
+// client can remove it.
 func (x *exchange) rewrite(r *httputil.ProxyRequest) {
 	out, guards := r.Out, &x.proxy.guards
 	x.target.locate(out.URL)
@@ -69,12 +70,12 @@ func (x *exchange) rewrite(r *httputil.ProxyRequest) {
 		out.Header.Set("Upgrade", x.upgrade)
 	}
 	if out.Header.Get("Accept-Encoding") == "" {
-		// Go's transport would ask for gzip by itself, and unpack here what nobody wanted packed.
+		// Otherwise Go's transport would request gzip and decompress it here, for no benefit.
 		out.Header.Set("Accept-Encoding", "identity")
 	}
 }
 
-// judge says whether the peer's answer may be handed on, and takes from it what is not the peer's to say.
+// judge refuses an answer that must not reach the client, and removes headers that the peer must not set.
 func (x *exchange) judge(resp *http.Response) error {
 	if x.progress != nil {
 		x.progress.answer()
@@ -96,7 +97,7 @@ func (x *exchange) judge(resp *http.Response) error {
 	return nil
 }
 
-// refuse answers for a peer that does not.
+// refuse answers for a peer that did not.
 func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if x.progress != nil {
 		err = x.progress.explain(err)

@@ -10,33 +10,33 @@ import (
 	"time"
 )
 
-// gate lets requests in by their flow. Those that do not fit wait, each flow in its own line and all lines in turn, for a
-// limited time. A request that waits holds no place.
+// gate admits requests by their flow. Requests above a bound wait for a limited time, in one queue per flow; the
+// queues take turns. A waiting request holds no place.
 type gate struct {
-	patience time.Duration // how long a request waits
+	patience time.Duration // how long a request may wait
 
 	mu      sync.Mutex
-	busy    shares // of requests that were let in
-	waiting shares // of requests that wait
+	busy    shares // of admitted requests
+	waiting shares // of waiting requests
 	lines   []*line
 	lineOf  map[flow]*line
 }
 
-// line is the requests of one flow that wait, the first first.
+// line is the queue of one flow.
 type line struct {
 	flow    flow
 	waiters []*waiter
 }
 
-// waiter is a request that waits. ready is closed once it was let in.
+// waiter is a waiting request. ready is closed once it is admitted.
 type waiter struct{ ready chan struct{} }
 
 func newGate(busy, waiting bounds, patience time.Duration) *gate {
 	return &gate{patience: patience, busy: newShares(busy), waiting: newShares(waiting), lineOf: map[flow]*line{}}
 }
 
-// enter lets a request of f in, or waits until it can, at most for g.patience. leave must be called once if the error is
-// nil. Errors are a refusal, and the cause of ctx's end.
+// enter admits a request of f, or waits until it can, at most for g.patience. If the error is nil, the caller must
+// call leave once. Errors are a refusal, and the cause of ctx's end.
 func (g *gate) enter(ctx context.Context, f flow) error {
 	g.mu.Lock()
 	held := g.busy.held(f)
@@ -63,7 +63,7 @@ func (g *gate) enter(ctx context.Context, f flow) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-w.ready: // let in at this very moment
+	case <-w.ready: // admitted meanwhile
 		if ctx.Err() == nil {
 			return nil
 		}
@@ -78,7 +78,7 @@ func (g *gate) enter(ctx context.Context, f flow) error {
 	return busy(g.busy.held(f))
 }
 
-// leave gives back the place of a request of f, to whom it now fits.
+// leave releases the place of a request of f, and admits those that now fit.
 func (g *gate) leave(f flow) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,7 +86,7 @@ func (g *gate) leave(f flow) {
 	g.admit()
 }
 
-// join puts a request at the end of its flow's line. g.mu is held.
+// join appends a request to the queue of its flow. The caller holds g.mu.
 func (g *gate) join(f flow) *waiter {
 	l := g.lineOf[f]
 	if l == nil {
@@ -100,7 +100,7 @@ func (g *gate) join(f flow) *waiter {
 	return w
 }
 
-// quit takes a request out of its line. g.mu is held.
+// quit removes a request from its queue. The caller holds g.mu.
 func (g *gate) quit(f flow, w *waiter) {
 	l := g.lineOf[f]
 	l.waiters = slices.DeleteFunc(l.waiters, func(other *waiter) bool { return other == w })
@@ -111,7 +111,8 @@ func (g *gate) quit(f flow, w *waiter) {
 	}
 }
 
-// admit lets in all that fits: of each line one in turn, and a line that had its turn is the last. g.mu is held.
+// admit admits all requests that fit, one of each queue in turn; a queue that had its turn moves to the end. The
+// caller holds g.mu.
 func (g *gate) admit() {
 	for admitted := true; admitted; {
 		admitted = false

@@ -23,7 +23,7 @@ func flowOf(r, c int) flow {
 	return flow{region.Key{Provider: "loodse", Name: fmt.Sprint("r", r)}, fmt.Sprint("c", c)}
 }
 
-// Shares never exceed a bound, leave room for whoever has nothing, and count what was taken.
+// Shares never exceed a bound, leave room for a flow that has taken nothing, and count correctly.
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := bounds{rapid.IntRange(1, 40).Draw(t, "all"), rapid.IntRange(1, 20).Draw(t, "region"), rapid.IntRange(1, 20).Draw(t, "caller")}
@@ -46,7 +46,7 @@ func TestShares(t *testing.T) {
 			}
 			held := s.held(f)
 			if held != free {
-				// Only what is used up may keep one who has nothing from taking.
+				// A flow that has taken nothing may be held only by the bound of all, when it is used up.
 				if taken[f] == 0 && s.callers[f.caller] == 0 && s.regions[f.region] == 0 && held != byAll {
 					t.Fatalf("%v has nothing of %+v, and is held by %d", f, s, held)
 				}
@@ -60,7 +60,7 @@ func TestShares(t *testing.T) {
 			all, regions[f.region], callers[f.caller] = all+n, regions[f.region]+n, callers[f.caller]+n
 			require.Equal(t, n, s.flows[f])
 			if f.region != (region.Key{}) {
-				require.LessOrEqual(t, n, (b.region+1)/2, "of one region, one caller has half")
+				require.LessOrEqual(t, n, (b.region+1)/2, "one caller has more than half of a region")
 			}
 		}
 		require.Equal(t, all, s.all)
@@ -80,11 +80,11 @@ func TestShares(t *testing.T) {
 				s.give(f)
 			}
 		}
-		require.Equal(t, newShares(b), s, "nothing is kept of those that have nothing")
+		require.Equal(t, newShares(b), s, "a flow without places leaves no entry")
 	})
 }
 
-// However many take as much as they can, one who comes later gets its part at once.
+// However many flows take as much as they can, a late one gets its part at once.
 func TestSharesOfTheGreedy(t *testing.T) {
 	for greedy := 1; greedy < 20; greedy++ {
 		s := newShares(bounds{400, 100, 100})
@@ -107,8 +107,8 @@ func TestSharesOfTheGreedy(t *testing.T) {
 	}
 }
 
-// Requests come, stay for a while and go, or are given up: bounds hold at all times, each ends its wait by its deadline,
-// and in the end nothing is left.
+// Requests enter, stay and leave, or give up while waiting: bounds hold at all times, each wait ends by its deadline,
+// and in the end the gate is empty.
 func TestGate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := bounds{rapid.IntRange(2, 12).Draw(rt, "all"), rapid.IntRange(1, 8).Draw(rt, "region"), rapid.IntRange(1, 8).Draw(rt, "caller")}
@@ -156,7 +156,7 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// Lines have their turns: a flow with a hundred waiters does not keep another's from its second.
+// Queues take turns: a flow with many waiters does not delay the second waiter of another.
 func TestLinesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(bounds{100, 100, 2}, bounds{1000, 1000, 1000}, time.Hour)
@@ -194,7 +194,7 @@ func assertNoError(t *testing.T, err error) bool {
 	return err == nil
 }
 
-// Who waits and gives up leaves its line, and the refusal says which bound holds.
+// A waiter that gives up leaves its queue, and the refusal names the bound that held it.
 func TestRefusalsNameTheBound(t *testing.T) {
 	for _, tt := range []struct {
 		bounds bounds
@@ -226,7 +226,7 @@ func TestRefusalsNameTheBound(t *testing.T) {
 	}
 }
 
-// A user counts as one, whatever groups and tokens come with a request, if the program says so.
+// If the program says so, all requests of a user count as one flow, whatever their groups and tokens.
 func TestFlowsOfCallers(t *testing.T) {
 	alice := router.User{Name: "alice"}
 	grouped := router.User{Name: "alice", Groups: []string{"dev"}, Extra: map[string][]string{"session": {"1"}}}
@@ -254,12 +254,12 @@ func TestFlowsOfCallers(t *testing.T) {
 	}
 }
 
-// A request that ends at the moment at which it is let in keeps no place.
+// A request whose context ends just as it is admitted keeps no place.
 func TestAPlaceThatIsGivenAtTheEndIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(bounds{1, 1, 1}, bounds{1, 1, 1}, time.Minute)
 		f := flowOf(0, 0)
-		for range 50 { // which of the two it sees first is up to chance
+		for range 50 { // which of the two events enter sees first is random
 			require.NoError(t, g.enter(t.Context(), f))
 			ctx, cancel := context.WithCancel(t.Context())
 			entered := make(chan error)

@@ -16,25 +16,25 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// guards are what stands between a request and the peers. Each does one thing in one place, so that the tests can take away
-// one after the other and see that it is missed.
+// guards check and clean every request and answer. Each guard is one func, so that the tests can disable one at a
+// time and check that a test fails.
 type guards struct {
-	// What a request must not look like.
+	// These reject requests by their form.
 	form, methods, traversal, encoding, slashes, connection, upgrade, crossSite func(*http.Request) error
 
-	// Who may make it.
+	// These reject requests by their caller.
 	authenticated func(router.Identity, error) (router.Identity, error)
 	impersonation func(*http.Request) error
 	operator      func(allowed bool) bool
 
-	// What of it does not reach a peer.
+	// These remove what must not reach a peer.
 	identity, origins func(http.Header)
 	trailers          func(*http.Request)
 
-	// How it goes there, upgraded.
+	// stream configures the connection of an upgraded request.
 	stream func(*rest.Config)
 
-	// What of the answer does not reach the caller.
+	// These remove what must not reach the caller or the log.
 	redirect func(*http.Response) error
 	answer   func(http.Header)
 	hints    func(http.ResponseWriter) http.ResponseWriter
@@ -42,7 +42,7 @@ type guards struct {
 	loggable func(*http.Request) string
 }
 
-// intact are all guards.
+// intact returns all guards enabled.
 func intact(origin func(string) bool) guards {
 	return guards{
 		form: originForm, methods: knownMethod, traversal: noTraversal, encoding: encodedOnce, slashes: noEmptySegment,
@@ -54,7 +54,7 @@ func intact(origin func(string) bool) guards {
 	}
 }
 
-// admit says why a request is refused whoever makes it.
+// admit returns why a request is refused regardless of its caller, or nil.
 func (g *guards) admit(r *http.Request) error {
 	for _, check := range []func(*http.Request) error{
 		g.form, g.methods, g.traversal, g.encoding, g.slashes, g.connection, g.upgrade, g.crossSite,
@@ -66,7 +66,7 @@ func (g *guards) admit(r *http.Request) error {
 	return nil
 }
 
-// originForm refuses a request that names another server than this one: a peer is chosen by the path.
+// originForm refuses a request whose target names a server: only the path selects a peer.
 func originForm(r *http.Request) error {
 	if r.URL.Scheme != "" || r.URL.Host != "" || r.URL.Opaque != "" || !strings.HasPrefix(r.URL.Path, "/") {
 		return errors.New("the request's target is not a path")
@@ -78,15 +78,15 @@ var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
 }
 
-// knownMethod refuses TRACE, by which a server would echo the credentials that it was sent, CONNECT, and what is unknown.
+// knownMethod refuses CONNECT, unknown methods, and TRACE, with which a server would echo the gateway's credentials.
 func knownMethod(r *http.Request) error {
 	if !slices.Contains(methods, r.Method) {
-		return fmt.Errorf("the method is none of %s", strings.Join(methods, ", "))
+		return fmt.Errorf("the method is not one of %s", strings.Join(methods, ", "))
 	}
 	return nil
 }
 
-// noTraversal refuses segments that a server resolves against those before them, which are not the caller's to leave.
+// noTraversal refuses dot segments: a server that resolves them leaves the caller's region.
 func noTraversal(r *http.Request) error {
 	for segment := range strings.SplitSeq(r.URL.Path, "/") {
 		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
@@ -96,7 +96,7 @@ func noTraversal(r *http.Request) error {
 	return nil
 }
 
-// encodedOnce refuses what means another path to whoever decodes it once more, or differently.
+// encodedOnce refuses paths that a server which decodes twice, or differently, would read as another path.
 func encodedOnce(r *http.Request) error {
 	lower := strings.ToLower(r.URL.EscapedPath())
 	for _, hidden := range []string{"%2f", "%5c", "%25", "%00", "\\"} {
@@ -110,7 +110,7 @@ func encodedOnce(r *http.Request) error {
 	return nil
 }
 
-// noEmptySegment refuses //: what follows it may be taken for a host.
+// noEmptySegment refuses //: a server may read the following segment as a host.
 func noEmptySegment(r *http.Request) error {
 	if strings.Contains(r.URL.Path, "//") {
 		return errors.New("the path has an empty segment")
@@ -120,7 +120,7 @@ func noEmptySegment(r *http.Request) error {
 
 var connectionOptions = []string{"upgrade", "keep-alive", "close", "te", "http2-settings", ""}
 
-// noNominations refuses a request that wants headers removed on its way.
+// noNominations refuses a Connection header that asks for the removal of other headers.
 func noNominations(r *http.Request) error {
 	for _, list := range slices.Concat(r.Header["Connection"], r.Header["Proxy-Connection"]) {
 		for option := range strings.SplitSeq(list, ",") {
@@ -132,7 +132,7 @@ func noNominations(r *http.Request) error {
 	return nil
 }
 
-// knownUpgrade refuses all but the two protocols of API servers: h2c would carry requests that nobody here sees.
+// knownUpgrade refuses protocols other than the two of API servers: h2c would carry requests past the guards.
 func knownUpgrade(r *http.Request) error {
 	if len(r.Header["Upgrade"]) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func knownUpgrade(r *http.Request) error {
 	}
 }
 
-// sameSite refuses what a page of somebody else makes a browser do with its owner's credentials.
+// sameSite refuses writes and streams that a page of another site makes a browser send with its user's credentials.
 func sameSite(r *http.Request, allowed func(string) bool) error {
 	origin := r.Header.Get("Origin")
 	if origin == "" || (r.Method == http.MethodGet || r.Method == http.MethodHead) && upgradeOf(r.Header) == "" {
@@ -157,10 +157,10 @@ func sameSite(r *http.Request, allowed func(string) bool) error {
 	if allowed != nil && allowed(origin) {
 		return nil
 	}
-	return errors.New("pages of that origin may not do this")
+	return errors.New("pages of this origin may not write or open streams here")
 }
 
-// failClosed refuses whoever is not known, and ourselves: a proxy has callers.
+// failClosed returns a guard that refuses unknown callers, and router.Self: a proxy never acts as itself.
 func failClosed() func(router.Identity, error) (router.Identity, error) {
 	nobody, ourselves := router.Identity{}.Fingerprint(), router.Self().Fingerprint()
 	return func(id router.Identity, err error) (router.Identity, error) {
@@ -171,8 +171,8 @@ func failClosed() func(router.Identity, error) (router.Identity, error) {
 	}
 }
 
-// noImpersonation refuses a caller who asks to act as another user, as kubectl --as does. Whether they may is known to the
-// region alone; without the headers, the request would be made as the caller, and look as if it had been obeyed.
+// noImpersonation refuses a request to act as another user, as kubectl --as sends. Only the region knows whether the
+// caller may; without the headers the request would run as the caller, as if it had succeeded.
 func noImpersonation(r *http.Request) error {
 	if header := router.Impersonation(r.Header); header != "" {
 		return refusal{http.StatusForbidden, "impersonation is not possible here: the request has the header " + header +
@@ -181,7 +181,7 @@ func noImpersonation(r *http.Request) error {
 	return nil
 }
 
-// stripOrigins removes what was said about where a request is from, and what it really asks for.
+// stripOrigins removes headers about the origin of a request, and those that override its method or path.
 func stripOrigins(h http.Header) {
 	for name := range h {
 		switch lower := strings.ToLower(name); {
@@ -194,13 +194,13 @@ func stripOrigins(h http.Header) {
 
 var origins = []string{"forwarded", "x-real-ip", "true-client-ip", "x-rewrite-url", "x-http-method-override", "x-http-method", "x-method-override"}
 
-// dropTrailers keeps a request from saying after its body what it must not say before it.
+// dropTrailers removes trailers, which could carry identity headers after the body.
 func dropTrailers(r *http.Request) { r.Trailer = nil }
 
-// overHTTP1 makes a connection speak the version that can be upgraded.
+// overHTTP1 makes a connection use HTTP/1.1, which can be upgraded.
 func overHTTP1(c *rest.Config) { c.NextProtos = []string{"http/1.1"} }
 
-// noRedirect keeps credentials from following where a peer points.
+// noRedirect refuses redirects, so that no credentials follow them.
 func noRedirect(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -215,7 +215,7 @@ var answers = []string{
 	"clear-site-data", "service-worker-allowed", "report-to", "reporting-endpoints", "nel", "origin-agent-cluster", "sourcemap",
 }
 
-// stripAnswer removes what a browser would take for the word of all peers, since they have one address here.
+// stripAnswer removes headers that a browser would apply to all peers, since they share one address here.
 func stripAnswer(h http.Header) {
 	for name := range h {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "access-control-") || slices.Contains(answers, lower) {
@@ -225,7 +225,7 @@ func stripAnswer(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// withoutHints hands on no informational answers, whose headers nobody here would look at.
+// withoutHints drops informational answers, whose headers no guard checks.
 func withoutHints(w http.ResponseWriter) http.ResponseWriter { return finalAnswer{w} }
 
 type finalAnswer struct{ http.ResponseWriter }

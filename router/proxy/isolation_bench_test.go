@@ -16,9 +16,10 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// BenchmarkIsolation measures what one user's attack on one region costs another user elsewhere, over real connections
-// with TLS and HTTP/2: the share of bob's requests that succeed, and their median beside that without the attack. Peers take
-// 50 ms for an answer, without using a core. TestOneRegionDoesNotTakeDownTheOthers has the same in virtual time, exactly.
+// BenchmarkIsolation measures the effect of one user's attack on one region on bob, who uses other regions, over real
+// connections with TLS and HTTP/2: the share of his requests that succeed, and their median beside that without the
+// attack. Peers take 50 ms for an answer, without using a core. TestOneRegionDoesNotTakeDownTheOthers measures the
+// same in virtual time, exactly.
 func BenchmarkIsolation(b *testing.B) {
 	const there = "/regions/attacked.loodse/api/v1/pods"
 	for _, tt := range []struct {
@@ -32,7 +33,7 @@ func BenchmarkIsolation(b *testing.B) {
 			_, alone := i.measure(10, 20, "quiet.loodse", "calm.loodse")
 			end := i.attack(tt.workers, there, tt.stall)
 			defer end()
-			time.Sleep(2 * time.Second) // until the attack is in full
+			time.Sleep(2 * time.Second) // until the attack is at full strength
 			var least float64 = 1
 			var worst time.Duration
 			for b.Loop() {
@@ -47,7 +48,7 @@ func BenchmarkIsolation(b *testing.B) {
 	}
 }
 
-// newMainland is an island whose peers and front are servers with real connections.
+// newMainland returns an island whose peers and front are servers with real connections.
 func newMainland(b *testing.B, frozen bool) *island {
 	b.Helper()
 	var conns []*region.Conn

@@ -24,10 +24,10 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// takes is how long a peer works for an answer.
+// takes is the time that a peer needs for an answer.
 const takes = 50 * time.Millisecond
 
-// slowPeer answers after a while, or never.
+// slowPeer answers after takes, or never.
 type slowPeer struct{ frozen bool }
 
 func (p slowPeer) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -86,7 +86,7 @@ func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// island is a proxy before three peers, in a bubble.
+// island is a proxy with three peers, for tests in virtual time.
 type island struct {
 	server    *http.Server
 	proxy     *Proxy
@@ -149,7 +149,7 @@ func (i *island) close() {
 	}
 }
 
-// do makes one request and returns its code; 0 if there was no answer.
+// do makes one request and returns its code, or 0 without an answer.
 func (i *island) do(ctx context.Context, user, path string, body io.Reader) int {
 	method := http.MethodGet
 	if body != nil {
@@ -171,9 +171,9 @@ func (i *island) do(ctx context.Context, user, path string, body io.Reader) int 
 	return resp.StatusCode
 }
 
-// stalled is a body of which the beginning comes, and nothing else.
+// stalled is a body that sends one byte and then blocks until its context ends.
 type stalled struct {
-	ctx  context.Context //nolint:containedctx // of the request that it is the body of
+	ctx  context.Context //nolint:containedctx // of the request with this body
 	sent bool
 }
 
@@ -186,8 +186,8 @@ func (s *stalled) Read(b []byte) (int, error) {
 	return 0, s.ctx.Err()
 }
 
-// attack keeps so many requests of alice going until the func that it returns is called. A worker that is refused waits as
-// long as it is told to, as client-go does.
+// attack keeps that many requests of alice running until the caller calls end. A refused worker waits for a second,
+// as client-go does on Retry-After.
 func (i *island) attack(workers int, path string, stalling bool) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -213,7 +213,7 @@ func (i *island) attack(workers int, path string, stalling bool) (end func()) {
 	}
 }
 
-// measure makes requests of bob and returns how many succeed, and their median duration.
+// measure makes requests of bob and returns the share that succeeds, and their median duration.
 func (i *island) measure(workers, each int, regions ...string) (ratio float64, median time.Duration) {
 	var mu sync.Mutex
 	var took []time.Duration
@@ -238,8 +238,8 @@ func (i *island) measure(workers, each int, regions ...string) (ratio float64, m
 	return float64(len(took)) / float64(workers*each), took[len(took)/2]
 }
 
-// What one user does in one region costs another elsewhere nothing, nor another who reads all regions. Time is virtual, so
-// the figures are exact: peers take 50 ms, and everything else nothing.
+// An attack of one user on one region does not affect users of other regions, nor one who reads all regions. Time is
+// virtual, so the figures are exact: peers take 50 ms, everything else takes none.
 func TestOneRegionDoesNotTakeDownTheOthers(t *testing.T) {
 	const there = "/regions/attacked.loodse/api/v1/pods"
 	for _, tt := range []struct {
@@ -275,7 +275,7 @@ func TestOneRegionDoesNotTakeDownTheOthers(t *testing.T) {
 	}
 }
 
-// The attacker gets no more than half of a region, and no place is lost when the attack ends.
+// The attacker gets at most half of a region, and no place leaks when the attack ends.
 func TestAnAttackLeavesNothingBehind(t *testing.T) {
 	for _, stalling := range []bool{false, true} {
 		t.Run(fmt.Sprint(stalling), func(t *testing.T) {

@@ -8,33 +8,34 @@ import (
 	"time"
 )
 
-// Limits bound what callers and regions may take of a Proxy, so that none of them costs the others anything. Zero values
-// are the defaults.
+// Limits bound the use of a Proxy by each caller and region, so that none affects the others. A zero field has its
+// default.
 //
-// At each level a taker gets at most as much as it leaves free: one caller at most half of what its region may take, one
-// region or caller at most half of Requests. With n takers that want more than that, each gets 1/(n+1). Requests beyond
-// wait, each caller's in a line of its own for each region, and all lines in turn; a request that waits takes no place.
+// At each level a flow may take at most as many places as it leaves free: one caller at most half of a region's
+// places, one region or caller at most half of Requests. With n flows that want more than that, each gets 1/(n+1).
+// Further requests wait in one queue per caller and region, and the queues take turns; a waiting request takes no
+// place.
 type Limits struct {
-	Requests          int // requests under way that are not long-running; zero: 400
-	RequestsPerRegion int // of those, to one region; half of it for those about all regions; zero: 100, as router.Budget.InFlight
+	Requests          int // concurrent requests that are not long-running; zero: 400
+	RequestsPerRegion int // of those, to one region; half of it for requests about all regions; zero: 100, as router.Budget.InFlight
 	RequestsPerCaller int // of those, by one caller; zero: 100
 
-	Waiting int           // requests that wait for a place; zero: 1000; negative: none. More are answered with 429
-	Wait    time.Duration // how long one waits before it is answered with 429; zero: 10 s
+	Waiting int           // requests that wait for a place; zero: 1000; negative: none. More get 429
+	Wait    time.Duration // how long a request waits before it gets 429; zero: 10 s
 
-	// Streams are long-running requests: watches, logs, exec, attach, port-forward, and proxied requests. They do not wait:
-	// more are answered with 429.
+	// Streams are long-running requests: watches, logs, exec, attach, port-forward, and proxied requests. They do not
+	// wait: more get 429.
 	Streams          int // zero: 4000
 	StreamsPerRegion int // zero: 1000, as router.Budget.Streams
 	StreamsPerCaller int // zero: 1000
 
-	// Authentications are calls of the Authenticator at a time. One address, or one IPv6 network of 64 bits, gets at most as
-	// many as it leaves free. More wait as requests do. Zero: 100.
+	// Authentications are concurrent calls of the Authenticator. One address, or one IPv6 network of 64 bits, may
+	// take at most as many as it leaves free. More wait as requests do. Zero: 100.
 	Authentications int
 
-	Body   time.Duration // how long a client may send nothing of a request's body before it is answered with 408; zero: 30 s
-	Answer time.Duration // how long a peer may send nothing, from the request's end on, before 504; zero: 70 s, as an API server itself takes 60
-	Read   time.Duration // how long a client may take nothing of an answer before it is cut off; zero: 1 minute
+	Body   time.Duration // how long a client may pause while it sends a body, before it gets 408; zero: 30 s
+	Answer time.Duration // how long a peer may pause after the end of the request, before 504; zero: 70 s, since an API server itself takes 60
+	Read   time.Duration // how long a client may pause while it reads an answer, before it is disconnected; zero: 1 minute
 }
 
 func (l *Limits) complete() error {
@@ -75,7 +76,7 @@ func (l *Limits) complete() error {
 	return nil
 }
 
-// gates are those that limits describe: of requests, of long-running ones, and of authentications.
+// gates returns the gates for requests, for long-running ones, and for authentications.
 func (l *Limits) gates() (requests, streams, authentications *gate) {
 	waiting := func(most int) bounds { return bounds{all: l.Waiting, region: most, caller: most} }
 	requests = newGate(bounds{l.Requests, l.RequestsPerRegion, l.RequestsPerCaller}, waiting(l.Waiting), l.Wait)

@@ -17,22 +17,22 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
-// possibly from many goroutines, and must return quickly.
+// Observer receives events of the Proxy. A nil Observer and nil fields are valid. Hooks are called synchronously
+// without a lock held, possibly from many goroutines, and must return quickly.
 type Observer struct {
 	// Served is called when a request, watch or stream has ended.
 	Served func(ctx context.Context, e Event)
 }
 
-// Event is a request that has ended. It holds nothing secret.
+// Event is a request that has ended. It holds no secret.
 type Event struct {
-	Region   region.Key // of /peers, the peer's name and the provider "peer"; zero if none was asked for
+	Region   region.Key // for /peers, the peer's name and the provider "peer"; zero if the path names no region
 	Method   string
 	AuditID  string // the same in the peer's audit log
-	Code     int    // zero if the client was gone before there was one
+	Code     int    // zero if the client disconnected before there was one
 	Upgraded bool
 	Elapsed  time.Duration
-	Err      error // why the proxy itself refused; it names peers, and is not for callers
+	Err      error // why the proxy itself refused; it names peers and is not for callers
 }
 
 func (o *Observer) served(ctx context.Context, e Event) {
@@ -41,7 +41,7 @@ func (o *Observer) served(ctx context.Context, e Event) {
 	}
 }
 
-// auditID is the client's, if it is one, or a new one.
+// auditID returns the client's audit ID if it is valid, or a new one.
 func auditID(h http.Header) string {
 	id := h.Get("Audit-Id")
 	plain := !strings.ContainsFunc(id, func(c rune) bool {
@@ -53,10 +53,10 @@ func auditID(h http.Header) string {
 	return id
 }
 
-// loggable is what may be said of r: not the query, since commands are in it.
+// loggable returns the path of r for a log line, without the query, which may contain a command.
 func loggable(r *http.Request) string { return r.URL.EscapedPath() }
 
-// quiet is where an exchange complains of what went wrong after the answer had begun.
+// quiet returns a logger for errors after the answer has begun.
 func quiet(logger logr.Logger, e *Event) *log.Logger {
 	return log.New(&complaints{logger.V(1), e}, "", 0)
 }
@@ -66,7 +66,7 @@ type complaints struct {
 	event  *Event
 }
 
-// Write notes that there was a complaint, and not its words: they can quote the peer.
+// Write logs that an error occurred, without its text, which may quote the peer.
 func (c *complaints) Write(p []byte) (int, error) {
 	c.logger.Info("the exchange was cut short", "audit", c.event.AuditID, "region", fmt.Sprint(c.event.Region))
 	return len(p), nil

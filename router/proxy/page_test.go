@@ -12,12 +12,12 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// page is the table of docs/security.md.
+// page is the table of docs/evidence/security.md.
 type page struct{ table strings.Builder }
 
 func newPage() *page {
 	p := &page{}
-	p.table.WriteString("| what is tried | known from | what stands against it | what the tests find without it |\n|---|---|---|---|\n")
+	p.table.WriteString("| attack | known from | guard | finding of the tests without the guard |\n|---|---|---|---|\n")
 	return p
 }
 

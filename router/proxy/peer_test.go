@@ -25,7 +25,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// base is where a peer's API begins. Beside it is what the peer's credentials reach as well.
+// base is the path of a peer's API. Other paths of the server are reachable with the same credentials, and off
+// limits.
 const base = "/tenant"
 
 // asked is a request as a peer received it.
@@ -35,8 +36,8 @@ type asked struct {
 	certificate             bool
 }
 
-// peer is an API server with TLS and HTTP/2, of which we have a token and a client certificate. What it answers depends on
-// the last segment of the path.
+// peer is an API server with TLS and HTTP/2; our credentials for it are a token and a client certificate. The last
+// segment of the path selects its answer.
 type peer struct {
 	server *httptest.Server
 	conn   *region.Conn
@@ -44,9 +45,9 @@ type peer struct {
 	mu       sync.Mutex
 	requests []asked
 	underWay int
-	most     int           // requests under way at a time
-	left     chan struct{} // receives when a request that hangs has ended
-	release  chan struct{} // closed to answer those that hang
+	most     int           // highest number of concurrent requests
+	left     chan struct{} // receives when a hanging request has ended
+	release  chan struct{} // closed to answer the hanging requests
 }
 
 func newPeer(t testing.TB, name region.PeerName, regions ...region.Key) *peer {
@@ -143,7 +144,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forbiddenToAlice is what the caller may not do.
+// forbiddenToAlice is the answer of a peer that denies alice a list.
 const forbiddenToAlice = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods is forbidden: User \"alice\" cannot list resource \"pods\" in API group \"\" at the cluster scope","reason":"Forbidden","details":{"kind":"pods"},"code":403}`
 
 func (p *peer) refuse(w http.ResponseWriter, code int, status string) {
@@ -152,7 +153,7 @@ func (p *peer) refuse(w http.ResponseWriter, code int, status string) {
 	_, _ = io.WriteString(w, status)
 }
 
-// upgrade becomes an echo in whatever protocol is asked for.
+// upgrade turns the connection into an echo in the requested protocol.
 func (p *peer) upgrade(w http.ResponseWriter, r *http.Request) {
 	protocol := upgradeOf(r.Header)
 	if protocol == "" || r.ProtoMajor != 1 {
@@ -186,7 +187,7 @@ func (p *peer) seen() []asked {
 	return p.requests
 }
 
-// outside says which request left the part of the peer that we mean.
+// outside returns an error if a request reached a path outside base.
 func (p *peer) outside() error {
 	for _, a := range p.seen() {
 		if !strings.HasPrefix(a.path, base+"/") {
@@ -196,7 +197,7 @@ func (p *peer) outside() error {
 	return nil
 }
 
-// await waits until so many requests are under way.
+// await waits until n requests are under way.
 func (p *peer) await(ctx context.Context, n int) error {
 	return eventually(ctx, func() error {
 		p.mu.Lock()

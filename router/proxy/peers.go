@@ -15,8 +15,8 @@ import (
 // peerProvider is the provider of regions that stand for peers.
 const peerProvider = "peer"
 
-// Peers is d in which each peer serves one region, of its own name and the provider "peer", and no other: what a router
-// needs for [Options].Peers.
+// Peers returns a view of d in which each peer serves exactly one region, with its own name and the provider "peer":
+// the directory for the router of [Options].Peers.
 func Peers(d region.Directory) region.Directory {
 	if argument.Missing(d) {
 		return nil // refused by router.New
@@ -27,7 +27,7 @@ func Peers(d region.Directory) region.Directory {
 type peersDirectory struct {
 	region.Directory
 	mu       sync.Mutex
-	of, made *region.Snapshot // made is asked for again as long as of is the present one
+	of, made *region.Snapshot // made is valid as long as of is d's Snapshot
 }
 
 func (d *peersDirectory) Snapshot() *region.Snapshot { return d.asRegions(d.Directory.Snapshot()) }
@@ -56,7 +56,7 @@ func (d *peersDirectory) asRegions(s *region.Snapshot) *region.Snapshot {
 	}
 	snapshot, err := region.NewSnapshot(peers...)
 	if err != nil {
-		snapshot = &region.Snapshot{} // names that were valid and distinct in s are so here
+		snapshot = &region.Snapshot{} // cannot happen: the names are valid and distinct in s
 	}
 	d.of, d.made = s, snapshot
 	return snapshot

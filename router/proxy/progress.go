@@ -12,35 +12,36 @@ import (
 	"time"
 )
 
-// stage is whose turn it is in an exchange.
+// stage is a side of an exchange that must act next.
 type stage int
 
 const (
-	byPeer   stage = iota // to take the request, and to send the answer
-	byClient              // to send the request's body
+	byPeer   stage = iota // the peer, to take the request and to send the answer
+	byClient              // the client, to send the request's body
 	byReader              // the client, to take the answer
 	stages
 )
 
 var errStalled = errors.New("the exchange made no progress")
 
-// progress ends an exchange in which one side does nothing for longer than it may. As long as bytes move, it goes on.
+// progress ends an exchange if one side does nothing for longer than its limit. It does not limit an exchange whose
+// bytes move.
 type progress struct {
 	limits  *Limits
 	control *http.ResponseController
 	cancel  context.CancelCauseFunc
 
 	mu        sync.Mutex
-	deadlines [stages]time.Time // of what is awaited; zero: nothing is
+	deadlines [stages]time.Time // per stage; zero: nothing is expected
 	timer     *time.Timer
-	due       time.Time // when timer fires, at the first deadline or before; zero: not at all
-	answered  bool      // uploads are no longer watched
+	due       time.Time // when timer fires, at or before the first deadline; zero: stopped
+	answered  bool      // the request's body has no limit any longer
 	stalled   bool
-	by        stage // who stalled
-	ended     bool  // a Read of the body may come back later
+	by        stage // the stage that stalled
+	ended     bool  // a Read of the body may still return later
 }
 
-// newProgress returns the context that an exchange must run with. end must be called after it.
+// newProgress returns the context for an exchange. The caller must call end after the exchange.
 func newProgress(ctx context.Context, w http.ResponseWriter, limits *Limits) (context.Context, *progress) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &progress{limits: limits, control: http.NewResponseController(w), cancel: cancel}
@@ -56,7 +57,7 @@ func (p *progress) end() {
 	p.cancel(context.Canceled)
 }
 
-// limitBody keeps a client from holding w by a body of r that nobody reads: net/http waits for it before it answers.
+// limitBody sets a read deadline for a body of r that is not read: net/http waits for the body before it answers.
 func limitBody(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 	if stalled := errors.Is(context.Cause(r.Context()), errStalled); !stalled && hasBody(r) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
@@ -65,21 +66,21 @@ func limitBody(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// await says that it is the turn of s, beside others whose turn it may be.
+// await starts the deadline of s; those of other stages keep running.
 func (p *progress) await(s stage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.expect(s)
 }
 
-// done says that s had its turn.
+// done stops the deadline of s.
 func (p *progress) done(s stage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.deadlines[s] = time.Time{}
 }
 
-// expect is await with p.mu held. A timer that fires too early is cheaper than one that is set for each piece.
+// expect is await with p.mu held. An early timer is cheaper than a Reset for each write.
 func (p *progress) expect(s stage) {
 	if p.stalled || p.ended {
 		return
@@ -98,7 +99,7 @@ func (p *progress) expect(s stage) {
 	p.due = at
 }
 
-// expire ends the exchange if a deadline has passed, and looks again at the next one otherwise.
+// expire ends the exchange if a deadline has passed; otherwise it sets the timer to the next one.
 func (p *progress) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,10 +123,10 @@ func (p *progress) expire() {
 	}
 }
 
-// stall ends the exchange. p.mu is held.
+// stall ends the exchange. The caller holds p.mu.
 func (p *progress) stall(by stage) {
 	p.stalled, p.by = true, by
-	// A writer without deadlines is one of a test, or ends with its context.
+	// Errors are ignored: a writer without deadlines is one of a test, or ends with its context.
 	if by != byPeer {
 		_ = p.control.SetReadDeadline(time.Unix(1, 0))
 	}
@@ -135,14 +136,14 @@ func (p *progress) stall(by stage) {
 	p.cancel(errStalled)
 }
 
-// answer says that the peer has begun to answer.
+// answer records that the peer has begun to answer, and stops all deadlines.
 func (p *progress) answer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answered, p.deadlines = true, [stages]time.Time{}
 }
 
-// pass hands the turn from one side to the other while a body is sent, until the peer answers.
+// pass stops the deadline of from and starts that of to while a body is sent, until the peer answers.
 func (p *progress) pass(from, to stage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +153,7 @@ func (p *progress) pass(from, to stage) {
 	}
 }
 
-// explain returns why the exchange ended, if that was not err.
+// explain returns the refusal for a stalled exchange, and err for any other.
 func (p *progress) explain(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,24 +167,24 @@ func (p *progress) explain(err error) error {
 	}
 }
 
-// cut reports whether the client is not heard any longer.
+// cut reports whether the client's connection was cut off.
 func (p *progress) cut() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stalled && p.by != byPeer
 }
 
-// upload watches a request's body on its way to the peer.
+// upload sets deadlines while a request's body is sent to the peer.
 type upload struct {
 	io.ReadCloser
 	progress *progress
-	left     int64 // of what was announced; negative: nothing was
+	left     int64 // of Content-Length; negative: unknown
 
 	mu           sync.Mutex
 	whole, ended bool
 }
 
-// Read lets the client's turn begin, and the peer's when something has come.
+// Read runs the client's deadline until bytes arrive, then the peer's.
 func (u *upload) Read(b []byte) (int, error) {
 	u.mu.Lock()
 	if u.ended {
@@ -201,8 +202,8 @@ func (u *upload) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end says that the exchange is over. A client that has not sent all has as long as for any part of it: net/http takes what
-// comes, so that the client reads the answer instead of a reset.
+// end ends the exchange. A client that has not sent its whole body gets one more Limits.Body: net/http reads the
+// rest, so that the client reads the answer instead of a reset.
 func (u *upload) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -212,7 +213,7 @@ func (u *upload) end() {
 	}
 }
 
-// overtaken says that the peer answers. A server of net/http hands an answer on only once the body has come, unless told.
+// overtaken records that the peer answers. Without full duplex, net/http sends an answer only after the whole body.
 func (u *upload) overtaken() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -221,7 +222,7 @@ func (u *upload) overtaken() {
 	}
 }
 
-// download watches an answer on its way from the peer.
+// download sets deadlines while an answer is read from the peer.
 type download struct {
 	io.ReadCloser
 	progress *progress
@@ -234,13 +235,13 @@ func (d *download) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// delivery watches an answer on its way to the client.
+// delivery sets deadlines while an answer is written to the client.
 type delivery struct {
 	http.ResponseWriter
 	progress *progress
 }
 
-// piece is how much of an answer a client may take at a time at least, if it is not to be cut off.
+// piece is the part of an answer that a client must read within Limits.Read.
 const piece = 64 << 10
 
 func (d *delivery) Write(b []byte) (written int, err error) {
@@ -254,7 +255,7 @@ func (d *delivery) Write(b []byte) (written int, err error) {
 	return written, err
 }
 
-// FlushError is found by http.ResponseController.
+// FlushError is called by http.ResponseController.
 func (d *delivery) FlushError() error {
 	d.progress.await(byReader)
 	defer d.progress.done(byReader)

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// actor is a peer that does what the last segment of the path says.
+// actor is a peer whose behavior is the last segment of the path.
 type actor struct{}
 
 func (actor) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -49,7 +49,7 @@ func (actor) RoundTrip(req *http.Request) (*http.Response, error) {
 	case "huge":
 		resp.ContentLength, resp.Body = 64<<20, io.NopCloser(io.LimitReader(endless{}, 64<<20))
 	case "early":
-		// Refused by its head alone. The transport reads on, as net/http's does.
+		// It answers without reading the body; its transport reads on, as net/http's does.
 		go func() {
 			_, _ = io.Copy(io.Discard, req.Body)
 			_ = req.Body.Close()
@@ -76,7 +76,7 @@ func (i *island) talk(t *testing.T, method, target string, lines ...string) (net
 	return conn, bufio.NewReader(conn)
 }
 
-// inBubble runs a test on an island, and sees that it leaves nothing in the gates.
+// inBubble runs a test on an island, and checks that no place in the gates leaks.
 func inBubble(t *testing.T, test func(*testing.T, *island)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func inBubble(t *testing.T, test func(*testing.T, *island)) {
 	})
 }
 
-// A body that stalls is given up after Limits.Body; one that moves, however slowly, is not.
+// A request whose body stalls ends after Limits.Body; one whose body moves, however slowly, does not.
 func TestBodiesThatStall(t *testing.T) {
 	for _, encoding := range []string{"Content-Length: 100", "Transfer-Encoding: chunked"} {
 		for _, sent := range []string{"", "5\r\nhello\r\n"} {
@@ -126,7 +126,8 @@ func TestBodiesThatStall(t *testing.T) {
 	})
 }
 
-// A peer that answers before the body has come, and a client that sends no more of it, hold no place.
+// A request that the peer answers before the whole body was sent holds no place afterwards, even if the client stops
+// sending.
 func TestAnEarlyAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, i *island) {
 		conn, in := i.talk(t, "POST", "/api/v1/early", "Content-Length: 100")
@@ -138,8 +139,8 @@ func TestAnEarlyAnswer(t *testing.T) {
 	})
 }
 
-// A body that is not read, since the request is refused, is not waited for without end, and neither is one of a read of all
-// regions: net/http answers once the body has come.
+// A body that is not read, because the request is refused or reads all regions, delays the answer at most by
+// Limits.Body: net/http waits for the body before it answers.
 func TestBodiesThatAreNotRead(t *testing.T) {
 	for _, tt := range []struct {
 		target string
@@ -161,7 +162,7 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 	}
 }
 
-// A peer that is silent is given up after Limits.Answer, in the middle of its answer too; one that goes on is not.
+// A request ends if the peer is silent for Limits.Answer, before or within its answer, but not if the peer is slow.
 func TestPeersThatStall(t *testing.T) {
 	for _, target := range []string{"/api/v1/silent", "/api/v1/silent?watch=true"} {
 		inBubble(t, func(t *testing.T, i *island) {
@@ -170,7 +171,7 @@ func TestPeersThatStall(t *testing.T) {
 			require.Equal(t, time.Minute, time.Since(began))
 		})
 	}
-	inBubble(t, func(t *testing.T, i *island) { // nor does the client hold the answer up
+	inBubble(t, func(t *testing.T, i *island) { // an unsent body does not delay the answer either
 		began := time.Now()
 		conn, in := i.talk(t, "POST", "/api/v1/silent", "Content-Length: 100")
 		defer func() { _ = conn.Close() }()
@@ -182,10 +183,10 @@ func TestPeersThatStall(t *testing.T) {
 	})
 	inBubble(t, func(t *testing.T, i *island) {
 		began := time.Now()
-		require.Zero(t, i.do(t.Context(), "alice", "/regions/attacked.loodse/api/v1/halfway", nil), "half an answer is none")
+		require.Zero(t, i.do(t.Context(), "alice", "/regions/attacked.loodse/api/v1/halfway", nil), "an answer that is cut short is an error")
 		require.Equal(t, time.Minute, time.Since(began))
 		require.Equal(t, http.StatusOK, i.do(t.Context(), "alice", "/regions/attacked.loodse/api/v1/drip", nil))
-		// What is long-running may be silent for as long as it likes, once it has begun.
+		// A long-running request has no limit once its answer has begun.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began = time.Now()
@@ -194,7 +195,7 @@ func TestPeersThatStall(t *testing.T) {
 	})
 }
 
-// A client that does not take its answer is cut off after Limits.Read, one that is slow is not.
+// A client that does not read its answer for Limits.Read is disconnected; one that reads slowly is not.
 func TestClientsThatDoNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, i *island) {
 		conn, in := i.talk(t, "GET", "/api/v1/huge")
@@ -214,7 +215,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	})
 }
 
-// The same over HTTP/2, whose deadlines are those of a stream, and over real connections.
+// The same over HTTP/2, where deadlines belong to a stream, and over real connections.
 func TestStallsOverHTTP2(t *testing.T) {
 	s := newScene(t, Options{Limits: Limits{Body: 50 * time.Millisecond, Read: 50 * time.Millisecond}})
 	front := http2Server(t, s.proxy)

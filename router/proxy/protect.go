@@ -12,10 +12,10 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// Protect returns a handler for requests that are about all regions, such as /regions/*/api/v1/pods: it runs serve behind
-// all that stands before a region: the guards, the Authenticator, and Limits, where such requests count as those of one
-// region of their own. serve is called with who makes the request, and answers it. The first two segments of the path are
-// the program's; what follows is a path of an API server. The handler is safe for concurrent use if serve is.
+// Protect returns a handler for requests about all regions, such as /regions/*/api/v1/pods. It runs serve after the
+// guards, the Authenticator and Limits, which count such requests as those of one additional region. serve gets the
+// caller's identity and must answer the request. The program defines the first two segments of the path; the rest is
+// a path of an API server. The handler is safe for concurrent use if serve is.
 func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id router.Identity)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.run(w, r, func(w http.ResponseWriter, r *http.Request, e *Event) error {
@@ -45,15 +45,15 @@ func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id ro
 	})
 }
 
-// longRunning reads r below the first two segments of its path.
+// longRunning classifies r by its path without the first two segments.
 func longRunning(r *http.Request) bool {
 	parts := strings.SplitN(r.URL.EscapedPath(), "/", 4)
-	path, _ := url.PathUnescape("/" + parts[len(parts)-1]) // it was decoded before, as a part of the whole
+	path, _ := url.PathUnescape("/" + parts[len(parts)-1]) // no error: the whole path was decoded before
 	info, _ := requestinfo.Parse(r.Method, path, r.URL.RawQuery)
 	return info.IsLongRunning()
 }
 
-// coded notes the code of an answer.
+// coded records the code of an answer.
 type coded struct {
 	http.ResponseWriter
 	event *Event

@@ -15,27 +15,29 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// Authenticator says who makes a request, by whatever proof the program asks for. Its error is answered with 401, in words
-// of the proxy. It is called for every request, concurrently, and must not read the body.
+// Authenticator returns the identity of a request's caller, by any proof that the program requires. On an error the
+// proxy answers 401 without the error's text. It is called for every request, concurrently, and must not read the
+// body.
 type Authenticator func(*http.Request) (router.Identity, error)
 
 // Options adjust a Proxy. The zero value works.
 type Options struct {
-	// Peers, made by router.New of a directory of [Peers], serves /peers/NAME/... to operators. Nil: there is no such path.
+	// Peers serves /peers/NAME/... to operators; make it with router.New from a directory of [Peers]. Nil: there is
+	// no such path.
 	Peers *router.Router
-	// Operator says whether whoever makes the request is an operator. It is called once the caller is authenticated, and is
-	// required with Peers.
+	// Operator reports whether the caller of a request is an operator. It is called once the caller is authenticated,
+	// and is required with Peers.
 	Operator func(*http.Request, router.Identity) bool
 
-	// Limits are what callers and regions may take, so that none of them costs the others anything.
+	// Limits bound the use of the proxy by each caller and region, so that none affects the others.
 	Limits Limits
 
-	// Flow names whom a request counts for in Limits, once it is authenticated. Nil: router.Identity.Flow, which is an
-	// impersonated user's name, or a token. A program that passes tokens on should name the user who has them.
+	// Flow returns the key under which Limits count an authenticated request. Nil: router.Identity.Flow, which is an
+	// impersonated user's name, or a token. A program that passes tokens on should return the token's user.
 	Flow func(*http.Request, router.Identity) string
 
-	// Origin says whether pages of another origin, such as https://console.example.com, may make a browser write or open
-	// streams here. Nil: none may.
+	// Origin reports whether pages of another origin, such as https://console.example.com, may make a browser write
+	// or open streams here. Nil: none may.
 	Origin func(origin string) bool
 
 	Observer *Observer // may be nil
@@ -61,13 +63,13 @@ type Proxy struct {
 	silence                            silence
 }
 
-// New makes a Proxy to the regions of routes. It does no I/O.
+// New returns a Proxy for the regions of routes. It does no I/O.
 func New(routes *router.Router, authenticate Authenticator, opts Options) (*Proxy, error) {
 	switch {
 	case routes == nil:
 		return nil, errors.New("proxy: the router is nil; make one with router.New")
 	case authenticate == nil:
-		return nil, errors.New("proxy: the authenticator is nil; without one nobody could be told from anybody")
+		return nil, errors.New("proxy: the authenticator is nil; give a func that identifies each caller")
 	case opts.Peers != nil && opts.Operator == nil:
 		return nil, errors.New("proxy: Options.Peers is set and Options.Operator is not; say who may use /peers")
 	}
@@ -88,11 +90,11 @@ func New(routes *router.Router, authenticate Authenticator, opts Options) (*Prox
 	return p, nil
 }
 
-// ServeHTTP sends r to its region, as its caller, and blocks until the answer, watch or stream has ended. If a peer cuts
-// its answer short, it panics with http.ErrAbortHandler, by which net/http cuts the client's short too.
+// ServeHTTP sends r to its region, as its caller, and blocks until the answer, watch or stream has ended. If a peer
+// cuts its answer short, it panics with http.ErrAbortHandler, on which net/http cuts the client's answer short too.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.run(w, r, p.serve) }
 
-// run is what each request has in common: it is observed, logged, and answered if serve refuses it.
+// run logs and reports a request, and answers it if serve returns an error.
 func (p *Proxy) run(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request, *Event) error) {
 	e := &Event{Method: r.Method, AuditID: auditID(r.Header)}
 	began := time.Now()
@@ -114,7 +116,7 @@ func (p *Proxy) log(r *http.Request) logr.Logger {
 	return logging.From(r.Context())
 }
 
-// serve returns an error as long as nothing was answered.
+// serve returns an error only if it has answered nothing.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 	id, err := p.caller(r)
 	if err != nil {
@@ -167,7 +169,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 	return nil
 }
 
-// caller returns who makes r, whose own rights are all that it may use.
+// caller returns the authenticated identity of r.
 func (p *Proxy) caller(r *http.Request) (router.Identity, error) {
 	if err := p.guards.admit(r); err != nil {
 		return router.Identity{}, refusal{http.StatusBadRequest, err.Error()}
@@ -177,7 +179,7 @@ func (p *Proxy) caller(r *http.Request) (router.Identity, error) {
 		return router.Identity{}, err
 	}
 	id, err := func() (router.Identity, error) {
-		defer p.authentications.leave(source) // also if the program panics
+		defer p.authentications.leave(source) // also if authenticate panics
 		return p.authenticate(r)
 	}()
 	if id, err = p.guards.authenticated(id, err); err != nil {
@@ -186,5 +188,5 @@ func (p *Proxy) caller(r *http.Request) (router.Identity, error) {
 	return id, p.guards.impersonation(r)
 }
 
-// key names what a request is for, in events and logs.
+// key identifies the region of a request, in events and logs.
 type key = region.Key

@@ -43,7 +43,7 @@ func TestRoutes(t *testing.T) {
 	for _, tt := range []struct {
 		target, token string
 		code          int
-		asked         string // "" if nobody is
+		asked         string // "" if no peer is asked
 	}{
 		{euPath + "/api/v1/pods?limit=1&watch=false", "alice", 200, "/tenant/api/v1/pods?limit=1&watch=false"},
 		{euPath, "alice", 200, "/tenant/"},
@@ -113,7 +113,7 @@ func TestBodiesAreStreamed(t *testing.T) {
 	}()
 	_, err = io.WriteString(pipe, "a line\n")
 	require.NoError(t, err)
-	<-s.a.left // the peer has it, and the body goes on
+	<-s.a.left // the peer has the line while the body is still being sent
 	require.NoError(t, pipe.Close())
 	require.NoError(t, <-answered)
 }
@@ -134,7 +134,7 @@ func TestStreams(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "echo", string(echo))
 			require.NoError(t, got.conn.Close())
-			<-s.a.left // the peer's end ends too
+			<-s.a.left // the peer's side of the stream has ended too
 			last := s.a.seen()[len(s.a.seen())-1]
 			require.Equal(t, "/tenant"+execPath+"?command=ls&container=a%20b", last.uri)
 			require.Equal(t, "v5.channel.k8s.io", last.header.Get("Sec-WebSocket-Protocol"))
@@ -218,7 +218,7 @@ func TestClientsAreKept(t *testing.T) {
 		}
 		got, err := c.get(t.Context(), eu, id(name))
 		require.NoError(t, err)
-		require.Equal(t, name == "a", got == first, "%s: a client that is used stays, and is nobody else's", name)
+		require.Equal(t, name == "a", got == first, "%s: a client in use is kept, and not shared with another identity", name)
 		require.LessOrEqual(t, len(c.young)+len(c.old), 2*c.max)
 	}
 	other, err := c.get(t.Context(), us, id("a"))
@@ -230,12 +230,12 @@ func TestClientsAreKept(t *testing.T) {
 	}
 	again, err := c.get(t.Context(), eu, id("a"))
 	require.NoError(t, err)
-	require.NotSame(t, first, again, "what is not used is forgotten")
+	require.NotSame(t, first, again, "an unused client is dropped")
 	_, err = c.get(t.Context(), region.Key{Provider: "loodse", Name: "none"}, id("a"))
 	require.ErrorIs(t, err, region.ErrUnknownRegion)
 }
 
-// Whatever an API server takes for a long-running request takes none of the places of short ones.
+// Requests that an API server classifies as long-running take no place of short ones.
 func TestLongRunningRequests(t *testing.T) {
 	s := newScene(t, Options{Limits: Limits{StreamsPerRegion: 1}})
 	for _, tt := range []struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// refusal is an answer of the proxy's own.
+// refusal is an answer by the proxy itself.
 type refusal struct {
 	code    int
 	message string
@@ -25,7 +25,7 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.message }
 
-// explain says what a caller may know of err: not which peers there are, where they are, or what else is served.
+// explain returns the answer for err. It does not reveal peers, addresses or other regions.
 func explain(err error) refusal {
 	if r, ok := errors.AsType[refusal](err); ok {
 		return r
@@ -48,7 +48,7 @@ func explain(err error) refusal {
 	}
 }
 
-// busy is the refusal of a request that one of the bounds holds.
+// busy returns the refusal for a request that the bound l holds.
 func busy(l level) refusal {
 	what := "too many requests are under way here"
 	switch l {
@@ -79,7 +79,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, e *Event, err err
 	answer := p.guards.explain(err)
 	e.Code = answer.code
 	if r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), errStalled) {
-		e.Code = 0 // the client has gone
+		e.Code = 0 // the client has disconnected
 	}
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,

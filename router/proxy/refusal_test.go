@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// A peer that refuses the gateway itself is a region that is out of order, whose reason callers get without the peer's name
-// and operators with it. What a peer refuses to the caller is the caller's to read.
+// If a peer refuses the gateway itself, callers get 503 and a reason without the peer's name; operators get the name.
+// If a peer refuses the caller, the caller gets the peer's answer.
 func TestWhoIsRefused(t *testing.T) {
 	kinds := map[string]struct {
 		query string

@@ -36,16 +36,16 @@ const (
 	usPath = "/regions/us-east-1.loodse"
 )
 
-// scene is a proxy before two peers.
+// scene is a proxy with two peers.
 type scene struct {
-	ctx     context.Context //nolint:containedctx // of the test, which the scene is a part of
+	ctx     context.Context //nolint:containedctx // of the test
 	routes  *router.Router
 	proxy   *Proxy
-	handler http.Handler // of the front; the proxy, unless a test puts something around it
+	handler http.Handler // of the front: the proxy, unless a test wraps it
 	front   *httptest.Server
 	a, b    *peer // of eu and us
 
-	patience time.Duration // for what must happen
+	patience time.Duration // how long a test waits for an event
 
 	mu     sync.Mutex
 	logs   strings.Builder
@@ -112,7 +112,7 @@ func bearer(r *http.Request) string {
 	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
-// answer is a response whose body was read.
+// answer is a response with its body, which was read.
 type answer struct {
 	code   int
 	header http.Header
@@ -122,7 +122,7 @@ type answer struct {
 	rest   *bufio.Reader
 }
 
-// send writes a request, byte by byte as given, and reads the answer. Lines are joined by CRLF, and the head's end is added.
+// send writes the lines as a request's head, joined by CRLF and otherwise unchanged, and reads the answer.
 func (s *scene) send(lines ...string) (*answer, error) {
 	return s.sendBody("", lines...)
 }
@@ -173,7 +173,7 @@ func (s *scene) exec(lines ...string) (*answer, error) {
 	return got, err
 }
 
-// refused says that a request was not answered with code, or reached a peer.
+// refused returns an error if the request reaches a peer, or is not answered with code.
 func (s *scene) refused(code int, lines ...string) error {
 	got, err := s.send(lines...)
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *scene) refused(code int, lines ...string) error {
 	return nil
 }
 
-// first is what peer a was asked.
+// first returns the first request that peer a received.
 func (s *scene) first() (asked, error) {
 	if seen := s.a.seen(); len(seen) > 0 {
 		return seen[0], nil
@@ -219,7 +219,7 @@ func eventually(ctx context.Context, probe func() error) error {
 	}
 }
 
-// code asks for a path of the region as alice, with an ordinary client, and returns what is answered.
+// code sends a GET for a path of the region as alice, with an ordinary client, and returns the status code.
 func (s *scene) code(ctx context.Context, path string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.front.URL+euPath+path, http.NoBody)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *scene) code(ctx context.Context, path string) (int, error) {
 	return resp.StatusCode, nil
 }
 
-// get reads the whole answer.
+// get sends a GET as alice and reads the whole answer.
 func (s *scene) get(ctx context.Context, path string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.front.URL+euPath+path, http.NoBody)
 	if err != nil {

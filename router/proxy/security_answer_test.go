@@ -14,7 +14,7 @@ import (
 
 var answerChecks = []check{
 	{
-		name: "a peer sets cookies and policies", known: "peers do not trust one another, and have one address here",
+		name: "a peer sets cookies and policies", known: "peers do not trust one another, and share one address here",
 		guard: "headers that a browser would keep for the address are removed", without: func(s *scene) { s.proxy.guards.answer = func(http.Header) {} },
 		try: func(s *scene) error {
 			got, err := s.send("GET "+euPath+"/browser HTTP/1.1", alice)
@@ -41,8 +41,8 @@ var answerChecks = []check{
 		},
 	},
 	{
-		name: "what an error says of peers and other regions", known: "tenants learn which peers there are, and where",
-		guard: "errors are told in the proxy's words",
+		name: "what an error says of peers and other regions", known: "tenants learn names and addresses of peers",
+		guard: "errors have texts of the proxy's own",
 		without: func(s *scene) {
 			s.proxy.guards.explain = func(err error) refusal { return refusal{explain(err).code, err.Error()} }
 		},
@@ -99,7 +99,7 @@ var answerChecks = []check{
 	},
 	{
 		name: "an answer that the peer cuts short", known: "absence is not deletion: half a list is no list",
-		guard: "what is cut short there is cut short here",
+		guard: "an answer that the peer cuts short is cut short for the client",
 		without: func(s *scene) {
 			s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer func() { _ = recover() }()
@@ -119,7 +119,7 @@ var answerChecks = []check{
 	},
 	{
 		name: "two requests in one, by `Content-Length` and `Transfer-Encoding`", known: "request smuggling, CVE-2019-16276 and others",
-		guard: "net/http: what is ambiguous is refused, or read in one way and written anew",
+		guard: "net/http: an ambiguous request is refused, or parsed once and written anew",
 		try: func(s *scene) error {
 			const body = "0\r\n\r\nGET /tenant/api/v1/secrets HTTP/1.1\r\nHost: peer\r\n\r\n"
 			for _, lines := range [][]string{

@@ -14,10 +14,10 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// most is more than any test has under way.
+// most exceeds the number of requests in any test.
 const most = 1 << 30
 
-// unbounded takes all bounds away.
+// unbounded removes all bounds.
 func unbounded(s *scene) {
 	limits := Limits{
 		Requests: most, RequestsPerRegion: most, RequestsPerCaller: most, Streams: most, StreamsPerRegion: most, StreamsPerCaller: most, Authentications: most,
@@ -25,13 +25,13 @@ func unbounded(s *scene) {
 	s.proxy.requests, s.proxy.streams, s.proxy.authentications = limits.gates()
 }
 
-// patient waits for as long as it takes, and the test does not wait for that.
+// patient raises all time limits to an hour, and lowers the patience of the test.
 func patient(s *scene) {
 	s.proxy.limits.Body, s.proxy.limits.Answer, s.proxy.limits.Read = time.Hour, time.Hour, time.Hour
 	s.patience = time.Second
 }
 
-// ends is wrong if n requests, of which some are under way, are not over in time.
+// ends returns an error if the requests that under starts still hold a place after s.patience.
 func (s *scene) ends(under func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 	defer cancel()
@@ -51,7 +51,7 @@ func (s *scene) ends(under func(ctx context.Context) error) error {
 
 var boundChecks = []check{
 	{
-		name: "one caller takes all that a region may take", known: "API Priority and Fairness: one queue for all is the loudest one's",
+		name: "one caller takes all that a region may take", known: "API Priority and Fairness: one queue for all belongs to the caller who sends most",
 		guard: "callers have shares of a region", opts: Options{Limits: Limits{RequestsPerRegion: 4, Waiting: -1}},
 		without: func(s *scene) { s.proxy.flow = func(*http.Request, router.Identity) string { return "all alike" } },
 		try: func(s *scene) error {
@@ -133,7 +133,7 @@ var boundChecks = []check{
 					return err
 				}
 				select {
-				case <-s.a.left: // it has come
+				case <-s.a.left: // the line has arrived
 					return nil
 				case <-ctx.Done():
 					return ctx.Err()
@@ -142,7 +142,7 @@ var boundChecks = []check{
 		},
 	},
 	{
-		name: "a peer that never answers", known: "one region that hangs takes all connections of what is before it",
+		name: "a peer that never answers", known: "one region that hangs takes all connections of the proxy in front",
 		guard: "a peer must go on", opts: Options{Limits: Limits{Answer: 50 * time.Millisecond}}, without: patient,
 		try: func(s *scene) error {
 			return s.ends(func(ctx context.Context) error {
@@ -157,7 +157,7 @@ var boundChecks = []check{
 		},
 	},
 	{
-		name: "an answer that is not read", known: "slow read: a client with a window of nothing holds what answers it",
+		name: "an answer that is not read", known: "slow read: a client with an empty window holds the connection to the backend",
 		guard: "a client must take its answer", opts: Options{Limits: Limits{Read: 50 * time.Millisecond}}, without: patient,
 		try: func(s *scene) error {
 			return s.ends(func(context.Context) error {

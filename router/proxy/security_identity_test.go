@@ -19,7 +19,7 @@ import (
 
 const version = "GET " + euPath + "/version HTTP/1.1"
 
-// asOurselves is the mistake that others made: whoever is not known is us.
+// asOurselves is a mistake of other proxies: unknown callers get the proxy's own rights.
 func asOurselves(s *scene) {
 	s.proxy.guards.authenticated = func(id router.Identity, err error) (router.Identity, error) {
 		if err != nil || id.String() == "nobody" || strings.Contains(id.String(), `""`) {
@@ -31,10 +31,11 @@ func asOurselves(s *scene) {
 
 func unstripped(s *scene) { s.proxy.guards.identity = func(http.Header) {} }
 
-// obeyed lets requests through that ask to act as another user.
+// obeyed disables the refusal of requests to act as another user.
 func obeyed(s *scene) { s.proxy.guards.impersonation = func(*http.Request) error { return nil } }
 
-// impersonates is wrong if a request with this header is not refused, be it short, a watch, an upgrade, or about all regions.
+// impersonates returns a try that fails if a request with this header is not refused: a short one, a watch, an
+// upgrade, or one about all regions.
 func impersonates(header string) func(*scene) error {
 	return func(s *scene) error {
 		single, all := s.proxy, s.proxy.Protect(func(w http.ResponseWriter, _ *http.Request, id router.Identity) {
@@ -66,7 +67,7 @@ func impersonates(header string) func(*scene) error {
 	}
 }
 
-// says is wrong if a stream that is opened with this header, and not refused for it, reaches the peer with wrong in it.
+// says returns a try that fails if a stream with this header reaches the peer with wrong in any header.
 func says(header, wrong string) func(*scene) error {
 	return func(s *scene) error {
 		obeyed(s)
@@ -138,7 +139,7 @@ var identityChecks = []check{
 		try: func(s *scene) error { return s.refused(403, version, "Authorization: Bearer masters") },
 	},
 	{
-		name: "`kubectl --as=root`", known: "Kubernetes refuses who may not impersonate; without the header, the request is the caller's, in silence",
+		name: "`kubectl --as=root`", known: "Kubernetes refuses a user who may not impersonate; a proxy that drops the header runs the request as the caller, silently",
 		guard: "requests that ask to act as another user are refused", without: obeyed, try: impersonates("Impersonate-User: root"),
 	},
 	{
@@ -150,7 +151,7 @@ var identityChecks = []check{
 		guard: "requests that ask to act as another user are refused", without: obeyed, try: impersonates("impersonate-group: system:masters"),
 	},
 	{
-		name: "`--as-uid`", known: "a UID alone acts as another user, too",
+		name: "`--as-uid`", known: "a UID alone acts as another user too",
 		guard: "requests that ask to act as another user are refused", without: obeyed, try: impersonates("IMPERSONATE-UID: 1"),
 	},
 	{
@@ -158,7 +159,7 @@ var identityChecks = []check{
 		guard: "requests that ask to act as another user are refused", without: obeyed, try: impersonates("Impersonate-Extra-Scopes: all"),
 	},
 	{
-		name: "`Impersonate-User` that is not refused", known: "CVE-2026-23990's cause: client-go yields to the header that is there",
+		name: "`Impersonate-User` that is not refused", known: "CVE-2026-23990's cause: client-go keeps an existing header",
 		guard: "identity headers are removed", without: unstripped, try: says("Impersonate-User: root", "root"),
 	},
 	{
@@ -175,7 +176,7 @@ var identityChecks = []check{
 		guard: "identity headers are removed", without: unstripped, try: says("X-Remote-User: root\nX-Remote-Group: root", "root"),
 	},
 	{
-		name: "the token for the gateway reaches a peer", known: "client-go's bearer transport yields to the header that is there",
+		name: "the token for the gateway reaches a peer", known: "client-go's bearer transport keeps an existing header",
 		guard: "identity headers are removed", without: unstripped, try: says("", "Bearer alice"),
 	},
 	{
@@ -204,8 +205,8 @@ var identityChecks = []check{
 		},
 	},
 	{
-		name: "`Connection: Impersonate-User`", known: "GHSA-pvxj-25m6-7vqr, capsule-proxy#188: the proxy removes its own header, and asks as itself",
-		guard:   "requests that name other headers to remove are refused; who asks is put in by the transport",
+		name: "`Connection: Impersonate-User`", known: "GHSA-pvxj-25m6-7vqr, capsule-proxy#188: the proxy removes its own header, and acts as itself",
+		guard:   "requests that name other headers to remove are refused; the transport adds the identity",
 		without: func(s *scene) { s.proxy.guards.connection = func(*http.Request) error { return nil } },
 		try: func(s *scene) error {
 			return errors.Join(s.refused(400, version, alice, "Connection: Impersonate-User"),
@@ -249,7 +250,7 @@ var identityChecks = []check{
 		},
 	},
 	{
-		name: "the token of one peer is sent to another", known: "a peer that is compromised collects what it can use elsewhere",
+		name: "the token of one peer is sent to another", known: "a compromised peer collects tokens for use elsewhere",
 		guard: "a stream has the credentials of its own peer",
 		without: func(s *scene) {
 			s.proxy.guards.stream = func(c *rest.Config) {
@@ -278,7 +279,7 @@ var identityChecks = []check{
 	},
 	{
 		name: "`/peers` by somebody who is no operator", known: "tenants see regions, not peers",
-		guard:   "the embedding program says who is an operator; without that there is no such path",
+		guard:   "the embedding program decides who is an operator; otherwise the path does not exist",
 		without: func(s *scene) { s.proxy.guards.operator = func(bool) bool { return true } },
 		try:     func(s *scene) error { return s.refused(404, "GET /peers/peer-a/version HTTP/1.1", alice) },
 	},

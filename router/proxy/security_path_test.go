@@ -11,7 +11,7 @@ import (
 
 func anything(*http.Request) error { return nil }
 
-// escapes is wrong if one of the paths below the region is not refused.
+// escapes returns a try that fails if one of the paths is not refused.
 func escapes(paths ...string) func(*scene) error {
 	return func(s *scene) error {
 		for _, path := range paths {
@@ -32,7 +32,7 @@ func escapes(paths ...string) func(*scene) error {
 
 var pathChecks = []check{
 	{
-		name: "`..` in a path", known: "path traversal: beside the API that is meant are others that our credentials reach",
+		name: "`..` in a path", known: "path traversal: our credentials also reach APIs outside the region",
 		guard: "dot segments are refused", without: func(s *scene) { s.proxy.guards.traversal = anything },
 		try: escapes(euPath+"/../../other/secrets", euPath+"/api/./v1", "/regions/../peers/peer-a"),
 	},
@@ -42,8 +42,8 @@ var pathChecks = []check{
 		try: escapes(euPath+"/%2e%2e/%2E%2e/other/secrets", euPath+"/..;a=b/..;/other", euPath+"/.%2e/other"),
 	},
 	{
-		name: "`%252e`, `%2f`, `%5c`, `%00` in a path", known: "double encoding; whoever decodes once more sees another path",
-		guard: "what decodes to a separator, a percent sign or a control character is refused", without: func(s *scene) { s.proxy.guards.encoding = anything },
+		name: "`%252e`, `%2f`, `%5c`, `%00` in a path", known: "double encoding: a server that decodes again sees another path",
+		guard: "encoded separators, percent signs and control characters are refused", without: func(s *scene) { s.proxy.guards.encoding = anything },
 		try: escapes(euPath+"/%252e%252e/%252e%252e/other", euPath+"/..%2f..%2fother", euPath+"/..%5c..%5cother", euPath+"/api%00", euPath+"/api%0d%0aHost:x",
 			"/regions%2feu-west-1.loodse/api"),
 	},
@@ -77,8 +77,8 @@ var pathChecks = []check{
 		},
 	},
 	{
-		name: "`X-Real-Ip`, `X-Forwarded-*`, `X-Http-Method-Override`", known: "audit logs that name whom the caller likes",
-		guard: "headers about where a request is from are removed", without: func(s *scene) { s.proxy.guards.origins = func(http.Header) {} },
+		name: "`X-Real-Ip`, `X-Forwarded-*`, `X-Http-Method-Override`", known: "audit logs that name any client that the caller chooses",
+		guard: "headers about the origin of a request are removed", without: func(s *scene) { s.proxy.guards.origins = func(http.Header) {} },
 		try: says("X-Real-Ip: 10.9.8.7\nX-Forwarded-For: 10.9.8.7\nForwarded: for=10.9.8.7\nX-Forwarded-User: 10.9.8.7\nX-Http-Method-Override: 10.9.8.7", "10.9.8.7"),
 	},
 	{

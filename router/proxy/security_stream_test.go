@@ -91,8 +91,8 @@ var streamChecks = []check{
 		},
 	},
 	{
-		name: "more requests at a time than are allowed", known: "CVE-2023-44487, HTTP/2 rapid reset: a proxy multiplies the load on what is behind it",
-		guard: "bounds on what is under way", opts: Options{Limits: Limits{RequestsPerRegion: 4, StreamsPerRegion: 4, Waiting: -1}},
+		name: "more requests at a time than are allowed", known: "CVE-2023-44487, HTTP/2 rapid reset: a proxy multiplies the load on its backends",
+		guard: "bounds on concurrent requests", opts: Options{Limits: Limits{RequestsPerRegion: 4, StreamsPerRegion: 4, Waiting: -1}},
 		without: unbounded,
 		try: func(s *scene) error {
 			for _, target := range []string{"/hang", "/api/v1/hang?watch=yes"} {
@@ -107,7 +107,7 @@ var streamChecks = []check{
 						err = fmt.Errorf("a third request at a time is answered with %d", code)
 					}
 				}
-				cancel() // what is given up makes room
+				cancel() // a canceled request frees its place
 				if err = errors.Join(err, s.a.await(s.ctx, 0)); err != nil {
 					return err
 				}
@@ -157,7 +157,7 @@ var streamChecks = []check{
 			<-client.Done()
 			select {
 			case <-peer.Done():
-			case <-time.After(time.Second): // it ends in the same call as the client's, if at all
+			case <-time.After(time.Second): // the peer's request ends in the same call as the client's, or never
 				return errors.New("nothing can end the peer's request but the peer")
 			}
 			return s.a.await(s.ctx, 0)

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// check is one thing that somebody could try, and what stands against it.
+// check is one attack and the guard against it.
 type check struct {
 	name    string
-	known   string // where it went wrong before, or which rule it breaks
-	guard   string // what stands against it
+	known   string // an advisory, or the rule that it breaks
+	guard   string // the guard against it
 	opts    Options
-	try     func(*scene) error // what is wrong; nil if the guard held
-	without func(*scene)       // takes the guard away; nil if it is not ours to take
+	try     func(*scene) error // returns the damage; nil if the guard held
+	without func(*scene)       // disables the guard; nil if it is part of net/http
 }
 
 var checks = concat(identityChecks, pathChecks, streamChecks, boundChecks, answerChecks)
@@ -35,8 +35,8 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// TestMutants takes away one guard after the other and sees that what it stands against is noticed. With ATOLL_DOCS it
-// writes the table of security.md.
+// TestMutants disables one guard at a time and checks that its test fails. With ATOLL_DOCS it writes the table of
+// security.md.
 func TestMutants(t *testing.T) {
 	page := newPage()
 	for _, c := range checks {
@@ -46,7 +46,7 @@ func TestMutants(t *testing.T) {
 				s := newScene(t, c.opts)
 				c.without(s)
 				err := c.try(s)
-				require.Error(t, err, "nobody notices that a guard is gone: %s", c.guard)
+				require.Error(t, err, "no test fails without the guard: %s", c.guard)
 				found = err.Error()
 			})
 		}

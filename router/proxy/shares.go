@@ -5,23 +5,23 @@ package proxy
 
 import "github.com/atoll-dev/atoll/region"
 
-// flow is what requests are counted by: where they go, and who makes them. A zero region stands for none.
+// flow is the key by which requests are counted: their region and their caller. The zero region means none.
 type flow struct {
 	region region.Key
 	caller string
 }
 
-// everywhere is the region of requests that are about all regions.
+// everywhere is the region of requests about all regions.
 var everywhere = region.Key{Name: "*"}
 
-// bounds are how much may be taken at a time: in all, of one region, and by one caller.
+// bounds are the concurrent requests allowed: in all, to one region, and by one caller.
 type bounds struct{ all, region, caller int }
 
-// shares count what is taken. They are pure, and not safe for concurrent use.
+// shares count requests by flow. They do no I/O, and are not safe for concurrent use.
 //
-// No level can be used up by one taker, because each may have only as much as it leaves free: of one region, one caller
-// gets at most half; of all, one region or caller does. With n takers that want more, each gets a part of 1/(n+1), and
-// as much stays free for one that comes later.
+// No flow can use up a level, because each may take only as many places as it leaves free: one caller gets at most
+// half of a region, one region or caller at most half of all. With n flows that want more, each gets 1/(n+1), and the
+// same part stays free for a later one.
 type shares struct {
 	bounds  bounds
 	all     int
@@ -34,7 +34,7 @@ func newShares(b bounds) shares {
 	return shares{bounds: b, regions: map[region.Key]int{}, callers: map[string]int{}, flows: map[flow]int{}}
 }
 
-// level is a bound that keeps a flow from taking more.
+// level is the bound that keeps a flow from taking more.
 type level int
 
 const (
@@ -45,7 +45,7 @@ const (
 	byAll
 )
 
-// held returns the innermost bound that keeps f from taking one more; free: none does.
+// held returns the innermost bound that keeps f from taking one more place, or free.
 func (s *shares) held(f flow) level {
 	left, callers := s.bounds.all-s.all, s.callers[f.caller]
 	least := s.bounds.caller - callers
@@ -71,7 +71,8 @@ func (s *shares) held(f flow) level {
 	return free
 }
 
-// ofRegion is the bound of a region. Requests to all regions count in each, so that half of it stays for its own.
+// ofRegion returns the bound of a region. Requests about all regions count against each region, so they get half of
+// it.
 func (s *shares) ofRegion(k region.Key) int {
 	if k == everywhere {
 		return max(1, s.bounds.region/2)
@@ -79,10 +80,10 @@ func (s *shares) ofRegion(k region.Key) int {
 	return s.bounds.region
 }
 
-// take counts one of f, whether or not it is held.
+// take counts one request of f, without checking a bound.
 func (s *shares) take(f flow) { s.add(f, 1) }
 
-// give counts one of f less.
+// give counts one request of f less.
 func (s *shares) give(f flow) { s.add(f, -1) }
 
 func (s *shares) add(f flow, n int) {
@@ -94,7 +95,7 @@ func (s *shares) add(f flow, n int) {
 	}
 }
 
-// count keeps nothing of those that have nothing, so that the maps are no larger than what is taken.
+// count adds n to the entry of k and deletes an entry of zero, so that the maps do not grow.
 func count[K comparable](of map[K]int, k K, n int) {
 	if n += of[k]; n > 0 {
 		of[k] = n

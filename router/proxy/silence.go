@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	recentContact = 10 * time.Second // for which an answer of a peer outweighs the verdict of its probes
-	retryUnwell   = time.Second      // between requests that are let through to a peer that is silent
-	maxUnwell     = 4096             // regions of which the last such request is remembered
+	recentContact = 10 * time.Second // for which a recent answer of a peer outweighs failed probes
+	retryUnwell   = time.Second      // between requests that are sent to a silent peer
+	maxUnwell     = 4096             // regions of which last is remembered
 )
 
-// silence refuses requests to peers that are known not to answer, so that they are not waited for. What is known may be
-// stale: one request a second goes through all the same, and an answer ends the refusal.
+// silence refuses requests to a peer that its probes find silent, so that callers do not wait for it. Since the
+// probes may be stale, one request a second is sent all the same, and its answer ends the refusal.
 type silence struct {
 	mu   sync.Mutex
-	last map[region.Key]time.Time // when a request was let through
+	last map[region.Key]time.Time // when a request was sent
 }
 
-// broken reports whether a request to k, of which h is known, is refused.
+// broken reports whether a request to k, whose health is h, is refused.
 func (s *silence) broken(k region.Key, h region.Health, r *http.Request, path string) bool {
 	if h.State != region.Unhealthy || isHealthCheck(r.Method, path) {
 		return false

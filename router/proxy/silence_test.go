@@ -36,7 +36,8 @@ func (p *freezable) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A peer whose probes fail is not waited for, but for one request a second; its first answer ends that, before its probes do.
+// Requests to a peer whose probes fail do not wait, except for one a second; its first answer ends the refusal before
+// the next probe.
 func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer := &freezable{}
@@ -71,7 +72,7 @@ func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 		require.Equal(t, http.StatusGatewayTimeout, code, "not known yet")
 		require.Equal(t, 70*time.Second, took)
 		require.Equal(t, region.Unhealthy, routes.Health(eu).State)
-		running.Go(func() { // the one of this second
+		running.Go(func() { // the request of this second
 			code, took, _ := ask("/version")
 			if code != http.StatusGatewayTimeout || took != 70*time.Second {
 				t.Errorf("%d after %s", code, took)
@@ -89,7 +90,7 @@ func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 			require.Equal(t, "1", retry)
 		}
 		code, took, _ = ask("/readyz?verbose")
-		require.Equal(t, http.StatusGatewayTimeout, code, "who asks for its health reaches it")
+		require.Equal(t, http.StatusGatewayTimeout, code, "a health check reaches the peer")
 		require.Equal(t, 70*time.Second, took)
 
 		for peer.frozen.Store(false); ; time.Sleep(100 * time.Millisecond) {
@@ -106,7 +107,7 @@ func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 	})
 }
 
-// An address, not a connection, is what authentications are counted by.
+// Authentications are counted by address, not by connection.
 func TestSources(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1:40001": "192.0.2.1", "192.0.2.1:40002": "192.0.2.1", "[::ffff:192.0.2.1]:1": "192.0.2.1",

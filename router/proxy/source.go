@@ -8,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// sourceOf is where r comes from, before anything else is known of it: an IPv4 address, or the IPv6 network of 64 bits
-// that one host has for itself.
+// sourceOf returns the flow of r before authentication: an IPv4 address, or the IPv6 network of 64 bits, which one
+// host may have for itself.
 func sourceOf(r *http.Request) flow {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -17,7 +17,7 @@ func sourceOf(r *http.Request) flow {
 	}
 	address := at.Addr().Unmap().WithZone("")
 	if address.Is6() {
-		network, _ := address.Prefix(64) // of an IPv6 address there is one
+		network, _ := address.Prefix(64) // no error: an IPv6 address has a prefix of 64 bits
 		address = network.Addr()
 	}
 	return flow{caller: address.String()}

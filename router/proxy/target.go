@@ -13,14 +13,14 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// target is where a request goes.
+// target is the destination of a request.
 type target struct {
 	clients *clients
 	key     key
-	path    string // what is left for the peer, encoded
+	path    string // the path at the peer, encoded
 }
 
-// target reads it from the path. What is not there looks the same whatever the reason.
+// target reads the destination from the path. All invalid destinations get a 404, so that none reveals the reason.
 func (p *Proxy) target(r *http.Request, id router.Identity) (target, error) {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	name, path, _ := strings.Cut(rest, "/")
@@ -42,16 +42,16 @@ func (p *Proxy) target(r *http.Request, id router.Identity) (target, error) {
 	return t, nil
 }
 
-// locate makes u the address of t at its peer. The host is the transport's to say.
+// locate sets u to the address of t at its peer. The transport replaces the host.
 func (t target) locate(u *url.URL) {
 	u.Scheme, u.Host, u.User = "https", t.key.String()+".invalid", nil
 	u.RawPath = t.path
-	u.Path, _ = url.PathUnescape(t.path) // it was decoded before, as a part of the whole
+	u.Path, _ = url.PathUnescape(t.path) // no error: the whole path was decoded before
 }
 
-// info reads what r asks of the peer.
+// info parses the request to the peer.
 func (t target) info(r *http.Request) requestinfo.Info {
-	path, _ := url.PathUnescape(t.path)                          // it was decoded before, as a part of the whole
-	info, _ := requestinfo.Parse(r.Method, path, r.URL.RawQuery) // the peer answers a path that it cannot read
+	path, _ := url.PathUnescape(t.path)                          // no error: the whole path was decoded before
+	info, _ := requestinfo.Parse(r.Method, path, r.URL.RawQuery) // an invalid path is left to the peer
 	return info
 }

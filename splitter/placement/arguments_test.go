@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// What is missing is named in an error.
+// An error names the missing argument.
 func TestArguments(t *testing.T) {
 	api, err := atollregion.APIFor(&rest.Config{Host: "https://plane.invalid"})
 	require.NoError(t, err)

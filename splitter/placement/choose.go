@@ -18,16 +18,19 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Choose says which clusters an object is to have, by name: those that the policy allows and that may have something, or
-// MaxClusters of them. It is pure, and does not depend on the order of its arguments.
+// Choose returns the clusters that an object is to have, sorted by name: all that the policy
+// allows and that may have a share, or MaxClusters of them. It is pure, and does not depend on
+// the order of its arguments.
 //
-// present are the clusters that the object has. They are kept before others are chosen, so who joins takes nobody's
-// place, and who leaves is replaced alone. New ones are taken from all groups of SpreadBy in turn, else by a hash of uid
-// and name: always the same for one object, and fair over many.
+// present are the clusters that the object has. They come first, so a cluster that joins replaces
+// none, and of clusters that leave only those are replaced. New ones are taken from all groups of
+// SpreadBy in turn, else by a hash of uid and name: always the same for one object, and fairly
+// over many.
 //
-// A cluster that only holds what it has is chosen only if it is present, and one that drains is not. Nor is one whose
-// share in the policy has the maximum zero, or the weight zero and no minimum. A weight label that cannot be read counts
-// as absent. It fails if the policy's selector cannot be read.
+// A Holding cluster is chosen only if it is present, and a Draining one never. A cluster is not
+// chosen either if its share in the policy has the maximum zero, or the weight zero and no
+// minimum. A weight label that cannot be read counts as absent. Choose fails if the policy's
+// selector cannot be read.
 func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) ([]string, error) {
 	if spec.Mode == v1alpha1.PlacementNone {
 		return nil, nil
@@ -55,7 +58,7 @@ func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitte
 	return names, nil
 }
 
-// selectorOf reads a selector that selects all if it is absent.
+// selectorOf converts a selector. An absent one selects everything.
 func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
@@ -63,7 +66,7 @@ func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// share is what a policy and the cluster's own label say of a cluster.
+// share is the weight and bounds of a cluster, from the policy and the cluster's label.
 type share struct {
 	weight *int64
 	min    int64
@@ -74,9 +77,10 @@ func (s share) nothing() bool {
 	return s.max != nil && *s.max == 0 || s.weight != nil && *s.weight == 0 && s.min == 0
 }
 
-// claim reads the share of a cluster. The policy's weight counts before that of the cluster's label.
+// claim returns the share of a cluster. The policy's weight comes before that of the cluster's
+// label.
 func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share) {
-	s.weight, _ = c.Weight() // a bad label of one cluster is no reason to stop for all
+	s.weight, _ = c.Weight() // an invalid label of one cluster must not stop all
 	for _, p := range shares {
 		if p.Name != c.Name {
 			continue
@@ -94,7 +98,7 @@ func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share) {
 	return s
 }
 
-// take chooses n of the clusters; zero: all.
+// take chooses n of the clusters; zero: all. Present ones come first.
 func take(clusters []splitter.Cluster, n int, spreadBy []string, uid types.UID, present []string) []splitter.Cluster {
 	if n <= 0 || len(clusters) <= n {
 		return clusters
@@ -118,7 +122,8 @@ func filter(clusters []splitter.Cluster, keep func(splitter.Cluster) bool) func(
 	}
 }
 
-// spread adds to chosen until there are n: always from the widest group that has fewest, and in it in the same way.
+// spread adds clusters to chosen until there are n. It takes each from the widest group with the
+// fewest clusters, and within that by the next level.
 func spread(chosen, from []splitter.Cluster, n int, by []string, uid types.UID) []splitter.Cluster {
 	chosen = slices.Clone(chosen)
 	has := map[string]int{}
@@ -147,13 +152,13 @@ func spread(chosen, from []splitter.Cluster, n int, by []string, uid types.UID) 
 	return chosen
 }
 
-// unlabeled is the group of clusters without a label. No label has that value.
+// unlabeled is the group of clusters without the label. No label can have that value.
 const unlabeled = "-"
 
-// groupLabel is the value of a label, or unlabeled.
+// groupLabel returns the value of a label, or unlabeled.
 func groupLabel(c splitter.Cluster, key string) string { return cmp.Or(c.Labels[key], unlabeled) }
 
-// group is the path to the group of a cluster.
+// group returns the path of a cluster's group.
 func group(c splitter.Cluster, by []string) string {
 	path := ""
 	for _, key := range by {

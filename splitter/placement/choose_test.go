@@ -30,7 +30,7 @@ func choose(t require.TestingT, spec v1alpha1.PlacementPolicySpec, uid string, c
 	return names
 }
 
-// drawn is a world of clusters.
+// drawn draws a list of clusters.
 func drawn(t *rapid.T) []splitter.Cluster {
 	clusters := make([]splitter.Cluster, rapid.IntRange(0, 9).Draw(t, "clusters"))
 	for i := range clusters {
@@ -71,7 +71,7 @@ func has(t *rapid.T, clusters []splitter.Cluster) (present []string) {
 	return present
 }
 
-// allowed says whether an object may have a cluster, told in another way than the code does.
+// allowed reports whether an object may have a cluster, by a simpler rule than the code's.
 func allowed(spec v1alpha1.PlacementPolicySpec, c splitter.Cluster, present []string) bool {
 	if spec.ClusterSelector != nil && c.Labels["gpu"] != "yes" || len(spec.Clusters) > 0 && spec.Clusters[0].Name == c.Name {
 		return false
@@ -100,9 +100,9 @@ func TestChoose(t *testing.T) {
 		require.Len(t, got, want)
 		require.Subset(t, candidates, got)
 		if want >= len(stay) {
-			require.Subset(t, got, stay, "what is present stays")
+			require.Subset(t, got, stay, "present clusters stay")
 		} else {
-			require.Subset(t, stay, got, "and is all there is")
+			require.Subset(t, stay, got, "and no others are added")
 		}
 		require.Equal(t, got, choose(t, spec, uid, clusters, got...), "stable")
 
@@ -113,7 +113,7 @@ func TestChoose(t *testing.T) {
 	})
 }
 
-// Who joins takes nobody's place, and who leaves is replaced alone.
+// A cluster that joins replaces no other, and one that leaves is the only one replaced.
 func TestChooseDoesNotShuffle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clusters := drawn(t)
@@ -156,7 +156,7 @@ func TestChooseSpreads(t *testing.T) {
 	})
 }
 
-// One of two regions has all the zones but one.
+// One of two regions has all the zones except one.
 func TestChooseSpreadsOverLevels(t *testing.T) {
 	var clusters []splitter.Cluster
 	for i, where := range [][2]string{{"eu", "1"}, {"eu", "2"}, {"eu", "3"}, {"us", "1"}, {"us", "1"}} {

@@ -24,17 +24,18 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Manager is the field manager of what a Controller writes.
+// Manager is the field manager of the Controller's writes.
 const Manager = "atoll-placement"
 
-// Controller places the objects of one API server on clusters, by the PlacementPolicies there. It writes annotations and
-// labels of objects and the status of policies, nothing else; see the package's documentation. One may run per API server. Safe for concurrent use.
+// Controller places the objects of one API server on clusters, by the PlacementPolicies there. It
+// writes annotations and labels of objects and the status of policies, nothing else; see the
+// package's documentation. Run one per API server. Safe for concurrent use.
 type Controller struct {
 	up       region.API
 	clusters splitter.Clusters
 	opts     Options
 	kinds    []*kind
-	copies   *loop.Objects // of the PlacementPolicies
+	copies   *loop.Objects // the cached PlacementPolicies
 	policies *policies
 	index    *index
 	queue    *loop.Queue
@@ -42,7 +43,7 @@ type Controller struct {
 	mu    sync.Mutex
 	list  []splitter.Cluster
 	known bool
-	left  map[string]map[string]time.Time // when an object, by key, was first seen to leave a cluster
+	left  map[string]map[string]time.Time // when an object, by key, was first observed to leave a cluster
 }
 
 // Options adjust a Controller. The zero value works.
@@ -52,16 +53,18 @@ type Options struct {
 	// Others are the resources whose objects keep their name in each cluster; nil: ConfigMaps, Secrets, ServiceAccounts,
 	// PersistentVolumeClaims and Services.
 	Others []schema.GroupVersionResource
-	// Default is the policy for what no PlacementPolicy selects, in all namespaces; nil: none.
+	// Default is the policy for objects that no PlacementPolicy selects, in all namespaces; nil:
+	// none.
 	Default *v1alpha1.PlacementPolicySpec
-	// Periods say for how long clusters are silent before they lose what they have. They should be the Splitter's.
+	// Periods are the waiting times before a change of a cluster takes effect. Use the
+	// Splitter's.
 	splitter.Periods
-	// Linger is how long an object that keeps its name, and that is to leave a cluster, stays there beside its new places;
-	// zero: 5 minutes. Pods that still run there may need it.
+	// Linger is how long an object that keeps its name stays in a cluster after it was placed
+	// elsewhere; zero: 5 minutes. Pods that still run there may need it.
 	Linger time.Duration
-	// Workers is how many objects are worked on at once; zero: 8.
+	// Workers is how many objects are reconciled at once; zero: 8.
 	Workers int
-	// Observer is told what happens. Nil means nobody.
+	// Observer receives events; nil: none.
 	Observer *Observer
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -69,20 +72,20 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Observer is told what a Controller does. Any of the functions may be nil. They must not block and must be safe for
-// concurrent use.
+// Observer has functions that a Controller calls on events. Any of them may be nil. They must not
+// block and must be safe for concurrent use.
 type Observer struct {
-	// Placed is called after the placement of an object has changed, and after an attempt to change it has failed.
+	// Placed is called after the placement of an object was written, and after a failed attempt.
 	Placed func(context.Context, PlacedEvent)
 }
 
-// PlacedEvent says what became of an object.
+// PlacedEvent is the outcome for one object.
 type PlacedEvent struct {
 	Resource schema.GroupResource
 	Object   types.NamespacedName
-	// Before and After are clusters; Leaving are those of After that it is about to leave.
+	// Before and After are clusters; Leaving are those of After that the object is leaving.
 	Before, After, Leaving []string
-	// By is what decided: the value of PlacedByAnnotation.
+	// By is the policy that decided: the value of PlacedByAnnotation.
 	By  string
 	Err error
 }
@@ -95,8 +98,9 @@ func (o *Observer) placed(ctx context.Context, e PlacedEvent) {
 
 var gvrOfPolicies = v1alpha1.GroupVersion.WithResource("placementpolicies")
 
-// New makes a Controller for one API server. clusters is watched once, so it must not be the Splitter's. It does no I/O; see
-// Start. It fails if a resource is listed twice or the default policy's selectors cannot be read.
+// New returns a Controller for one API server. clusters is watched once, so it must not be the
+// Splitter's. It does no I/O; see Start. It fails if a resource is listed twice or the default
+// policy's selectors cannot be read.
 func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, error) {
 	switch {
 	case argument.Missing(up):
@@ -148,9 +152,9 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 	return c, nil
 }
 
-// Start works until ctx ends, waits for all it started, then returns nil. Types that the API server does not have yet are
-// waited for; without that of PlacementPolicies nothing is placed. Where all is as it should be it writes nothing. Call it
-// once.
+// Start runs until ctx ends, waits for all that it started, then returns nil. It waits for types
+// that the API server does not serve yet; until it serves PlacementPolicies, nothing is placed.
+// It writes nothing if nothing differs. Call it once.
 func (c *Controller) Start(ctx context.Context) error {
 	if c.up == nil {
 		return errors.New("placement: the Controller was not made by New")
@@ -159,7 +163,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, k := range c.kinds {
-		wg.Go(func() { _ = k.objects.Start(ctx) }) // goes on through errors until ctx ends
+		wg.Go(func() { _ = k.objects.Start(ctx) }) // retries errors until ctx ends
 	}
 	wg.Go(func() { _ = c.copies.Start(ctx) })
 	wg.Go(func() {
@@ -173,7 +177,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	return c.queue.Start(ctx, c.work)
 }
 
-// kind is one resource at work.
+// kind holds the state of one resource.
 type kind struct {
 	gvr     schema.GroupVersionResource
 	number  int
@@ -191,7 +195,7 @@ func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, divide
 	return k
 }
 
-// stripWorkload leaves what a pod template says, and of a shard nothing but whose it is.
+// stripWorkload keeps metadata and pod template, and of a shard only the metadata.
 func stripWorkload(obj *unstructured.Unstructured) {
 	stripMetadata(obj)
 	_, isShard := shardOf(obj)
@@ -216,7 +220,8 @@ func stripWorkload(obj *unstructured.Unstructured) {
 	}
 }
 
-// stripOther leaves nothing but metadata, and of a Service what it selects. What Secrets hold is not kept.
+// stripOther keeps metadata, and of a Service also its selector. Data of Secrets are not kept in
+// memory.
 func stripOther(resource string) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
 		stripMetadata(obj)
@@ -246,10 +251,10 @@ func (c *Controller) add(k *kind, key types.NamespacedName) {
 	c.queue.Add(strconv.Itoa(k.number) + "/" + key.String())
 }
 
-// policyKeys begins the keys of policies in the queue.
+// policyKeys is the prefix of the queue's keys for policies.
 const policyKeys = "policy"
 
-// all asks for work on every object and policy.
+// all requeues every object and policy.
 func (c *Controller) all() {
 	for _, key := range c.copies.Keys() {
 		c.queue.Add(policyKeys + "/" + key.String())
@@ -273,7 +278,7 @@ func (c *Controller) policyChanged(key types.NamespacedName) {
 	}
 }
 
-// addAll asks for work on all of a namespace.
+// addAll requeues all objects of a kind in a namespace.
 func (c *Controller) addAll(k *kind, namespace string) {
 	for _, key := range k.objects.Keys() {
 		if key.Namespace == namespace {
@@ -282,7 +287,8 @@ func (c *Controller) addAll(k *kind, namespace string) {
 	}
 }
 
-// workloadChanged asks for work on a workload, or on the parent of a shard, and on what follows it.
+// workloadChanged requeues a workload, or the parent of a shard, and the dependents of the
+// workload.
 func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
 	at := place{k.number, key}
 	var now workload
@@ -307,7 +313,7 @@ func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
 	}
 }
 
-// followers asks for work on what workloads refer to.
+// followers requeues the objects that workloads refer to.
 func (c *Controller) followers(namespace string, ws ...workload) {
 	for _, k := range c.kinds {
 		switch {

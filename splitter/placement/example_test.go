@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Two clusters, of different zones. When one of them drains, only that one is replaced.
+// Two clusters in different zones are chosen. When one of them drains, only that one is replaced.
 func ExampleChoose() {
 	policy := v1alpha1.PlacementPolicySpec{MaxClusters: 2, SpreadBy: []string{"topology.kubernetes.io/zone"}}
 	in := func(zone string) map[string]string { return map[string]string{"topology.kubernetes.io/zone": zone} }
@@ -46,7 +46,7 @@ func ExampleChoose() {
 	// [b c]
 }
 
-// A Deployment is placed in two clusters, and the ConfigMap of its pods with it.
+// A Deployment is placed in two clusters, with the ConfigMap that its pods refer to.
 func ExampleNew() {
 	if err := placeInMemory(context.Background()); err != nil {
 		log.Fatal(err)
@@ -109,7 +109,7 @@ func placesOverTime(ctx context.Context, api atollregion.API) error {
 		return err
 	}
 	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		// It follows the Deployment, which is placed first.
+		// The ConfigMap follows the Deployment, which is placed first.
 		settings, err := api.Dynamic().Resource(configMaps).Namespace("default").Get(ctx, "settings", metav1.GetOptions{})
 		if err != nil || settings.GetAnnotations()[v1alpha1.PlacementAnnotation] == "" {
 			return false, err

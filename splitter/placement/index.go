@@ -15,17 +15,17 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// place is which object of which kind.
+// place identifies an object by its kind and key.
 type place struct {
 	kind int
 	key  types.NamespacedName
 }
 
-// workload is what is known of an object that is divided.
+// workload has the references of a divided object.
 type workload struct {
 	refs     map[reference]bool
 	pods     map[string]string
-	clusters []string // where its dependents are to be; none if they are not to follow
+	clusters []string // where its dependents are placed; empty if the policy does not place them
 }
 
 func (w workload) same(o workload) bool {
@@ -40,7 +40,7 @@ func newWorkload(obj *unstructured.Unstructured) workload {
 	return workload{refs: references(obj), pods: podLabels(obj), clusters: s.clusters}
 }
 
-// index knows the workloads of each namespace, and in which clusters each has shards.
+// index maps namespaces to their workloads, and parents to the clusters of their shards.
 type index struct {
 	mu         sync.Mutex
 	namespaces map[string]map[place]workload
@@ -48,7 +48,7 @@ type index struct {
 	parents    map[types.UID]map[place]string // the clusters of shards, by the UID of their parent
 }
 
-// shard is whose and where it is.
+// shard has the parent and the cluster of a shard.
 type shard struct {
 	parent  types.UID
 	name    string // of the parent
@@ -59,14 +59,16 @@ func newIndex() *index {
 	return &index{namespaces: map[string]map[place]workload{}, shards: map[place]shard{}, parents: map[types.UID]map[place]string{}}
 }
 
-// shardOf reads a shard; false if the object is none: whoever copies one with its labels makes no other one.
+// shardOf reads a shard; false if the object is not one. A copy of a shard under another name,
+// labels included, is not.
 func shardOf(obj *unstructured.Unstructured) (shard, bool) {
 	annotations := obj.GetAnnotations()
 	s := shard{types.UID(obj.GetLabels()[v1alpha1.ParentLabel]), annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]}
 	return s, s.parent != "" && obj.GetName() == splitter.ShardName(s.name, s.cluster)
 }
 
-// setShard takes a shard as it is now, false if there is none at that place, and returns the one before.
+// setShard records whether the object at a place is a shard, and which one, and returns the
+// earlier record.
 func (x *index) setShard(at place, now shard, is bool) (before shard) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -88,7 +90,7 @@ func (x *index) setShard(at place, now shard, is bool) (before shard) {
 	return before
 }
 
-// clustersOf are the clusters in which a parent has shards.
+// clustersOf returns the clusters in which a parent has shards.
 func (x *index) clustersOf(parent types.UID) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -96,7 +98,7 @@ func (x *index) clustersOf(parent types.UID) []string {
 	return slices.Compact(names)
 }
 
-// setWorkload takes a workload as it is now and returns what it was before.
+// setWorkload records a workload and returns the earlier record.
 func (x *index) setWorkload(at place, now workload) (before workload) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -117,7 +119,7 @@ func (x *index) setWorkload(at place, now workload) (before workload) {
 	return before
 }
 
-// follows are the clusters of all workloads that refer to an object.
+// follows returns the clusters of all workloads that refer to an object.
 func (x *index) follows(resource string, obj *unstructured.Unstructured) (clusters []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

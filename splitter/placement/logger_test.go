@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// A Logger in Options reports why nothing happens, even if the context of Start has none.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	c, err := placement.New(logtest.Unreachable(t), splitter.StaticClusters("cluster-1"), placement.Options{Logger: lines.Logger()})

@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// Hundreds of clusters with long names, all with bounds of their own, and being left: what is said of them fits into
-// annotations and objects.
+// The annotations and objects stay within their limits with hundreds of clusters that have long
+// names and bounds, and that the objects are leaving.
 func TestHundredsOfClusters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -15,11 +15,12 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Place is the splitter.Placement over the clusters that a parent's annotations list, as a Controller has written them:
-// the two meet only in objects, and may run in two processes. What is being left gets nothing and moves away; what has a
-// place keeps it, even in a cluster that drains or is lost, until the annotations say otherwise: then there is a better
-// one. A parent without the annotations is splitter.ErrUndecided. At most a quarter of the replicas move at once, and no
-// cluster gets more replicas than it can hold pods; what it has stays when it can hold less.
+// Place is the splitter.Placement over the clusters in a parent's annotations, which a Controller
+// writes. Controller and Splitter meet only in objects, and may run in two processes. Clusters
+// that the parent is leaving get no replicas and lose theirs. In all others replicas stay, even
+// if the cluster drains or is lost, until the annotations list better ones. For a parent without
+// the annotations it returns splitter.ErrUndecided. At most a quarter of the replicas move at
+// once. No cluster gets more replicas than it can hold pods, but present ones stay.
 func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
 	if parent == nil {
 		return splitter.Demand{}, nil, errors.New("placement: parent is nil")
@@ -34,7 +35,8 @@ func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (spli
 	d := splitter.Demand{Moves: splitter.Quarter(parent)}
 	how := cmp.Or(s.division, &division{})
 	if how.Mode == v1alpha1.PlacementNone {
-		// Over nothing at all: what is there goes, wanted elsewhere or not.
+		// No shares with Duplicate: the Splitter deletes all shards, whether replicas run
+		// elsewhere or not.
 		return splitter.Demand{Mode: splitter.Duplicate}, nil, nil
 	}
 	by := how.SpreadBy
@@ -60,14 +62,14 @@ func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (spli
 		}
 		asks := claim(how.Clusters, c)
 		if leaving {
-			asks.weight = new(int64(0)) // it lacks nothing
+			asks.weight = new(int64(0)) // it claims no replicas
 		}
 		top.add(c, by, splitter.Restrict(splitter.Share{Name: name, Weight: asks.weight, Min: asks.min, Max: asks.max, Capacity: c.Pods}, c))
 	}
 	return d, top.shares, nil
 }
 
-// groups are shares of groups of clusters, of groups of those, and so on.
+// groups is one level of shares, with the levels below by group.
 type groups struct {
 	shares []splitter.Share
 	inner  map[string]*groups

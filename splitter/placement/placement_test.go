@@ -24,8 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// consistent watches a resource and fails if a version of an object says one thing in the annotation and another in its
-// labels.
+// consistent watches a resource and fails if the annotation and the labels of any version of an
+// object differ.
 func (w *world) consistent(gvr schema.GroupVersionResource) {
 	changes, err := w.of(gvr).Watch(w.t.Context(), metav1.ListOptions{})
 	require.NoError(w.t, err)
@@ -60,7 +60,7 @@ func TestStates(t *testing.T) {
 		w.consistent(configMaps)
 		w.configMap("settings", "app: web")
 		w.place(placement.Options{Linger: time.Minute}, cluster("a", "tier=gold"), cluster("b"))
-		require.Empty(t, w.happened("settings"), "no policy speaks of it")
+		require.Empty(t, w.happened("settings"), "no policy selects it")
 
 		w.policy("web", "{selector: {matchLabels: {app: web}}, clusterSelector: {matchLabels: {tier: gold}}}")
 		require.Equal(t, []string{"NONE -> a"}, w.happened("settings"))
@@ -68,7 +68,7 @@ func TestStates(t *testing.T) {
 		require.Equal(t, []string{"a -> a,b"}, w.happened("settings"))
 		require.Equal(t, "web", w.annotation(configMaps, "settings", "placed-by"))
 		w.patch(policies, "web", `{"spec":{"clusterSelector":{"matchLabels":{"tier":"gold"}}}}`)
-		require.Equal(t, []string{"a,b -> a,b leaving b"}, w.happened("settings"), "what is there may be in use")
+		require.Equal(t, []string{"a,b -> a,b leaving b"}, w.happened("settings"), "pods in the cluster may still use it")
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"a,b -> a"}, w.happened("settings"))
 		w.patch(policies, "web", `{"spec":{"mode":"None"}}`)
@@ -79,7 +79,7 @@ func TestStates(t *testing.T) {
 		patches := 0
 		for _, r := range w.Requests() {
 			if r.Verb == "patch" && r.Resource == "configmaps" && r.Name == "settings" && r.Code == http.StatusOK {
-				patches++ // one that is refused, on a copy that does not show the last one yet, changes nothing
+				patches++ // a Conflict from a stale cache changes nothing
 			}
 		}
 		require.Equal(t, 6, patches)
@@ -90,7 +90,7 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// A write that comes too late changes nothing, and is thought over.
+// A delayed write fails with a Conflict, and the object is reconciled again.
 func TestStatesAreComparedAndSwapped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -102,7 +102,7 @@ func TestStatesAreComparedAndSwapped(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
 		obj := w.get(configMaps, "settings")
-		require.Equal(t, "NONE", targets(obj), "its write is on the way")
+		require.Equal(t, "NONE", targets(obj), "the write is delayed")
 		obj.SetLabels(map[string]string{"app": "other"})
 		_, err := w.of(configMaps).Update(t.Context(), obj, metav1.UpdateOptions{})
 		require.NoError(t, err)
@@ -111,7 +111,8 @@ func TestStatesAreComparedAndSwapped(t *testing.T) {
 	})
 }
 
-// Nothing leaves a cluster before it works in another, and what its pods refer to is there before and after.
+// A replica leaves a cluster only after one is available in another. The objects that its pods
+// refer to are in both clusters meanwhile.
 func TestDrainDoesNotDip(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -127,7 +128,7 @@ func TestDrainDoesNotDip(t *testing.T) {
 		w.works("web--a", 4)
 
 		w.set(draining(a))
-		require.Empty(t, w.happened("web"), "there is nowhere to go")
+		require.Empty(t, w.happened("web"), "no other cluster can be chosen")
 		require.Equal(t, map[string]int64{"a": 4}, w.shards())
 
 		w.set(draining(a), b)
@@ -137,7 +138,7 @@ func TestDrainDoesNotDip(t *testing.T) {
 		for n := range int64(4) {
 			w.works("web--b", n)
 			require.Empty(t, w.happened("web"))
-			require.Equal(t, map[string]int64{"a": 4 - n, "b": 4}, w.shards(), "as many as work there")
+			require.Equal(t, map[string]int64{"a": 4 - n, "b": 4}, w.shards(), "as many leave as are available in b")
 			w.works("web--a", 4-n)
 		}
 		w.works("web--b", 4)
@@ -146,14 +147,14 @@ func TestDrainDoesNotDip(t *testing.T) {
 		require.Equal(t, map[string]int64{"b": 4}, w.shards())
 
 		w.set(a, b)
-		require.Empty(t, w.happened("web"), "it stays where it is")
+		require.Empty(t, w.happened("web"), "it stays in its cluster")
 		w.Reset()
 		time.Sleep(time.Hour)
 		require.Empty(t, w.writes(), "at rest")
 
 		w.patch(policies, "one", `{"spec":{"mode":"None"}}`)
 		w.happened("web")
-		require.Empty(t, w.shards(), "it was said so")
+		require.Empty(t, w.shards(), "mode None removes all shards")
 		require.Empty(t, w.annotation(deployments, "web", "placement"))
 		require.Equal(t, "NONE", w.targets(configMaps, "settings"))
 	})
@@ -171,13 +172,13 @@ func TestClustersJoinAndFallSilent(t *testing.T) {
 		w.works("web--a", 3)
 		w.works("web--c", 3)
 		w.set(a, b, c)
-		require.Empty(t, w.happened("web"), "who joins takes nobody's place")
+		require.Empty(t, w.happened("web"), "a cluster that joins replaces no other")
 
 		w.set(a, b, silent(c))
 		require.Empty(t, w.happened("web"))
 		time.Sleep(4 * time.Minute)
 		w.set(a, b, c)
-		require.Empty(t, w.happened("web"), "it was only a while")
+		require.Empty(t, w.happened("web"), "reachable again within the grace period")
 
 		w.set(a, b, silent(c))
 		time.Sleep(5 * time.Minute)
@@ -185,9 +186,9 @@ func TestClustersJoinAndFallSilent(t *testing.T) {
 		require.Equal(t, int64(3), w.shards()["b"])
 		w.set(a, b, c)
 		time.Sleep(time.Hour)
-		require.Empty(t, w.happened("web"), "nor does who is back")
+		require.Empty(t, w.happened("web"), "a cluster that returns replaces no other")
 
-		// When all are silent there is no better place.
+		// While all clusters are unreachable, there are no better ones.
 		before := w.shards()
 		w.set(silent(a), silent(b), silent(c))
 		time.Sleep(time.Hour)
@@ -219,9 +220,9 @@ func TestDependents(t *testing.T) {
 		w.policy("all", "{}")
 		w.place(placement.Options{Linger: time.Minute}, cluster("a"), cluster("b"))
 		w.rest()
-		require.Equal(t, "NONE", w.targets(configMaps, "volume"), "the policy does not ask for it")
+		require.Equal(t, "NONE", w.targets(configMaps, "volume"), "the policy has no dependents")
 		require.Equal(t, "a,b", w.annotation(deployments, "web", "placement"))
-		require.Equal(t, "NONE", w.targets(deployments, "web"), "its shards have labels, not itself")
+		require.Equal(t, "NONE", w.targets(deployments, "web"), "only its shards have labels")
 
 		w.patch(policies, "all", `{"spec":{"dependents":true}}`)
 		w.rest()
@@ -238,16 +239,17 @@ func TestDependents(t *testing.T) {
 		}
 		require.Equal(t, "(reference)", w.annotation(configMaps, "volume", "placed-by"))
 
-		// One that appears later follows too, and one that is not referred to any more goes, but not at once.
+		// A dependent that appears later follows too. One without references is removed, but not
+		// at once.
 		w.patch(deployments, "web", `{"spec":{"template":{"spec":{"volumes":[{"name":"v","configMap":{"name":"next"}}]}}}}`)
 		w.configMap("next", "")
 		w.rest()
 		require.Equal(t, "a,b", w.targets(configMaps, "next"))
-		require.Equal(t, "a,b", w.targets(configMaps, "volume"), "pods of before may need it")
+		require.Equal(t, "a,b", w.targets(configMaps, "volume"), "older pods may need it")
 		time.Sleep(time.Minute)
 		w.rest()
 		require.Equal(t, "NONE", w.targets(configMaps, "volume"))
-		require.Empty(t, w.get(configMaps, "volume").GetAnnotations(), "as before it was referred to")
+		require.Empty(t, w.get(configMaps, "volume").GetAnnotations(), "as before the first reference")
 		w.remove(deployments, "web")
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, "NONE", w.targets(configMaps, "next"))
@@ -255,7 +257,7 @@ func TestDependents(t *testing.T) {
 	})
 }
 
-// Another group has a type with the name of one that pods refer to.
+// A type of another group has the name of a type that pods refer to.
 func TestDependentsAreOfTheCoreGroup(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -284,7 +286,7 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 		w := newWorld(t)
 		w.policy("gold", "{clusterSelector: {matchLabels: {tier: gold}}}")
 		w.policy("none", "{mode: None}")
-		// An API server would refuse the whole of such a word in a condition.
+		// An API server would reject a condition with so long a message.
 		w.policy("broken", "{selector: {matchExpressions: [{key: app, operator: "+strings.Repeat("Near", 10000)+"}]}}")
 		w.place(placement.Options{}, cluster("a"))
 		w.rest()
@@ -304,7 +306,7 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 		require.Equal(t, "True Complete 1 of generation 2", ready("gold"))
 		w.set(cluster("a", "tier=gold", v1alpha1.WeightLabel+"=2x"), cluster("c", v1alpha1.WeightLabel+"=3x"))
 		w.rest()
-		require.Equal(t, "True Complete 1 of generation 2", ready("gold"), "a label that cannot be read stops nobody")
+		require.Equal(t, "True Complete 1 of generation 2", ready("gold"), "a label that cannot be read does not stop the others")
 		conditions, _, _ := unstructured.NestedSlice(w.get(policies, "gold").Object, "status", "conditions")
 		require.Equal(t, `1 clusters are chosen; cluster a: label splitter.atoll.dev/weight is "2x", not a whole number below 2^31, counts as absent`,
 			conditions[0].(map[string]any)["message"])
@@ -314,7 +316,7 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 	})
 }
 
-// What refers to a dependent is not known for a while: that is not nobody.
+// Workloads that cannot be read for a while may refer to a dependent: it stays.
 func TestNotKnownIsNotAbsent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -343,12 +345,12 @@ func TestNotKnownIsNotAbsent(t *testing.T) {
 			}
 			stop = w.place(opts, cluster("a"), cluster("b"))
 			time.Sleep(time.Hour)
-			require.Empty(t, w.writes(), "nor does a restart write")
+			require.Empty(t, w.writes(), "nothing is written after a restart")
 		}
 	})
 }
 
-// Who has begun to move goes on, although the way back would be free.
+// A move that has begun goes on, even if the old cluster could be chosen again.
 func TestMovesAreNotTurnedBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -375,7 +377,7 @@ func TestMovesAreNotTurnedBack(t *testing.T) {
 	})
 }
 
-// What was divided before there was a placement is where its shards are.
+// A workload that was divided without a placement is placed in the clusters of its shards.
 func TestShardsOfBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -393,7 +395,7 @@ func TestShardsOfBefore(t *testing.T) {
 		all := []splitter.Cluster{cluster("a"), cluster("b"), cluster("c")}
 		w.split(all...)
 		w.rest()
-		require.Len(t, w.shards(), 1, "not placed yet, all is as it was")
+		require.Len(t, w.shards(), 1, "without a placement nothing changes")
 		w.policy("one", "{maxClusters: 1}")
 		w.place(placement.Options{}, all...)
 		for _, name := range names {
@@ -416,13 +418,13 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 		w.rest()
 		require.Empty(t, w.get(configMaps, "given").GetAnnotations())
 		require.Equal(t, given.GetResourceVersion(), w.get(deployments, "given").GetResourceVersion())
-		require.Empty(t, w.get(configMaps, "plain").GetAnnotations(), "a policy without a selector does not speak of it")
-		require.Equal(t, "a", w.annotation(configMaps, "partly", "placement"), "b is not ours to give or take")
+		require.Empty(t, w.get(configMaps, "plain").GetAnnotations(), "a policy without a selector does not select it")
+		require.Equal(t, "a", w.annotation(configMaps, "partly", "placement"), "the label for b is another client's")
 		require.Equal(t, "a,b,z", w.targets(configMaps, "partly"))
 
 		w.set(cluster("b"))
 		w.rest()
-		require.Equal(t, "a,b,z", w.targets(configMaps, "partly"), "nowhere else to go")
+		require.Equal(t, "a,b,z", w.targets(configMaps, "partly"), "no other cluster can be chosen")
 		w.set(cluster("a"), cluster("b"), cluster("c"))
 		w.patch(policies, "maps", `{"spec":{"clusters":[{"name":"a","max":0}]}}`)
 		w.rest()
@@ -430,7 +432,7 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 		require.Equal(t, "b,c,z", w.targets(configMaps, "partly"))
 		require.Equal(t, "stays", labels["theirs"])
 
-		// What is ours is put right.
+		// The Controller reverts changes of its own labels and annotations.
 		w.patch(configMaps, "partly", `{"metadata":{"labels":{"state.workload.kcp.io/c":null},"annotations":{"splitter.atoll.dev/placed-by":"me"}}}`)
 		w.rest()
 		require.Equal(t, "b,c,z", w.targets(configMaps, "partly"))
@@ -438,7 +440,8 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 	})
 }
 
-// Somebody makes an object of their own out of a shard, labels and all. It holds nobody in its cluster.
+// Another client copies a shard with its labels under another name. The copy keeps no workload in
+// its cluster.
 func TestACopyOfAShardIsNoShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -478,19 +481,19 @@ func TestWithoutAPolicyAllStays(t *testing.T) {
 		require.Empty(t, w.happened("web"))
 		require.Equal(t, map[string]int64{"a": 2}, w.shards())
 
-		// One that cannot be read decides nothing, and nobody decides in its stead.
+		// A policy that cannot be read decides nothing, and no other policy decides instead.
 		w.policy("broken", "{priority: 9, selector: {matchExpressions: [{key: app, operator: Near}]}}")
 		w.policy("second", "{clusterSelector: {matchLabels: {tier: iron}}}")
 		require.Empty(t, w.happened("web"))
 		w.remove(policies, "broken")
-		require.Equal(t, []string{"a -> a"}, w.happened("web"), "only who decides")
+		require.Equal(t, []string{"a -> a"}, w.happened("web"), "only the deciding policy changes")
 		require.Equal(t, "second", w.annotation(deployments, "web", "placed-by"))
-		require.Equal(t, map[string]int64{"a": 2}, w.shards(), "it has no cluster to offer")
+		require.Equal(t, map[string]int64{"a": 2}, w.shards(), "the new policy chooses no cluster")
 	})
 }
 
-// What cannot be the name of a cluster in an annotation does not keep the object from being placed, and is not tried again
-// without end.
+// An invalid cluster name in an annotation does not keep the object from being placed, and is not
+// retried without end.
 func TestAMalformedPlacement(t *testing.T) {
 	for policy, placed := range map[string]string{"": "a", "{selector: {matchLabels: {team: one}}}": "a,b"} {
 		t.Run("policy "+policy, func(t *testing.T) {

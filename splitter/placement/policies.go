@@ -21,7 +21,7 @@ import (
 type policy struct {
 	name     string
 	spec     v1alpha1.PlacementPolicySpec
-	selector labels.Selector // nil: all that is divided
+	selector labels.Selector // nil: all divided objects
 	err      error
 	version  string
 }
@@ -44,9 +44,9 @@ func (p policy) selects(obj *unstructured.Unstructured, divided bool) bool {
 	return p.selector.Matches(labels.Set(obj.GetLabels()))
 }
 
-// policies are those of all namespaces, in the order in which they count.
+// policies are those of all namespaces, each namespace sorted by precedence.
 type policies struct {
-	otherwise *policy // for what none selects; may be nil
+	otherwise *policy // for objects that no policy selects; may be nil
 
 	mu sync.Mutex
 	of map[string][]policy
@@ -64,13 +64,13 @@ func newPolicies(otherwise *v1alpha1.PlacementPolicySpec) (*policies, error) {
 	return p, nil
 }
 
-// set takes a policy as it is now; nil: it is gone. It says whether it says anything else than before.
+// set records a policy; nil: it was deleted. It reports whether the spec has changed.
 func (p *policies) set(key types.NamespacedName, obj *unstructured.Unstructured) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.of[key.Namespace], func(q policy) bool { return q.name == key.Name })
 	if i >= 0 && obj != nil && p.of[key.Namespace][i].version == versionOf(obj) {
-		return false // its status is our own
+		return false // only the status has changed, which the Controller writes
 	}
 	list := slices.DeleteFunc(slices.Clone(p.of[key.Namespace]), func(q policy) bool { return q.name == key.Name })
 	if obj != nil {
@@ -90,13 +90,13 @@ func (p *policies) set(key types.NamespacedName, obj *unstructured.Unstructured)
 	return true
 }
 
-// versionOf is which spec of which policy it is.
+// versionOf identifies the spec of a policy: its UID and generation.
 func versionOf(obj *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %d", obj.GetUID(), obj.GetGeneration())
 }
 
-// decides returns the policy for an object. One that cannot be read decides nothing, and neither do the others of its
-// namespace: whom it would have selected is not known.
+// decides returns the policy for an object. It fails if any policy of the namespace cannot be
+// read: that one might select the object.
 func (p *policies) decides(obj *unstructured.Unstructured, divided bool) (policy, bool, error) {
 	p.mu.Lock()
 	list := p.of[obj.GetNamespace()]

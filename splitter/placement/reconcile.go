@@ -42,9 +42,9 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 	}
 	list, known := c.now()
 	if !known || k.objects.Err() != nil || c.copies.Err() != nil {
-		return 0, nil // what is old or not known decides nothing; its flow is told
+		return 0, nil // stale or unknown input decides nothing: Flows requeues all objects
 	}
-	before, placed, _ := read(obj) // a division that cannot be read is written anew
+	before, placed, _ := read(obj) // a division that cannot be read is overwritten
 	after, again, ok, err := c.decide(k, key, obj, before, placed, list)
 	if err != nil || !ok {
 		return 0, err
@@ -55,7 +55,7 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 	}
 	err = c.write(ctx, k, obj, change)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return 0, loop.ErrBehind // another client wrote, whose event is on the way
+		return 0, loop.ErrBehind // another client has written: its event requeues the object
 	}
 	c.opts.Observer.placed(ctx, PlacedEvent{
 		Resource: k.gvr.GroupResource(), Object: loop.KeyOf(obj), Before: before.clusters, After: after.clusters, Leaving: after.leaving, By: after.by, Err: err,
@@ -63,15 +63,15 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 	return again, err
 }
 
-// now are the clusters with their States, false if they are not known yet.
+// now returns the clusters with their States, false if they are not known yet.
 func (c *Controller) now() ([]splitter.Cluster, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.list, c.known
 }
 
-// foreign says whether somebody else says where an object goes: it has the label of one cluster, or, if it would be
-// divided, of any, or it is a shard.
+// foreign reports whether another client places an object: it has the label of one cluster, or is
+// a shard, or is a workload with a label of any cluster.
 func (c *Controller) foreign(k *kind, obj *unstructured.Unstructured) bool {
 	for label := range obj.GetLabels() {
 		if label == syncerv1alpha1.ClusterLabel || label == v1alpha1.ParentLabel ||
@@ -82,7 +82,8 @@ func (c *Controller) foreign(k *kind, obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// decide returns the state that an object is to have, false if that is nobody's business, and when to look again.
+// decide returns the desired state of an object, false if the Controller does not place it, and
+// when to reconcile again.
 func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured, before state, placed bool, list []splitter.Cluster) (after state, again time.Duration, ok bool, err error) {
 	p, selected, err := c.policies.decides(obj, k.divided)
 	if err != nil {
@@ -95,18 +96,18 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 		there, held = union(before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
 	} else {
 		there, fresh = before.clusters, c.fresh()
-		if k.gvr.Group == "" { // of which is all that pods refer to
+		if k.gvr.Group == "" { // pods refer only to the core group
 			follows = c.index.follows(k.gvr.Resource, obj)
 		}
 	}
 	var wanted []string
-	var none bool // nowhere is where it is to be
+	var none bool // the desired state is no cluster at all
 	after = state{by: before.by, division: before.division}
 	switch {
 	case selected:
 		present := before.stays()
 		if !placed {
-			present = there // divided by something else until now
+			present = there // only a splitter without placement has divided it until now
 		}
 		if wanted, err = Choose(p.spec, obj.GetUID(), list, present); err != nil {
 			return state{}, 0, false, fmt.Errorf("placement: %s: %w", p.name, err)
@@ -116,7 +117,7 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 			follows = nil
 		}
 	case placed && before.by != v1alpha1.PlacedByReference:
-		wanted = before.stays() // whose policy is gone stays where it is
+		wanted = before.stays() // an object whose policy was deleted stays in its clusters
 		none = len(wanted) == 0
 	case len(follows) > 0 || placed:
 		after.by, none = v1alpha1.PlacedByReference, fresh
@@ -125,13 +126,14 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 	}
 	wanted = union(wanted, follows)
 	if !fresh {
-		// Who refers to it is not known: what is there stays, and what was about to leave waits.
+		// Some workloads are unknown: the object stays in its clusters, and those that it is
+		// leaving are kept too.
 		wanted, held = union(wanted, before.stays()), func(string) bool { return true }
 	}
 	if !k.divided {
 		wanted = slices.DeleteFunc(wanted, func(cluster string) bool {
 			_, labeled := obj.GetLabels()[syncerv1alpha1.StateLabelPrefix+cluster]
-			return labeled && !slices.Contains(before.clusters, cluster) // somebody else's
+			return labeled && !slices.Contains(before.clusters, cluster) // another client's label
 		})
 	}
 	after.clusters, after.leaving = next(wanted, there, none, held)
@@ -145,12 +147,13 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 	return after, again, true, nil
 }
 
-// fresh says whether all that refers to others is known.
+// fresh reports whether all workloads, which refer to other objects, are known.
 func (c *Controller) fresh() bool {
 	return !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
 }
 
-// lingers says for how long an object stays where it is not wanted any more, and how long to wait.
+// lingers returns a func that reports whether an object stays in a cluster that it has to leave.
+// The func lowers again to the time that is left.
 func (c *Controller) lingers(key string, again *time.Duration) func(cluster string) bool {
 	now := time.Now()
 	return func(cluster string) bool {
@@ -172,7 +175,8 @@ func (c *Controller) lingers(key string, again *time.Duration) func(cluster stri
 	}
 }
 
-// keep forgets since when an object leaves clusters, but for those.
+// keep drops the record since when an object has been leaving a cluster, except for those in
+// leaving.
 func (c *Controller) keep(key string, leaving []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +188,8 @@ func (c *Controller) keep(key string, leaving []string) {
 
 func (c *Controller) forget(key string) { c.keep(key, nil) }
 
-// write changes the metadata of an object if it is still what was read: a Conflict otherwise.
+// write patches the metadata of an object. It is a Conflict if the object has changed since it
+// was read.
 func (c *Controller) write(ctx context.Context, k *kind, obj *unstructured.Unstructured, change map[string]any) error {
 	change["uid"], change["resourceVersion"] = obj.GetUID(), obj.GetResourceVersion()
 	patch, err := json.Marshal(map[string]any{"metadata": change})

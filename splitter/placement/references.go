@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// reference is what a pod refers to in its namespace, by the resource and the name.
+// reference is an object that a pod refers to in its namespace.
 type reference struct{ resource, name string }
 
-// What pods refer to.
+// The resources that pods refer to.
 const (
 	configMaps      = "configmaps"
 	secrets         = "secrets"
@@ -19,7 +19,7 @@ const (
 	services        = "services"
 )
 
-// template finds the pod template of a workload: where Deployments have it, or where CronJobs have.
+// template returns the pod template of a workload, at the path of Deployments or of CronJobs.
 func template(obj *unstructured.Unstructured) map[string]any {
 	for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
 		if v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
@@ -31,13 +31,13 @@ func template(obj *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// podLabels are the labels of a workload's pods.
+// podLabels returns the labels of a workload's pods.
 func podLabels(obj *unstructured.Unstructured) map[string]string {
 	labels, _, _ := unstructured.NestedStringMap(template(obj), "metadata", "labels")
 	return labels
 }
 
-// references are what a workload's pods refer to.
+// references returns the objects that a workload's pods refer to.
 func references(obj *unstructured.Unstructured) map[reference]bool {
 	refs := map[reference]bool{}
 	add := func(resource string, name any) {
@@ -50,11 +50,11 @@ func references(obj *unstructured.Unstructured) map[reference]bool {
 	}
 	spec, _ := template(obj)["spec"].(map[string]any)
 	for _, field := range []string{"serviceAccountName", "serviceAccount"} {
-		if account := spec[field]; account != "default" { // each namespace has its own
+		if account := spec[field]; account != "default" { // each namespace has its own default
 			add(serviceAccounts, account)
 		}
 	}
-	// Volumes of all sorts, containers and their variables refer with the same few fields.
+	// Volumes of all types, containers and their variables refer by the same few fields.
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
@@ -89,7 +89,7 @@ func references(obj *unstructured.Unstructured) map[reference]bool {
 	return refs
 }
 
-// selects says whether a Service selects pods with those labels.
+// selects reports whether a Service selects pods with those labels.
 func selects(service *unstructured.Unstructured, pods map[string]string) bool {
 	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
 	for k, v := range selector {

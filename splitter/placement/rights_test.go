@@ -22,8 +22,8 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// A workload and one object of each kind that follows it are placed with the role that is printed, and each right in it is
-// used.
+// The printed role is enough to place a workload and one dependent of each kind, and the
+// Controller uses each right in it.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var crds []*apiextensionsv1.CustomResourceDefinition

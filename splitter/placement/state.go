@@ -16,15 +16,15 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// state is where an object is placed, as its annotations say.
+// state is the placement of an object in its annotations.
 type state struct {
 	clusters []string // sorted
-	leaving  []string // those of them that are to go
+	leaving  []string // those of clusters that the object is leaving
 	by       string
-	division *division // of an object that is divided
+	division *division // nil unless the object is divided
 }
 
-// division is how an object is divided: what its policy says of the clusters that it has.
+// division is the part of a policy that applies to an object's clusters.
 type division struct {
 	Mode       v1alpha1.PlacementMode  `json:"mode,omitempty"`
 	SpreadBy   []string                `json:"spreadBy,omitempty"`
@@ -46,8 +46,8 @@ func newDivision(spec v1alpha1.PlacementPolicySpec, clusters []string) *division
 	return d
 }
 
-// read reads the state of an object. placed is false if it has never had one. After an error all but the division is
-// right.
+// read reads the state of an object. placed is false if the object was never placed. On an error
+// only the division is missing.
 func read(obj *unstructured.Unstructured) (s state, placed bool, err error) {
 	annotations := obj.GetAnnotations()
 	_, placed = annotations[v1alpha1.PlacementAnnotation]
@@ -67,7 +67,8 @@ func read(obj *unstructured.Unstructured) (s state, placed bool, err error) {
 	return s, placed, nil
 }
 
-// split reads a list of clusters. What cannot be the name of one is left out: no API server takes a label with it.
+// split reads a list of clusters. It skips invalid names: no API server accepts a label with such
+// a name.
 func split(text string) []string {
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {
@@ -79,11 +80,12 @@ func split(text string) []string {
 	return slices.Compact(names)
 }
 
-// stays are the clusters that are not being left.
+// stays returns the clusters that the object is not leaving.
 func (s state) stays() []string { return without(s.clusters, s.leaving) }
 
-// next is the state that follows: what is wanted, and of what is there the clusters that cannot be left yet. If nothing
-// is wanted although something should be, all stays where it is: there is nowhere to go.
+// next returns the clusters of the next state and those of them that the object is leaving: the
+// wanted ones, and present ones (there) that held keeps for now. If wanted is empty although none
+// is false, no cluster can be chosen, and the present ones stay.
 func next(wanted, there []string, none bool, held func(cluster string) bool) (clusters, leaving []string) {
 	if len(wanted) == 0 && !none {
 		return there, nil
@@ -108,8 +110,9 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// metadata is what an object's metadata is to be changed by for it to have the state; null removes. It is empty if it has
-// it already. labeled says whether it has a label per cluster; of those only what the state before has is changed.
+// metadata returns the merge patch that gives an object's metadata the state, empty if nothing
+// differs; null removes. labeled is true for objects with a label per cluster; it removes only
+// labels of clusters in before.
 func (s state) metadata(obj *unstructured.Unstructured, before state, labeled bool) (map[string]any, error) {
 	annotations := map[string]any{
 		v1alpha1.PlacementAnnotation: strings.Join(s.clusters, ","),
@@ -118,7 +121,7 @@ func (s state) metadata(obj *unstructured.Unstructured, before state, labeled bo
 		v1alpha1.DivisionAnnotation:  nil,
 	}
 	if s.by == v1alpha1.PlacedByReference && len(s.clusters) == 0 {
-		// Like an object that no workload ever referred to: what it ends as does not depend on its past.
+		// Leave no annotations, as on an object that no workload has ever referred to.
 		annotations[v1alpha1.PlacementAnnotation], annotations[v1alpha1.PlacedByAnnotation] = nil, nil
 	}
 	if s.division != nil {
@@ -154,7 +157,7 @@ func text(s string) any {
 	return s
 }
 
-// changed is what of wanted is not so already.
+// changed returns the entries of wanted that differ; nil means absent.
 func changed(is map[string]string, wanted map[string]any) map[string]any {
 	change := map[string]any{}
 	for k, v := range wanted {

@@ -44,7 +44,7 @@ func drawSpec(t *rapid.T) v1alpha1.PlacementPolicySpec {
 	return spec
 }
 
-// drawObject is an object with whatever may be in our annotations and labels.
+// drawObject draws an object with any content in the Controller's annotations and labels.
 func drawObject(t *rapid.T) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetNamespace("default")
@@ -73,7 +73,7 @@ func drawObject(t *rapid.T) *unstructured.Unstructured {
 	return obj
 }
 
-// merge is what an API server does with a merge patch of string maps.
+// merge applies a merge patch to a map of strings, as an API server does.
 func merge(is map[string]string, change any) map[string]string {
 	all := map[string]string{}
 	for k, v := range is {
@@ -90,8 +90,8 @@ func merge(is map[string]string, change any) map[string]string {
 	return all
 }
 
-// From whatever the annotations and labels of an object say, with any policy or none: a few decisions come to a placement
-// that another decision does not change, and that is what the policy says.
+// From any annotations and labels of an object, with or without a policy, a few decisions reach a
+// placement that follows the policy and that another decision does not change.
 func TestStatesOfPlacements(t *testing.T) {
 	most, states := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -115,7 +115,7 @@ func TestStatesOfPlacements(t *testing.T) {
 				}
 			}
 		} else {
-			obj.SetLabels(nil) // else another client says where it goes
+			obj.SetLabels(nil) // else another client places it
 		}
 		for step := 1; ; step++ {
 			require.Less(t, step, 6, "no rest")

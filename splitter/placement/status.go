@@ -18,7 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// report writes into the status of a policy whether it can be followed, and how many clusters it chooses.
+// report writes the status of a policy: whether it can be followed, and how many clusters it
+// chooses.
 func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	obj, ok := c.copies.Get(key)
 	clusters, known := c.now()
@@ -36,12 +37,13 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	desired.SetUID(obj.GetUID())
 	_, err = loop.Apply(ctx, c.up.Metadata().Resource(gvrOfPolicies).Namespace(key.Namespace), obj, desired, Manager, "status")
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return 0, loop.ErrBehind // somebody else wrote; the event is on the way
+		return 0, loop.ErrBehind // another client has written: its event requeues the policy
 	}
 	return 0, err
 }
 
-// misread says which weights of the clusters that are chosen cannot be read, if any: a few of them.
+// misread returns a message about weights of chosen clusters that cannot be read, the first few;
+// empty if all can.
 func misread(chosen []string, clusters []splitter.Cluster) (message string) {
 	const few = 10
 	n := 0
@@ -60,7 +62,8 @@ func misread(chosen []string, clusters []splitter.Cluster) (message string) {
 	return message
 }
 
-// verdict is the condition Ready of a policy. Its time is that of before as long as its status is.
+// verdict returns the condition Ready of a policy. It keeps its time while the status stays the
+// same.
 func verdict(obj *unstructured.Unstructured, clusters int, misread string, err error) map[string]any {
 	status, reason, message := "True", v1alpha1.ReasonComplete, fmt.Sprintf("%d clusters are chosen%s", clusters, misread)
 	mode, _, _ := unstructured.NestedString(obj.Object, "spec", "mode")
@@ -68,9 +71,9 @@ func verdict(obj *unstructured.Unstructured, clusters int, misread string, err e
 	case err != nil:
 		status, reason, message = "False", v1alpha1.ReasonInvalid, err.Error()
 	case mode == string(v1alpha1.PlacementNone):
-		message = "no cluster is to have anything"
+		message = "mode None places nothing"
 	case clusters == 0:
-		status, reason, message = "False", v1alpha1.ReasonNoClusters, "no cluster is chosen: what is placed stays where it is"
+		status, reason, message = "False", v1alpha1.ReasonNoClusters, "no cluster is chosen: placed objects stay in their clusters"
 	}
 	at := time.Now().UTC().Format(time.RFC3339)
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
@@ -84,7 +87,7 @@ func verdict(obj *unstructured.Unstructured, clusters int, misread string, err e
 		"lastTransitionTime": at, "observedGeneration": obj.GetGeneration()}
 }
 
-// chooses are the clusters that a policy has for an object that has all of them.
+// chooses returns the clusters that a policy chooses for an object that has all of them.
 func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster) ([]string, error) {
 	p.mu.Lock()
 	list := p.of[key.Namespace]

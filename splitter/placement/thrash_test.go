@@ -24,17 +24,17 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// thrash is a world to which everything happens at random.
+// thrash is a world with random events.
 type thrash struct {
 	*world
 	rand      *rand.Rand
-	available map[types.UID]int64    // of each shard
-	reported  map[types.UID][2]int64 // of how many
+	available map[types.UID]int64    // available replicas of each shard
+	reported  map[types.UID][2]int64 // the last report: available and desired replicas
 	list      []splitter.Cluster
 	stop      func()
 }
 
-// seeds is how many runs there are; ATOLL_THRASH asks for more.
+// seeds returns the number of runs; ATOLL_THRASH sets a greater one.
 func seeds(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("ATOLL_THRASH"))
@@ -44,9 +44,10 @@ func seeds(t *testing.T) int {
 	return n
 }
 
-// Clusters join, leave, drain and fall silent, policies and workloads are edited, shards are deleted by hand, writes
-// fail and the controller is started anew. In each moment annotations and labels agree; while no cluster is lost no
-// available replica is; and in the end all is where the policy wants it, and nothing is written any more.
+// Clusters join, leave, drain and become unreachable, policies and workloads are edited, shards
+// are deleted by hand, writes fail and the controller restarts. At each moment annotations and
+// labels agree. While no cluster is lost, no available replica is. In the end the policy is met,
+// and nothing is written.
 func TestThrash(t *testing.T) {
 	for seed := range seeds(t) {
 		for name, lossy := range map[string]bool{"moves": false, "losses": true} {
@@ -119,8 +120,8 @@ func (x *thrash) run(lossy bool) {
 	require.Empty(t, x.writes(), "at rest")
 }
 
-// tick lets one second pass, in which one replica may become available in each cluster, and those that are not wanted
-// any more are gone. It returns how many are available.
+// tick lets one second pass. One replica becomes available in each cluster, and surplus replicas
+// are gone. It returns the number of available replicas.
 func (x *thrash) tick() (works int64) {
 	synctest.Wait()
 	here := map[types.UID]bool{}
@@ -135,7 +136,7 @@ func (x *thrash) tick() (works int64) {
 		uid, name := shard.GetUID(), shard.GetName()
 		now := [2]int64{x.available[uid], replicasOf(shard)}
 		if still := x.get(deployments, name); x.reported[uid] != now && still != nil && still.GetUID() == uid {
-			x.works(name, x.available[uid]) // it may be the end of others
+			x.works(name, x.available[uid]) // this report may end other shards
 			x.reported[uid] = now
 			synctest.Wait()
 		}

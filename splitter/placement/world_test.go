@@ -38,7 +38,8 @@ var (
 	policies    = v1alpha1.GroupVersion.WithResource("placementpolicies")
 )
 
-// world is an API server with a Controller and, if asked for, a Splitter on it, in a bubble of virtual time.
+// world is an API server with a Controller and optionally a Splitter, in a bubble of virtual
+// time.
 type world struct {
 	*regiontest.Server
 	t        *testing.T
@@ -108,7 +109,7 @@ func (w *world) script(clusters ...splitter.Cluster) *script {
 	return s
 }
 
-// set tells everybody of the clusters.
+// set sets the clusters of the Controller and the Splitter.
 func (w *world) set(clusters ...splitter.Cluster) {
 	for _, s := range w.clusters {
 		s.mu.Lock()
@@ -121,7 +122,7 @@ func (w *world) set(clusters ...splitter.Cluster) {
 	}
 }
 
-// place starts a Controller, which stops when the test calls the func.
+// place starts a Controller, which stops when the test calls stop.
 func (w *world) place(opts placement.Options, clusters ...splitter.Cluster) (stop func()) {
 	w.t.Helper()
 	opts.Observer = &placement.Observer{Placed: func(_ context.Context, e placement.PlacedEvent) {
@@ -167,7 +168,7 @@ func (w *world) start(run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// rest waits until nothing happens any more.
+// rest waits until nothing happens.
 func (w *world) rest() {
 	for range 20 {
 		time.Sleep(time.Second)
@@ -175,7 +176,7 @@ func (w *world) rest() {
 	}
 }
 
-// happened are the changes of an object since the last call, in their order.
+// happened returns the changes of an object since the last call, in order.
 func (w *world) happened(name string) (changes []string) {
 	w.rest()
 	w.mu.Lock()
@@ -244,7 +245,7 @@ func (w *world) get(gvr schema.GroupVersionResource, name string) *unstructured.
 	return obj
 }
 
-// targets are the clusters that an object's labels name.
+// targets returns the clusters that an object's labels name.
 func targets(obj *unstructured.Unstructured) string {
 	var names []string
 	for label, v := range obj.GetLabels() {
@@ -266,7 +267,7 @@ func (w *world) annotation(gvr schema.GroupVersionResource, name, annotation str
 	return w.get(gvr, name).GetAnnotations()["splitter.atoll.dev/"+annotation]
 }
 
-// works is what a syncer reports of a shard.
+// works reports the status of a shard as a syncer does.
 func (w *world) works(name string, available int64) {
 	w.t.Helper()
 	obj := w.get(deployments, name)
@@ -279,7 +280,7 @@ func (w *world) works(name string, available int64) {
 	require.NoError(w.t, err)
 }
 
-// shards are what each cluster is to have.
+// shards returns the desired replicas of all shards, by cluster.
 func (w *world) shards() map[string]int64 {
 	w.t.Helper()
 	m := map[string]int64{}
@@ -289,7 +290,7 @@ func (w *world) shards() map[string]int64 {
 	return m
 }
 
-// shardObjects are the shards, in the order of their names.
+// shardObjects returns the shards, sorted by name.
 func (w *world) shardObjects() (shards []*unstructured.Unstructured) {
 	w.t.Helper()
 	all, err := w.of(deployments).List(w.t.Context(), metav1.ListOptions{})
@@ -307,7 +308,7 @@ func replicasOf(shard *unstructured.Unstructured) int64 {
 	return n
 }
 
-// writes are the requests that change something since the last Reset.
+// writes returns the requests since the last Reset that change something.
 func (w *world) writes() (writes []string) {
 	for _, r := range w.Requests() {
 		if !slices.Contains([]string{"get", "list", "watch"}, r.Verb) {

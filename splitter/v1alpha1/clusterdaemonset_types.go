@@ -23,16 +23,16 @@ type ClusterDaemonSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
+	// Spec is the desired state.
 	Spec ClusterDaemonSetSpec `json:"spec"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	//
 	// +optional
 	Status ClusterDaemonSetStatus `json:"status,omitzero"`
 }
 
-// ClusterDaemonSetSpec is what is wanted of a ClusterDaemonSet.
+// ClusterDaemonSetSpec is the desired state of a ClusterDaemonSet.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="selector cannot be changed: create another ClusterDaemonSet"
 type ClusterDaemonSetSpec struct {
@@ -59,9 +59,10 @@ type ClusterDaemonSetSpec struct {
 	Template runtime.RawExtension `json:"template"`
 }
 
-// ClusterDaemonSetStatus is what was observed of a ClusterDaemonSet.
+// ClusterDaemonSetStatus is the observed state of a ClusterDaemonSet.
 type ClusterDaemonSetStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status is
+	// about.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -74,7 +75,7 @@ type ClusterDaemonSetStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// DesiredClusters is the number of clusters that were chosen.
+	// DesiredClusters is the number of chosen clusters.
 	//
 	// +optional
 	DesiredClusters int32 `json:"desiredClusters,omitempty"`
@@ -84,8 +85,8 @@ type ClusterDaemonSetStatus struct {
 	// +optional
 	ReadyClusters int32 `json:"readyClusters,omitempty"`
 
-	// UnknownClusters is the number of clusters that are silent. They do not
-	// count as ready, nor as empty.
+	// UnknownClusters is the number of unreachable clusters. They count neither
+	// as ready nor as empty.
 	//
 	// +optional
 	UnknownClusters int32 `json:"unknownClusters,omitempty"`

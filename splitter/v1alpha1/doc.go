@@ -3,7 +3,7 @@
 
 // Package v1alpha1 holds the API types of the group splitter.atoll.dev:
 // ClusterDaemonSet, which runs a workload on every chosen cluster, and
-// PlacementPolicy, which says what clusters workloads are divided over.
+// PlacementPolicy, which chooses the clusters that workloads are divided over.
 //
 // +kubebuilder:object:generate=true
 // +groupName=splitter.atoll.dev

@@ -3,10 +3,11 @@
 
 package v1alpha1
 
-// Manager is the field manager of a Splitter. What it owns of a shard no other loop may write.
+// Manager is the field manager of a Splitter. No other loop may write fields of a shard that it
+// owns.
 const Manager = "atoll-splitter"
 
-// What marks the objects that a splitter works on.
+// Marks of the objects that a splitter works on.
 const (
 	// ParentLabel is the label of a shard: the UID of the parent that it was cut from.
 	ParentLabel = "splitter.atoll.dev/parent"
@@ -20,30 +21,36 @@ const (
 	// ShardsFinalizer keeps a parent until its shards are gone.
 	ShardsFinalizer = "splitter.atoll.dev/shards"
 
-	// WeightLabel is the label of a SyncTarget that has another share than the others, which have 1: a whole number, not
-	// below zero. One that cannot be read counts as absent.
+	// WeightLabel is the label of a SyncTarget with another weight than 1: a whole number, not
+	// below zero. A value that cannot be read counts as absent.
 	WeightLabel = "splitter.atoll.dev/weight"
 )
 
-// What says where an object is placed. All of it changes in one write, which fails if the object has changed meanwhile.
+// Annotations with the placement of an object. All change in one write, which fails if the object
+// has changed meanwhile.
 const (
-	// PlacementAnnotation lists the clusters that an object is targeted at: their names, sorted, with commas between.
-	// Empty or absent: none. An object that keeps its name in each cluster has a label of syncer/v1alpha1 for each of
-	// them; one that is divided gets a shard in each.
+	// PlacementAnnotation lists the clusters of an object: their names, sorted, joined by commas.
+	// Empty or absent: none. An object that keeps its name in each cluster has a label of
+	// syncer/v1alpha1 for each of them; a divided object gets a shard in each.
 	PlacementAnnotation = "splitter.atoll.dev/placement"
 
-	// LeavingAnnotation lists those of them that it is about to leave, once what it has there is in place elsewhere.
+	// LeavingAnnotation lists those of them that the object leaves once its replacement elsewhere
+	// is in place.
 	LeavingAnnotation = "splitter.atoll.dev/leaving"
 
-	// DivisionAnnotation is, in JSON, how an object that is divided is divided over its clusters.
+	// DivisionAnnotation has, in JSON, the mode and shares by which an object is divided over its
+	// clusters.
 	DivisionAnnotation = "splitter.atoll.dev/division"
 
-	// PlacedByAnnotation is what decided: the name of a PlacementPolicy, PlacedByDefault or PlacedByReference.
+	// PlacedByAnnotation names the policy that decided: a PlacementPolicy, PlacedByDefault or
+	// PlacedByReference.
 	PlacedByAnnotation = "splitter.atoll.dev/placed-by"
 
-	// PlacedByDefault is for what no policy selects: no PlacementPolicy can have that name.
+	// PlacedByDefault is for objects that no policy selects: no PlacementPolicy can have that
+	// name.
 	PlacedByDefault = "(default)"
 
-	// PlacedByReference is for what is placed only with the workloads that refer to it.
+	// PlacedByReference is for objects that are placed only with the workloads that refer to
+	// them.
 	PlacedByReference = "(reference)"
 )

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlacementPolicy says what clusters the workloads that it selects are divided
-// over, in its namespace, and by what shares. With several for one workload
-// the one of highest priority decides, then the first by name.
+// PlacementPolicy chooses the clusters that the workloads which it selects in
+// its namespace are divided over, and their shares. If several select one
+// workload, the one of highest priority decides, then the first by name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,7 +26,7 @@ type PlacementPolicy struct {
 	// Spec is the policy.
 	Spec PlacementPolicySpec `json:"spec"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	//
 	// +optional
 	Status PlacementPolicyStatus `json:"status,omitzero"`
@@ -48,7 +48,8 @@ type PlacementPolicySpec struct {
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
 	// Mode is Divide (replicas are divided by weight), Duplicate (each cluster
-	// gets all of them) or None (no cluster has any, and what there is goes).
+	// gets all of them) or None (no cluster has any, and present ones are
+	// removed).
 	//
 	// +optional
 	// +kubebuilder:default=Divide
@@ -67,9 +68,9 @@ type PlacementPolicySpec struct {
 
 	// SpreadBy are the keys of labels by which clusters form groups, the widest
 	// first, such as topology.kubernetes.io/region and then
-	// topology.kubernetes.io/zone. Replicas are divided over the groups before
-	// they are over the clusters in them, and clusters are chosen from all of
-	// them in turn. Those without a label form a group.
+	// topology.kubernetes.io/zone. Replicas are divided over the groups first,
+	// then over the clusters in each, and clusters are chosen from all groups
+	// in turn. Clusters without a label form a group.
 	//
 	// +optional
 	// +listType=atomic
@@ -78,15 +79,15 @@ type PlacementPolicySpec struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	SpreadBy []string `json:"spreadBy,omitempty"`
 
-	// Dependents places, in all clusters of a workload, also the ConfigMaps,
-	// Secrets, ServiceAccounts and PersistentVolumeClaims that its pods refer to,
-	// and the Services that select them.
+	// Dependents also places the ConfigMaps, Secrets, ServiceAccounts and
+	// PersistentVolumeClaims that the pods of a workload refer to, and the
+	// Services that select them, in all clusters of the workload.
 	//
 	// +optional
 	Dependents bool `json:"dependents,omitempty"`
 
-	// Clusters give single clusters a weight or bounds. Those that are chosen
-	// and not listed have weight 1 and no bounds.
+	// Clusters give single clusters a weight or bounds. Other chosen clusters
+	// have weight 1 and no bounds.
 	//
 	// +optional
 	// +listType=map
@@ -95,7 +96,7 @@ type PlacementPolicySpec struct {
 	Clusters []ClusterShare `json:"clusters,omitempty"`
 }
 
-// PlacementMode is how replicas are given to clusters.
+// PlacementMode is the way in which replicas are given to clusters.
 //
 // +kubebuilder:validation:Enum=Divide;Duplicate;None
 type PlacementMode string
@@ -105,7 +106,7 @@ const (
 	PlacementDivide PlacementMode = "Divide"
 	// PlacementDuplicate gives each cluster all replicas.
 	PlacementDuplicate PlacementMode = "Duplicate"
-	// PlacementNone gives no cluster any, and takes away what there is.
+	// PlacementNone gives replicas to no cluster, and removes present ones.
 	PlacementNone PlacementMode = "None"
 )
 
@@ -113,14 +114,14 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.max) || !has(self.min) || self.min <= self.max",message="min must not be above max"
 type ClusterShare struct {
-	// Name is the cluster's: that of its SyncTarget.
+	// Name is the name of the cluster's SyncTarget.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Weight is the cluster's share in relation to the others'. Absent is 1,
-	// zero keeps the cluster free unless min asks for replicas.
+	// Weight is the cluster's share in relation to the others'. Absent is 1.
+	// Zero keeps the cluster empty unless min asks for replicas.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -140,9 +141,10 @@ type ClusterShare struct {
 	Max *int32 `json:"max,omitempty"`
 }
 
-// PlacementPolicyStatus is what was observed of a PlacementPolicy.
+// PlacementPolicyStatus is the observed state of a PlacementPolicy.
 type PlacementPolicyStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status is
+	// about.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -26,7 +26,7 @@ func (l *Log) Advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return counted(l.patch(ctx, "advance", e.ID, e.Version, "", l.present(e)))
 }
 
-// present are the fields that Advance replaces.
+// present returns the fields that Advance replaces.
 func (l *Log) present(e wal.Entry) map[string]any {
 	fields := map[string]any{"holder": e.Owner, "step": e.State, "payload": e.Data}
 	if l.opts.Describe != nil {
@@ -36,7 +36,7 @@ func (l *Log) present(e wal.Entry) map[string]any {
 	return fields
 }
 
-// live says that o is an entry that has not ended.
+// live reports whether o is an entry that has not ended.
 func live(o *v1alpha1.Operation) bool {
 	switch o.Spec.State {
 	case v1alpha1.OperationOpen, v1alpha1.OperationPending, v1alpha1.OperationCommitted:
@@ -45,7 +45,7 @@ func live(o *v1alpha1.Operation) bool {
 	return false
 }
 
-// counted is stored for records that count: what is only beginning, or holds a key, is no entry.
+// counted is stored for complete records only: a record that is only beginning, or that holds a key, is no entry.
 func counted(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	if o != nil && !live(o) && o.Spec.State != v1alpha1.OperationEnded {
 		if errors.Is(err, wal.ErrStale) {
@@ -56,7 +56,7 @@ func counted(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	return stored(o, err)
 }
 
-// End implements [wal.Log]. It also forgets what ended longer than Options.Retention ago, some at a time.
+// End implements [wal.Log]. It also prunes some entries that ended longer than Options.Retention ago.
 func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
 	ctx, cancel, err := l.taken(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
 	}
 	defer cancel()
 	if len(outcome) > wal.MaxOutcome {
-		return &wal.FieldError{Field: "outcome", Reason: fmt.Sprintf("is %d bytes long, at most %d are taken", len(outcome), wal.MaxOutcome)}
+		return &wal.FieldError{Field: "outcome", Reason: fmt.Sprintf("is %d bytes long, at most %d are allowed", len(outcome), wal.MaxOutcome)}
 	}
 	err = l.end(ctx, e.ID, e.Version, outcome)
 	if err == nil {
@@ -73,7 +73,7 @@ func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
 	return err
 }
 
-// end makes a live record history. What has ended, or is unknown, stays as it is.
+// end marks a live record as ended. An ended or unknown one stays as it is.
 func (l *Log) end(ctx context.Context, id, v string, outcome []byte) error {
 	o, err := l.patch(ctx, "end", id, v, v1alpha1.OperationEnded, ending(outcome))
 	switch {
@@ -84,7 +84,7 @@ func (l *Log) end(ctx context.Context, id, v string, outcome []byte) error {
 	}
 }
 
-// ending are the fields that make a record history.
+// ending returns the fields that mark a record as ended.
 func ending(outcome []byte) map[string]any {
 	return map[string]any{"outcome": outcome, "ended": stamp(time.Now())}
 }

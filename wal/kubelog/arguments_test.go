@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// What is missing is named in an error.
+// Each missing argument is named in the error.
 func TestArguments(t *testing.T) {
 	const notMade = "not made by kubelog.New"
 	var zero kubelog.Log

@@ -23,7 +23,7 @@ func (l *Log) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return stored(o, err)
 }
 
-// stored is the entry that a call returns together with err.
+// stored converts o to the entry that a call returns together with err.
 func stored(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	if o == nil {
 		return wal.Entry{}, err
@@ -32,7 +32,7 @@ func stored(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	return e, errors.Join(damaged, err)
 }
 
-// begin stores e as a record, once it has its key.
+// begin stores e as a record, once it holds its key.
 func (l *Log) begin(ctx context.Context, e wal.Entry) (*v1alpha1.Operation, error) {
 	ctx, cancel, err := l.taken(ctx)
 	if err != nil {
@@ -53,10 +53,10 @@ func (l *Log) begin(ctx context.Context, e wal.Entry) (*v1alpha1.Operation, erro
 		if err != nil {
 			return mine, err
 		}
-		// The record counts from the last of three writes on: it is there, it has its key, it is begun. Who finds it
-		// in between may delete it, which that write notices.
+		// Three writes: the record, its key, its state. Only the last one makes it an entry. A reader may delete the
+		// record before that, which the last write detects.
 		if other, err := l.hold(ctx, mine); other != nil || err != nil {
-			_ = l.remove(ctx, mine) // pruned otherwise
+			_ = l.remove(ctx, mine) // on an error, prune removes it later
 			if other != nil && err == nil {
 				err = wal.ErrExists
 			}
@@ -84,8 +84,8 @@ func (l *Log) beginAlone(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.
 	}
 }
 
-// keyName is the name of the object that holds key. A key that is made of an ID is held by that ID's own record, which
-// saves two writes.
+// keyName returns the name of the object that holds key. A key of the form operation/ID is held by the record ID
+// itself, which saves two writes.
 func keyName(key string) string {
 	if id, ok := strings.CutPrefix(key, "operation/"); ok && len(validation.IsDNS1123Subdomain(id)) == 0 && !strings.HasPrefix(id, "key.") {
 		return id
@@ -94,7 +94,7 @@ func keyName(key string) string {
 	return "key." + hex.EncodeToString(sum[:])
 }
 
-// hold takes mine's key for it. It returns the record that has it otherwise.
+// hold takes the key of mine for it. If another record holds the key, hold returns that record.
 func (l *Log) hold(ctx context.Context, mine *v1alpha1.Operation) (*v1alpha1.Operation, error) {
 	key := l.record(wal.Entry{ID: keyName(mine.Spec.Key), Key: mine.Spec.Key, Owner: mine.Spec.Holder}, v1alpha1.OperationKey)
 	key.Spec.Began, key.Spec.Action, key.Spec.Object = mine.Spec.Began, "", ""
@@ -111,7 +111,7 @@ func (l *Log) hold(ctx context.Context, mine *v1alpha1.Operation) (*v1alpha1.Ope
 		if there.Spec.State != v1alpha1.OperationKey {
 			continue
 		}
-		// It is held for a record that is gone, and with its UID gone for ever.
+		// The key is held for a record that no longer exists; another with its UID will never exist.
 		_, err = l.patch(ctx, "begin", there.Name, version(there), "", map[string]any{"keyOf": key.Spec.KeyOf, "holder": mine.Spec.Holder})
 		if err == nil || !errors.Is(err, wal.ErrStale) && !errors.Is(err, wal.ErrNotFound) {
 			return nil, err
@@ -119,8 +119,8 @@ func (l *Log) hold(ctx context.Context, mine *v1alpha1.Operation) (*v1alpha1.Ope
 	}
 }
 
-// holder returns the record that counts of o, which may be one or hold a key for one; nil if there is none. A record that
-// is only beginning is waited for, and deleted when it stands still.
+// holder returns the complete record of o, which is a record or holds a key for one, or nil without one. It waits for
+// a record that is only beginning, and deletes it if it makes no progress.
 func (l *Log) holder(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Operation, error) {
 	since, seen := time.Now(), ""
 	name, ref := o.Name, o.Spec.KeyOf
@@ -143,7 +143,7 @@ func (l *Log) holder(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Oper
 			since, seen = time.Now(), v
 		}
 		if time.Since(since) >= l.opts.Grace {
-			// Whatever comes of it, the next look tells.
+			// Ignore the result: the next read shows it.
 			_ = l.remove(ctx, record)
 		}
 		if !rest(ctx) {

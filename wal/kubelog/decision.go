@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Decision implements [wal.Log] for the records of the first release. To End one that is undecided withdraws it.
+// Decision implements [wal.Log] for the records of the first release. End withdraws an undecided one.
 func (l *Log) Decision(ctx context.Context, id string) (wal.Decision, error) {
 	ctx, cancel, err := l.bounded(ctx)
 	if err != nil {

@@ -22,7 +22,8 @@ func records(t *testing.T, s *regiontest.Server) recordtest.Records {
 	return recordtest.In(api)
 }
 
-// TestRecordsOfTheFirstRelease are read, taken over, withdrawn and ended, and cannot be decided after that.
+// TestRecordsOfTheFirstRelease: such records are read, taken over, withdrawn and ended, and cannot be decided after
+// that.
 func TestRecordsOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -48,10 +49,10 @@ func TestRecordsOfTheFirstRelease(t *testing.T) {
 	taken, err = l.Advance(t.Context(), taken)
 	require.NoError(t, err)
 	_, err = first.Decide(t.Context(), "a", pending.Version, "eu", "u1")
-	require.Error(t, err, "its maker decides it no longer")
+	require.Error(t, err, "its former owner cannot decide it")
 	require.NoError(t, l.End(t.Context(), taken, []byte("withdrawn")))
 	_, err = l.Decision(t.Context(), "a")
-	require.ErrorIs(t, err, wal.ErrNotFound, "what has ended decides nothing")
+	require.ErrorIs(t, err, wal.ErrNotFound, "an ended record has no decision")
 	_, err = first.Propose(t.Context(), wal.Entry{ID: "a"})
 	require.Error(t, err, "a late request does not begin it again")
 
@@ -60,7 +61,7 @@ func TestRecordsOfTheFirstRelease(t *testing.T) {
 	stale := at("b")
 	_, err = first.Decide(t.Context(), "b", pending.Version, "eu", "u1")
 	require.NoError(t, err)
-	require.ErrorIs(t, l.End(t.Context(), stale, nil), wal.ErrStale, "what is decided is withdrawn no longer")
+	require.ErrorIs(t, l.End(t.Context(), stale, nil), wal.ErrStale, "a decided record cannot be withdrawn")
 	d, err = l.Decision(t.Context(), "b")
 	require.NoError(t, err)
 	require.True(t, d.Decided)
@@ -71,5 +72,5 @@ func TestRecordsOfTheFirstRelease(t *testing.T) {
 	_, err = l.Begin(t.Context(), wal.Entry{ID: "c"})
 	require.NoError(t, err)
 	_, err = l.Decision(t.Context(), "c")
-	require.ErrorIs(t, err, wal.ErrNotFound, "an entry of this release decides nothing")
+	require.ErrorIs(t, err, wal.ErrNotFound, "an entry of this release has no decision")
 }

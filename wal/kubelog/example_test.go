@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// Two programs share one log; the second finds what the first has not ended.
+// Two programs share one log; the second finds an entry that the first has not ended.
 func ExampleNew() {
 	crd, err := config.CRD("operations.fanout.atoll.dev")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 var operations = schema.GroupResource{Group: "fanout.atoll.dev", Resource: "operations"}
 
-// misfortunes are what may happen to one request. After each of them the call gives the answer that it gives without.
+// misfortunes are the faults of one request. After each of them the call returns the same result as without.
 var misfortunes = []regiontest.Action{
 	regiontest.DropRequest(),
 	regiontest.DropReply(),
@@ -28,7 +28,7 @@ var misfortunes = []regiontest.Action{
 	regiontest.Refuse(429),
 }
 
-// TestLostAnswers lets one misfortune befall each request of each call in turn.
+// TestLostAnswers injects each fault into each request of each call.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, action := range misfortunes {
@@ -65,11 +65,11 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestDoubt: while nothing answers it is not known what became of a write, and the log can be asked again afterwards.
+// TestDoubt: while the API server does not answer the outcome of a write is unknown; later the log can be read again.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	// The first waits in vain.
+	// The first log times out.
 	l, answered := open(t, s, kubelog.Options{Timeout: 2 * time.Second}), open(t, s, kubelog.Options{})
 	s.Inject(regiontest.Fault{Verb: "create", Do: regiontest.CrashAfter(func() { s.Partition(true) })})
 	_, err := l.Begin(t.Context(), wal.Entry{ID: "a"})
@@ -92,11 +92,12 @@ func TestDoubt(t *testing.T) {
 	require.Error(t, err)
 	_, err = l.Find(t.Context(), "operation/a")
 	require.Error(t, err)
-	require.NotErrorIs(t, err, wal.ErrNotFound, "what cannot be read is not absent")
+	require.NotErrorIs(t, err, wal.ErrNotFound, "an unreadable entry is not reported as absent")
 	s.Partition(false)
 }
 
-// TestBeginThatDied: what a program left that died between the writes of a begin is nobody's entry and in nobody's way.
+// TestBeginThatDied: the leftover of a program that died between the writes of a begin is no entry and blocks neither
+// its ID nor its key.
 func TestBeginThatDied(t *testing.T) {
 	t.Parallel()
 	for at := range 3 {
@@ -122,7 +123,7 @@ func TestBeginThatDied(t *testing.T) {
 	}
 }
 
-// TestHistoryIsForgotten: what ended is forgotten after the retention time, with its key, and nothing else is.
+// TestHistoryIsForgotten: ended entries are pruned after the retention time, with their keys, and no others.
 func TestHistoryIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

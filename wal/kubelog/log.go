@@ -23,18 +23,18 @@ type Options struct {
 	// Retention is how long an ended entry can still be found by its ID and Key. Zero: 24 hours.
 	Retention time.Duration
 
-	// Timeout bounds each call, whatever the API server does. Zero: 10 seconds.
+	// Timeout bounds each call, independent of the API server. Zero: 10 seconds.
 	Timeout time.Duration
 
-	// Grace is how long a begin that holds a key and makes no progress is waited for, on this program's clock, before it
-	// is taken down. Zero: 2 seconds. Safety does not depend on it.
+	// Grace is how long a call waits for another program's begin that holds a key and makes no progress, on this
+	// program's clock, before it deletes the record. Zero: 2 seconds. Safety does not depend on it.
 	Grace time.Duration
 
-	// Describe says what an entry is about, for the columns of kubectl get. Nil leaves them empty.
+	// Describe returns the description of an entry, for the columns of kubectl get. Nil leaves them empty.
 	Describe func(wal.Entry) Description
 }
 
-// Description is an entry for people.
+// Description describes an entry for people.
 type Description struct {
 	Action string // such as "add"
 	Object string // such as "Account acme"
@@ -55,9 +55,9 @@ var _ wal.Log = (*Log)(nil)
 // Shared implements [wal.Log]: any number of programs use the records at once.
 func (l *Log) Shared() bool { return true }
 
-// New returns a Log on the Operations that api serves; the type must be installed there (config.InstallCRDs). It does no
-// I/O. A Log need not be closed. api's clients are used with region.WithAttempt, which switches client-go's hidden
-// retries off where the transport is a region.Conn's.
+// New returns a Log on the Operations that api serves; the type must be installed there (config.InstallCRDs). It does
+// no I/O. A Log need not be closed. api's clients are called with region.WithAttempt, which disables client-go's
+// hidden retries if the transport is a region.Conn's.
 func New(api region.API, opts Options) (*Log, error) {
 	if argument.Missing(api) {
 		return nil, errors.New("kubelog: api is nil: pass what region.APIFor returns for the central plane")
@@ -81,23 +81,23 @@ func New(api region.API, opts Options) (*Log, error) {
 	return &Log{client: api.Dynamic().Resource(operations), opts: opts}, nil
 }
 
-// InDoubtError says that it is not known whether a change was stored, or may be yet. The Log can be used on: reading the
-// entry shows what became of it.
+// InDoubtError means that it is unknown whether a change was stored, or will be. The Log remains usable: reading the
+// entry shows the outcome.
 type InDoubtError struct {
 	Op  string // of the Log: "begin", "advance", ...
 	ID  string // of the entry
-	Err error  // what the API server said last; wal.ErrStale if another's change came after
+	Err error  // the last error of the API server; wal.ErrStale if another program's change followed
 }
 
-// Error names the entry and the remedy.
+// Error returns the entry and the remedy.
 func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("central log: %s %q is in doubt, look the entry up to see whether it was written: %v", e.Op, e.ID, e.Err)
 }
 
-// Is says that it is a wal.ErrInDoubt.
+// Is reports whether target is wal.ErrInDoubt.
 func (e *InDoubtError) Is(target error) bool { return target == wal.ErrInDoubt }
 
-// Unwrap gives the cause, unless that is wal.ErrStale or wal.ErrNotFound: they say for certain that nothing was written.
+// Unwrap returns the cause, unless it is wal.ErrStale or wal.ErrNotFound: those would mean that nothing was written.
 func (e *InDoubtError) Unwrap() error {
 	if errors.Is(e.Err, wal.ErrStale) || errors.Is(e.Err, wal.ErrNotFound) {
 		return nil

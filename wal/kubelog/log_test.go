@@ -33,7 +33,7 @@ var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	return regiontest.Compile(crd)
 })
 
-// newServer makes a central plane in memory.
+// newServer starts a central plane in memory.
 func newServer(t testing.TB) *regiontest.Server {
 	t.Helper()
 	types, err := compiled()
@@ -48,7 +48,7 @@ func open(t testing.TB, s *regiontest.Server, opts kubelog.Options) *kubelog.Log
 	return openBy(t, s, &program{}, opts)
 }
 
-// program is what uses a log. Once it is dead all its requests are refused, so that nothing is tried again.
+// program is a user of a log. Once it is dead all its requests are refused with 403, which are not retried.
 type program struct{ dead atomic.Bool }
 
 type programTransport struct {
@@ -74,7 +74,7 @@ func openBy(t testing.TB, s *regiontest.Server, p *program, opts kubelog.Options
 	api, err := region.APIFor(c)
 	require.NoError(t, err)
 	if opts.Timeout == 0 {
-		// Whoever must be answered has all the time it needs.
+		// No call of a test may time out unless the test sets a timeout.
 		opts.Timeout = time.Minute
 	}
 	if opts.Grace == 0 {
@@ -85,7 +85,7 @@ func openBy(t testing.TB, s *regiontest.Server, p *program, opts kubelog.Options
 	return l
 }
 
-// measured is a wrapper as programs write them: it embeds the log.
+// measured is a typical wrapper: it embeds the log.
 type measured struct{ wal.Log }
 
 func TestLog(t *testing.T) {
@@ -95,7 +95,8 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// TestDescribe says in an Operation what it is about, at the beginning and when that changes, as far as its schema lets.
+// TestDescribe: an Operation describes its entry from the beginning and after each Advance, truncated to its schema's
+// limits.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

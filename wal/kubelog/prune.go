@@ -14,19 +14,19 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// pruneStep bounds the work that an End does on top. Each operation adds one record, so the history is gone over many
-// times before it can grow by what expired.
+// pruneStep bounds the additional work of an End. Each operation adds one record, so the whole history is scanned
+// many times before the number of expired records can grow by its length.
 const pruneStep = 16
 
-// pruning is where the pass over the history stands, for this program.
+// pruning is the position of this program's scan of the history.
 type pruning struct {
 	mu   sync.Mutex
 	next string // continue token
 	busy bool
 }
 
-// prune forgets some of what ended longer than the retention time ago, and of what begins of dead programs left. What
-// fails is tried again by a later End.
+// prune deletes some entries that ended longer than the retention time ago, and leftovers of begins of dead programs.
+// A later End retries what fails.
 func (l *Log) prune(ctx context.Context) {
 	l.pruned.mu.Lock()
 	if l.pruned.busy {
@@ -54,7 +54,8 @@ func (l *Log) prune(ctx context.Context) {
 	l.pruned.next, l.pruned.busy = next, false
 }
 
-// expire deletes o if nothing needs it any more, with the key that it holds. Each delete is of what was read.
+// expire deletes o, and the key that it holds, if it has expired. Each delete has the version that was read as a
+// precondition.
 func (l *Log) expire(ctx context.Context, o *v1alpha1.Operation) {
 	old := func(since time.Time) bool { return time.Since(since) > l.opts.Retention }
 	switch o.Spec.State {
@@ -81,7 +82,7 @@ func (l *Log) expire(ctx context.Context, o *v1alpha1.Operation) {
 	_ = l.remove(ctx, o)
 }
 
-// release deletes the object that holds the key of an entry that is about to be forgotten.
+// release deletes the object that holds the key of an entry that is about to be deleted.
 func (l *Log) release(ctx context.Context, e wal.Entry, o *v1alpha1.Operation) {
 	if e.Key == "" || keyName(e.Key) == e.ID {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// pageSize bounds one answer; an entry may be a megabyte.
+// pageSize bounds one answer; an entry may have a megabyte.
 const pageSize = 100
 
 const openSelector = stateLabel + " in (Open,Pending,Committed)"
@@ -29,7 +29,7 @@ func (l *Log) Open(ctx context.Context) iter.Seq2[wal.Entry, error] {
 		for {
 			page, err := l.page(ctx, opts)
 			if err != nil && opts.Continue != "" && apierrors.IsResourceExpired(err) {
-				// The caller took longer than the API server remembers: from the beginning, without what it had.
+				// The continue token has expired: list from the beginning, and skip the entries that were yielded.
 				opts.Continue = ""
 				continue
 			}
@@ -77,7 +77,7 @@ func (l *Log) page(ctx context.Context, opts metav1.ListOptions) (*unstructured.
 	}
 }
 
-// bounded is the context of a read, which ends with the caller's.
+// bounded returns the context of a read, which also ends with the caller's.
 func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if l == nil || l.client == nil {
 		return nil, nil, errNotMade

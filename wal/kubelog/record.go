@@ -22,7 +22,7 @@ import (
 // stateLabel repeats spec.state, so that the API server can select by it.
 const stateLabel = "fanout.atoll.dev/state"
 
-// validate says what of e this Log does not take.
+// validate returns an error if this Log does not accept e.
 func validate(e wal.Entry) error {
 	if err := e.Validate(); err != nil {
 		return err
@@ -33,7 +33,7 @@ func validate(e wal.Entry) error {
 	return nil
 }
 
-// record is e as an object in the given state.
+// record returns e as an object in the given state.
 func (l *Log) record(e wal.Entry, state v1alpha1.OperationState) *v1alpha1.Operation {
 	o := &v1alpha1.Operation{
 		ObjectMeta: metav1.ObjectMeta{Name: e.ID},
@@ -49,7 +49,7 @@ func (l *Log) record(e wal.Entry, state v1alpha1.OperationState) *v1alpha1.Opera
 	return o
 }
 
-// cut keeps what the schema takes of a text for people.
+// cut truncates a description to the schema's limit.
 func cut(s string, limit int) string {
 	if len(s) > limit {
 		return strings.ToValidUTF8(s[:limit], "")
@@ -57,13 +57,13 @@ func cut(s string, limit int) string {
 	return s
 }
 
-// become sets the state where it stands, twice.
+// become sets the state in the spec and in the label.
 func become(o *v1alpha1.Operation, state v1alpha1.OperationState) {
 	o.Spec.State = state
 	o.Labels = map[string]string{stateLabel: string(state)}
 }
 
-// entry is the entry that o holds.
+// entry returns the entry in o.
 func entry(o *v1alpha1.Operation) (wal.Entry, error) {
 	e := wal.Entry{
 		ID: o.Name, Kind: o.Spec.Kind, Key: o.Spec.Key, Owner: o.Spec.Holder, State: o.Spec.Step, Data: o.Spec.Payload,
@@ -91,7 +91,7 @@ func corrupt(name string, err error) error {
 	return &wal.CorruptError{Path: "operations.fanout.atoll.dev", ID: name, Err: err}
 }
 
-// decode reads an object of the API server.
+// decode converts an object of the API server.
 func decode(u *unstructured.Unstructured) (*v1alpha1.Operation, error) {
 	o := &v1alpha1.Operation{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
@@ -110,7 +110,7 @@ func encode(o *v1alpha1.Operation) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// version is the token of compare-and-swap: which object, at which resourceVersion.
+// version returns the token of compare-and-swap: the object's UID and its resourceVersion.
 func version(o *v1alpha1.Operation) string { return string(o.UID) + "/" + o.ResourceVersion }
 
 var errVersion = errors.New("it has no version of this log")

@@ -22,14 +22,14 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// fieldManager owns what the log writes.
+// fieldManager owns the fields that the log writes.
 const fieldManager = "atoll-log"
 
-// pause is how long an API server that did not answer is left alone.
+// pause is the delay before a request is repeated.
 const pause = 50 * time.Millisecond
 
-// taken returns the context of a call that has been taken up: it goes on to its end, within Options.Timeout, whatever
-// becomes of the caller's, since half a change is worse than a late one.
+// taken returns the context of a writing call. The call runs to its end, within Options.Timeout, even if the caller's
+// context ends: a change that is applied in part is worse than a late one.
 func (l *Log) taken(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if l == nil || l.client == nil {
 		return nil, nil, errNotMade
@@ -38,11 +38,11 @@ func (l *Log) taken(ctx context.Context) (context.Context, context.CancelFunc, e
 		return nil, nil, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.opts.Timeout)
-	// Nothing is repeated behind the log's back.
+	// This disables the retries of client-go, which the log could not detect.
 	return region.WithAttempt(ctx, new(region.Attempt)), cancel, nil
 }
 
-// rest leaves the API server alone for a while and says whether there is time left.
+// rest waits for pause and reports whether there is time left.
 func rest(ctx context.Context) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -54,7 +54,7 @@ func rest(ctx context.Context) bool {
 	}
 }
 
-// refused says that err is an API server's answer that the write had no effect, and will have none.
+// refused reports whether err is an API server's answer that the write had no effect, and will have none.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -64,12 +64,12 @@ func refused(err error) bool {
 	return code >= 400 && code < 500 && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
 }
 
-// absent says that the object is not there, unlike its type, or an API server.
+// absent reports whether the object does not exist, as opposed to its type, or the API server.
 func absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// get reads a record from a quorum. It returns nil if it is not there.
+// get reads a record from a quorum. It returns nil if the record does not exist.
 func (l *Log) get(ctx context.Context, name string) (*v1alpha1.Operation, error) {
 	u, err := l.client.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -91,7 +91,7 @@ func explain(err error) error {
 	return err
 }
 
-// find is get that asks again while there is time.
+// find calls get until it succeeds or the time is up.
 func (l *Log) find(ctx context.Context, name string) (*v1alpha1.Operation, error) {
 	for {
 		o, err := l.get(ctx, name)
@@ -104,8 +104,8 @@ func (l *Log) find(ctx context.Context, name string) (*v1alpha1.Operation, error
 	}
 }
 
-// create stores o, unless its name is taken: then it returns what has it. An answer that was lost is made up for by
-// reading: a create of one name is applied once.
+// create stores o, or returns the object that has its name. If an answer is lost, it reads: a create of one name is
+// applied at most once.
 func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (stored, other *v1alpha1.Operation, err error) {
 	o.Spec.Write = rand.Text()
 	u, err := encode(o)
@@ -144,7 +144,7 @@ func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (sto
 		case there.Spec.Write == o.Spec.Write:
 			return there, nil, nil
 		case unsure && there.Spec.Operation == o.Spec.Operation && there.Spec.Began == o.Spec.Began && there.Spec.Holder != o.Spec.Holder:
-			// This very record, if it was created and taken up by another since.
+			// The record may be o itself, if it was created and then taken over by another program.
 			return nil, there, &InDoubtError{Op: op, ID: o.Name, Err: wal.ErrStale}
 		default:
 			return nil, there, nil
@@ -152,8 +152,8 @@ func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (sto
 	}
 }
 
-// patch changes fields of the record id that was read at version v, atomically. It returns what is stored then; with
-// wal.ErrStale if that is another's, and nil with wal.ErrNotFound if the record is gone.
+// patch changes fields of the record id at version v, atomically, and returns the stored record: with wal.ErrStale if
+// another change came first, and nil with wal.ErrNotFound if the record does not exist.
 func (l *Log) patch(ctx context.Context, op, id, v string, state v1alpha1.OperationState, fields map[string]any) (*v1alpha1.Operation, error) {
 	uid, rv, err := parseVersion(v)
 	if err != nil {
@@ -180,7 +180,8 @@ func (l *Log) patch(ctx context.Context, op, id, v string, state v1alpha1.Operat
 		switch {
 		case apierrors.IsConflict(err), absent(err):
 		case apierrors.IsInvalid(err) && !unsure:
-			// A rule of the schema; history is stale at any version.
+			// A validation rule of the schema rejected it. For an ended record the answer is ErrStale, at any
+			// version.
 			if there, _ := l.find(ctx, id); there != nil && there.Spec.State == v1alpha1.OperationEnded {
 				return there, wal.ErrStale
 			}
@@ -213,7 +214,7 @@ func (l *Log) patch(ctx context.Context, op, id, v string, state v1alpha1.Operat
 	}
 }
 
-// stale is the answer to a change of what no version was read of.
+// stale returns the result of a change with an invalid version.
 func (l *Log) stale(ctx context.Context, id string) (*v1alpha1.Operation, error) {
 	there, err := l.find(ctx, id)
 	switch {
@@ -226,7 +227,7 @@ func (l *Log) stale(ctx context.Context, id string) (*v1alpha1.Operation, error)
 	}
 }
 
-// remove deletes the record as it was read.
+// remove deletes the record if it is unchanged since it was read.
 func (l *Log) remove(ctx context.Context, o *v1alpha1.Operation) error {
 	return l.client.Delete(ctx, o.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion},

@@ -20,18 +20,17 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Opener opens one log once more, as another process does, and closes it when t ends.
+// Opener opens another handle of one log, as another process does, and closes it when t ends.
 type Opener func(t *testing.T) (wal.Log, error)
 
-// Run checks everything that [wal.Log] promises and that can be seen from outside. Each call of store makes an empty log
-// and returns how it is opened.
+// Run checks all observable rules of [wal.Log]. Each call of store makes an empty log and returns its Opener.
 func Run(t *testing.T, store func(t *testing.T) Opener) {
 	t.Helper()
 	runOne(t, store)
 	runSeveral(t, store)
 }
 
-// runOne checks a log that one coordinator uses.
+// runOne checks a log with one coordinator.
 func runOne(t *testing.T, store func(t *testing.T) Opener) {
 	t.Helper()
 	for _, c := range []struct {
@@ -72,7 +71,7 @@ func runOne(t *testing.T, store func(t *testing.T) Opener) {
 	}
 }
 
-// sample has all fields that a caller sets.
+// sample returns an entry with all fields that a caller sets.
 func sample(n int) wal.Entry {
 	return wal.Entry{
 		ID: fmt.Sprintf("op-%04d", n), Kind: "test", Key: fmt.Sprintf("key-%d", n), Owner: "me", State: "begun",
@@ -187,7 +186,7 @@ func advanceReplaces(t *testing.T, l wal.Log) {
 	require.NoError(t, l.End(t.Context(), got, nil))
 }
 
-// An advance that changes nothing is a change: who wrote last holds the only version that is good.
+// An Advance that changes nothing counts as a change: only the last writer has the valid version.
 func advanceVersions(t *testing.T, l wal.Log) {
 	e := begin(t, l, sample(1))
 	versions := map[string]bool{e.Version: true}
@@ -224,8 +223,8 @@ func advanceEnded(t *testing.T, l wal.Log) {
 	require.Empty(t, list(t, l))
 }
 
-// race runs fn in n goroutines at once and returns how many of them succeeded; all others must fail with want, and none
-// may fail if that is nil.
+// race runs fn in n goroutines at once and returns how many succeeded; all others must fail with want, or none if
+// want is nil.
 func race(t *testing.T, n int, want error, fn func(n int) error) (won int) {
 	t.Helper()
 	errs := make([]error, n)
@@ -299,7 +298,7 @@ func endRace(t *testing.T, l wal.Log) {
 	require.Empty(t, list(t, l))
 }
 
-// The retention time is longer than any test: nothing that ended is forgotten by then.
+// The retention time exceeds any test: no ended entry is pruned meanwhile.
 func endedHistory(t *testing.T, l wal.Log) {
 	const n = 60
 	for i := range n {
@@ -385,7 +384,7 @@ func openTwice(t *testing.T, l wal.Log) {
 	seq := l.Open(t.Context())
 	for e, err := range seq {
 		require.NoError(t, err)
-		// The log is free while the caller works on an entry.
+		// The log can be used while the caller works on an entry.
 		require.NoError(t, l.End(t.Context(), e, nil))
 		break
 	}
@@ -435,7 +434,7 @@ func endedContext(t *testing.T, l wal.Log) {
 	require.Equal(t, []wal.Entry{e}, list(t, l))
 }
 
-// A record that is missing means something only in a log that has records.
+// A missing record is meaningful only in a log that has held records.
 func decidesNothing(t *testing.T, l wal.Log) {
 	e := begin(t, l, sample(1))
 	for _, id := range []string{e.ID, "op-0002"} {

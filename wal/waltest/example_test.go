@@ -18,14 +18,14 @@ func ExampleNewMemory() {
 		fmt.Println(err)
 		return
 	}
-	// The process dies here; the next one finds what was begun.
+	// The process dies here; the next one finds the open entry.
 	for e, err := range log.Reopen().Open(ctx) {
 		fmt.Println(e.ID, e.State, err)
 	}
 	// Output: 1 begun <nil>
 }
 
-// Two coordinators share a log: the second takes over what the first began, which notices that at its next write.
+// Two coordinators share a log: the second takes over an entry of the first, whose next write then fails.
 func ExampleNewSharedMemory() {
 	ctx := context.Background()
 	first := waltest.NewSharedMemory()

@@ -17,24 +17,24 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Memory is a handle of a Log in memory: no files, no goroutines, usable inside a testing/synctest bubble. It remembers
-// ended entries for ever and accepts entries of any length. It is safe for concurrent use.
+// Memory is a handle of a Log in memory: no files, no goroutines, usable in a testing/synctest bubble. It keeps ended
+// entries for ever and accepts entries of any length. It is safe for concurrent use.
 type Memory struct {
 	*entries
 	fault  *fault
 	closed error
 }
 
-// entries are what all handles of one log in memory hold. Its mutex guards the handles, too.
+// entries is the content of one log in memory, shared by all handles. Its mutex also guards the handles.
 type entries struct {
 	mu     sync.Mutex
 	byID   map[string]wal.Entry
 	last   uint64
 	shared bool
-	holder *Memory // of an exclusive log: who has it open
+	holder *Memory // for an exclusive log: the handle that has it open
 }
 
-// fault is what the next writing call meets.
+// fault is the failure of the next writing call.
 type fault struct {
 	applied bool
 	err     error
@@ -54,8 +54,8 @@ func newMemory(shared bool) *Memory {
 	return m
 }
 
-// Attach opens the log of m once more, as another process does. An exclusive log refuses that with a [*wal.LockedError]
-// until the handle that has it open is closed.
+// Attach opens another handle of the log of m, as another process does. An exclusive log refuses that with a
+// [*wal.LockedError] until the handle that has it open is closed.
 func (m *Memory) Attach() (*Memory, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,12 +69,12 @@ func (m *Memory) Attach() (*Memory, error) {
 // Shared implements [wal.Log].
 func (m *Memory) Shared() bool { return m.shared }
 
-// Decision implements [wal.Log]: a Memory never held records that decide.
+// Decision implements [wal.Log]: a Memory never held records with a decision.
 func (m *Memory) Decision(context.Context, string) (wal.Decision, error) {
 	return wal.Decision{}, wal.ErrNoDecisions
 }
 
-// FailNext makes the next writing call return a [*wal.InDoubtError] of err, with its change applied or not, and all
+// FailNext makes the next writing call return a [*wal.InDoubtError] with err, with its change applied or not, and all
 // later calls wal.ErrClosed.
 func (m *Memory) FailNext(applied bool, err error) {
 	m.mu.Lock()
@@ -90,7 +90,7 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// Reopen closes m and returns a handle of what m held, as the next process finds it.
+// Reopen closes m and returns a new handle of its log, as the next process opens it.
 func (m *Memory) Reopen() *Memory {
 	_ = m.Close()
 	m.mu.Lock()
@@ -188,7 +188,7 @@ func (m *Memory) Find(ctx context.Context, key string) (wal.Entry, error) {
 	return wal.Entry{}, wal.ErrNotFound
 }
 
-// write runs change, stores the entry that it returns without an error, and meets the fault that was set.
+// write runs change, stores the entry that it returns without an error, and applies the injected fault.
 func (m *Memory) write(ctx context.Context, id string, change func() (wal.Entry, error)) (wal.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// measured is a wrapper as programs write them: it embeds the log.
+// measured is a typical wrapper: it embeds the log.
 type measured struct{ wal.Log }
 
 func TestMemory(t *testing.T) {

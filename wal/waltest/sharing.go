@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// runSeveral checks whose a log is: of one coordinator, or of all that have a handle.
+// runSeveral checks that the log is exclusive or shared, as it reports, and the rules of a shared one.
 func runSeveral(t *testing.T, store func(t *testing.T) Opener) {
 	t.Helper()
 	t.Run("it_is_as_exclusive_as_it_says", func(t *testing.T) {
@@ -50,7 +50,7 @@ func runSeveral(t *testing.T, store func(t *testing.T) Opener) {
 	}
 }
 
-// exclusivity says how a log differs from what its Shared reports.
+// exclusivity returns an error if a log does not behave as its Shared reports.
 func exclusivity(ctx context.Context, open func() (wal.Log, error)) error {
 	first, err := open()
 	if err != nil {
@@ -63,16 +63,16 @@ func exclusivity(ctx context.Context, open func() (wal.Log, error)) error {
 	second, err := open()
 	switch {
 	case first.Shared() && err != nil:
-		return fmt.Errorf("the log says that it is shared and refuses a second handle: %w", err)
+		return fmt.Errorf("the log reports that it is shared and refuses a second handle: %w", err)
 	case first.Shared() && !second.Shared():
-		return errors.New("one handle says that the log is shared, another that it is exclusive")
+		return errors.New("one handle reports that the log is shared, another that it is exclusive")
 	case first.Shared():
 		return nil
 	case err == nil:
-		return errors.New("the log says that it is exclusive and can be opened twice: forward Shared of the log that is wrapped")
+		return errors.New("the log reports that it is exclusive and can be opened twice: forward Shared of the wrapped log")
 	}
 	if _, err = first.Advance(ctx, e); err != nil {
-		return fmt.Errorf("who was refused has disturbed the first handle: %w", err)
+		return fmt.Errorf("the refused open has disturbed the first handle: %w", err)
 	}
 	closer, ok := first.(io.Closer)
 	if !ok {
@@ -129,7 +129,7 @@ func takeover(t *testing.T, mine, theirs wal.Log) {
 	e.State = "committing"
 	stored, err := mine.Advance(t.Context(), e)
 	require.ErrorIs(t, err, wal.ErrStale)
-	require.Equal(t, taken, stored, "it shows who has it now")
+	require.Equal(t, taken, stored, "the stored entry has the new owner")
 	require.ErrorIs(t, mine.End(t.Context(), e, []byte("mine")), wal.ErrStale)
 	require.Equal(t, []wal.Entry{taken}, list(t, mine))
 

@@ -1,9 +1,9 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command claimschema prints, in JSON, the OpenAPI schema of spec.fanout of the
-// generated CRD that it is given. go generate stores it beside the Go type,
-// where programs with CRDs of their own take it from.
+// Command claimschema prints, in JSON, the OpenAPI schema of spec.fanout in the
+// generated CRD at the given path. go generate stores it beside the Go type,
+// for programs with CRDs of their own.
 package main
 
 import (

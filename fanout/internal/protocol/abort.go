@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// abort takes the operation's own reservations down: the primary first, so that
-// nothing can be committed any more when the secondaries go.
+// abort deletes the operation's own reservations: the primary first, so that no commit can land
+// while the secondaries are being deleted.
 func (m *Machine) abort() {
 	m.Stopping = true
 	if m.Op.Action == Adopt {
@@ -73,10 +73,10 @@ func (m *Machine) takeDown(i int, o Object) {
 	m.send(i, "delete", Command{Verb: Delete, Peer: m.Strands[i].Peer, UID: o.UID, RV: o.RV})
 }
 
-// tookDown notes that the primary's incarnation uid is deleted, or about to be,
-// without having been committed. That proves the abort, unless the commit that
-// may have been sent was of another incarnation: a create that was sent twice
-// may come to life after the first one was committed and removed.
+// tookDown records that the primary's incarnation uid is deleted or terminating and was not
+// committed. That proves the abort, unless the commit may have been sent to another
+// incarnation: a create that was sent twice can be applied after the first object was committed
+// and removed.
 func (m *Machine) tookDown(uid string) {
 	m.Result.Ending = Aborted
 	if m.Unsure && uid != m.Record.Primary.UID {
@@ -84,8 +84,7 @@ func (m *Machine) tookDown(uid string) {
 	}
 }
 
-// gone notes that the primary is not there. Without a commit attempt that is an
-// abort.
+// gone records that the primary does not exist. If no commit was sent, that is an abort.
 func (m *Machine) gone() {
 	m.Result.Ending = Aborted
 	if m.Unsure {
@@ -93,7 +92,7 @@ func (m *Machine) gone() {
 	}
 }
 
-// unfenced ends strand i with the primary where it may be.
+// unfenced ends strand i although the primary may still exist.
 func (m *Machine) unfenced(i int) {
 	peer := m.Strands[i].Peer
 	m.leave(peer)
@@ -104,10 +103,10 @@ func (m *Machine) unfenced(i int) {
 	m.finish(i)
 }
 
-// leave notes that something of the operation may yet appear in peer.
+// leave records that an object of the operation may still appear in peer.
 func (m *Machine) leave(peer string) {
 	if m.Withdrawn {
-		// Whatever appears is dead: its record is gone.
+		// Its record is gone, so an object that appears late is dead.
 		return
 	}
 	m.Result.Keep = true
@@ -128,8 +127,8 @@ func (m *Machine) afterFencing() {
 	}
 }
 
-// clean removes the operation's secondaries. That the primary is gone may also
-// mean that it was committed and that its home has moved.
+// clean deletes the operation's secondaries. A missing primary may also have been committed and
+// then moved: an Everywhere operation that Ended searches for its home first.
 func (m *Machine) clean() {
 	if m.central() && m.Op.Mode == Everywhere && m.Result.Ending == Ended && !m.Searched {
 		m.inquire()
@@ -177,7 +176,8 @@ func (m *Machine) stepClean(i int, r Reply) {
 		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && m.ours(r.Object):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
 		case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.outlives():
-			// Its home has forgotten it: it may have, or get, another one.
+			// Its first home was restored and lacks the object, which may have or get another
+			// home.
 			m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Suspect, s.Peer
 			m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
 			m.finish(i)
@@ -190,8 +190,8 @@ func (m *Machine) stepClean(i int, r Reply) {
 	}
 }
 
-// outlives says that o is in force though its first home forgot it: it names that one, or
-// the one that it got instead. A person may have released it.
+// outlives reports whether o is in force although its first home no longer has the object: o
+// names that home or the one that replaced it, and no person has released o.
 func (o Object) outlives() bool {
 	return !o.Released && (o.Evidence(Everywhere) || o.inForce() && o.Home.Term > 0 && o.Home.Term%generation == 0)
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// claim is the object that reserves the name in peer.
+// claim returns the object that reserves the name in peer.
 func (m *Machine) claim(peer string) Object {
 	o := Object{
 		Claimed: true,
@@ -39,8 +39,8 @@ func (m *Machine) claim(peer string) Object {
 	return o
 }
 
-// stepAcquire takes the name in the strand's peer: the primary's in the target,
-// a secondary's elsewhere.
+// stepAcquire takes the name in the strand's peer, with the primary in the target and with a
+// secondary in every other peer.
 func (m *Machine) stepAcquire(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
@@ -89,8 +89,8 @@ func (m *Machine) stepAcquire(i int, r Reply) {
 		}
 		m.judged(i, v, Object{})
 	case "fence":
-		// The truth is in the objects. A deleted primary makes its secondary
-		// dead, which the next look finds.
+		// Read again whatever the reply: a deleted primary makes its secondary dead, which the
+		// next read finds.
 		m.takeover(i, r)
 	case "remove":
 		if r.Class == Applied || r.Code == NotFound {
@@ -101,8 +101,8 @@ func (m *Machine) stepAcquire(i int, r Reply) {
 	}
 }
 
-// takeover looks again after an attempt to remove what is in the way, or gives
-// up when the attempt cannot be made.
+// takeover reads again after an attempt to delete the object that holds the name. It fails the
+// strand if the peer refuses the attempt or stays unavailable.
 func (m *Machine) takeover(i int, r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
@@ -136,7 +136,7 @@ func (m *Machine) created(i int, r Reply) {
 	}
 }
 
-// maybe notes that a create of the strand's peer may be applied at any time.
+// maybe records that a create in the strand's peer may be applied at any time.
 func (m *Machine) maybe(i int) {
 	s := &m.Strands[i]
 	if s.Peer == m.Op.Target {
@@ -148,7 +148,7 @@ func (m *Machine) maybe(i int) {
 	m.Claims[s.Peer] = c
 }
 
-// hold ends strand i with its name taken.
+// hold ends strand i after it has taken the name.
 func (m *Machine) hold(i int) {
 	s := &m.Strands[i]
 	m.finish(i)
@@ -174,7 +174,7 @@ func (m *Machine) recreate(i int) {
 	}
 }
 
-// inspect decides about the object that already has the name.
+// inspect decides how to treat the object that already has the name.
 func (m *Machine) inspect(i int) {
 	s := &m.Strands[i]
 	o := s.X
@@ -203,8 +203,8 @@ func (m *Machine) inspect(i int) {
 	}
 }
 
-// own decides about an object of this very operation: a create whose reply was
-// lost, or the same cluster under a second name.
+// own handles an object of this operation: a create whose reply was lost, or the same cluster
+// under a second peer name.
 func (m *Machine) own(i int) {
 	s := &m.Strands[i]
 	switch {
@@ -216,8 +216,8 @@ func (m *Machine) own(i int) {
 		m.because(Fenced, s.Peer)
 		m.Stopping = true
 	case s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
-		// A secondary is never bound anew: it may be of a create that was sent
-		// twice.
+		// A secondary is never bound to another primary: it may come from a create that was
+		// sent twice.
 		m.maybe(i)
 		m.fail(i, Contended)
 	default:
@@ -225,8 +225,8 @@ func (m *Machine) own(i int) {
 	}
 }
 
-// judged acts on what the secondary in the way turned out to be; y is its
-// primary, if there is one.
+// judged acts on the verdict about the secondary that holds the name; y is its primary, if
+// there is one.
 func (m *Machine) judged(i int, v verdict, y Object) {
 	s := &m.Strands[i]
 	at := s.X.Of(m.Op.Mode).Peer
@@ -265,8 +265,8 @@ func (m *Machine) judged(i int, v verdict, y Object) {
 	}
 }
 
-// linger waits for an object that is on its way out, a Hasty operation no longer
-// than a lease.
+// linger waits for an object that is being deleted; a Hasty operation waits at most for a
+// lease.
 func (m *Machine) linger(i int) {
 	s := &m.Strands[i]
 	s.Tries++

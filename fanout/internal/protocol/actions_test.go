@@ -45,7 +45,7 @@ const (
 	actTake
 )
 
-// action is one step of the scheduler: of process or message a, at peer b.
+// action is one step of the scheduler, for process or message a, at peer b.
 type action struct {
 	kind kind
 	a, b uint8
@@ -55,13 +55,13 @@ func (c Command) remote() bool {
 	return c.onRecord() && c.Verb != Forget || c.Verb == Read || c.Verb == Create || c.Verb == Put || c.Verb == Delete
 }
 
-// rivalPending says whether the primary that p gave way to is still undecided.
+// rivalPending reports whether the primary that p gave way to is still undecided.
 func (w *world) rivalPending(p *proc) bool {
 	o := w.store.cells[w.store.index(p.result.HolderAt)].obj
 	return o != nil && o.UID == p.result.Holder.UID && o.Stage == Reserved && (o.Claim.Record == "" || o.Undecided())
 }
 
-// do carries an action out in a world of its own.
+// do applies an action to w, which the caller has cloned.
 func (w *world) do(a action) {
 	if a.kind&inside != 0 {
 		w.lodger.do(action{a.kind &^ inside, a.a, a.b})
@@ -184,7 +184,7 @@ func (w *world) do(a action) {
 	w.prune()
 }
 
-// tellProc answers message m, which is not on its way any more.
+// tellProc delivers reply r to the process of message m, which has left the network.
 func (w *world) tellProc(m message, r Reply) {
 	if w.own(m.proc).change != nil {
 		w.runChange(m.proc, w.handleChange(m.proc, m.cmd, r))
@@ -193,7 +193,7 @@ func (w *world) tellProc(m message, r Reply) {
 	w.run(m.proc, w.handle(m.proc, m.cmd, r))
 }
 
-// crash ends process i. What it sent may yet arrive.
+// crash ends process i. Its messages in flight may still arrive.
 func (w *world) crash(i int) {
 	p := w.own(i)
 	p.m, p.state = nil, crashed
@@ -236,7 +236,7 @@ func (w *world) sweepAt(i, at, lease int) {
 		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.holds(), Limit: w.cfg.limit(), Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
-		// Who sweeps a peer has it configured.
+		// A sweeper has the peers that it sweeps configured.
 		if j == at || !w.settling && !w.cfg.givenUp || !w.forced(j) && (peerName(j) != w.cfg.loss.peer || !w.dismissed(j)) {
 			op.Peers = append(op.Peers, peerName(j))
 		}
@@ -246,7 +246,7 @@ func (w *world) sweepAt(i, at, lease int) {
 	w.run(i, p.m.Start())
 }
 
-// prune forgets what can have no effect any more.
+// prune drops the messages that can no longer have an effect.
 func (w *world) prune() {
 	w.net = slices.DeleteFunc(w.net, func(m message) bool {
 		if !m.orphan {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// afterReserving claims the name in the other peers. Their creates begin only
-// now that the primary's has been answered: two operations that both came to
-// their commit would each have held a secondary in the other's target after its
-// own primary existed, so each would have come before the other.
+// afterReserving claims the name in the other peers. Their creates begin only after the reply
+// to the create of the primary: if two operations both reached their commit, each would hold a
+// secondary in the other's target that is newer than its own primary, so each primary would be
+// older than the other.
 func (m *Machine) afterReserving() {
 	if m.Stopping || m.Expired {
 		m.abort()
@@ -21,8 +21,8 @@ func (m *Machine) afterReserving() {
 	m.claimOthers()
 }
 
-// claimOthers takes the name in the other peers and reads beside it what the
-// commit depends on.
+// claimOthers takes the name in the other peers and, in parallel, reads the PeerSets and the
+// namespace's owner, on which the commit depends.
 func (m *Machine) claimOthers() {
 	m.enter(claiming)
 	m.spawn(jobPeerSet, m.Op.Target)
@@ -62,8 +62,8 @@ func (m *Machine) stepPeerSet(i int, r Reply) {
 	}
 }
 
-// misfit ends strand i because its peer is no member. That is told before any
-// other failure: in a peer that was never made one, everything else fails too.
+// misfit ends strand i because its peer is no member. This reason replaces any other: in a peer
+// that was never made a member, all other requests fail too.
 func (m *Machine) misfit(i int, problem string) {
 	if m.Result.Reason != Membership {
 		m.Result.Reason, m.Result.Peer, m.Result.Problem = Membership, m.Strands[i].Peer, problem
@@ -71,9 +71,9 @@ func (m *Machine) misfit(i int, problem string) {
 	m.fail(i, Membership)
 }
 
-// stepOwner reads the owner of the namespace in the target, after the primary
-// was created there: a removal of the owner first marks it and then lists the
-// namespace, so that one of the two sees the other.
+// stepOwner reads the owner of the namespace in the target after the primary was created there.
+// A removal of the owner marks the owner first and lists the namespace afterwards, so at least
+// one of the two sees the other.
 func (m *Machine) stepOwner(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
@@ -93,7 +93,7 @@ func (m *Machine) stepOwner(i int, r Reply) {
 	}
 }
 
-// stepBeat shows a sign of life at half the lease while names are being taken.
+// stepBeat writes a heartbeat every half lease while names are being taken.
 func (m *Machine) stepBeat(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
@@ -114,15 +114,14 @@ func (m *Machine) stepBeat(i int, r Reply) {
 			m.pause(i, "wait")
 			return
 		}
-		// It may have been taken down, or the beat may yet land: the commit
-		// finds out.
+		// The primary may be deleted, or the heartbeat may still land: the commit detects both.
 		m.finish(i)
 	}
 }
 
-// afterClaiming compares the claims with the membership as the primary's peer
-// knows it, read after the primary existed: whoever joins lists the primaries
-// after it has raised the membership, so it has seen this one or is seen here.
+// afterClaiming compares the claims with the membership in the PeerSet of the primary's peer,
+// read after the primary existed. A join adds the newcomer to the membership before it lists
+// the primaries: either it lists this primary, or the newcomer is seen here.
 func (m *Machine) afterClaiming() {
 	if m.Stopping || m.Expired {
 		m.abort()
@@ -178,15 +177,14 @@ func (m *Machine) membership() string {
 	return ""
 }
 
-// afterAdvancing sends the commit, whose possibility is durable now.
+// afterAdvancing sends the commit. The log already says that a commit may have been sent.
 func (m *Machine) afterAdvancing() {
 	if m.Result.Reason == TakenOver {
 		m.relinquish()
 		return
 	}
 	if m.Stopping || m.Expired {
-		// The record says that a commit may have been sent. None was, and this
-		// process knows.
+		// The log says that a commit may have been sent, but this process knows that none was.
 		m.because(Late, "")
 		switch {
 		case m.Op.Action == Add:
@@ -217,7 +215,7 @@ func (m *Machine) afterAdvancing() {
 	}
 }
 
-// afterCommitting brings what follows from the commit, or from its failure.
+// afterCommitting starts the phase that follows from the commit or from its failure.
 func (m *Machine) afterCommitting() {
 	switch {
 	case m.Astray:

@@ -5,20 +5,19 @@ package protocol
 
 import "strings"
 
-// An adoption puts an object that a person applied under the protocol: guards
-// first, the claim last, in one conditional write. The object is never
-// Reserved, so nobody may fence it, and nothing is taken down when an adoption
-// fails: a secondary that names a living object without a claim is right by
-// itself, and dead by UID when that object is gone.
+// An adoption puts an object that a person applied under the protocol. It creates the guards
+// first and writes the claim last, in one conditional write. The object is never Reserved, so
+// no process may fence it. A failed adoption deletes nothing: a secondary of an unclaimed
+// object is valid while that object exists, and dead by UID afterwards.
 
-// adoptionOf names, in all claims, the adoption of the object of that UID, whoever
-// carries it out: claims of one operation are of one object, also after its home
-// moved, and the guards of an adoption are shared.
+// adoptionOf returns the operation that the claims of an adoption of the object uid name. It is
+// the same for every coordinator: claims of one operation belong to one object, also after its
+// home moved, and concurrent adoptions share their guards.
 func adoptionOf(uid string) string { return adoptionPrefix + uid }
 
 const adoptionPrefix = "adopt-"
 
-// Begins is what c's operation does: it adds the object, or adopts it.
+// Begins returns the action of c's operation: Add or Adopt.
 func (c Claim) Begins() Action {
 	if strings.HasPrefix(c.Operation, adoptionPrefix) {
 		return Adopt
@@ -26,7 +25,7 @@ func (c Claim) Begins() Action {
 	return Add
 }
 
-// meet reads the object that is to be adopted.
+// meet reads the object to adopt.
 func (m *Machine) meet() {
 	m.enter(meeting)
 	m.spawn(jobMeet, m.Op.Target)
@@ -38,7 +37,7 @@ func (m *Machine) stepMeet(i int, r Reply) {
 	case s.Step == "" || s.Step == "retry":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case s.Step == "holder":
-		// A guard stands there: whoever it names has the name.
+		// The object is a guard: its primary holds the name.
 		if judge(m.Op.Mode, s.X, r) == dead {
 			m.fail(i, Missing)
 			return
@@ -62,8 +61,8 @@ func (m *Machine) stepMeet(i int, r Reply) {
 	}
 }
 
-// met takes the object that stands in the strand's peer for the one to adopt,
-// or says who has the name there.
+// met accepts the object in the strand's peer as the one to adopt, or reports the holder of the
+// name.
 func (m *Machine) met(i int) {
 	s := &m.Strands[i]
 	o := s.X
@@ -76,7 +75,7 @@ func (m *Machine) met(i int) {
 		m.Primary = o
 		m.fail(i, Missing)
 	case !o.Claimed && o.Terminating:
-		m.Unsure = false // no attempt can land on what is being deleted
+		m.Unsure = false // no attempt can land on a terminating object
 		m.fail(i, Departing)
 	default:
 		m.Present = true
@@ -92,7 +91,7 @@ func (m *Machine) afterMeeting() {
 	case len(m.Result.Peers) > 0 && m.Resumed:
 		m.end(InDoubt)
 	case !m.Present && m.Record.Committed:
-		// Removed by somebody since.
+		// It was adopted and has been removed since.
 		m.Result.Reason, m.Result.Peer = "", ""
 		m.end(Done)
 	case !m.Present || m.Expired:
@@ -108,8 +107,8 @@ func (m *Machine) afterMeeting() {
 		m.because(HeldByOther, m.Op.Target)
 		m.abort()
 	case m.Unsure:
-		// The guards were held before a commit could be sent, and nobody takes
-		// a guard of this object down: the commit is sent again.
+		// All guards were held before a commit could be sent, and the guards of an existing
+		// object are never deleted: send the commit again.
 		m.enter(committing)
 		m.claimMet()
 	default:
@@ -117,8 +116,8 @@ func (m *Machine) afterMeeting() {
 	}
 }
 
-// unadopted ends an adoption without effect. Its guards stay: as long as the
-// object lives they are right.
+// unadopted ends an adoption without effect. Its guards stay: they are valid while the object
+// exists.
 func (m *Machine) unadopted() {
 	if m.Unsure {
 		m.end(Ended)
@@ -127,15 +126,14 @@ func (m *Machine) unadopted() {
 	m.end(Aborted)
 }
 
-// guards says whether o, found in the peer of strand i, is a secondary of the
-// object to adopt: held, whoever made it.
+// guards reports whether o is a live secondary of the object to adopt, whichever adoption
+// created it.
 func (m *Machine) guards(o Object) bool {
 	return m.Op.Action == Adopt && o.Claimed && !o.Primary(m.Op.Mode) && !o.Terminating && o.Of(m.Op.Mode) == m.Record.Primary
 }
 
-// waiting completes a secondary of an object without a claim. What exists
-// everywhere has revision 0 there, so that the content which is committed in the
-// end may be another one.
+// waiting completes o, a secondary of an unclaimed object. In an Everywhere object it gets
+// revision 0, because the content that is finally committed may differ.
 func (m *Machine) waiting(o Object) Object {
 	o.Claim.Operation = adoptionOf(m.Primary.UID)
 	o.Claim.Digest = m.Primary.Digest
@@ -148,8 +146,8 @@ func (m *Machine) waiting(o Object) Object {
 	return o
 }
 
-// claimMet sends the commit of an adoption, with the membership beside it as an
-// add does.
+// claimMet sends the commit of an adoption. For an Everywhere object it reads the membership in
+// parallel, as an add does.
 func (m *Machine) claimMet() {
 	m.spawn(jobAdopt, m.Record.Primary.Peer)
 	m.HaveSet = false
@@ -158,7 +156,7 @@ func (m *Machine) claimMet() {
 	}
 }
 
-// adopted is the object as the commit makes it: the content is the person's.
+// adopted returns the object as the commit writes it, with the person's content.
 func (m *Machine) adopted() Object {
 	o := m.Primary
 	o.Claimed, o.Finalizer = true, true
@@ -201,13 +199,12 @@ func (m *Machine) sendAdoption(i int) {
 	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-// adoptionRead decides what became of an adoption that was not answered with
-// yes.
+// adoptionRead determines the outcome of an adoption whose commit was not acknowledged.
 func (m *Machine) adoptionRead(i int, r Reply) {
 	s := &m.Strands[i]
 	o := r.Object
 	if r.Code == OK && o.RV != m.Primary.RV && !o.Claimed {
-		// No attempt can land on what has changed since.
+		// The object has changed, so no earlier attempt can land.
 		m.Unsure = false
 	}
 	switch {
@@ -220,11 +217,11 @@ func (m *Machine) adoptionRead(i int, r Reply) {
 	case r.Code != OK:
 		m.ask(i, Reply{Code: Unavailable})
 	case o.Committed():
-		// Whoever adopted it: what was asked for.
+		// Adopted, by this operation or by another one.
 		m.Result.Holder, m.Result.HolderAt, m.Result.Reason = o, s.Peer, alreadyDone
 		m.finish(i)
 	case o.Claimed:
-		// It was adopted, perhaps by this, and is being removed.
+		// An adoption, perhaps this one, was committed, and the object is being removed.
 		m.Result.Ending = Aborted
 		if m.Unsure {
 			m.Result.Ending = Ended
@@ -235,7 +232,7 @@ func (m *Machine) adoptionRead(i int, r Reply) {
 	case m.Expired && !m.Unsure:
 		m.fail(i, Late)
 	default:
-		// A person edited it: adopted as it is now.
+		// A person edited it: adopt the present content.
 		m.Primary = o
 		m.sendAdoption(i)
 	}

@@ -36,7 +36,7 @@ var adoptSmall = []config{
 	{name: "join, adoption", peers: 3, ring: 2, changes: changes(joinC), strangers: "b", plans: []plan{known(2, adoption("x", "b"))}},
 }
 
-// adoptDeep are those that take longer.
+// adoptDeep are the configurations of adoptions that take longer.
 var adoptDeep = []config{
 	{name: "4a person at a, add at b, adoption", peers: 2, strangers: "a", sweepers: 1, timeouts: 1, crashes: 1,
 		plans: []plan{add("y", "b", 2, "q"), adoption("x", "a")}},
@@ -204,7 +204,7 @@ var adoptMutants = []broken{
 	}, want: "I7"},
 }
 
-// unseenEdit hides from a job that the home was edited.
+// unseenEdit hides edits of the home from a job.
 func unseenEdit(j job) func(*world, *proc, Command, Reply) Reply {
 	return func(_ *world, p *proc, c Command, r Reply) Reply {
 		if p.strand(c).Job == j && c.Verb == Read && r.Object.Edited() {

@@ -3,8 +3,8 @@
 
 package protocol
 
-// owner ends strand i because y in peer is committed, unless it is what this
-// operation wants.
+// owner ends strand i because y in peer is committed. If y has the effect that this operation
+// wants, the operation is already done.
 func (m *Machine) owner(i int, peer string, y Object) {
 	if y.Committed() && m.satisfies(y) {
 		m.Result.Holder, m.Result.HolderAt = y, peer
@@ -16,11 +16,10 @@ func (m *Machine) owner(i int, peer string, y Object) {
 	m.heldBy(i, HeldByOther, peer, y)
 }
 
-// alreadyDone is the reason that leads to the ending of that name.
+// alreadyDone is the reason that leads to the ending AlreadyDone.
 const alreadyDone Reason = "already done"
 
-// satisfies says whether the committed primary y has the effect that this
-// operation is to have.
+// satisfies reports whether the committed primary y has the effect that this operation wants.
 func (m *Machine) satisfies(y Object) bool {
 	switch {
 	case m.Op.Action == Adopt:
@@ -34,10 +33,10 @@ func (m *Machine) satisfies(y Object) bool {
 	}
 }
 
-// alreadyDone ends an operation whose effect another one's commit had. What
-// exists everywhere is helped to every peer.
+// alreadyDone ends an operation whose effect another operation has committed. It brings an
+// Everywhere object to every peer.
 func (m *Machine) alreadyDone() {
-	m.Result.Pending = nil // what is left of its own claims is nothing of that one's
+	m.Result.Pending = nil // leftover claims of this operation are not replicas of the committed object
 	m.Primary = m.Result.Holder
 	m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Primary.UID}
 	if m.Op.Mode == Once && m.Op.Action == Adopt && m.Resumed {
@@ -55,8 +54,8 @@ func (m *Machine) alreadyDone() {
 	m.bring()
 }
 
-// heldAfterAll ends an add that took a home which has yielded for what it wants:
-// the home that it led to is another's by now, or is on its way out.
+// heldAfterAll ends an add that found its effect in a home which has yielded: the next home has
+// another content, is being removed, or does not exist.
 func (m *Machine) heldAfterAll(o Object, peer string) {
 	m.Result.Holder, m.Result.HolderAt = o, peer
 	m.Result.Reason, m.Result.Peer = HeldByOther, peer

@@ -3,9 +3,9 @@
 
 package protocol
 
-// astray is a peer whose credentials lead, for a while, to a cluster that has the same
-// name in another ring. The runtime judges the cluster behind each connection before
-// anything that it answers counts; that judgement is part of the model.
+// astray is a peer whose credentials lead for a while to a cluster of the same name in another
+// ring. As in the runtime, a reply counts only after the cluster behind the connection was
+// identified.
 type astray struct {
 	now, over bool
 	other     cell // the other ring's cluster
@@ -16,7 +16,7 @@ const (
 	otherRing = "ring-2"
 )
 
-// otherRing makes the cluster that the credentials will lead to.
+// otherRing creates the cluster that the credentials will lead to.
 func (w *world) otherRing() {
 	i := w.store.index(w.cfg.astray)
 	if i < 0 {
@@ -38,7 +38,7 @@ func (w *world) otherRing() {
 	}
 }
 
-// strays are the beginning and the end of it.
+// strays adds the actions that start and end the misdirection.
 func (w *world) strays(add func(k kind, a, b int)) {
 	switch i := w.store.index(w.cfg.astray); {
 	case i < 0 || w.astray.over:
@@ -49,7 +49,7 @@ func (w *world) strays(add func(k kind, a, b int)) {
 	}
 }
 
-// misdirected answers a command that goes to the wrong cluster.
+// misdirected returns the reply to a command that reaches the wrong cluster, or false.
 func (w *world) misdirected(m message) (Reply, bool) {
 	if !w.astray.now || m.cmd.Peer != w.cfg.astray {
 		return Reply{}, false
@@ -88,7 +88,8 @@ func (w *world) identified() map[string]Identification {
 	return Identify("", found)
 }
 
-// astraySmall are configurations in which a peer's credentials lead elsewhere for a while.
+// astraySmall are configurations in which a peer's credentials lead to another cluster for a
+// while.
 var astraySmall = []config{
 	{name: "A's credentials lead elsewhere, Y@B, sweep", peers: 3, committed: "p", astray: "a", sweepers: 1, plans: []plan{add("y", "b", 1, "q")}},
 	{name: "A's credentials lead elsewhere, X@A, Y@B", peers: 2, astray: "a", plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
@@ -123,7 +124,7 @@ var astrayMutants = []broken{
 	}},
 }
 
-// unreadable is a ring in which nobody may read the UIDs of kube-system.
+// unreadable clears the UIDs, as if no credentials could read the UID of kube-system.
 func unreadable(found map[string]Presence) {
 	for peer, p := range found {
 		p.UID = ""
@@ -131,7 +132,8 @@ func unreadable(found map[string]Presence) {
 	}
 }
 
-// misled are rivals of which one's peer is taken for another cluster.
+// misled returns a configuration of two rival adds in which the credentials of one rival's peer
+// lead to another cluster.
 func misled(m mutant) config {
 	return config{peers: 2, astray: "a", plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}, mutant: m}
 }

@@ -3,8 +3,8 @@
 
 package protocol
 
-// attemptMutants break the rules of attempts whose result is unknown while the peer that
-// they were sent to is restored.
+// attemptMutants break the rules for attempts of unknown result whose peer is restored
+// meanwhile.
 var attemptMutants = []broken{
 	{rule: "R16 what seems to prove an abort is compared with the life of its peer", want: "I4: x says aborted", cfg: config{
 		peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")},

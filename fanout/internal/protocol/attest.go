@@ -3,24 +3,24 @@
 
 package protocol
 
-// A commit that was sent and not answered is judged by what stands in the primary's
-// peer afterwards. If that peer was restored from a backup meanwhile, its state proves
-// nothing about the time before: the commit may have been in effect, and was forgotten.
+// A commit that was sent but not acknowledged is judged by the state of the primary's peer
+// afterwards. If that peer was restored from a backup meanwhile, its state proves nothing: the
+// commit may have been in effect and then lost.
 
-// lifetime is the distance between the epochs of a peer before and after it came back.
-// Within one life they grow by one with each write of its PeerSet.
+// lifetime is the distance between the epochs of a peer before and after it rejoined. Between
+// two rejoins, each write of its PeerSet raises the epoch by one.
 const lifetime = 1_000_000_000
 
-// nextLife is the first epoch of the life after the one that epoch is of.
+// nextLife returns the first epoch after the next rejoin of a peer that has epoch.
 func nextLife(epoch int64) int64 { return (epoch/lifetime + 1) * lifetime }
 
-// restoredSince says whether a peer whose PeerSet had the epoch then was restored
-// before it had the epoch now.
+// restoredSince reports whether a peer was restored between the reads of its PeerSet that
+// returned the epochs then and now.
 func restoredSince(then, now int64) bool {
 	return now < then || now/lifetime != then/lifetime
 }
 
-// attest reads the epoch of the primary's peer after what seems to prove that nothing
+// attest reads the epoch of the primary's peer after a read that seems to prove that nothing
 // was committed.
 func (m *Machine) attest() {
 	m.Stopping = false
@@ -40,14 +40,14 @@ func (m *Machine) stepAttest(i int, r Reply) {
 		m.finish(i)
 	case r.Code == Unavailable && m.again(i, "retry"):
 	default:
-		// Nothing contradicts what was found, and nothing vouches for it.
+		// Without the epoch, a restore is neither proved nor excluded.
 		m.Result.Ending = Ended
 		m.finish(i)
 	}
 }
 
-// forgotten says that the primary's peer was restored since the commit may have been
-// sent, so that nobody can tell whether it was in effect.
+// forgotten sets the ending Ended: the primary's peer was restored since the commit may have
+// been sent, so it is unknown whether the commit was in effect.
 func (m *Machine) forgotten() {
 	m.Result.Ending = Ended
 	if m.Result.Reason != LogFailed {

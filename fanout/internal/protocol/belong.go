@@ -8,28 +8,29 @@ import (
 	"strings"
 )
 
-// Belonging says whether an operation of a log belongs to the ring that a coordinator
-// works on.
+// Belonging is the relation between an operation of a log and the ring that a coordinator works
+// on.
 type Belonging uint8
 
 const (
-	// Belongs: it is of this ring, or in effect nowhere. It may be settled.
+	// Belongs: the operation is of this ring, or has no effect anywhere. It may be settled.
 	Belongs Belonging = iota
-	// Unclear: a member that could show it was not read. It is left alone until then.
+	// Unclear: a member that could show the operation was not read. Leave the operation alone
+	// until it was.
 	Unclear
-	// OfAnother: it is of another ring, or must be taken for one's of another.
+	// OfAnother: the operation is of another ring, or must be treated as one of another ring.
 	OfAnother
 )
 
-// Sighting is what the peers of a ring show of an operation.
+// Sighting is the evidence of an operation that the peers of a ring hold.
 type Sighting struct {
 	Found  bool // an object or a PeerSet shows it
 	Unread bool // a member was not read
 }
 
-// Belong judges an operation of a log by the ring that it was begun in. One of the first
-// release does not have that: it belongs to the ring that shows it, and if effectless to
-// each.
+// Belong judges an operation of a log by the ring in which it began. An entry of the first
+// release names no ring: it belongs to the ring that shows the operation and, if the operation
+// is effectless, to every ring.
 func Belong(entry, now Origin, effectless bool, seen Sighting) Belonging {
 	switch {
 	case entry.Known():
@@ -46,10 +47,10 @@ func Belong(entry, now Origin, effectless bool, seen Sighting) Belonging {
 	}
 }
 
-// Effectless says that an open operation is in effect nowhere, and that its recovery
-// brings no effect about: no commit was sent, or its end without effect is in the log.
-// That of an adoption runs it again, so it never is. undecided is that of the record that
-// decides an add of the first release in a central log.
+// Effectless reports whether an open operation has no effect anywhere and its recovery brings
+// none about: no commit was sent, or the log holds its end without effect. It is false for an
+// adoption, which its recovery runs again. undecided is whether the central record that decides
+// an add of the first release is undecided.
 func Effectless(op Operation, record Record, state string, undecided bool) bool {
 	switch {
 	case op.Action == Adopt:
@@ -63,12 +64,12 @@ func Effectless(op Operation, record Record, state string, undecided bool) bool 
 	}
 }
 
-// EffectlessChange is Effectless of a change of the membership: without a slot that it may
-// have taken it is not begun any more.
+// EffectlessChange is Effectless for a change of the membership: recovery does not begin a
+// change that cannot have taken a slot.
 func EffectlessChange(record ChangeRecord) bool { return record.Anchor == "" }
 
-// Shows says that object o is evidence of an operation of one of these IDs, or stands
-// where its log entry says that the operation's primary does.
+// Shows reports whether object o is evidence of an operation with one of ids, or is the primary
+// in record or a secondary of it.
 func (o Object) Shows(record Record, ids ...string) bool {
 	if uid := record.Primary.UID; uid != "" && (o.UID == uid || o.Claimed && o.Claim.Of.UID == uid) {
 		return true
@@ -83,8 +84,8 @@ func (o Object) Shows(record Record, ids ...string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool { return id != "" && slices.Contains(names, id) })
 }
 
-// Shows says that a PeerSet is evidence of a change of the membership: the change has its
-// slot, or the ring knows the peer concerned as the very cluster.
+// Shows reports whether a PeerSet is evidence of a change of the membership: the change holds
+// its slot, or the PeerSet knows the peer concerned as the same cluster.
 func (s PeerSet) Shows(op ChangeOperation) bool {
 	if id := s.Change.ID; id != "" && (id == op.ID || strings.HasPrefix(id, op.ID+"-")) {
 		return true

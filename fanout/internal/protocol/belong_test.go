@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// All inputs: which ring the entry has, whether this ring is known, and what is seen of
-// the operation.
+// TestBelong covers all inputs: the ring of the entry, whether this ring is known, and the
+// sighting of the operation.
 func TestBelong(t *testing.T) {
 	none, this, other := Origin{}, Origin{Ring: "r", Clusters: map[string]string{"a": "u"}}, Origin{Ring: "s"}
 	for _, now := range []Origin{none, this} {
@@ -19,7 +19,7 @@ func TestBelong(t *testing.T) {
 			for _, found := range []bool{false, true} {
 				for _, unread := range []bool{false, true} {
 					seen := Sighting{Found: found, Unread: unread}
-					// An entry that has its ring is judged by that alone.
+					// An entry that names a ring is judged by that ring alone.
 					require.Equal(t, Belongs, Belong(this, now, effectless, seen))
 					foreign := Belongs
 					if now.Known() {
@@ -38,8 +38,8 @@ func TestBelong(t *testing.T) {
 	}
 }
 
-// What is closed in any ring: nothing that may be in effect in one, and no adoption, whose
-// recovery runs it.
+// TestEffectless covers all inputs. An operation that may be in effect in a ring is not
+// effectless, and neither is an adoption, which its recovery runs.
 func TestEffectless(t *testing.T) {
 	states := []string{"", "committing", string(bringing), string(Aborted), string(Ended), string(InDoubt), string(Committed)}
 	for _, action := range []Action{Add, Update, Remove, Move, Adopt} {
@@ -67,8 +67,8 @@ func TestEffectless(t *testing.T) {
 	require.False(t, EffectlessChange(ChangeRecord{Anchor: "a"}))
 }
 
-// Every place in an object where an operation leaves its ID or its primary's UID, and none
-// beside them.
+// TestShows covers every field in which an operation leaves its ID or its primary's UID, and
+// objects without either.
 func TestShows(t *testing.T) {
 	record := Record{Primary: Ref{Peer: "a", UID: "u"}}
 	for name, c := range map[string]struct {
@@ -87,12 +87,12 @@ func TestShows(t *testing.T) {
 		"its revision, overtaken":      {Object{UID: "x", Claimed: true, History: []Revision{{Operation: "p"}, {Operation: "o"}}}, true},
 	} {
 		require.Equal(t, c.want, c.o.Shows(record, "o", "first"), name)
-		require.False(t, c.o.Shows(Record{}, "", ""), "%s: what is empty names nothing", name)
+		require.False(t, c.o.Shows(Record{}, "", ""), "%s: an empty ID or UID matches no object", name)
 	}
 
 	set := PeerSet{Self: Member{Peer: "a", UID: "ua"}, Members: []Member{{Peer: "a", UID: "ua"}, {Peer: "b", UID: "ub"}}, Departed: []Departure{{Peer: "c", UID: "uc"}, {Peer: "d"}}}
 	change := ChangeOperation{ID: "o", Kind: Join, Peer: "b", UID: "vb"}
-	require.False(t, set.Shows(change), "another cluster of that name")
+	require.False(t, set.Shows(change), "another cluster of the same name")
 	for _, id := range []string{"o", "o-1"} {
 		held := set
 		held.Change.ID = id

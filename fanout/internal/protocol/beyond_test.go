@@ -16,9 +16,9 @@ import (
 
 var joinB = change("j", Join, "b")
 
-// beyond are changes of the membership in the smallest rings that have them, each
-// with the rules that it needs: explored to the end, or further than the shortest
-// schedule that goes wrong in it without one of them.
+// beyond are changes of the membership in the smallest rings that allow them, each with the
+// rules that it needs. Each is explored to the end, or further than the shortest schedule that
+// goes wrong without one of the rules.
 var beyond = []struct {
 	cfg   config
 	rules []string
@@ -41,8 +41,8 @@ var beyond = []struct {
 		plans: []plan{known(1, add("y", "a", 2, "q"))}}, []string{"what a peer that comes back owns is guarded before it is a member"}},
 }
 
-// TestExploreBeyond compares how far these configurations are explored with how far
-// their counterexamples are. ATOLL_EXPLORE=deep runs it.
+// TestExploreBeyond compares the explored depth of these configurations with the length of
+// their counterexamples. ATOLL_EXPLORE=deep runs it.
 func TestExploreBeyond(t *testing.T) {
 	if os.Getenv("ATOLL_EXPLORE") != "deep" {
 		t.Skip("ATOLL_EXPLORE is not deep: these configurations take minutes")
@@ -70,8 +70,8 @@ func TestExploreBeyond(t *testing.T) {
 	docpage.Section(t, "exploration.md", "beyond", b.String())
 }
 
-// wrongAfter is the length of the shortest schedule of cfg that goes wrong without
-// the rule.
+// wrongAfter returns the length of the shortest schedule of cfg that goes wrong without the
+// rule.
 func wrongAfter(t *testing.T, cfg config, rule string) int {
 	t.Helper()
 	for _, b := range allMutants() {

@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// bring carries a committed object to every peer that is to have it and tells
-// the kind. It is safe at any time, by anybody, any number of times.
+// bring copies a committed object to every peer that must have it and activates it. Any process
+// may run it, at any time and repeatedly.
 func (m *Machine) bring() {
 	if m.Op.Mode == Everywhere && m.Primary.Claimed && !m.Primary.Primary(Everywhere) {
 		m.astray(m.Primary, m.Record.Primary.Peer)
@@ -14,7 +14,7 @@ func (m *Machine) bring() {
 		return
 	}
 	if m.Primary.Leaving() {
-		// It is in effect no more: its removal, an operation of its own, has the
+		// The object is being removed: the removal is another operation and deletes the
 		// replicas.
 		m.superfluous()
 		return
@@ -31,16 +31,16 @@ func (m *Machine) bring() {
 	}
 	m.Forked = Object{}
 	if !m.HaveSet {
-		// The members are read after the commit: a peer that joined while it
-		// was on its way copied the older content.
+		// Read the members after the commit: a peer that joined while the commit was in flight
+		// copied the older content.
 		m.spawn(jobLook, m.Record.Primary.Peer)
 		return
 	}
 	m.spread(jobBring)
 }
 
-// superfluous ends an operation whose object is being removed, or is gone. An update has
-// ended, not succeeded: its home may have been replaced meanwhile, and the update lost.
+// superfluous ends an operation whose object is being removed or is gone. An update gets the
+// ending Ended, not Done: its home may have been replaced meanwhile, and the update lost.
 func (m *Machine) superfluous() {
 	switch {
 	case m.Result.Reason == alreadyDone:
@@ -52,7 +52,8 @@ func (m *Machine) superfluous() {
 	}
 }
 
-// spread starts a strand for every other peer of the membership that was read.
+// spread starts a strand for every other member or, while the membership is unknown, for every
+// other configured peer.
 func (m *Machine) spread(j job) {
 	reached := m.Op.Peers
 	if m.HaveSet {
@@ -68,8 +69,8 @@ func (m *Machine) spread(j job) {
 	}
 }
 
-// afterBringing starts on the other peers once the membership is known, then
-// ends.
+// afterBringing starts the strands of the other peers once the membership is known, and then
+// ends the operation.
 func (m *Machine) afterBringing() {
 	if m.Op.Mode == Everywhere || m.Op.Action == Sweep {
 		j := jobBring
@@ -94,7 +95,7 @@ func (m *Machine) afterBringing() {
 			m.spread(j)
 			return
 		case !m.HaveSet && len(m.Op.Peers) > 1:
-			// Who the members are is not known, so nothing is confirmed.
+			// The members are unknown, so nothing is confirmed.
 			m.pend(m.Record.Primary.Peer)
 		}
 	}
@@ -105,8 +106,9 @@ func (m *Machine) afterBringing() {
 	m.brought()
 }
 
-// reaches says whether there is another peer to bring the object to. A peer that comes back
-// lists only the others: the change that brings it back uses that list.
+// reaches reports whether there is another peer to bring the object to. The PeerSet of a
+// rejoining peer lists only the other members; the change that readmits the peer uses that
+// list.
 func (m *Machine) reaches() bool {
 	return len(m.Set.reached()) > 1 || !m.passing() && m.accompanied() || m.outside(m.Op.Met.Claim.Peer)
 }
@@ -127,29 +129,29 @@ func (m *Machine) brought() {
 	}
 }
 
-// Unspread says that the operation is committed and has asked no peer since but the
-// primary's: what the others are to let go or to take is in them as it was before.
+// Unspread reports whether the operation is committed but has read or written no peer since,
+// except the primary's: the other peers still have the state from before the commit.
 func (m *Machine) Unspread() bool {
 	spreads := m.Op.Mode == Everywhere || m.Op.Action == Remove
 	found := m.Primary.UID != "" || m.Result.Reason == Unreachable
 	return m.Result.Ending == Committed && spreads && found && !m.HaveSet
 }
 
-// pend notes that peer has not confirmed.
+// pend records that peer has not confirmed.
 func (m *Machine) pend(peer string) {
 	if !slices.Contains(m.Result.Pending, peer) {
 		m.Result.Pending = append(m.Result.Pending, peer)
 	}
 }
 
-// unconfirmed ends strand i; a sweep or a recovery goes on from there.
+// unconfirmed ends strand i without a confirmation; a sweep or a recovery continues.
 func (m *Machine) unconfirmed(i int) {
 	m.pend(m.Strands[i].Peer)
 	m.finish(i)
 }
 
-// secondaryOf is a secondary of the committed primary for peer, Reserved: it
-// comes into force only by a later write on what was read before the primary.
+// secondaryOf returns a Reserved secondary of the committed primary for peer. It comes into
+// force only by a later write, on a version that was read before the primary.
 func (m *Machine) secondaryOf(peer string) Object {
 	o := Object{Claimed: true, Stage: Reserved, Claim: m.Primary.Claim}
 	o.Claim.Primary = false
@@ -169,15 +171,16 @@ func (m *Machine) secondaryOf(peer string) Object {
 	return o
 }
 
-// readMembers asks the primary's peer whether the strand's peer is a member.
+// readMembers reads the PeerSet of the primary's peer, which shows whether the strand's peer is
+// a member.
 func (m *Machine) readMembers(i int) {
 	m.send(i, "members", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 }
 
-// follow makes replica X of strand i equal to primary y. One that is not in force yet comes
-// into force only if y's peer is believed: it would be evidence of y. A force-remove
-// holds the slots of all members, so no peer comes back during it, and the heir may stand in a
-// peer that joins.
+// follow makes replica X of strand i equal to primary y. A replica in force is evidence of y,
+// so a Reserved one comes into force only if y's peer is still a full member. A Succeed skips
+// that check: during a removal by force no peer can rejoin, since all slots are held, and the
+// heir may be in a newcomer.
 func (m *Machine) follow(i int, y Object) {
 	s := &m.Strands[i]
 	if m.passing() && m.Op.Action != Succeed && s.X.Stage == Reserved {
@@ -188,18 +191,18 @@ func (m *Machine) follow(i int, y Object) {
 	m.align(i, y)
 }
 
-// stepBring makes the replica in the strand's peer equal to the primary. The
-// order of its reads is what makes it safe: the replica, then the membership,
-// then the primary, then a write on the replica as it was read. A removal that
-// commits after the primary was read finds the strand's peer among the members.
+// stepBring makes the replica in the strand's peer equal to the primary. It is safe because of
+// its order: read the replica, then the membership, then the primary, then write on the replica
+// as it was read. A removal that commits after the primary was read finds the strand's peer
+// among the members.
 func (m *Machine) stepBring(i int, r Reply) {
 	s := &m.Strands[i]
 	read := Command{Verb: Read, Peer: s.Peer}
 	switch s.Step {
 	case "":
 		if c := m.Claims[s.Peer]; m.Phase == bringing && c.Held {
-			// The create's answer is the read of the replica, the commit's
-			// that of the primary.
+			// The reply to the create is the read of the replica, the reply to the commit that
+			// of the primary.
 			s.X = c.Object
 			delete(m.Claims, s.Peer)
 			m.align(i, m.Primary)
@@ -227,8 +230,8 @@ func (m *Machine) stepBring(i int, r Reply) {
 		case v == dead:
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case v == moved && s.X.Claim.Operation == m.Primary.Claim.Operation:
-			// It names an earlier home of this very object, by the claim that
-			// all its replicas carry, and not of a later one of the name.
+			// Its claim shows that it is a replica of this object that names an earlier home,
+			// and not a replica of a later object with the same name.
 			m.readMembers(i)
 		default:
 			m.rivaled(i, r)
@@ -252,13 +255,13 @@ func (m *Machine) stepBring(i int, r Reply) {
 				m.unconfirmed(i)
 			}
 		case r.Object.Stage == Reserved:
-			// Its peer was restored from before the commit.
+			// Its peer was restored to a state from before the commit.
 			m.unconfirmed(i)
 		case m.unmadeAt(r.Object):
 			m.Undone = true
 			m.finish(i)
 		case r.Object.Edited():
-			// A replica never shows what is not committed.
+			// A replica never shows uncommitted content.
 			m.sendAccepted(i, "accept", r.Object)
 		default:
 			m.follow(i, r.Object)
@@ -318,7 +321,7 @@ func (m *Machine) stepBring(i int, r Reply) {
 	}
 }
 
-// stepActivate tells the kind that the primary is in force.
+// stepActivate notifies the kind that the primary is in force.
 func (m *Machine) stepActivate(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {

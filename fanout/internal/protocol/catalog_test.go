@@ -11,28 +11,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallConfigs are explored by every run of the tests.
+// smallConfigs returns the configurations that every run of the tests explores.
 func smallConfigs() []config {
 	return slices.Concat(small, guards, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, takeoversSmall, smallChanges, evacuations, comebacks, returns, lostHomes, losses, requests, repliesSmall, restoreSmall, restoredBack, attempted, astraySmall)
 }
 
-// deepConfigs are the configurations that take minutes.
+// deepConfigs returns the configurations that take minutes.
 func deepConfigs() []config {
 	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, takeoversDeep, deepChanges, evacuationsDeep, returnsDeep, lossesDeep, requestsDeep, repliesDeep, restoreDeep, restoredBackDeep, attemptedDeep, astrayDeep)
 }
 
-// allMutants are the rules of the protocol, each with what is found when it is
-// broken. They show that the exploration would notice.
+// allMutants returns the rules of the protocol, each with the violation that the exploration
+// finds when the rule is broken.
 func allMutants() []broken {
 	return slices.Concat(mutants, guardMutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, takeoverMutants, changeMutants, comebackMutants, departureMutants, returnMutants, lostHomeMutants, lossMutants, moveMutants, requestMutants, restoreMutants, attemptMutants, returnedMutants, astrayMutants)
 }
 
-// broken is a rule of the protocol that is broken.
+// broken is a rule of the protocol and a configuration that breaks it.
 type broken struct {
 	n    string // the interleaving that the rule prevents, "N31"; "" if it has no number
 	rule string
 	cfg  config // with the mutant that breaks the rule
-	want string // what is found; the beginning of a violation or a part of it
+	want string // the violation that is found, or a part of it
 	live bool   // it breaks liveness only
 }
 

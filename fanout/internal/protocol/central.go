@@ -3,19 +3,18 @@
 
 package protocol
 
-// Adds of the first release that were decided by a record in a central log. The
-// claims of such an add stand in all peers and name the record. No machine touches
-// a claim of a pending record, so at the commit all of them were in place, and they
-// stay. No operation of this release is decided so: what follows settles what the
-// first one left, or does beside this one.
+// The first release decided adds by a record in a central log. The claims of such an add are in
+// all peers and name the record. No machine touches a claim of a pending record, so at the
+// commit all claims exist, and they stay. This release starts no such add: it settles those
+// that a process of the first release left, or runs at the same time.
 
-// Decision is such a record.
+// Decision is the record in a central log that decides an add.
 type Decision struct {
 	UID, RV   string
 	Committed bool
-	Of        Ref // once committed: the object that it was decided for
-	// Taken: another coordinator works on the operation by now. It alone writes
-	// the record from then on, and withdraws it if it is pending.
+	Of        Ref // once committed: the primary
+	// Taken: another coordinator has taken over the operation. Only that one writes the record
+	// from then on, and it withdraws a pending record.
 	Taken bool
 }
 
@@ -23,13 +22,13 @@ type Decision struct {
 const (
 	// ReadRecord reads a record, from a quorum.
 	ReadRecord Verb = "read-record"
-	// Withdraw ends a pending record if UID and RV still hold: the abort, by
-	// anybody.
+	// Withdraw aborts: it ends a pending record if UID and RV still hold. Any process may send
+	// it.
 	Withdraw Verb = "withdraw"
 )
 
 const (
-	binding     Phase = "binding" // the claims to the object that was decided for
+	binding     Phase = "binding" // binding the claims to the primary in the record
 	withdrawing Phase = "withdrawing"
 
 	jobConvert  job = "convert"
@@ -38,15 +37,15 @@ const (
 	jobRecord   job = "record"
 )
 
-// central says that a record is this operation's decision.
+// central reports whether a record decides this operation.
 func (m *Machine) central() bool { return m.Op.Central && m.Op.Action == Add }
 
-// Undecided says that o is a claim that only its record can judge.
+// Undecided reports whether o is a claim that only its record can judge.
 func (o Object) Undecided() bool {
 	return o.Claimed && o.Claim.Record != "" && o.Stage == Reserved && (o.Claim.Primary || o.Bound == Ref{})
 }
 
-// Sibling says that x is a claim of the operation that y came from.
+// Sibling reports whether o is a claim of the operation that created y.
 func (o Object) Sibling(y Object) bool {
 	return o.Claimed && o.Claim.Record != "" && o.Claim.Record == y.Claim.Record && o.Claim.Operation == y.Claim.Operation
 }
@@ -58,8 +57,8 @@ func (m *Machine) decided(i int, d Decision) {
 	m.finish(i)
 }
 
-// ours says that o is what an abort of this operation takes down. A claim that
-// was bound is not: its record was committed.
+// ours reports whether an abort of this operation deletes o. It does not delete a bound claim,
+// whose record was committed.
 func (m *Machine) ours(o Object) bool {
 	if m.central() {
 		return o.Undecided() && o.Claim.Record == m.Decision.UID

@@ -3,7 +3,7 @@
 
 package protocol
 
-// withdraw aborts a pending record; its claims are dead then.
+// withdraw aborts a pending record, which makes its claims dead.
 func (m *Machine) withdraw() {
 	m.enter(withdrawing)
 	m.spawn(jobWithdraw, "")
@@ -27,8 +27,8 @@ func (m *Machine) stepWithdraw(i int, r Reply) {
 	case "read":
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Decision.UID != m.Decision.UID:
-			// Withdrawn by somebody; or, for one who does not hold the operation,
-			// committed and finished since.
+			// Another process withdrew it. If another coordinator holds the operation, it may
+			// also have been committed and finished.
 			m.Withdrawn = true
 			m.finish(i)
 		case r.Code == OK && r.Decision.Committed:
@@ -45,8 +45,8 @@ func (m *Machine) stepWithdraw(i int, r Reply) {
 				m.pause(i, "reread")
 				return
 			}
-			// Nobody rolls a pending record forward: whoever knows that no commit
-			// was sent may take the claims down.
+			// A pending record is never rolled forward, so a process that knows that no commit
+			// was sent may delete the claims.
 			m.Result.Keep = true
 			m.finish(i)
 		}
@@ -56,8 +56,8 @@ func (m *Machine) stepWithdraw(i int, r Reply) {
 func (m *Machine) afterWithdrawing() {
 	switch {
 	case m.Result.Reason == TakenOver:
-		// The record is not decided. Its maker may still do so if it never learned
-		// that the record was taken from it.
+		// The record is undecided. Its creator may still commit it if it does not know that the
+		// record was taken over.
 		m.relinquish()
 	case m.Decision.Committed:
 		m.Result.Ending, m.Result.Reason = Running, ""
@@ -68,8 +68,8 @@ func (m *Machine) afterWithdrawing() {
 		m.Result.Ending, m.Result.Reason = Done, ""
 		m.clean()
 	default:
-		// This record was never committed. An earlier one of the operation may have
-		// been, if its create was sent twice.
+		// This record was never committed. An earlier record of the operation may have been, if
+		// the create was sent twice.
 		m.Result.Ending, m.Unsure = Ended, true
 		m.clean()
 	}

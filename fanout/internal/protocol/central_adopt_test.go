@@ -5,7 +5,7 @@ package protocol
 
 import "slices"
 
-// adoptable tells of processes that settle operations by their records.
+// adoptable adds the actions of processes that settle operations by their records.
 func (w *world) adoptable(add func(k kind, a, b int)) {
 	for i, p := range w.procs {
 		if !p.adopter || p.m != nil {
@@ -19,7 +19,7 @@ func (w *world) adoptable(add func(k kind, a, b int)) {
 	}
 }
 
-// holds is how a record names the process with number i.
+// holds returns the holder that stands for process i in a record.
 func (p *proc) holds(i int) int {
 	if p.adopter {
 		return 1 + i
@@ -27,7 +27,7 @@ func (p *proc) holds(i int) int {
 	return 0
 }
 
-// seize writes into the record of op that process i works on it.
+// seize writes process i into the record of op as its holder.
 func (w *world) seize(i int, op string) {
 	j := w.store.find(op)
 	if j < 0 || w.store.records[j].history || w.store.records[j].holder == w.procs[i].holds(i) {
@@ -37,7 +37,7 @@ func (w *world) seize(i int, op string) {
 	w.store.records[j].d.RV = w.store.rv()
 }
 
-// adopt lets process i settle the operation of record j.
+// adopt makes process i settle the operation of record j.
 func (w *world) adopt(i, j int) {
 	w.seize(i, w.store.records[j].op)
 	p := w.own(i)
@@ -49,7 +49,7 @@ func (w *world) adopt(i, j int) {
 	w.run(i, p.m.Start())
 }
 
-// operationOf is what the record of op holds.
+// operationOf returns the operation in the record with this ID.
 func (w *world) operationOf(id string) Operation {
 	for _, p := range w.procs[:len(w.cfg.plans)] {
 		if p.op.ID[:1] == id[:1] {
@@ -61,7 +61,7 @@ func (w *world) operationOf(id string) Operation {
 	panic("no plan has the operation " + id)
 }
 
-// settleRecords lets somebody finish what the central log holds.
+// settleRecords runs a process that settles all open records of the central log.
 func (w *world) settleRecords() string {
 	open := func() int {
 		return slices.IndexFunc(w.store.records, func(r record) bool { return !r.history && !w.suspended(r) })

@@ -5,9 +5,9 @@ package protocol
 
 import "slices"
 
-// bind carries a decision out: the target's object comes into force, and every
-// other claim is bound to it. These are writes on what stands there, never
-// creates. Anybody may do it at any time.
+// bind carries out a committed record: it brings the target's object into force and binds every
+// other claim to it. It only writes existing objects and creates none. Any process may run it
+// at any time.
 func (m *Machine) bind() {
 	m.Stopping = false
 	m.enter(binding)
@@ -19,7 +19,7 @@ func (m *Machine) bind() {
 	}
 }
 
-// converted is the target's claim x as the decision makes it.
+// converted returns the target's claim x as the committed primary.
 func (m *Machine) converted(x Object) Object {
 	x.Finalizer = true
 	if x.Payload == "" {
@@ -37,7 +37,7 @@ func (m *Machine) converted(x Object) Object {
 	return x
 }
 
-// stepConvert brings the object that was decided for into force.
+// stepConvert brings the target's object into force.
 func (m *Machine) stepConvert(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
@@ -53,7 +53,7 @@ func (m *Machine) stepConvert(i int, r Reply) {
 	case "read":
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
-			// It came into force and was removed since.
+			// It came into force and has been removed since.
 			m.Primary = Object{}
 			m.finish(i)
 		case r.Code == OK && r.Object.Stage != Reserved:
@@ -71,7 +71,8 @@ func (m *Machine) convert(i int, x Object) {
 	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: m.converted(x), UID: x.UID, RV: x.RV})
 }
 
-// retake follows up a write on a claim that was not answered with yes.
+// retake handles a write of a claim that was not acknowledged: it reads the claim again, or
+// ends strand i unconfirmed.
 func (m *Machine) retake(i int, r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
@@ -101,7 +102,7 @@ func (m *Machine) stepBind(i int, r Reply) {
 		case r.Code == OK && s.X.Undecided() && s.X.Claim.Operation == m.Op.ID && s.X.Claim.Record == m.Decision.UID:
 			m.sendBind(i, m.Record.Primary)
 		case r.Code == OK, r.Code == NotFound:
-			// Bound by somebody else, or removed since.
+			// Bound by another process, or removed since.
 			m.finish(i)
 		default:
 			m.retake(i, r)
@@ -109,17 +110,17 @@ func (m *Machine) stepBind(i int, r Reply) {
 	}
 }
 
-// sendBind binds X of strand i to the object that its record was decided for.
+// sendBind binds claim X of strand i to the primary that its record names.
 func (m *Machine) sendBind(i int, of Ref) {
 	x := m.Strands[i].X
 	x.Bound = of
 	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// afterBinding goes on as after any commit. The record goes last, when no claim
-// of it was seen undecided after the decision. A peer that has departed since
-// binds no more: who that is the target says, asked after its object came into
-// force, so that a peer which comes back is given its secondary anew.
+// afterBinding continues as after any commit. The record is deleted last, when no claim of it
+// is undecided. A peer that has left the ring since need not bind its claim. The target's
+// PeerSet shows that, read after the target's object came into force: so a peer that rejoins
+// later gets its secondary again.
 func (m *Machine) afterBinding() {
 	asked := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobLook })
 	if asked && m.HaveSet {
@@ -131,7 +132,7 @@ func (m *Machine) afterBinding() {
 	case len(m.Result.Pending) > 0 && !asked && m.Primary.UID != "" && !slices.Contains(m.Result.Pending, target):
 		m.spawn(jobLook, target)
 	case len(m.Result.Pending) > 0 && m.Primary.UID == "" && !slices.Contains(m.Result.Pending, target):
-		// What it was decided for is gone, so the claims are dead by that.
+		// The primary is gone, so the claims are dead.
 		m.Result.Pending = nil
 		m.end(Done)
 	case slices.Contains(m.Result.Pending, target):
@@ -147,9 +148,9 @@ func (m *Machine) afterBinding() {
 	}
 }
 
-// recoverCentral settles an operation by its record: a pending one is aborted, a
-// committed one finished. Nobody rolls a pending one forward: its create may
-// have been sent twice.
+// recoverCentral settles an operation by its record: it aborts a pending record and finishes a
+// committed one. It rolls no pending record forward, because the record's create may have been
+// sent twice.
 func (m *Machine) recoverCentral() { m.spawn(jobRecord, "") }
 
 func (m *Machine) stepRecord(i int, r Reply) {
@@ -200,7 +201,7 @@ func (m *Machine) afterRecord() {
 	m.Stopping = false
 	switch {
 	case m.Result.Ending == Ended && m.Record.Committed:
-		// Its record has ended since, and with that it was everywhere.
+		// The record was committed and is gone, so every peer has confirmed.
 		m.end(Done)
 	case m.Result.Ending == Ended:
 		m.because(Late, "")
@@ -214,8 +215,8 @@ func (m *Machine) afterRecord() {
 		m.Result.Reason = ""
 		m.bind()
 	default:
-		// Nothing was committed with this record. If the entry says so, that was with
-		// an earlier one, and this one is of a request to begin that came late.
+		// This record was never committed. If the log entry says committed, an earlier record
+		// was, and this one comes from a late duplicate of the create.
 		for _, p := range m.Op.Peers {
 			m.Claims[p] = Claimed{}
 		}

@@ -3,8 +3,8 @@
 
 package protocol
 
-// takenTwice is a record that two take over whose maker was not answered when it
-// made it, and takes it for its own still.
+// takenTwice is a record that two coordinators take over. Its creator got no reply to the
+// create and still treats the record as its own.
 var takenTwice = config{peers: 1, adopters: 2, retained: true, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p"))}}
 
 // The configurations 5a to 5g are those of the central log with one process
@@ -91,8 +91,8 @@ var centralDeep = []config{
 	{name: "join, a central add", peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, plans: []plan{known(2, central(add("x", "b", 1, "p")))}},
 }
 
-// lateToNewcomer is a peer that joins while a create of a central add, that met
-// what is there, is on its way to it.
+// lateToNewcomer is a peer that joins while a create of a central add is in flight to it. The
+// add has found the name taken.
 func lateToNewcomer(m mutant) config {
 	return config{
 		name: "join, a late create of a central add", peers: 2, ring: 1, committed: "p", duplicates: 1, lease: live,
@@ -100,7 +100,7 @@ func lateToNewcomer(m mutant) config {
 	}
 }
 
-// forward makes adopters go on with pending records.
+// forward makes adopters roll pending records forward.
 func forward(p *proc, cmds []Command) []Command {
 	m := p.m
 	if !p.adopter || p.plain || m.Phase != withdrawing || m.Withdrawn {
@@ -111,7 +111,7 @@ func forward(p *proc, cmds []Command) []Command {
 	return m.take()
 }
 
-// beforeRecord claims the name while the record is on its way.
+// beforeRecord claims the name before the create of the record was acknowledged.
 func beforeRecord(p *proc, cmds []Command) []Command {
 	m := p.m
 	if m.Phase != proposing || m.Decision.UID != "" {

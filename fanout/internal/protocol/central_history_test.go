@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHistoryOfCentralAdds plays what seed 78 found: an add that gives way and is
-// committed under its next ID is another request to the history, and an idle
-// adopter is none.
+// TestHistoryOfCentralAdds replays the finding of seed 78: an add that gives way and is
+// committed under its next ID is a second request in the history, and an idle adopter is no
+// request.
 func TestHistoryOfCentralAdds(t *testing.T) {
 	z := central(add("z", "b", 3, "q"))
 	z.after = 2
@@ -25,8 +25,8 @@ func TestHistoryOfCentralAdds(t *testing.T) {
 	what, _ := simulate(&cfg, nil, func(w *world) (action, bool) {
 		last = w
 		acts := w.enabled()
-		// The rivals at once, the younger slower until the older has its claims and
-		// faster from then on; all others one after another.
+		// Deliver to the older rival until it has its claims, then to the younger one. Run all
+		// other operations one after another.
 		ahead := 1
 		if slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.obj == nil }) {
 			ahead = 0

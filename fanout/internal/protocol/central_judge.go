@@ -3,9 +3,8 @@
 
 package protocol
 
-// judgeRecord says what claim x is, from the reply to a read of its record that
-// was begun after x had been read. Whether one that was decided elsewhere than
-// for the target lives is for the object there to say: moved.
+// judgeRecord returns the verdict on claim x from a read of its record that began after x was
+// read. A secondary of a committed record is moved: the object in the record decides about it.
 func judgeRecord(x Object, r Reply) verdict {
 	switch {
 	case r.Code == NotFound, r.Code == OK && r.Decision.UID != x.Claim.Record:
@@ -23,7 +22,7 @@ func judgeRecord(x Object, r Reply) verdict {
 	}
 }
 
-// observe counts for how long the record of strand i has shown no sign of life.
+// observe counts in Quiet how often the record of strand i was read without a change.
 func (s *Strand) observe(d Decision) {
 	if seen := d.UID + "@" + d.RV; seen != s.Seen {
 		s.Seen, s.Quiet = seen, 0
@@ -32,13 +31,13 @@ func (s *Strand) observe(d Decision) {
 	}
 }
 
-// readRecord asks for the record of the undecided claim o.
+// readRecord reads the record of the undecided claim o.
 func (m *Machine) readRecord(i int, next step, o Object) {
 	m.send(i, next, Command{Verb: ReadRecord, Record: o.Claim.Operation})
 }
 
-// acquireRecord decides about the undecided claim y in peer that stands in the
-// way of strand i, by its record.
+// acquireRecord decides by its record about the undecided claim y in peer, which obstructs
+// strand i.
 func (m *Machine) acquireRecord(i int, peer string, y Object, r Reply) {
 	s := &m.Strands[i]
 	switch judgeRecord(y, r) {
@@ -74,7 +73,7 @@ func (m *Machine) acquireRecord(i int, peer string, y Object, r Reply) {
 	}
 }
 
-// acquireDecided decides about a claim by y, the object that it was decided for.
+// acquireDecided decides about a claim by the primary that its record names.
 func (m *Machine) acquireDecided(i int, r Reply) {
 	s := &m.Strands[i]
 	v := judge(m.Op.Mode, s.X, r)
@@ -85,7 +84,7 @@ func (m *Machine) acquireDecided(i int, r Reply) {
 	m.judged(i, v, r.Object)
 }
 
-// sweepRecord does what anybody does who meets the undecided claim y in peer.
+// sweepRecord settles the undecided claim y in peer by its record, as any process may.
 func (m *Machine) sweepRecord(i int, peer string, y Object, r Reply) {
 	s := &m.Strands[i]
 	switch judgeRecord(y, r) {
@@ -107,7 +106,8 @@ func (m *Machine) sweepRecord(i int, peer string, y Object, r Reply) {
 		m.send(i, "decided", Command{Verb: Read, Peer: r.Decision.Of.Peer})
 	case owned:
 		if m.Op.Inert || peer != s.Peer {
-			// Its content is in the log; its own sweep brings it into force.
+			// Only the log has its content, or y is in another peer: its own sweep brings it
+			// into force.
 			m.Result.Holder, m.Result.HolderAt = y, peer
 			m.unconfirmed(i)
 			return
@@ -120,8 +120,8 @@ func (m *Machine) sweepRecord(i int, peer string, y Object, r Reply) {
 	}
 }
 
-// sweepDecided binds a claim to y, the object that its record was decided for,
-// or removes it if that is gone.
+// sweepDecided binds a claim to the primary that its record names, or deletes the claim if that
+// primary is gone.
 func (m *Machine) sweepDecided(i int, r Reply) {
 	s := &m.Strands[i]
 	of := s.X.Bound
@@ -136,8 +136,7 @@ func (m *Machine) sweepDecided(i int, r Reply) {
 	}
 }
 
-// rivalRecord takes the undecided claim X of strand i out of the way if its
-// record is gone.
+// rivalRecord deletes the undecided claim X of strand i if its record is gone.
 func (m *Machine) rivalRecord(i int, r Reply) {
 	s := &m.Strands[i]
 	if judgeRecord(s.X, r) == dead {
@@ -147,8 +146,8 @@ func (m *Machine) rivalRecord(i int, r Reply) {
 	m.unconfirmed(i)
 }
 
-// help brings y in peer into force, for which its record is decided, and looks
-// again. Where the content is in the log alone it waits for who reads that.
+// help brings y in peer into force, as its record decided, and reads again. If only the log has
+// the content, it waits for a process that reads the log.
 func (m *Machine) help(i int, peer string, y Object) {
 	if m.Op.Inert || y.Terminating {
 		m.linger(i)

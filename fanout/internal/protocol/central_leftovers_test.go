@@ -5,12 +5,10 @@ package protocol
 
 import "slices"
 
-// judgeRecord is judgeLeftovers for a central add. A claim that it leaves without
-// a word is dead as soon as its record is gone, and so is one that a late create
-// makes, so that claims and creates need no entry that outlives the operation;
-// but a record that is pending would let its claims stand in everybody's way. A
-// record that a late request to begin makes is its own entry, and one that
-// somebody has adopted is his to see to.
+// judgeRecord is judgeLeftovers for a central add. A pending record that stays is a fault,
+// since its claims obstruct the name. A claim that stays, or that a late create makes, is no
+// fault: it is dead once its record is gone, so it needs no log entry. A record from a late
+// create is its own log entry, and an adopted record is settled by its adopter.
 func (w *world) judgeRecord(p *proc) {
 	r, d := p.m.Result, p.m.Decision
 	if r.Ending == Done || r.Ending == Committed || d.UID == "" {
@@ -22,10 +20,9 @@ func (w *world) judgeRecord(p *proc) {
 	}
 }
 
-// judgeClaim tells of a claim that is made before the central log has answered
-// for its record. What else a central add writes comes after the claims, so that
-// it needs no test like that of an entry; nor does a crash, since whoever crashed
-// is always recovered by its record.
+// judgeClaim reports a claim that is created before the central log has acknowledged the
+// record. The other writes of a central add come after its claims and need no such check. A
+// crash needs none either, since a crashed add is always recovered by its record.
 func (w *world) judgeClaim(m message) {
 	p := w.procs[m.proc]
 	if p.m == nil || m.orphan || !p.m.central() || p.m.Phase != claiming || m.cmd.Verb != Create {

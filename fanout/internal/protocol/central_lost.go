@@ -5,13 +5,12 @@ package protocol
 
 import "slices"
 
-// A record does not go with the peer for which it was decided. Whoever settles
-// the operation asks the members for peers that do not answer: one that has
-// departed took what it held along, and what names it is dead, with the record or
-// without it.
+// A record outlives the peer that has its primary. If a peer does not reply, the members'
+// PeerSets show whether it has left the ring. In that case its objects are lost, and the
+// secondaries that name them are dead, with or without the record.
 
 const (
-	inquiring   Phase = "inquiring" // who has departed
+	inquiring   Phase = "inquiring" // which peers have left the ring
 	jobDeparted job   = "departed"
 )
 
@@ -25,9 +24,9 @@ func (m *Machine) inquire() {
 	}
 }
 
-// stepDeparted notes who is no member any more by the PeerSet of the strand's
-// peer, if that is one itself. Until the change is over what was home in the peer
-// that goes may be given another one.
+// stepDeparted records the peers that have left the ring by the PeerSet of the strand's peer,
+// if that is an Active member. A PeerSet with a change in progress does not count: until the
+// change is over, an object in the leaving peer may get another home.
 func (m *Machine) stepDeparted(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
@@ -37,7 +36,7 @@ func (m *Machine) stepDeparted(i int, r Reply) {
 		set := r.PeerSet
 		quiet := set.Change.ID == "" || set.Change.Over
 		for _, d := range set.Departed {
-			// Configured or not: who has departed need not be any more.
+			// A peer that has left the ring need not be configured any longer.
 			if quiet && set.Self.Peer == s.Peer && set.Self.State == peerActive && set.Gone(d.Peer) && !m.departed(d.Peer) {
 				m.Departed = append(m.Departed, d.Peer)
 			}
@@ -50,8 +49,8 @@ func (m *Machine) stepDeparted(i int, r Reply) {
 
 func (m *Machine) departed(peer string) bool { return slices.Contains(m.Departed, peer) }
 
-// afterInquiring ends an operation whose target has departed, unless its object has
-// another home by now, and goes on with one that was only looked for.
+// afterInquiring searches for the home of an Everywhere object whose target has left the ring
+// or whose record is gone. It ends every other operation.
 func (m *Machine) afterInquiring() {
 	slices.Sort(m.Departed)
 	if m.Result.Ending == InDoubt && m.departed(m.Op.Target) {
@@ -72,8 +71,8 @@ func (m *Machine) afterInquiring() {
 	}
 }
 
-// lost ends an operation that was committed if its record was, and whose object
-// is nowhere.
+// lost ends an operation whose object exists nowhere: as Done if its record was committed, as
+// Ended otherwise.
 func (m *Machine) lost() {
 	m.Result.Reason, m.Result.Peer, m.Result.Pending = "", "", nil
 	if !m.Record.Committed {

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// record is one of the central log in the model.
+// record is a record of the central log in the model.
 type record struct {
 	op string
 	d  Decision
-	// history says that it has ended and still has its name.
+	// history: the record has ended and still occupies its name.
 	history bool
-	// holder is who works on it: 0, its maker, or 1 + the process that adopted it.
+	// holder is the process that works on it: 0 is its creator, 1 + i the adopter i.
 	holder int
 }
 
@@ -26,7 +26,7 @@ func central(p plan) plan {
 	return p
 }
 
-// onRecord says whether c goes to the central store.
+// onRecord reports whether c goes to the central store.
 func (c Command) onRecord() bool {
 	switch c.Verb {
 	case Propose, ReadRecord, Decide, Withdraw:
@@ -127,7 +127,7 @@ func (w *world) carryRecord(m message) Reply {
 	return r
 }
 
-// early tells of the end of a record whose object is not in force yet.
+// early returns a violation if c ends a record whose object is not in force yet.
 func (w *world) early(c Command) string {
 	i := w.store.find(c.Record)
 	if c.Verb != Forget || i < 0 || w.store.records[i].history || w.store.records[i].d.RV != c.RV {
@@ -142,8 +142,8 @@ func (w *world) early(c Command) string {
 	return ""
 }
 
-// pinned tells of a delete that takes away what a record was decided for, or a
-// claim that it needs before the target is in force.
+// pinned returns a violation if c deletes the primary of a committed record, or a claim that is
+// needed until the primary is in force.
 func (w *world) pinned(c Command) string {
 	from := w.store.index(c.Peer)
 	at := w.store.cells[from].obj
@@ -159,11 +159,11 @@ func (w *world) pinned(c Command) string {
 	case !d.Committed:
 		return ""
 	case at.Claim.Primary && at.UID == d.Of.UID:
-		return "I3: what was decided for is deleted"
+		return "I3: the primary of a committed record is deleted"
 	}
-	// Whoever is about to leave guards nothing any more: it is emptied when all
-	// have dropped it. What a peer owns that has departed is dead to those who
-	// have dropped it, and guarded anew before the peer is Active again.
+	// A leaving peer guards nothing: it is emptied after all members have dropped it. The
+	// objects of a peer that has left are dead for the members that dropped it, and are guarded
+	// again before the peer is Active again.
 	of := w.store.index(d.Of.Peer)
 	if y := w.store.cells[of].obj; !w.outsider(from) && !w.outsider(of) && !at.Claim.Primary && y != nil && y.UID == d.Of.UID && !y.Leaving() {
 		return "I2: a claim of a committed record is deleted"
@@ -171,8 +171,8 @@ func (w *world) pinned(c Command) string {
 	return ""
 }
 
-// reaches says whether p is configured with peer. Who settles a record is not
-// who made it: its configuration is that of today.
+// reaches reports whether p has peer configured. A process that settles a record is not its
+// creator: it uses its own present configuration.
 func (w *world) reaches(p *proc, peer string) bool {
 	switch {
 	case (w.settling || w.cfg.givenUp) && p.op.Central && w.departed(w.store.index(peer)):
@@ -183,7 +183,7 @@ func (w *world) reaches(p *proc, peer string) bool {
 	return len(p.op.Peers) == 0 || slices.Contains(p.op.Peers, peer)
 }
 
-// departed says whether some member knows that peer i is one no more.
+// departed reports whether a member knows that peer i has left the ring.
 func (w *world) departed(i int) bool {
 	return slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Gone(peerName(i)) })
 }
@@ -209,14 +209,14 @@ func (k *keyer) records(records []record) {
 	k.n(253)
 }
 
-// decided says whether the record of the undecided claim x is committed, so that
-// x will be bound.
+// decided reports whether the record of the undecided claim x is committed, so that x will be
+// bound.
 func (w *world) decided(x *Object) bool {
 	i := w.store.find(x.Claim.Operation)
 	return x.Undecided() && i >= 0 && !w.store.records[i].history && w.store.records[i].d.UID == x.Claim.Record && w.store.records[i].d.Committed
 }
 
-// started are the first commands of p, as a mutant has them.
+// started returns the first commands of p, as the mutant changes them.
 func (w *world) started(p *proc) []Command {
 	if p.m.first() {
 		w.history.begins(p.op)
@@ -233,8 +233,7 @@ func (w *world) started(p *proc) []Command {
 	return cmds
 }
 
-// drawCentral lets some adds be decided in a central log, beside others, where
-// the members stay the same.
+// drawCentral decides some adds of a configuration in a central log. The members do not change.
 func drawCentral(r *rand.Rand, cfg *config) {
 	if r.IntN(4) > 0 {
 		return
@@ -250,7 +249,7 @@ func drawCentral(r *rand.Rand, cfg *config) {
 	}
 }
 
-// drawTakeovers lets coordinators share a log and take over each other's entries.
+// drawTakeovers makes coordinators share a log and take over each other's entries.
 func drawTakeovers(r *rand.Rand, cfg *config) {
 	if r.IntN(4) == 0 {
 		cfg.takers = 1 + r.IntN(2)

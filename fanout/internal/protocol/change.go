@@ -5,63 +5,62 @@ package protocol
 
 import "slices"
 
-// ChangeKind is what a change of the membership does.
+// ChangeKind is the kind of a change of the membership.
 type ChangeKind string
 
 const (
 	// Join makes a peer a member.
 	Join ChangeKind = "Join"
-	// Leave takes a member out of the ring that still answers.
+	// Leave removes a reachable member from the ring.
 	Leave ChangeKind = "Leave"
-	// Force takes a member out of the ring that will never answer again.
+	// Force removes a member that will never be reachable again.
 	Force ChangeKind = "ForceRemove"
-	// Return makes a peer a member again that was one, with what it holds; a
-	// member, too, that was restored from an older state.
+	// Return makes a former member with its objects a member again, or a member that was
+	// restored from an older state.
 	Return ChangeKind = "Comeback"
 )
 
-// ChangeOperation is what a Change is told. It does not change.
+// ChangeOperation is the input of a Change. It is immutable.
 type ChangeOperation struct {
 	ID          string
 	Kind        ChangeKind
 	Peer        string // the peer concerned
 	UID         string // of its cluster
 	Coordinator string
-	By          string   // who answers for it
+	By          string   // the person who vouches for it
 	Peers       []string // configured, sorted
 	Patience    Patience
-	Lease       int // quanta without a sign of life after which anybody may finish a change
+	Lease       int // quanta without a heartbeat after which any coordinator may finish a change
 
-	// Anchor is set for a change that was found in a slot. It is rolled forward
-	// and never begun.
+	// Anchor is set for a change that was found in a slot. Such a change is rolled forward and
+	// never begun.
 	Anchor string
 }
 
-// ChangeRecord is what the log holds of a change beside ChangeOperation itself.
+// ChangeRecord is the part of a change's log entry that the machine writes.
 type ChangeRecord struct {
-	Attempt int    // which slot it takes
-	Anchor  string // whose slot it may have taken
-	Epoch   int64  `json:",omitempty"` // of the PeerSet of the peer concerned, before that
+	Attempt int    // number of the attempt, a suffix of the ID in the slots
+	Anchor  string // the peer whose slot it may have taken first
+	Epoch   int64  `json:",omitempty"` // of the PeerSet of the peer concerned, before the anchor's slot was taken
 }
 
-// ChangeResult is what a Change found out.
+// ChangeResult is the outcome of a Change.
 type ChangeResult struct {
 	Ending   Ending
 	Reason   Reason
 	Peer     string
 	Problem  string  // for people
-	Blocking []Found // what keeps a peer from joining or leaving, in Peer
-	Lost     []Found // guards, in other members, of what a restored peer has forgotten
-	Left     []Found // what stays behind and is nobody's business but a person's
+	Blocking []Found // objects in Peer that keep it from joining or leaving
+	Lost     []Found // guards in other members whose object a restored peer no longer has
+	Left     []Found // unclaimed objects that stay in a leaving peer, for a person to decide about
 	Pending  []string
 	Keep     bool // the log's entry must stay
 }
 
-// Change is a machine like Machine that changes who the members are. There is
-// one change at a time: it holds a slot in the PeerSet of every member and of
-// the peer concerned, and each of its writes of a PeerSet requires that slot.
-// All its steps may be repeated, by anybody at any time, so it is recovered by
-// running it again.
+// Change is a machine, like Machine, that changes the membership. Only one change runs at a
+// time: it holds a slot in the PeerSet of every member and of the peer concerned, and each of
+// its PeerSet writes requires that slot. Any process may repeat any of its steps at any time,
+// so recovery runs it again.
 type Change struct {
 	Op      ChangeOperation
 	Record  ChangeRecord
@@ -70,26 +69,26 @@ type Change struct {
 	Earlier int
 	Result  ChangeResult
 
-	Sets     map[string]PeerSet // as last seen
-	Kept     map[string]string  // UIDs of what a peer holds that comes back, by key
+	Sets     map[string]PeerSet // as last read
+	Kept     map[string]string  // UIDs of the objects in a rejoining peer, by key
 	Absent   []string           // peers without a PeerSet
-	Order    []string           // whose slots are taken, in this order
-	At       int                // whose turn it is
-	Runs     int                // how often it began anew
+	Order    []string           // peers whose slots are taken, in this order
+	At       int                // index of the present peer in the order or the ring
+	Runs     int                // how often it restarted
 	Rounds   int                // how often a peer was listed again
-	Later    []changeStrand     // errands of a newcomer that others come before
-	Worked   bool               // the last list had something to do
-	Stuck    bool               // and some of it could not be done
-	StuckAt  string             // in this peer
-	Taken    bool               // what the newcomer was covered with was taken from it again
-	Held     bool               // the anchor's slot was seen to be its own
-	Sent     bool               // it may be
-	Retreat  bool               // another peer is the anchor
-	Strange  bool               // the anchor's slot was not its own as it began to free the others
+	Later    []changeStrand     // sub-operations in namespaces, which run after those of the owners
+	Worked   bool               // the last list found work
+	Stuck    bool               // some of this work failed
+	StuckAt  string             // the peer where it failed
+	Taken    bool               // the newcomer lost a home and must be covered again
+	Held     bool               // the anchor's slot was read as its own
+	Sent     bool               // a write of the anchor's slot may have been applied
+	Retreat  bool               // the ring is not as first read: free the slots and try again
+	Strange  bool               // another change held the anchor's slot when the release began
 	Stopping bool
 	Expired  bool
 	Resumed  bool
-	Again    bool // begin anew: somebody else works on the same change
+	Again    bool // restart: another process works on the same change
 
 	out []Command
 }
@@ -98,7 +97,7 @@ type changePhase string
 
 const (
 	chBeginning  changePhase = "beginning"
-	chLooking    changePhase = "looking"   // who is there
+	chLooking    changePhase = "looking"   // reading all PeerSets
 	chAdvancing  changePhase = "advancing" // making durable that the anchor may be taken
 	chTaking     changePhase = "taking"    // the slots
 	chReleasing  changePhase = "releasing" // all but the anchor's
@@ -107,23 +106,23 @@ const (
 	chEnding     changePhase = "ending"
 	chOver       changePhase = "over"
 	chQuarantine changePhase = "quarantining"
-	chSettling   changePhase = "settling" // what the newcomer holds
+	chSettling   changePhase = "settling" // the newcomer's objects
 	chAdmitting  changePhase = "admitting"
-	chTelling    changePhase = "telling"    // a member
-	chCovering   changePhase = "covering"   // a member's primaries
-	chPlacing    changePhase = "placing"    // the newcomer's own primaries
-	chCompleting changePhase = "completing" // what was pending when it was covered
+	chTelling    changePhase = "telling"    // adding the newcomer to a member's list
+	chCovering   changePhase = "covering"   // giving the newcomer secondaries of a member's primaries
+	chPlacing    changePhase = "placing"    // giving the members secondaries of the newcomer's primaries
+	chCompleting changePhase = "completing" // giving it secondaries in namespaces, after their owners
 	chActivating changePhase = "activating"
 	chExpelling  changePhase = "expelling" // a newcomer that cannot join
 	chForgetting changePhase = "forgetting"
 
-	chMarking  changePhase = "marking" // who leaves
+	chMarking  changePhase = "marking" // the leaving peer
 	chDraining changePhase = "draining"
 	chDropping changePhase = "dropping"
 	chRefusing changePhase = "refusing"
 	chEmptying changePhase = "emptying"
 	chClosing  changePhase = "closing"
-	chRehoming changePhase = "rehoming" // after a force-remove
+	chRehoming changePhase = "rehoming" // lost homes, after a removal by force
 )
 
 // NewChange returns a machine at the beginning of op.
@@ -135,15 +134,15 @@ func NewChange(op ChangeOperation) *Change {
 	return c
 }
 
-// RecoverChange returns a machine that goes on with a change whose process
-// ended. What had not begun by then is not begun any more.
+// RecoverChange returns a machine that continues a change whose process ended. It does not
+// begin a change that had not begun.
 func RecoverChange(op ChangeOperation, record ChangeRecord) *Change {
 	c := NewChange(op)
 	c.Record, c.Resumed, c.Phase = record, true, chLooking
 	return c
 }
 
-// HelpChange returns the operation that goes on with the change that holds slot.
+// HelpChange returns the operation that continues the change in slot.
 func HelpChange(slot Slot, op ChangeOperation) ChangeOperation {
 	op.ID, op.Kind, op.Peer, op.UID = slot.ID, slot.Kind, slot.Peer, slot.UID
 	op.By, op.Anchor = slot.By, slot.Anchor
@@ -177,14 +176,14 @@ func (c *Change) Handle(r Reply) []Command {
 	return c.take()
 }
 
-// Expire tells that the caller waits no longer. A change that is under way stays
-// so, and is gone on with later.
+// Expire records that the caller no longer waits. A change in progress stays in progress, for a
+// later recovery.
 func (c *Change) Expire() []Command {
 	c.Expired = true
 	return nil
 }
 
-// Over says whether the machine has stopped. Result is final then.
+// Over reports whether the machine has stopped. Result is final then.
 func (c *Change) Over() bool { return c.Phase == chOver }
 
 func (c *Change) take() []Command {
@@ -193,7 +192,7 @@ func (c *Change) take() []Command {
 	return out
 }
 
-// id is the name of the change in the slots.
+// id returns the name of the change in the slots.
 func (c *Change) id() string {
 	if c.Record.Attempt == 0 {
 		return c.Op.ID
@@ -201,7 +200,7 @@ func (c *Change) id() string {
 	return c.Op.ID + "-" + string(rune('0'+c.Record.Attempt))
 }
 
-// slot is what it writes into the PeerSets.
+// slot returns the slot that the change writes into the PeerSets.
 func (c *Change) slot() Slot {
 	return Slot{
 		ID: c.id(), Kind: c.Op.Kind, Peer: c.Op.Peer, UID: c.Op.UID,
@@ -211,7 +210,8 @@ func (c *Change) slot() Slot {
 
 func (c *Change) mine(s PeerSet) bool { return s.Change.ID == c.id() }
 
-// enter begins a phase. Late replies cannot be taken for ones of the new phase.
+// enter begins a phase. Strand numbers continue, so a late reply never matches a strand of the
+// new phase.
 func (c *Change) enter(p changePhase) {
 	c.Earlier += len(c.Strands)
 	c.Strands = nil
@@ -239,10 +239,10 @@ func (c *Change) proceed() {
 	}
 }
 
-// runs bounds how often a change begins anew because another one works on it.
+// runs bounds how often a change restarts because another process works on it.
 const runs = 16
 
-// anew looks at what others have done of the change, and goes on from there.
+// anew reads the progress that other processes made and continues from there.
 func (c *Change) anew() {
 	c.Again, c.Stopping = false, false
 	if c.Runs++; c.Runs > runs {
@@ -253,7 +253,8 @@ func (c *Change) anew() {
 	c.look()
 }
 
-// stop leaves the change under way.
+// stop ends the machine before the change is over: Aborted if no slot can have been taken, else
+// InDoubt.
 func (c *Change) stop() {
 	if !c.Held && !c.Sent && !c.Resumed && c.Op.Anchor == "" {
 		c.end(Aborted)
@@ -263,7 +264,7 @@ func (c *Change) stop() {
 	c.end(InDoubt)
 }
 
-// end stops the machine.
+// end stops the machine with ending e and updates the log entry.
 func (c *Change) end(e Ending) {
 	c.Result.Ending = e
 	c.Stopping, c.Again = false, false

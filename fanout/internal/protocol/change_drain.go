@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// drainage is what is done about an object of a peer that wants to leave. It
-// notes what keeps the peer.
+// drainage returns the sub-operation for an object of a leaving peer, or false. It records the
+// objects that prevent the leave.
 func (c *Change) drainage(f Found) (Operation, bool) {
 	o := f.Object
 	switch {
@@ -26,8 +26,9 @@ func (c *Change) drainage(f Found) (Operation, bool) {
 	}
 }
 
-// emptying is what is done about an object in a peer that all have dropped. A
-// move that was on its way may have made it a home again: that is never deleted.
+// emptying returns the sub-operation for an object in a peer that all members have dropped, or
+// false. A move that was in flight may have made the object a home again: a home is never
+// deleted.
 func (c *Change) emptying(f Found) (Operation, bool) {
 	o := f.Object
 	primary := o.Primary(f.Mode)
@@ -43,22 +44,20 @@ func (c *Change) emptying(f Found) (Operation, bool) {
 	return Operation{}, false
 }
 
-// evacuation moves a home to one of those who stay, another one whenever that
-// did not work.
+// evacuation moves a home to a remaining member, and in each further round to the next one.
 func (c *Change) evacuation() (Operation, bool) {
 	c.Worked = true
 	ring := c.ring()
 	return Operation{Action: Move, Into: []string{ring[c.Rounds%len(ring)]}}, true
 }
 
-// evacuates says whether what is in peer is to be home no more, wherever else its
-// home is.
+// evacuates reports whether o moves a home out of peer.
 func (o Operation) evacuates(peer string) bool {
 	return o.Action == Move && !o.logged() && o.Met.Claim.Peer == peer
 }
 
-// outside says that peer, which is evacuated, is no member any more: it gets
-// nothing, and what was home there is let go once all others name another one.
+// outside reports whether peer is evacuated and no longer a member. It gets no replicas, and
+// its former home is released once all other peers name another one.
 func (m *Machine) outside(peer string) bool {
 	return m.Op.evacuates(peer) && m.HaveSet && !slices.Contains(m.Set.reached(), peer)
 }

@@ -5,29 +5,27 @@ package protocol
 
 import "slices"
 
-// A peer that is given up may leave a change behind that cannot go on without
-// it, and what that has come to differs from member to member. Who gives the
-// peer up has the slots of all, and levels that: whom one has dropped, all drop;
-// whom one has let in, all let in. Without, no list would ever be like the others
-// again.
+// A peer that is removed by force may leave behind a change that cannot continue without it,
+// and whose progress differs from member to member. The removal by force holds the slots of all
+// members and makes their lists equal: all drop a peer that the anchor has dropped, and all add
+// a peer that any other member has added.
 
-// agreed are the full members by set on which the members' lists must agree, but
-// the peer concerned.
+// agreed returns the full members by set on which the members' lists must agree, without the
+// peer concerned. A removal by force also leaves out peers whose change is unfinished.
 func (c *Change) agreed(set PeerSet) []string {
 	return slices.DeleteFunc(set.full(c.Op.Peer), func(p string) bool {
 		return c.Op.Kind == Force && (c.Sets[c.Record.Anchor].Gone(p) || c.halfway(p))
 	})
 }
 
-// halfway says whether a member lists peer as one that joins.
+// halfway reports whether a member lists peer as Joining.
 func (c *Change) halfway(peer string) bool {
 	return slices.ContainsFunc(c.ring(), func(p string) bool {
 		return slices.Contains(c.Sets[p].peers(peerJoining), peer)
 	})
 }
 
-// furthest is how peer is listed by those who know most of its join, as a full
-// member before one that joins.
+// furthest returns the most advanced entry that a member has of peer: Active before Joining.
 func (c *Change) furthest(peer string) (Member, bool) {
 	var m Member
 	for _, p := range c.ring() {

@@ -9,11 +9,12 @@ import (
 	"slices"
 )
 
-// newcomer says that the peer concerned is to become a member.
+// newcomer reports whether the change makes the peer concerned a member.
 func (c *Change) newcomer() bool { return c.Op.Kind == Join || c.Op.Kind == Return }
 
-// quarantined is the newcomer's PeerSet as its slot is taken: whatever it was
-// before, no add commits there from now on, and its own list is the ring's.
+// quarantined returns the newcomer's PeerSet for the write that takes its slot. From that write
+// on no add commits in the newcomer, whatever its state was, and it lists the members of the
+// ring.
 func (c *Change) quarantined(set PeerSet) PeerSet {
 	anchor := c.Sets[c.Record.Anchor]
 	set.Self.State = peerQuarantined
@@ -23,9 +24,9 @@ func (c *Change) quarantined(set PeerSet) PeerSet {
 	return set
 }
 
-// foreign says whose PeerSet belongs to another ring than the anchor, and why the
-// change is refused; empty if none does. A member without a ring ID has not got it
-// yet; a newcomer with one, to a ring that has none yet, comes from another ring.
+// foreign returns a peer whose PeerSet belongs to another ring than the anchor's, with the
+// problem for people, or two empty strings. A member without a ring ID has not received it yet.
+// A newcomer with a ring ID, for a ring without one, comes from another ring.
 func (c *Change) foreign() (peer, problem string) {
 	ring := c.Sets[c.Record.Anchor].Ring
 	for _, p := range c.Op.Peers {
@@ -42,24 +43,25 @@ func (c *Change) foreign() (peer, problem string) {
 	return "", ""
 }
 
-// otherRing says that a newcomer with this PeerSet belongs to another ring.
+// otherRing reports whether a newcomer with this PeerSet belongs to another ring.
 func (c *Change) otherRing(set PeerSet) bool {
 	return set.Ring != "" && set.Ring != c.Sets[c.Record.Anchor].Ring
 }
 
-// returned says that the newcomer was given up: what it was home of may have
-// another one by now, or none.
+// returned reports whether the newcomer was removed by force: the objects whose home it was may
+// have another home by now, or none.
 func (c *Change) returned() bool {
 	return c.Sets[c.Op.Peer].forced(c.Op.Peer)
 }
 
-// listedByAny says whether a member lists the newcomer: it was cut short as it
-// joined, or is a member that was restored.
+// listedByAny reports whether a member lists the newcomer: its join was interrupted, or it is a
+// member that was restored.
 func (c *Change) listedByAny() bool {
 	return slices.ContainsFunc(c.ring(), func(p string) bool { return c.Sets[p].Lists(c.Op.Peer) })
 }
 
-// expulsion is the departure of a newcomer that cannot join: as it was before.
+// expulsion returns the departure of a newcomer that cannot join: its earlier one, if it has
+// one.
 func (c *Change) expulsion() Departure {
 	for _, d := range c.Sets[c.Op.Peer].Departed {
 		if d.Peer == c.Op.Peer {
@@ -69,7 +71,7 @@ func (c *Change) expulsion() Departure {
 	return Departure{Peer: c.Op.Peer, UID: c.Op.UID, How: "Left", By: c.Op.By}
 }
 
-// join goes to work under the slots, or on from where another process has come.
+// join starts the join once all slots are held, or continues where another process stopped.
 func (c *Change) join() {
 	set := c.Sets[c.Op.Peer]
 	switch {
@@ -89,8 +91,8 @@ func (c *Change) admit() {
 	c.spawn(chWrite, c.Op.Peer)
 }
 
-// tell gives the next member the newcomer. What is created there from then on is
-// not committed without it.
+// tell adds the newcomer to the next member's list. From then on, an add that creates its
+// primary in that member commits only with a claim in the newcomer.
 func (c *Change) tell() {
 	if ring := c.ring(); c.At < len(ring) {
 		c.enter(chTelling)
@@ -101,13 +103,12 @@ func (c *Change) tell() {
 	c.survey()
 }
 
-// succeeds says that another process may have worked on the join before. One that
-// was killed with a secondary made, and its primary not yet looked at again, may
-// have left a dead one in the newcomer.
+// succeeds reports whether another process may have worked on the join before. If it was killed
+// after it created a secondary and before it read the primary again, a dead secondary may be in
+// the newcomer.
 func (c *Change) succeeds() bool { return c.Resumed || c.Op.Anchor != "" || c.Runs > 0 }
 
-// survey begins to list the primaries of the members, all of which know the
-// newcomer by now.
+// survey begins to list the primaries of the members, which all list the newcomer by now.
 func (c *Change) survey() {
 	c.At, c.Later = 0, nil
 	c.Result.Blocking = nil
@@ -115,8 +116,8 @@ func (c *Change) survey() {
 	c.list(chCovering, c.ring()[0])
 }
 
-// covered are the peers whose primaries are listed for the newcomer. What is on
-// its way out of the newcomer itself may be in the way of the first attempt.
+// covered returns the peers whose objects are listed for the newcomer. After the first round it
+// includes the newcomer: an object that is being removed there may have obstructed that round.
 func (c *Change) covered() []string {
 	if c.Rounds > 0 {
 		return append(c.ring(), c.Op.Peer)
@@ -124,8 +125,8 @@ func (c *Change) covered() []string {
 	return c.ring()
 }
 
-// complete gives the newcomer its secondaries of what lives in namespaces, once
-// it has the owners of these.
+// complete gives the newcomer its secondaries of objects in namespaces, once it has the owners
+// of the namespaces.
 func (c *Change) complete() {
 	c.enter(chCompleting)
 	for _, s := range c.Later {
@@ -153,8 +154,8 @@ func (c *Change) activate() {
 	c.spawn(chWrite, c.Op.Peer)
 }
 
-// expel ends a join that cannot be completed: the newcomer first, so that it is
-// certain that nobody activates it, then the members, the anchor last.
+// expel ends a join that cannot be completed. It writes the newcomer first, so that no other
+// process activates it, then the members, the anchor last.
 func (c *Change) expel() {
 	c.At = len(c.Order) - 1
 	c.enter(chExpelling)
@@ -179,8 +180,8 @@ func (c *Change) wantedByJoin(peer string, set PeerSet) (PeerSet, edited) {
 	case c.Phase == chForgetting && set.Change.Over:
 		return set, unchanged
 	case c.Phase == chForgetting:
-		// Written even where the newcomer is not listed: what another process has
-		// on its way to list it there is void by that.
+		// Write even if the newcomer is not listed: that voids the write in flight of a process
+		// that would list it.
 		set = set.without(c.expulsion())
 		set.Change.Over = true
 		return set, changed

@@ -3,9 +3,8 @@
 
 package protocol
 
-// leave goes to work under the slots, or on from where another process has come.
-// The first member decides: there the peer is dropped, or it is refused to
-// leave.
+// leave starts the leave once all slots are held, or continues where another process stopped.
+// The PeerSet of the first member decides: it drops the peer, or refuses the leave.
 func (c *Change) leave() {
 	set, ring := c.Sets[c.Op.Peer], c.ring()
 	switch {
@@ -23,8 +22,8 @@ func (c *Change) leave() {
 	}
 }
 
-// drop takes the peer out of the next member's list. What is on its way to the
-// peer may yet arrive, so that it is emptied only when all have dropped it.
+// drop removes the peer from the next member's list. Writes to the peer may still be in flight,
+// so it is emptied only after all members have dropped it.
 func (c *Change) drop() {
 	if ring := c.ring(); c.At < len(ring) {
 		c.enter(chDropping)
@@ -52,7 +51,7 @@ func (c *Change) left() {
 	}
 }
 
-// keep refuses the peer to leave.
+// keep refuses the leave at the first member.
 func (c *Change) keep() {
 	c.enter(chRefusing)
 	c.spawn(chWrite, c.ring()[0])
@@ -84,7 +83,7 @@ func (c *Change) wantedByLeave(peer string, set PeerSet) (PeerSet, edited) {
 	return set, changed
 }
 
-// rehome gives the Accounts whose home was lost another one.
+// rehome gives a new home to the Accounts whose home was lost.
 func (c *Change) rehome() {
 	if ring := c.ring(); c.At < len(ring) {
 		c.list(chRehoming, ring[c.At])

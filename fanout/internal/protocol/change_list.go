@@ -5,7 +5,7 @@ package protocol
 
 import "cmp"
 
-// list lists what peer holds and works it off, as the phase p demands.
+// list enters phase p and lists the objects in peer, to process them as the phase demands.
 func (c *Change) list(p changePhase, peer string) {
 	if p != c.Phase && p != chCovering {
 		c.Rounds = 0
@@ -36,7 +36,7 @@ func (c *Change) stepSurvey(i int, r Reply) {
 	}
 }
 
-// surveyed begins the errands that the phase has for what was found in peer.
+// surveyed starts the phase's sub-operations for the objects found in peer.
 func (c *Change) surveyed(peer string, found []Found) {
 	if peer == c.Op.Peer && c.restored() {
 		c.inventory(found)
@@ -52,7 +52,7 @@ func (c *Change) surveyed(peer string, found []Found) {
 		}
 	}
 	if c.Phase == chDraining && len(c.Result.Blocking) > 0 {
-		// It is refused to leave, so nothing need go from it.
+		// The leave is refused, so no object need be moved.
 		return
 	}
 	for _, s := range errands {
@@ -65,7 +65,7 @@ func (c *Change) surveyed(peer string, found []Found) {
 	}
 }
 
-// errand is what the phase does about an object that was found.
+// errand returns the phase's sub-operation for object f, or false.
 func (c *Change) errand(f Found) (Operation, bool) {
 	o := f.Object
 	primary := o.Primary(f.Mode)
@@ -75,17 +75,17 @@ func (c *Change) errand(f Found) (Operation, bool) {
 		case f.Mode == Everywhere && o.Stage != Reserved && (primary || o.former(f.Mode) || o.yielded(f.Mode)):
 			return Operation{Action: Resign, Into: c.ring()}, true
 		case o.Claimed && !primary && !o.Undecided() && !c.listedByAny():
-			// The members have what counts, and this is no evidence. A move, or whatever
-			// else was begun while the peer was a member, may be on its way to it.
+			// No member lists the newcomer, so this secondary is no evidence. Writes from its
+			// former membership, such as a move, may still be in flight to it.
 			return Operation{Action: Discard}, true
 		case primary && o.Leaving():
-			// Somebody else may own the name by now.
+			// Another object may have the name by now.
 			c.Worked = true
 			return Operation{Action: Sweep}, true
 		case !o.Claimed, primary && o.Stage.committed():
 			return Operation{}, false
 		case primary && o.Undecided():
-			// Only its record can say whether it is committed.
+			// Only its record shows whether it is committed.
 			c.Worked = true
 			return Operation{Action: Sweep, Watch: true}, true
 		case primary && o.Stage == Reserved:
@@ -107,17 +107,19 @@ func (c *Change) errand(f Found) (Operation, bool) {
 			return Operation{Action: Discard}, true
 		}
 		if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
-			c.Worked = true // it may be committed before the newcomer is asked for
+			c.Worked = true // it may be committed without a claim in the newcomer
 		}
 		into := []string{c.Op.Peer}
 		if c.restored() && f.Mode == Everywhere && primary && o.InEffect() && o.term() >= generation {
-			// It became home while the peer was not believed, when a replica may have been judged dead.
+			// It became home while the restored peer was not believed: a replica may have been
+			// judged dead then.
 			into = append(into, c.ring()...)
 		}
 		return Operation{Action: Cover, Into: into}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && (!o.Terminating || o.Requested())
 	case chPlacing:
 		if primary && o.Pending() && !o.Undecided() {
-			// Its secondaries may be older than the lists that have the newcomer.
+			// Its secondaries may be older than the entry of the newcomer in the members'
+			// lists.
 			c.Worked = true
 			return Operation{Action: Discard}, true
 		}
@@ -129,8 +131,8 @@ func (c *Change) errand(f Found) (Operation, bool) {
 			return Operation{Action: Resign, Into: c.ring()}, true
 		}
 		if o.Claimed && !primary {
-			// What was judged before the members knew the newcomer may have been removed
-			// without it since. A guard that is dead can wait for a sweep.
+			// It was judged before the members listed the newcomer; a removal since then may
+			// have missed it. A dead guard can wait for a sweep.
 			return Operation{Action: Sweep}, c.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
 		}
 		return Operation{Action: Cover, Into: c.ring(), Prove: c.restored()}, primary && o.InEffect()
@@ -158,18 +160,18 @@ func (c *Change) stepSub(i int, r Reply) {
 	}
 }
 
-// subbed takes note of what a sub-operation came to.
+// subbed records the result of a sub-operation.
 func (c *Change) subbed(key string, op Operation, r Result) {
 	if op.Action == Resign && (r.Removed || r.Mended || op.Met.Leaving()) {
 		c.Worked = true
 		c.Taken = c.Taken || c.Phase == chPlacing
 	}
 	if op.Action == Sweep && c.Phase == chCovering && !op.Met.Primary(op.Mode) && !r.Removed && !op.Met.Terminating {
-		// It is no reservation any more: it came into force meanwhile, or became home.
+		// It is no longer a reservation: it came into force or became home meanwhile.
 		c.Worked = true
 	}
 	if op.Action == Sweep && c.Phase == chPlacing && r.Removed {
-		// Somebody's finalizer may hold it.
+		// A foreign finalizer may hold it.
 		c.Worked, c.Stuck = true, c.Stuck || op.Met.Terminating
 		c.StuckAt = cmp.Or(c.StuckAt, c.Op.Peer)
 	}
@@ -184,7 +186,7 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 	case op.Action == Resign && r.Reason == Missing && (c.returned() || c.restored() && c.Phase == chPlacing), len(r.Unproved) > 0:
 		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: op.Met})
 	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():
-		// Whoever is alive ends it itself.
+		// An operation that is still running settles it.
 	case op.Action == Succeed && r.Reason == HeldByOther:
 		c.lost(Found{Key: key, Mode: op.Mode, Object: op.Met})
 	case op.Action == Move && r.Ending != Done && r.Ending != AlreadyDone:
@@ -192,7 +194,7 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		c.StuckAt = cmp.Or(r.Peer, op.Into[0])
 	case len(r.Pending) == 0:
 	case op.Action == Cover && r.HolderAt != "" && !op.Met.Claimed:
-		// Two objects that nobody has claimed stand side by side.
+		// Two unclaimed objects may have the same name.
 	case op.Action == Cover && r.HolderAt != "" && c.Rounds > 0 && !op.Met.Pending():
 		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: r.Holder})
 	default:
@@ -201,7 +203,7 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 	}
 }
 
-// afterList lists the peer again if there was something to do, or goes on.
+// afterList lists the peer again if the last list found work, and otherwise continues.
 func (c *Change) afterList() {
 	if c.Phase == chCovering {
 		if c.At++; c.At < len(c.covered()) {
@@ -242,7 +244,7 @@ func (c *Change) afterList() {
 	}
 }
 
-// listed goes on when a peer holds nothing any more that the phase is about.
+// listed continues when a list of the peer finds no work for the phase.
 func (c *Change) listed() {
 	switch c.Phase {
 	case chSettling:
@@ -251,7 +253,7 @@ func (c *Change) listed() {
 		c.list(chPlacing, c.Op.Peer)
 	case chPlacing:
 		if c.Taken {
-			// What was home comes again as a replica.
+			// A former home is copied to the newcomer again, as a replica.
 			c.survey()
 			return
 		}

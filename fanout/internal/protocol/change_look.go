@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// look reads every PeerSet, to find the ring or what has become of this change.
+// look reads every PeerSet, to find the ring and the progress of this change.
 func (c *Change) look() {
 	c.enter(chLooking)
 	c.At, c.Absent = 0, nil
@@ -38,9 +38,8 @@ func (c *Change) stepLook(i int, r Reply) {
 	}
 }
 
-// afterLooking takes the anchor's slot, or goes on with the change that it is
-// held for. A change whose slot the anchor does not hold any more is over: it
-// never takes the anchor twice.
+// afterLooking takes the anchor's slot, or continues the change if it holds that slot. A begun
+// change that no longer holds the anchor's slot is over: it never takes the anchor twice.
 func (c *Change) afterLooking() {
 	begun := c.Record.Anchor != "" && (c.Held || c.Resumed || c.Op.Anchor != "")
 	at, read := c.Sets[c.Record.Anchor]
@@ -78,7 +77,7 @@ func (c *Change) afterLooking() {
 	}
 }
 
-// anchor is the first member in order of names: there all changes meet.
+// anchor returns the first member by name, at which all changes compete, or "".
 func (c *Change) anchor() string {
 	for _, p := range slices.Sorted(slices.Values(c.Op.Peers)) {
 		set, ok := c.Sets[p]
@@ -91,7 +90,7 @@ func (c *Change) anchor() string {
 	return ""
 }
 
-// dropped says whether another member has seen peer depart: peer itself need not
+// dropped reports whether another full member lists peer as departed. peer itself need not
 // know.
 func (c *Change) dropped(peer string) bool {
 	for p, set := range c.Sets {
@@ -102,7 +101,7 @@ func (c *Change) dropped(peer string) bool {
 	return false
 }
 
-// departed says whether a peer that is not configured has left the ring.
+// departed reports whether a peer that is not configured has left the ring.
 func (c *Change) departed(peer string) bool {
 	for _, set := range c.Sets {
 		if set.current() && set.Gone(peer) {
@@ -112,14 +111,14 @@ func (c *Change) departed(peer string) bool {
 	return false
 }
 
-// anchorless says that the anchor is no member any more, so that nobody ends the
+// anchorless reports whether the anchor is no longer a member, so that no process ends the
 // change there.
 func (c *Change) anchorless() bool {
 	return !slices.Contains(c.Op.Peers, c.Record.Anchor) || c.cut() && !c.vacated()
 }
 
-// vacated says that the anchor had left, as some knew already, when its slot was
-// taken. It answers, so its slot goes back.
+// vacated reports whether the anchor had left, as another member knew, when its slot was taken.
+// The anchor is reachable, so its slot is freed.
 func (c *Change) vacated() bool {
 	given := false
 	for p, set := range c.Sets {
@@ -128,7 +127,7 @@ func (c *Change) vacated() bool {
 	return c.cut() && !given
 }
 
-// cut says that the anchor was given up, and the change with it.
+// cut reports whether the anchor was removed from the ring, which ends the change.
 func (c *Change) cut() bool {
 	for p, set := range c.Sets {
 		if p != c.Record.Anchor && p != c.Op.Peer && set.current() && !c.Sets[c.Record.Anchor].Gone(p) && c.cutAt(set) {
@@ -138,8 +137,8 @@ func (c *Change) cut() bool {
 	return false
 }
 
-// cutAt says whether the anchor was given up as set knows. It may leave by this
-// very change.
+// cutAt reports whether set lists the anchor as departed, unless the anchor leaves by this very
+// change.
 func (c *Change) cutAt(set PeerSet) bool {
 	return set.Gone(c.Record.Anchor) && (c.Op.Peer != c.Record.Anchor || !set.left(c.Record.Anchor))
 }

@@ -5,7 +5,7 @@ package protocol
 
 import "slices"
 
-// changeMutants break the rules that changes of the membership follow.
+// changeMutants break the rules of changes of the membership.
 var changeMutants = []broken{
 	{n: "N16", rule: "a member is told before its primaries are listed", cfg: config{
 		peers: 3, ring: 2, changes: changes(joinC), plans: []plan{known(2, add("x", "a", 1, "p"))},
@@ -84,7 +84,7 @@ var changeMutants = []broken{
 	}, want: "I7"},
 }
 
-// unlisted keeps some objects from a changer's lists.
+// unlisted hides the objects that what selects from the lists that a change reads in phase.
 func unlisted(phase changePhase, what func(Object) bool) func(*world, *proc, Command, Reply) Reply {
 	return func(_ *world, p *proc, c Command, r Reply) Reply {
 		if c.Verb == Survey && p.change.m.Phase == phase {

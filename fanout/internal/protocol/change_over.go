@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// over marks the change as over at the anchor, before any slot is freed: whoever
-// is late takes none for it any more.
+// over marks the change as over at the anchor before any slot is freed, so that a late process
+// takes no further slot for it.
 func (c *Change) over() {
 	c.enter(chFinishing)
 	c.spawn(chWrite, c.Record.Anchor)
@@ -27,8 +27,8 @@ func (c *Change) release() {
 
 func (c *Change) free() {
 	if c.anchorless() {
-		// It has departed. Whoever brings it back takes its slot, whatever stands
-		// in it.
+		// The anchor has left the ring. A change that readmits it takes its slot, whatever the
+		// slot holds.
 		c.conclude()
 		return
 	}
@@ -36,10 +36,10 @@ func (c *Change) free() {
 	c.spawn(chWrite, c.Record.Anchor)
 }
 
-// leaving says that the slots are being given back.
+// leaving reports whether the slots are being freed.
 func (c *Change) leaving() bool { return c.Phase == chReleasing || c.Phase == chFreeing }
 
-// conclude tells what came of the change once its slots are free.
+// conclude determines the ending once the slots are free, or begins the next attempt.
 func (c *Change) conclude() {
 	if c.Retreat && c.Op.Anchor == "" && c.Record.Attempt < attempts && !c.Expired {
 		attempt := c.Record.Attempt + 1
@@ -61,7 +61,7 @@ func (c *Change) conclude() {
 	case c.newcomer():
 		done = member && own.Self.State == peerActive && c.reborn(own)
 	case c.Op.Kind == Leave:
-		// Who is dropped and not emptied was cut short.
+		// A peer that was dropped but not emptied has not finished its leave.
 		done = !member && (!known || own.Self.State == peerOut)
 	}
 	switch {
@@ -74,7 +74,7 @@ func (c *Change) conclude() {
 		c.because(Membership, c.Op.Peer)
 		c.end(Aborted)
 	case c.Result.Reason == "":
-		// Somebody else ended it, and what it did may have been undone since.
+		// Another process ended the change, and its effect may have been undone since.
 		c.end(Ended)
 	default:
 		c.end(Aborted)

@@ -41,8 +41,8 @@ func (c *Change) next() {
 	}
 }
 
-// witness is the peer whose PeerSet is read between the read and the write of
-// another: the write is void unless the witness still vouched for it later.
+// witness returns the peer whose PeerSet is read after the PeerSet of peer and before its
+// write, or "". The write is sent only if the witness still agrees.
 func (c *Change) witness(peer string) string {
 	if c.Phase == chReleasing && !c.anchorless() {
 		return c.Record.Anchor
@@ -53,10 +53,10 @@ func (c *Change) witness(peer string) string {
 	return ""
 }
 
-// vouches says whether the witness still agrees.
+// vouches reports whether the witness still agrees.
 func (c *Change) vouches(set PeerSet) bool {
 	if c.Phase == chReleasing {
-		// What took the anchor's slot may have been late.
+		// The write that took the anchor's slot may have been late.
 		return !c.mine(set) || set.Change.Over
 	}
 	want := peerJoining
@@ -66,11 +66,11 @@ func (c *Change) vouches(set PeerSet) bool {
 	return c.mine(set) && !set.Change.Over && set.Self.State == want
 }
 
-// wanted is what the phase makes of a PeerSet.
+// wanted returns the PeerSet that the phase wants in peer, given the one that was read.
 func (c *Change) wanted(peer string, set PeerSet) (PeerSet, edited) {
 	if c.Phase == chFreeing && (!set.Change.Over || c.Strange) {
-		// What took the anchor's slot was late, and others may have gone on from
-		// there: their slots come first.
+		// The write that took the anchor's slot was late, and other processes may have
+		// continued from it: free their slots first.
 		return set, elsewhere
 	}
 	if c.leaving() {
@@ -96,7 +96,7 @@ func (c *Change) wanted(peer string, set PeerSet) (PeerSet, edited) {
 	}
 }
 
-// freed is a PeerSet without the slot, and with what the change came to.
+// freed returns set without the slot and with the result of the change.
 func (c *Change) freed(peer string, set PeerSet) PeerSet {
 	anchor := c.Sets[c.Record.Anchor]
 	if peer == c.Record.Anchor {
@@ -106,7 +106,7 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 	set.Change = Slot{}
 	switch {
 	case c.newcomer() && over && set.Lists(c.Op.Peer):
-		// As the anchor lists it: what was cut short has not joined.
+		// Copy the anchor's entry: an interrupted join is still Joining there.
 		for _, m := range anchor.Members {
 			if m.Peer == c.Op.Peer {
 				set = set.with(m)
@@ -115,7 +115,7 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 	case c.restored() && over && peer == c.Op.Peer && set.Self.State == peerJoining:
 		set.Self.State = peerQuarantined
 	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving && over && anchor.Lists(peer) && !c.dropped(peer):
-		// It was refused.
+		// The leave was refused.
 		set.Self.State = peerActive
 		if slices.Contains(anchor.peers(peerJoining), peer) {
 			set.Self.State = peerJoining
@@ -124,8 +124,7 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 	return set
 }
 
-// activated says that the newcomer, as set has it, was made a full member by this
-// change.
+// activated reports whether this change made the newcomer with PeerSet set a full member.
 func (c *Change) activated(set PeerSet) bool {
 	return c.mine(set) && set.Change.Over && set.Self.State == peerActive
 }

@@ -5,17 +5,17 @@ package protocol
 
 import "slices"
 
-// rehoming is what is done about an object whose home may have been lost: it
-// names a peer that is no member, or a home that was made in the absence of one
-// and that somebody has perhaps not finished.
+// rehoming returns the sub-operation for an object whose home may have been lost, or false.
+// Such an object names a peer that is no member, or a home that replaces a lost one and may be
+// unfinished.
 func (c *Change) rehoming(f Found) (Operation, bool) {
 	o := f.Object
 	lost := f.Mode == Everywhere && o.Claimed && o.Stage != Reserved &&
 		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || o.frozen())
 	if f.Mode == Everywhere && o.Claimed && !o.Primary(f.Mode) && o.Stage == Reserved && o.Of(f.Mode).Peer == c.Op.Peer {
-		// Who brings it may be about to bring it into force.
+		// Another process may be about to bring it into force.
 		return Operation{Action: Sweep}, true
 	}
-	// A home that is left is affirmed: it may be about to move to the lost peer.
+	// Confirm a remaining home: it may be about to move to the lost peer.
 	return Operation{Action: Succeed, Into: c.ring()}, lost || f.Mode == Everywhere && o.Primary(f.Mode) && o.InEffect()
 }

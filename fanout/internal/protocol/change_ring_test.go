@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ringOf are the PeerSets of members, as far along as a join finds them.
+// ringOf returns the PeerSets of Active members, each with its ring ID in ids.
 func ringOf(ids map[string]string) map[string]*PeerSet {
 	var members []Member
 	for peer := range ids {
@@ -26,7 +26,7 @@ func ringOf(ids map[string]string) map[string]*PeerSet {
 	return sets
 }
 
-// carryThrough runs a change against PeerSets in peers that hold nothing else.
+// carryThrough runs a change to its end against PeerSets, in peers that hold no objects.
 func carryThrough(t *testing.T, c *Change, sets map[string]*PeerSet) ChangeResult {
 	t.Helper()
 	queue := c.Start()
@@ -52,7 +52,7 @@ func carryThrough(t *testing.T, c *Change, sets map[string]*PeerSet) ChangeResul
 			r.PeerSet = next
 		}
 		if cmd.Verb == Sleep && c.settled() {
-			continue // a sign of life, which nobody needs here
+			continue // a heartbeat, which this test does not need
 		}
 		queue = append(queue, c.Handle(r)...)
 	}
@@ -60,7 +60,8 @@ func carryThrough(t *testing.T, c *Change, sets map[string]*PeerSet) ChangeResul
 	return c.Result
 }
 
-// A newcomer gets the ring's ID, keeps it when it leaves, and brings it back.
+// TestAChangeKeepsTheRing: a newcomer gets the ring's ID, keeps it when it leaves, and still
+// has it when it rejoins.
 func TestAChangeKeepsTheRing(t *testing.T) {
 	sets := ringOf(map[string]string{"a": "r1", "b": "r1"})
 	run := func(kind ChangeKind, uid string, peers ...string) ChangeResult {
@@ -91,7 +92,8 @@ func withoutBy(departed []Departure) []Departure {
 	return departed
 }
 
-// A PeerSet of another ring is refused before anything is written, by any change.
+// TestAChangeRefusesAnotherRing: every kind of change refuses a PeerSet of another ring before
+// it writes anything.
 func TestAChangeRefusesAnotherRing(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    ChangeKind
@@ -126,8 +128,8 @@ func TestAChangeRefusesAnotherRing(t *testing.T) {
 	}
 }
 
-// A newcomer that becomes another ring's while its slot is about to be taken is
-// left alone, and the slots of the members are free again.
+// TestANewcomerChangesRingsMeanwhile: a newcomer that joins another ring before its slot is
+// taken stays unchanged, and the members' slots are freed.
 func TestANewcomerChangesRingsMeanwhile(t *testing.T) {
 	met := 0
 	for at := range 20 {

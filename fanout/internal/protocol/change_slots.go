@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// takeNext takes the next slot: of the anchor, of the members as it lists them,
-// in order of names, then of a newcomer.
+// takeNext takes the next slot: the anchor's, then those of the members that the anchor lists,
+// by name, then the newcomer's.
 func (c *Change) takeNext() {
 	c.Order = []string{c.Record.Anchor}
 	if c.At > 0 {
@@ -21,7 +21,7 @@ func (c *Change) takeNext() {
 	case c.At > 0 && c.idle():
 		c.over()
 	case c.At < len(c.Order) && c.newcomer() && c.Order[c.At] == c.Op.Peer && c.otherRing(c.Sets[c.Op.Peer]):
-		// It changed rings since the ring was looked at.
+		// It joined another ring after the PeerSets were read.
 		c.retreat("")
 	case c.At < len(c.Order):
 		c.enter(chTaking)
@@ -33,14 +33,14 @@ func (c *Change) takeNext() {
 
 func (c *Change) order(anchor PeerSet) []string {
 	order := slices.DeleteFunc(anchor.names(c.Op.Peer), func(p string) bool {
-		// Nobody has whom others have dropped configured any more. That the anchor
-		// lists it is found when the lists are compared.
+		// A peer that the others have dropped need not be configured any longer. verify finds
+		// that the anchor still lists it.
 		_, read := c.Sets[p]
 		return !read && c.dropped(p)
 	})
 	switch c.Op.Kind {
 	case Leave:
-		// It may have joined since the ring was looked at.
+		// It may have joined after the PeerSets were read.
 		if _, ok := c.Sets[c.Op.Peer]; ok || anchor.Lists(c.Op.Peer) {
 			order = append(order, c.Op.Peer)
 		}
@@ -53,7 +53,7 @@ func (c *Change) order(anchor PeerSet) []string {
 	return order
 }
 
-// idle says that there is nothing to do, and why.
+// idle reports whether there is nothing to do, and records the reason.
 func (c *Change) idle() bool {
 	anchor, own := c.Sets[c.Record.Anchor], c.Sets[c.Op.Peer]
 	listed := anchor.Lists(c.Op.Peer)
@@ -65,8 +65,7 @@ func (c *Change) idle() bool {
 	case c.newcomer(), listed:
 		return false
 	case c.Op.Kind == Leave && anchor.left(c.Op.Peer) && own.Self.State != peerOut:
-		// It may be this very leave that the anchor has seen drop it, after own
-		// was read.
+		// This very leave may have dropped it at the anchor after own was read.
 		return false
 	case c.Op.Kind == Force && (c.Op.Anchor != "" || c.Resumed || c.Runs > 0):
 		return false
@@ -79,7 +78,7 @@ func (c *Change) idle() bool {
 	return true
 }
 
-// ring are the members but the peer concerned.
+// ring returns the members without the peer concerned.
 func (c *Change) ring() []string {
 	return slices.DeleteFunc(slices.Clone(c.Order), func(p string) bool { return p == c.Op.Peer })
 }
@@ -102,7 +101,7 @@ func (c *Change) stepTake(i int, r Reply) {
 		case c.mine(s.Set):
 			c.hold(i)
 		case s.Peer != c.Op.Peer && c.cutAt(s.Set):
-			// The change was over when its anchor was given up, whatever that holds.
+			// The removal of its anchor ended the change, whatever the anchor's slot holds.
 			c.Again = true
 			c.finish(i)
 		case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()) && !c.usurps(s):
@@ -118,8 +117,8 @@ func (c *Change) stepTake(i int, r Reply) {
 			c.sendSet(i, "put", s.Set)
 		}
 	case "anchor":
-		// A slot that was free before the change was over at the anchor can be
-		// taken for it: nobody frees it before.
+		// The anchor's slot was not over after the free slot was read, so the slot may be
+		// taken: no process frees it before the change is over at the anchor.
 		switch {
 		case r.Code != OK:
 			c.failed(i, r)
@@ -155,15 +154,14 @@ func (c *Change) stepTake(i int, r Reply) {
 	}
 }
 
-// usurps says that the slot in s is taken from the change that holds it: that
-// one cannot be finished without the peer that is given up. It is over by that,
-// and may be asked for again: who reaches its anchor finds that the members
-// differ.
+// usurps reports whether a removal by force takes the slot in s from the change that holds it,
+// because that change cannot finish without the removed peer. That change is over and may be
+// requested again: a process that reaches its anchor finds that the members' lists differ.
 func (c *Change) usurps(s *changeStrand) bool {
 	return c.Op.Kind == Force && s.Tries > 0 && s.Seen == sign(s.Set)
 }
 
-// sign is what changes with each sign of life of the change that holds a slot.
+// sign returns a value that changes with each heartbeat of the change that holds a slot.
 func sign(set PeerSet) string { return set.Change.ID + "@" + set.RV }
 
 func (c *Change) hold(i int) {
@@ -175,8 +173,8 @@ func (c *Change) hold(i int) {
 	c.finish(i)
 }
 
-// occupied waits for the change that holds the slot, and finishes it when it
-// shows no sign of life.
+// occupied waits for the change that holds the slot, and finishes it after a lease without a
+// heartbeat.
 func (c *Change) occupied(i int) {
 	s := &c.Strands[i]
 	if sign := sign(s.Set); sign != s.Seen {
@@ -188,8 +186,8 @@ func (c *Change) occupied(i int) {
 	case c.Expired:
 		c.refuse(i, Late, fmt.Sprintf("%s of %s is under way (%s)", s.Set.Change.Kind, s.Set.Change.Peer, s.Set.Change.Coordinator))
 	case s.Quiet >= c.Op.Lease && c.Op.Kind == Force && s.Set.Change.Anchor == c.Op.Peer:
-		// Nobody can end it there. If the peer answers nevertheless, the two would
-		// wait for each other.
+		// Its anchor is the removed peer, so no process can end it there. If that peer is
+		// reachable after all, the two changes would wait for each other.
 		s.Tries++
 		c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case s.Quiet >= c.Op.Lease:
@@ -209,29 +207,29 @@ func (c *Change) afterTaking() {
 	c.takeNext()
 }
 
-// attempts bounds how often a change looks for its anchor.
+// attempts bounds how often a change determines its anchor.
 const attempts = 9
 
-// retreat gives all slots back and begins again: the ring is another one than
-// it seemed when the first slot was taken.
+// retreat frees all slots and begins again: the ring differs from the PeerSets that were read
+// before the first slot was taken.
 func (c *Change) retreat(problem string) {
 	c.Result.Problem = problem
 	c.Retreat = true
 	c.over()
 }
 
-// verify compares the lists of the members, which do not change any more, and
-// goes to work.
+// verify compares the lists of the members, which no longer change, and starts the work of the
+// change.
 func (c *Change) verify() {
 	anchor := c.Sets[c.Record.Anchor]
 	members := c.agreed(anchor)
 	compared := members
 	if c.Op.Kind == Leave && anchor.Lists(c.Op.Peer) {
-		// The anchor may have been given up, as the peer knows that it is about to drop.
+		// The leaving peer may know that the anchor was removed by force.
 		compared = append(slices.Clone(members), c.Op.Peer)
 	}
 	for _, p := range compared {
-		// What an interrupted join has come to differs from member to member.
+		// The progress of an interrupted join differs from member to member.
 		names := c.agreed(c.Sets[p])
 		if !slices.Equal(names, members) {
 			c.retreat(fmt.Sprintf("%s lists %v, and %s %v", c.Record.Anchor, members, p, names))

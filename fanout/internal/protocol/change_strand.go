@@ -14,8 +14,8 @@ type changeStrand struct {
 	Busy  bool
 	Over  bool
 	Tries int
-	Seen  string // the sign of life last seen of another change
-	Quiet int    // quanta since it moved
+	Seen  string // the heartbeat of another change, as last read
+	Quiet int    // quanta since that heartbeat changed
 	Set   PeerSet
 	Key   string
 	Sub   Operation
@@ -72,7 +72,7 @@ func (c *Change) step(i int, r Reply) {
 	}
 }
 
-// again asks a peer that did not answer once more, or gives it up.
+// again retries a peer that did not reply, from step next, or stops the change as Unreachable.
 func (c *Change) again(i int, next step) {
 	s := &c.Strands[i]
 	if s.Tries++; c.Expired || c.Op.Patience != Patient && s.Tries >= tries {
@@ -82,7 +82,8 @@ func (c *Change) again(i int, next step) {
 	c.pause(i, next)
 }
 
-// failed follows up a request that was answered with anything but yes.
+// failed handles a request that did not succeed: it stops the change if the request was denied,
+// and retries it otherwise.
 func (c *Change) failed(i int, r Reply) {
 	if r.Code == Denied {
 		c.refuse(i, Refused, "")
@@ -98,8 +99,7 @@ func (c *Change) stepLog(i int, r Reply) {
 	case s.Step == "":
 		c.send(i, "log", Command{Verb: verb})
 	case r.Class != Applied && c.Phase != chEnding:
-		// Another coordinator that has the entry, or a recovery that finds it,
-		// carries the change out.
+		// Another coordinator that has the entry, or a recovery, carries the change out.
 		c.Sent = c.Sent || r.Class == Unknown || r.Code == Conflict
 		c.refuse(i, LogFailed, "")
 	default:
@@ -107,7 +107,7 @@ func (c *Change) stepLog(i int, r Reply) {
 	}
 }
 
-// stepBeat shows a sign of life at the anchor while lists are worked off.
+// stepBeat writes a heartbeat at the anchor while listed objects are processed.
 func (c *Change) stepBeat(i int, r Reply) {
 	s := &c.Strands[i]
 	read := Command{Verb: ReadPeerSet, Peer: s.Peer}
@@ -137,16 +137,15 @@ func (c *Change) stepBeat(i int, r Reply) {
 	}
 }
 
-// sendSet writes a PeerSet on what was read.
+// sendSet writes a PeerSet, on condition of the version that was read.
 func (c *Change) sendSet(i int, next step, set PeerSet) {
 	set.Epoch++
 	c.send(i, next, Command{Verb: PutPeerSet, Peer: c.Strands[i].Peer, RV: set.RV, Set: &set})
 }
 
-// stepWrite makes the strand's PeerSet what the phase wants it to be, if the
-// slot in it is the change's own. Where the phase has a witness, its PeerSet is
-// read after the one that is written, so that the write is void if the witness
-// moved before it.
+// stepWrite writes the PeerSet that the phase wants into the strand's peer, if the change holds
+// its slot. If the phase has a witness, it reads the witness's PeerSet after the one to write,
+// and writes only if the witness still agreed by then.
 func (c *Change) stepWrite(i int, r Reply) {
 	s := &c.Strands[i]
 	switch s.Step {
@@ -197,7 +196,7 @@ func (c *Change) stepWrite(i int, r Reply) {
 	}
 }
 
-// edit writes what the phase wants of a PeerSet that was read.
+// edit writes the PeerSet that the phase wants in place of the one that was read.
 func (c *Change) edit(i int) {
 	s := &c.Strands[i]
 	set, what := c.wanted(s.Peer, s.Set)
@@ -213,11 +212,11 @@ func (c *Change) edit(i int) {
 	}
 }
 
-// edited says what becomes of a PeerSet.
+// edited is the outcome of wanted.
 type edited uint8
 
 const (
 	changed   edited = iota
-	unchanged        // it is as wanted
-	elsewhere        // another process has come to something else
+	unchanged        // it is already as wanted
+	elsewhere        // another process has made another change: read all PeerSets again
 )

@@ -3,7 +3,7 @@
 
 package protocol
 
-// changes are the changes of a configuration.
+// changes lists the changes of a configuration.
 func changes(ops ...ChangeOperation) []ChangeOperation { return ops }
 
 var (
@@ -18,7 +18,8 @@ var (
 	returnC = change("h", Return, "c")
 )
 
-// evacuations are homes whose peer leaves.
+// evacuations are configurations in which a home's peer leaves, or a home moves to a leaving
+// peer.
 var evacuations = []config{
 	{name: "the home leaves", mode: Everywhere, peers: 3, committed: "p", allSucceed: true, changes: changes(leaveA)},
 	{name: "the home leaves, a crash", mode: Everywhere, peers: 2, committed: "p", crashes: 1, changes: changes(leaveA)},
@@ -42,7 +43,7 @@ var evacuationsDeep = []config{
 	{name: "leave C, a move to it, update", mode: Everywhere, peers: 3, committed: "p", changes: changes(leaveC), plans: []plan{move("m", "c"), update("x", "q")}},
 }
 
-// smallChanges are explored always.
+// smallChanges are explored by every run of the tests.
 var smallChanges = []config{
 	{name: "join C", peers: 3, ring: 2, changes: changes(joinC), crashes: 1, helpers: 1},
 	{name: "join C, committed, crash", peers: 3, ring: 2, committed: "p", changes: changes(joinC), crashes: 1},

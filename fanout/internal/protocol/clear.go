@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// clear removes guards or replicas from all members as they are after the
-// commit. A confirmation from before it does not count.
+// clear deletes the guards or replicas in all members, read after the commit. An earlier
+// confirmation does not count.
 func (m *Machine) clear() {
 	m.Stopping = false
 	m.HaveSet = false
@@ -17,8 +17,8 @@ func (m *Machine) clear() {
 	}
 }
 
-// confirm takes away what still names a primary that is gone: guards in peers
-// that could not be reached while it was being removed.
+// confirm deletes the secondaries that still name a primary which is gone: guards in peers that
+// were unreachable during its removal.
 func (m *Machine) confirm() {
 	m.Result.Reason, m.Result.Peer = "", ""
 	m.Primary = Object{}
@@ -28,8 +28,8 @@ func (m *Machine) confirm() {
 	m.spread(jobClear)
 }
 
-// stepClear deletes the secondary of the removed object in the strand's peer,
-// awaits its absence, and then lists the namespace there.
+// stepClear deletes the secondary of the removed object in the strand's peer, waits until it is
+// gone, and then lists the namespace there.
 func (m *Machine) stepClear(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
@@ -43,11 +43,12 @@ func (m *Machine) stepClear(i int, r Reply) {
 			(o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
 		switch {
 		case r.Code == OK && m.Op.Action == Remove && m.superseded(o):
-			// The home was replaced while its peer was given up: the other one is meant.
+			// The home was replaced after its peer was removed by force: remove its
+			// replacement.
 			m.astray(o, s.Peer)
 			m.finish(i)
 		case r.Code == OK && !mine && m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin:
-			// It is of another object that has the name by now.
+			// It belongs to a later object with the same name.
 			m.cleared(i)
 		case r.Code == OK && !mine && m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere):
 			s.X = o
@@ -57,10 +58,10 @@ func (m *Machine) stepClear(i int, r Reply) {
 		case r.Code == Denied, r.Code == NoSuchPeer:
 			m.unconfirmed(i)
 		case r.Code == OK && m.Primary.UID != "" && m.outranked(o):
-			// A later home has it: this one was given up for lost.
+			// A later home replaced this one, which was taken for lost.
 			m.unconfirmed(i)
 		case r.Code == OK && o.former(m.Op.Mode):
-			// It was home: what names it goes first.
+			// It was home: the replicas that name it are deleted first.
 			s.X = o
 			m.finish(i)
 		case r.Code != OK, o.Terminating:
@@ -73,7 +74,7 @@ func (m *Machine) stepClear(i int, r Reply) {
 			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		}
 	case "primary":
-		gone := m.Primary.UID == "" // when it was read: if it is there it was put back, and the removal is open
+		gone := m.Primary.UID == "" // if it exists now, it was restored and the removal is open
 		switch {
 		case r.Code == NotFound, r.Code == NoSuchPeer && gone, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving() && !gone):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
@@ -81,7 +82,7 @@ func (m *Machine) stepClear(i int, r Reply) {
 			m.unconfirmed(i)
 		}
 	case "judge":
-		// It names an earlier home of what is being removed.
+		// It names an earlier home of the object that is being removed.
 		switch m.verdict(s.X, r) {
 		case dead:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
@@ -90,7 +91,7 @@ func (m *Machine) stepClear(i int, r Reply) {
 			case m.Record.Origin != "":
 				m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 			case m.Primary.Claimed:
-				// It is of another object that had the name later, and is lost.
+				// It belongs to a later object with the same name, which is lost.
 				m.cleared(i)
 			default:
 				m.unconfirmed(i)
@@ -127,36 +128,36 @@ func (m *Machine) afterClearing() {
 	case !begun && m.HaveSet && m.accompanied():
 		m.spread(jobClear)
 	case !begun && !m.HaveSet && len(m.Op.Peers) > 1:
-		// Who the members are is not known, so nothing is confirmed.
+		// The members are unknown, so nothing is confirmed.
 		m.pend(m.Record.Primary.Peer)
 		m.await()
 	case len(m.Result.Occupants) > 0:
 		m.because(Occupied, m.Result.Occupants[0].Peer)
 		m.await()
 	case m.Op.Mode == Everywhere && len(m.Result.Pending) > 0:
-		// A replica that is not confirmed gone keeps its tombstone.
+		// The tombstone stays until every replica is confirmed to be gone.
 		m.await()
 	case m.Op.Mode == Everywhere:
 		m.release()
 	case m.untold():
 		m.await()
 	default:
-		// The log's entry stays until the guards are gone that could not be reached.
+		// The log's entry stays until the guards in unreachable peers are gone.
 		m.drop()
 	}
 }
 
-// untold says whether a guard is left that only the primary tells of: a sweep has
-// no log, that of a removal which found its object going says nothing yet, and none
-// names peers that are not configured.
+// untold reports whether a guard is left that only the primary makes known. A sweep has no log
+// entry, the entry of a removal that found its object already leaving says nothing yet, and no
+// entry names a peer that is not configured.
 func (m *Machine) untold() bool {
 	return slices.ContainsFunc(m.Result.Pending, func(p string) bool {
 		return m.Op.Action != Remove || !m.Record.Committing || !slices.Contains(m.Op.Peers, p)
 	})
 }
 
-// accompanied says whether the membership has others than the primary's peer,
-// which need not list itself: one that comes back is told of the members first.
+// accompanied reports whether the membership has a peer other than the primary's. The primary's
+// peer need not list itself: a rejoining peer first lists only the others.
 func (m *Machine) accompanied() bool {
 	return slices.ContainsFunc(m.Set.reached(), func(p string) bool { return p != m.Record.Primary.Peer })
 }

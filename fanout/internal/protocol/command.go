@@ -3,7 +3,7 @@
 
 package protocol
 
-// Verb is what a command asks for.
+// Verb is the kind of a command.
 type Verb string
 
 const (
@@ -11,7 +11,7 @@ const (
 	Begin Verb = "begin"
 	// Advance makes Machine.Record durable.
 	Advance Verb = "advance"
-	// Forget ends the log's entry. It may be lost; nothing waits for it.
+	// Forget ends the log's entry. Its effect may be lost: no step depends on it.
 	Forget Verb = "forget"
 
 	// Create creates Object in Peer.
@@ -27,30 +27,29 @@ const (
 	ReadPeerSet Verb = "read-peerset"
 	// ReadOwner reads the object that owns the namespace in Peer.
 	ReadOwner Verb = "read-owner"
-	// List lists in Peer what lives in the namespace that the object owns.
+	// List lists in Peer the objects in the namespace that the object owns.
 	List Verb = "list"
-	// Settle judges what is Reserved in that namespace in Peer and removes what
-	// is dead, each by a sweep of its own. It answers with what is left, each
-	// with the stage of its primary.
+	// Settle judges the Reserved objects in that namespace in Peer, each by a sweep of its own,
+	// which deletes a dead one. It returns the objects that are left, each with the stage of
+	// its primary.
 	Settle Verb = "settle"
-	// Count counts in Peer the homes of the kind, and those of which a plain delete
-	// requests the removal.
+	// Count counts the homes of the kind in Peer, and those whose removal a plain delete
+	// requests.
 	Count Verb = "count"
-	// Activate tells the kind that Object is in force in Peer.
+	// Activate notifies the kind that Object is in force in Peer.
 	Activate Verb = "activate"
-	// Release tells the kind that Object is about to go from Peer.
+	// Release notifies the kind that Object is about to be deleted in Peer.
 	Release Verb = "release"
 
-	// PutPeerSet replaces Peer's PeerSet by Set if its RV still holds; without
-	// one it creates it.
+	// PutPeerSet replaces Peer's PeerSet by Set if its RV still holds; without an RV it creates
+	// the PeerSet.
 	PutPeerSet Verb = "put-peerset"
-	// Survey lists all objects under the protocol in Peer, and those of a person
-	// that have such a name.
+	// Survey lists all objects under the protocol in Peer, and the unclaimed objects with the
+	// name of one.
 	Survey Verb = "survey"
-	// Sub runs the operation Sub on the object that a survey found under Key to
-	// its end.
+	// Sub runs the operation Sub to its end, on the object that a survey found under Key.
 	Sub Verb = "sub"
-	// Finish runs the change that holds Slot to its end.
+	// Finish runs the change in slot Other to its end.
 	Finish Verb = "finish"
 
 	// Sleep waits for one quantum, a fraction of the lease.
@@ -66,15 +65,15 @@ type Command struct {
 	Object      Object
 	UID, RV     string
 
-	Record string // of the verbs on records, and of Forget: whose
+	Record string // operation ID, of the verbs on records and of Forget
 
 	Set   *PeerSet   // of PutPeerSet
 	Key   string     // of Sub
-	Sub   *Operation // of Sub; what depends on the kind is left out but the mode
+	Sub   *Operation // of Sub; of the fields that depend on the kind only Mode is set
 	Other *Slot      // of Finish
 }
 
-// Class says what is known of an attempt.
+// Class is the certainty with which an attempt took effect.
 type Class uint8
 
 const (
@@ -82,7 +81,7 @@ const (
 	NotApplied Class = iota
 	// Applied: it had its effect.
 	Applied
-	// Unknown: it may have had its effect or may have it yet.
+	// Unknown: it may have had its effect, or may still have it.
 	Unknown
 )
 
@@ -91,21 +90,21 @@ func (c Class) String() string {
 	return [...]string{"NotApplied", "Applied", "Unknown"}[c]
 }
 
-// Code is how a command was answered.
+// Code is the result code of a command.
 type Code string
 
-// The answers, as far as the protocol tells them apart.
+// The codes that the protocol distinguishes.
 const (
 	OK          Code = "OK"
 	NotFound    Code = "NotFound"
 	Exists      Code = "AlreadyExists"
 	Conflict    Code = "Conflict"
-	Denied      Code = "Denied"      // an answer that repeating will not change
-	Unavailable Code = "Unavailable" // no answer, or one that says: not now
+	Denied      Code = "Denied"      // a refusal that a retry will not change
+	Unavailable Code = "Unavailable" // no reply, or a transient error
 	NoSuchPeer  Code = "NoSuchPeer"  // not among the configured peers
 )
 
-// Reply answers a command.
+// Reply is the reply to a command.
 type Reply struct {
 	Strand, Seq int
 	Class       Class
@@ -123,10 +122,10 @@ type Reply struct {
 type Occupant struct {
 	Peer, Resource, Namespace, Name string
 	Stage                           Stage
-	Guard                           bool // the object itself stands in another peer
+	Guard                           bool // the object itself is in another peer
 }
 
-// Found is an object that a survey met.
+// Found is an object that a survey found.
 type Found struct {
 	Key    string // names the object in every peer
 	Mode   Mode

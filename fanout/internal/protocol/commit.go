@@ -3,9 +3,9 @@
 
 package protocol
 
-// commit sends the one write that decides. For a kind that exists everywhere
-// the membership is read beside it, so that activation costs one leg: the
-// answers to the creates count as reads of the replicas, and they came before.
+// commit sends the one write that decides the operation. For an Everywhere kind it reads the
+// membership in parallel, which saves activation a round trip: the replies to the creates count
+// as reads of the replicas, and they came before.
 func (m *Machine) commit() {
 	m.spawn(jobCommit, m.Record.Primary.Peer)
 	m.HaveSet = false
@@ -14,9 +14,9 @@ func (m *Machine) commit() {
 	}
 }
 
-// configured is the primary as the commit makes it. The finalizer comes with
-// the commit: a Reserved primary has none of ours, so that a fence is one
-// atomic delete, and a committed one is held for its removal.
+// configured returns the primary as the commit writes it. The commit adds the finalizer: a
+// Reserved primary has none of ours, so that a fence is one atomic delete, and a committed one
+// is kept until its removal.
 func (m *Machine) configured() Object {
 	o := m.Primary
 	o.Finalizer = true
@@ -44,7 +44,7 @@ func (m *Machine) stepCommit(i int, r Reply) {
 		m.commitRead(i, r)
 	case "take down":
 		if r.Class == Applied {
-			// The proof of an abort: our own delete of the reservation.
+			// Our own delete of the reservation proves the abort.
 			m.because(Late, s.Peer)
 			m.Result.Ending = Aborted
 			m.finish(i)
@@ -54,11 +54,11 @@ func (m *Machine) stepCommit(i int, r Reply) {
 	}
 }
 
-// ask finds out what became of a write of the primary that was not answered
-// with yes, or gives up, in doubt if it may have been the commit.
+// ask reads the primary after a write of it that was not acknowledged. If it gives up, the
+// ending is InDoubt when the write may have been the commit.
 func (m *Machine) ask(i int, r Reply) {
 	if r.Code == Denied {
-		// An earlier attempt may yet be applied: this answer is not the last.
+		// An earlier attempt may still be applied, so this refusal is not final.
 		r.Code = Unavailable
 	}
 	if m.reread(i, r, m.patience()) {
@@ -71,9 +71,9 @@ func (m *Machine) ask(i int, r Reply) {
 	m.finish(i)
 }
 
-// attempted takes the answer to the put that commits an operation, whichever it
-// is. Only a refusal with no attempt of unknown result before it proves that
-// nothing was committed; everything else but a yes is asked for.
+// attempted handles the reply to the put that commits an operation of any kind. Only a refusal
+// without an earlier attempt of unknown result proves that nothing was committed; after any
+// other failure it reads the primary.
 func (m *Machine) attempted(i int, r Reply) {
 	switch {
 	case r.Class == Applied:
@@ -90,7 +90,7 @@ func (m *Machine) attempted(i int, r Reply) {
 	m.ask(i, r)
 }
 
-// commitRead decides what became of a commit that was not answered with yes.
+// commitRead determines the outcome of a commit that was not acknowledged.
 func (m *Machine) commitRead(i int, r Reply) {
 	s := &m.Strands[i]
 	o := r.Object
@@ -116,15 +116,14 @@ func (m *Machine) commitRead(i int, r Reply) {
 	case m.Expired:
 		m.send(i, "take down", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 	default:
-		// Somebody bumped it, or the commit has not landed: the same write
-		// again, on what was read.
+		// Another write changed the primary, or the commit has not landed: send it again on the
+		// version that was read.
 		m.Primary = o
 		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: m.configured(), UID: o.UID, RV: o.RV})
 	}
 }
 
-// patience is how often a peer is asked for the truth about an attempt of
-// unknown result.
+// patience returns how often a peer is asked about an attempt of unknown result.
 func (m *Machine) patience() int {
 	switch {
 	case m.Expired:
@@ -136,16 +135,16 @@ func (m *Machine) patience() int {
 	}
 }
 
-// stepLook reads the membership at the primary's peer for what follows from a
-// commit. It does not fail the phase: without it nothing is confirmed.
+// stepLook reads the membership from the primary's peer for the work after a commit. A failure
+// does not fail the phase: without a membership nothing is confirmed.
 func (m *Machine) stepLook(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
 	case s.Step != "read":
 		m.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == OK && (m.Op.logged() || m.Op.Action == Sweep && m.passing()) && !r.PeerSet.current():
-		// It comes back: what it lists is no membership yet, and whoever brings it back
-		// decides what it holds.
+		// The peer is rejoining: its list is no membership yet, and the change that readmits it
+		// decides about its objects.
 		m.finish(i)
 	case r.Code == OK:
 		m.Set, m.HaveSet = r.PeerSet, true

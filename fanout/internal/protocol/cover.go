@@ -3,18 +3,18 @@
 
 package protocol
 
-// cover sees to it that the primary that was met has its secondaries in peers
-// that are becoming members, or in all if its own peer is.
+// cover ensures that the primary Op.Met has its secondaries in the peers Into: the newcomers,
+// or all members if its own peer is a newcomer.
 func (m *Machine) cover() {
 	m.Primary = m.Op.Met
 	if m.Op.Mode == Everywhere && m.Primary.Claimed && !m.Primary.Primary(Everywhere) {
-		// It moves: whoever joins needs it from where it is now.
+		// It is moving: a newcomer must copy it from its present home.
 		m.astray(m.Primary, m.Op.Target)
 		m.regain()
 		return
 	}
 	if !m.Primary.Claimed {
-		// A secondary of an object that nobody has claimed is right by itself.
+		// A secondary of an unclaimed object is valid.
 		m.Primary.Claim = Claim{Operation: adoptionOf(m.Op.Met.UID), Coordinator: m.Op.Coordinator, Target: m.Op.Target}
 	}
 	m.Record.Primary = Ref{Peer: m.Op.Target, UID: m.Op.Met.UID}
@@ -30,14 +30,13 @@ func (m *Machine) cover() {
 	}
 }
 
-// outlived says whether what stands in the strand's peer may have been judged by
-// a membership that is past. A secondary of a peer that has departed is dead; once
-// the peer is back it is not, and who judged it before may still be about to
-// delete it.
+// outlived reports whether the secondary in the strand's peer may have been judged by an
+// earlier membership. A secondary that names a departed peer is dead; once that peer has
+// rejoined it is alive, but a process that judged it before may still be about to delete it.
 func (m *Machine) outlived(i int) bool { return m.Op.Action == Cover && !m.Strands[i].Fresh }
 
-// renew writes a secondary as it is, with a sign of life: that makes a delete
-// void that was judged on what stood there before.
+// renew writes a secondary again with a new heartbeat only, which voids any delete that was
+// decided on its earlier version.
 func (m *Machine) renew(i int) {
 	s := &m.Strands[i]
 	x := s.X
@@ -45,8 +44,9 @@ func (m *Machine) renew(i int) {
 	m.send(i, "renew", Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// obstructed ends strand i because o in peer has the name that it is to guard. A
-// cover tells by whom, unless that one may yet go by itself.
+// obstructed ends strand i because o in peer has the name that the strand is to guard. A cover
+// reports o as the holder if o is unclaimed or in effect; any other o may still disappear by
+// itself.
 func (m *Machine) obstructed(i int, o Object, peer string) {
 	if m.Op.Action == Cover && m.Result.HolderAt == "" && o.UID != "" && (!o.Claimed || o.Primary(m.Op.Mode) && o.InEffect()) {
 		m.Result.Holder, m.Result.HolderAt = o, peer
@@ -54,16 +54,17 @@ func (m *Machine) obstructed(i int, o Object, peer string) {
 	m.unconfirmed(i)
 }
 
-// unproved ends strand i, whose peer holds nothing of the primary: it may have been
-// removed after the state that its peer was restored from.
+// unproved ends strand i, whose peer holds no secondary of the primary: the primary may have
+// been removed after the state to which its peer was restored.
 func (m *Machine) unproved(i int) {
 	m.Result.Unproved = append(m.Result.Unproved, m.Strands[i].Peer)
 	m.finish(i)
 }
 
-// rivaled ends strand i because a secondary of another primary has the name, as
-// y answers. A committed one will be found to be the only one. If the restored peer has
-// forgotten that one too, it came after the object that is to be proved.
+// rivaled ends strand i because secondary X of another primary has the name; y is the reply to
+// the read of the other primary. If one of the two primaries is committed, a later round finds
+// it alone. If the restored peer no longer has X's primary either, X's primary is newer than
+// the object to prove, which stays unproved.
 func (m *Machine) rivaled(i int, y Reply) {
 	if m.Op.Prove && m.verdict(m.Strands[i].X, y) == lost {
 		m.unproved(i)
@@ -76,8 +77,8 @@ func (m *Machine) rivaled(i int, y Reply) {
 	m.unconfirmed(i)
 }
 
-// discard deletes what was met in a peer that is no member, as long as it is a
-// reservation, or a secondary and the peer still knows that it is no member.
+// discard deletes Op.Met in a peer that is no member, if it is still a reservation, or if it is
+// a secondary and the PeerSet of its peer still says that the peer is no member.
 func (m *Machine) discard() {
 	m.enter(covering)
 	m.spawn(jobDiscard, m.Op.Target)
@@ -97,7 +98,7 @@ func (m *Machine) stepDiscard(i int, r Reply) {
 			// It was committed meanwhile.
 			m.finish(i)
 		case r.Code == OK && (o.former(m.Op.Mode) || o.yielded(m.Op.Mode)):
-			// What names it is to be brought along first.
+			// The replicas that name it must be updated first.
 			m.unconfirmed(i)
 		case r.Code == OK && !o.Terminating && o.Primary(m.Op.Mode):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
@@ -110,7 +111,7 @@ func (m *Machine) stepDiscard(i int, r Reply) {
 	case "set":
 		switch state := r.PeerSet.Self.State; {
 		case r.Code == OK && (state == peerActive || state == peerJoining):
-			// It is a member again, and this may be what it was given.
+			// The peer is a member again and may have received X as such.
 			m.because(Membership, s.Peer)
 			m.finish(i)
 		case r.Code == OK:

@@ -3,15 +3,15 @@
 
 // Package protocol is the fan-out protocol as a pure state machine.
 //
-// A Machine is told what happened and answers with commands; it does no I/O and
-// knows no clock, randomness or goroutine. The runtime in package fanout and
-// the tests that explore interleavings run this very code.
+// A Machine takes replies and returns commands. It does no I/O and uses no clock, randomness or
+// goroutine. The runtime in package fanout and the tests that explore interleavings run the
+// same code.
 //
-// What it promises is written in docs/fanout.md: at most one peer owns a name;
-// what is committed is guarded in every peer; an acknowledged commit stays
-// until a removal; committed and aborted are said only with proof.
+// docs/fanout-specification.md states its guarantees: at most one peer owns a name; every
+// committed object is guarded in every peer; an acknowledged commit stays until a removal; the
+// endings committed and aborted are reported only with proof.
 //
-// It does not promise progress without replies, and it never asks for a
-// command's repetition by itself: each attempt is its own command, so that the
-// runtime can classify it as not applied, applied or unknown.
+// It does not guarantee progress without replies. Each attempt is a command of its own and is
+// never repeated implicitly, so that the runtime can classify it as not applied, applied or
+// unknown.
 package protocol

@@ -5,13 +5,13 @@ package protocol
 
 import "slices"
 
-// Evidence and the peer of its primary contradict one another: one of the two was
-// restored. A third member tells which. What is durable is held by every full
-// member; so if one that was full before it was read holds nothing of the object,
-// its removal took that, and the evidence is what a restore brought back.
+// If evidence and the peer of its primary contradict each other, one of the two peers was
+// restored. A third member decides: every full member holds a secondary of a durable object. So
+// if a member that was full before it was read holds nothing of the object, a removal deleted
+// the object, and the evidence comes from a restore.
 
-// doubt looks whether X of strand i, whose primary is missing, stands there still: a
-// removal may have taken both between the reads.
+// doubt reads X of strand i again after its primary was missing: a removal may have deleted
+// both between the two reads.
 func (m *Machine) doubt(i int) {
 	m.send(i, "unchanged", Command{Verb: Read, Peer: m.Strands[i].Peer})
 }
@@ -42,7 +42,7 @@ func (m *Machine) stepDoubt(i int, r Reply) {
 	}
 }
 
-// askWitness asks the next member, or leaves X of strand i as it is if none is left.
+// askWitness asks the next witness, or leaves X of strand i unchanged if none is left.
 func (m *Machine) askWitness(i int) {
 	s := &m.Strands[i]
 	if s.Asked == len(m.witnesses(s)) {
@@ -53,14 +53,14 @@ func (m *Machine) askWitness(i int) {
 	m.send(i, "witness member", Command{Verb: ReadPeerSet, Peer: m.witnesses(s)[s.Asked-1]})
 }
 
-// witnesses are the configured peers but the two that contradict one another.
+// witnesses returns the configured peers without the two that contradict each other.
 func (m *Machine) witnesses(s *Strand) []string {
 	return slices.DeleteFunc(slices.Clone(m.Op.Peers), func(p string) bool {
 		return p == s.Peer || p == s.X.Of(m.Op.Mode).Peer
 	})
 }
 
-// mutual says whether a member knows both peers that contradict one another.
+// mutual reports whether a member lists both peers that contradict each other.
 func (m *Machine) mutual(set PeerSet, s *Strand) bool {
 	return set.Lists(s.Peer) && set.Lists(s.X.Of(m.Op.Mode).Peer)
 }

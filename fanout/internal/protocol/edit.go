@@ -3,20 +3,20 @@
 
 package protocol
 
-// EditOperation stands in the place of an operation's ID in a revision whose
-// content a person or a tool wrote on the home itself. Whoever commits it writes
-// the same, so that it does not matter which of several did.
+// EditOperation takes the place of an operation's ID in a revision whose content a person or a
+// tool wrote on the home itself. All processes that commit the edit write the same value, so
+// any of them may.
 const EditOperation = "edit"
 
-// Edited says that the content of home o was changed without a revision. That is
-// a request for the next one: it takes effect nowhere until then.
+// Edited reports whether the content of home o was changed without a revision. The edit
+// requests the next revision and has no effect in any peer before that.
 func (o Object) Edited() bool {
 	return o.InEffect() && o.Stage == Active && o.Primary(Everywhere) && !o.Home.Yielded &&
 		o.Digest != "" && o.Revision.Digest != "" && o.Digest != o.Revision.Digest
 }
 
-// accepted is home o with the revision that its edit asks for. The content stays
-// as it was read, and the write carries its resource version.
+// accepted returns home o with the revision that its edit requests. The content stays as it was
+// read, and the write carries its resource version.
 func (o Object) accepted() Object {
 	o.Revision = Revision{Number: o.Revision.Number + 1, Operation: EditOperation, Digest: o.Digest}
 	o.History = append(append([]Revision(nil), o.History...), Revision{Number: o.Revision.Number, Operation: EditOperation})
@@ -26,7 +26,7 @@ func (o Object) accepted() Object {
 	return o
 }
 
-// accept commits a revision for the edit of the home that was found.
+// accept commits a revision for the edit that was found on the home.
 func (m *Machine) accept() {
 	m.Stopping = false
 	m.enter(accepting)
@@ -76,13 +76,13 @@ func (m *Machine) stepAccept(i int, r Reply) {
 	}
 }
 
-// unaccepted ends strand i with the edit as it is; a sweep goes on from there.
+// unaccepted ends strand i without a revision for the edit; a sweep continues.
 func (m *Machine) unaccepted(i int, r Reply) {
 	m.because(reasonOf(r), m.Strands[i].Peer)
 	m.unconfirmed(i)
 }
 
-// afterAccepting goes on with what the edit was found by.
+// afterAccepting continues the operation that found the edit.
 func (m *Machine) afterAccepting() {
 	unaccepted := m.Primary.Edited()
 	switch {
@@ -103,7 +103,7 @@ func (m *Machine) afterAccepting() {
 			m.revise()
 		}
 	case m.Primary.UID == "":
-		// Its removal, an operation of its own, has the replicas.
+		// The removal is another operation and deletes the replicas.
 		m.superfluous()
 	case unaccepted:
 		m.brought()

@@ -5,7 +5,7 @@ package protocol
 
 import "cmp"
 
-// enabled returns what may happen next.
+// enabled returns the actions that may happen next.
 func (w *world) enabled() []action {
 	var out []action
 	add := func(k kind, a, b int) { out = append(out, action{k, uint8(a), uint8(b)}) }
@@ -72,7 +72,7 @@ func (w *world) enabled() []action {
 			continue
 		}
 		if m.orphan && !m.applied && w.isDown(w.store.index(m.cmd.Peer)) {
-			continue // it may arrive when its peer is back
+			continue // it may arrive when its peer is reachable again
 		}
 		if w.cfg.replies && m.awaited() {
 			add(actApply, k, 0)

@@ -5,14 +5,13 @@ package protocol
 
 import "strings"
 
-// A peer that was restored from a backup answers from an older state: what it does
-// not hold may have been committed there. So a secondary that was written after the
-// commit is evidence, and nothing that its primary's peer says or does not say
-// makes it dead.
+// A peer that was restored from a backup replies from an older state: an object that it lacks
+// may have been committed there. So a secondary that was written after the commit is evidence,
+// and no reply of its primary's peer makes it dead.
 
-// Evidence says that secondary o proves the commit of its primary: a guard that was
-// bound after it, or a replica in force, unless it is being deleted. A claim under a
-// central log is bound while its target may still be Reserved, so it proves nothing.
+// Evidence reports whether secondary o proves the commit of its primary: a guard that was bound
+// after it, or a replica in force, unless it is being deleted. A claim under a central log may
+// be bound while its target is still Reserved, so it proves nothing.
 func (o Object) Evidence(mode Mode) bool {
 	if !o.Claimed || o.Terminating || o.Primary(mode) {
 		return false
@@ -23,8 +22,8 @@ func (o Object) Evidence(mode Mode) bool {
 	return o.Stage == Active && !o.Home.Yielded && !o.former(mode)
 }
 
-// contradicted is the verdict on evidence whose primary is not committed where it
-// was: the object is lost until its peer has come back or a person decides.
+// contradicted returns the verdict on secondary o whose primary is not committed where o names
+// it: lost for evidence, until the peer has rejoined or a person decides, and v otherwise.
 func (o Object) contradicted(mode Mode, v verdict) verdict {
 	if o.Evidence(mode) && !o.Released {
 		return lost
@@ -42,18 +41,18 @@ func (m *Machine) verdict(x Object, r Reply) verdict {
 	return v
 }
 
-// passing says that this is not the change that brings the primary's peer back. Between
-// its read of the primary's PeerSet and that of the primary the peer may have been
-// restored: before it makes evidence of what it read it asks for the PeerSet once more.
+// passing reports whether this operation is not part of the change that readmits the primary's
+// peer. Such an operation reads the peer's PeerSet again before it creates evidence: the peer
+// may have been restored between the reads of its PeerSet and of the primary.
 func (m *Machine) passing() bool { return m.Op.Doubted == "" }
 
-// evidence says whether x proves the commit of its primary.
+// evidence reports whether x proves the commit of its primary.
 func (m *Machine) evidence(x Object) bool {
 	return x.Evidence(m.Op.Mode) && !x.Released && (m.Op.Doubted == "" || x.Claim.Peer != m.Op.Doubted)
 }
 
-// later says whether revision r was made after o. Operation IDs are ordered by
-// time; an edit has none, so its number has to do.
+// later reports whether revision r was made after o. Operation IDs are ordered by time; an edit
+// has no ID, so the revision numbers decide.
 func (r Revision) later(o Revision) bool {
 	if r.Operation == o.Operation || !r.timed() || !o.timed() {
 		return r.Number > o.Number
@@ -61,7 +60,7 @@ func (r Revision) later(o Revision) bool {
 	return r.Operation > o.Operation
 }
 
-// timed says whether the operation's ID tells when it began.
+// timed reports whether the operation's ID shows when it began.
 func (r Revision) timed() bool {
 	return r.Operation != EditOperation && !strings.HasPrefix(r.Operation, adoptionPrefix)
 }

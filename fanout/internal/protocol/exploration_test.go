@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// TestExplore goes through all states of the small configurations; with -short,
-// through the first thousand of each.
+// TestExplore explores all states of the small configurations; with -short, the first thousand
+// of each.
 func TestExplore(t *testing.T) {
 	enough := 0
 	if testing.Short() {
@@ -30,9 +30,9 @@ func TestExplore(t *testing.T) {
 	}
 }
 
-// TestExploreDeep takes an hour and gigabytes; ATOLL_EXPLORE=deep runs it, and
-// ATOLL_STATES says how many states of a configuration are enough.
-// `make explore` lets it write its figures down.
+// TestExploreDeep takes an hour and gigabytes; ATOLL_EXPLORE=deep runs it, and ATOLL_STATES
+// sets how many states of a configuration are enough. `make explore` makes it write its figures
+// to the page.
 func TestExploreDeep(t *testing.T) {
 	if os.Getenv("ATOLL_EXPLORE") != "deep" {
 		t.Skip("ATOLL_EXPLORE is not deep: these configurations take an hour")
@@ -41,7 +41,7 @@ func TestExploreDeep(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ATOLL_STATES")); err == nil {
 		enough = n
 	}
-	// Collecting garbage is a third of the work otherwise.
+	// Otherwise the garbage collection takes a third of the time.
 	percent, limit := debug.SetGCPercent(300), debug.SetMemoryLimit(6<<30)
 	t.Cleanup(func() {
 		debug.SetGCPercent(percent)
@@ -63,15 +63,15 @@ func TestExploreDeep(t *testing.T) {
 	}
 }
 
-// figures are what an exploration came to.
+// figures are the results of an exploration.
 type figures struct {
 	cfg                                config
 	states, transitions, resting, lost int
-	depth                              int // of one that was cut; 0: it went to its end
+	depth                              int // of an exploration that was cut; 0: it was complete
 	took                               time.Duration
 }
 
-// far says how far the exploration went.
+// far returns how far the exploration went.
 func (f figures) far() string {
 	if f.depth == 0 {
 		return "all"
@@ -79,7 +79,7 @@ func (f figures) far() string {
 	return fmt.Sprintf("%d steps", f.depth)
 }
 
-// quiet is the share of states from which one is reached in which all is done.
+// quiet returns the share of states from which a state is reachable in which all work is done.
 func (f figures) quiet() string {
 	if f.depth > 0 {
 		return ""
@@ -90,8 +90,7 @@ func (f figures) quiet() string {
 	return fmt.Sprintf("%.4f %%", 100*float64(f.states-f.lost)/float64(f.states))
 }
 
-// explore goes through all interleavings of cfg, or stops, if enough is not 0,
-// when it knows so many states.
+// explore explores all interleavings of cfg, or stops after enough states if enough is not 0.
 func explore(t *testing.T, cfg config, enough int) figures {
 	t.Helper()
 	e := exploration{cfg: cfg, every: 32, limit: enough, graph: &graph{}}

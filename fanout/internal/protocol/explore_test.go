@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// node is how a state was first reached.
+// node records how a state was first reached.
 type node struct {
 	parent int32
 	act    action
@@ -21,24 +21,24 @@ type exploration struct {
 	cfg   config
 	nodes []node
 	seen  map[uint64]int32
-	rests map[uint64]string // what settling came to, by what was settled
+	rests map[uint64]string // results of settle, by the hash of the state
 	k     keyer
 	limit int
-	every int // of how many states one is let run on to its end; 0: none
+	every int // of so many states one is run to its end; 0: none
 	graph *graph
-	hold  int // how many states of a level are kept; the others are made again; 0: all
+	hold  int // how many states of a level are kept; the others are rebuilt; 0: all
 	eager bool
 	again replay
 
 	states, transitions, quiet int
 
-	// With limit states known it goes no further: then cut is true, and every
-	// schedule of at most depth steps was tested.
+	// The exploration stops at limit states: then cut is true, and every schedule of at most
+	// depth steps was tested.
 	cut   bool
 	depth int
 }
 
-// entry is a state that is to be looked at; without a world it is made again.
+// entry is a state to explore; without a world it is rebuilt.
 type entry struct {
 	w  *world
 	at int32
@@ -97,7 +97,7 @@ func (e *exploration) explore() string {
 	return ""
 }
 
-// look tests a state and, if nothing goes on in it, what it comes to.
+// look tests a state and, if it is at rest, the result of settling it.
 func (e *exploration) look(f entry) string {
 	e.states++
 	resting := f.w.rest()
@@ -113,8 +113,8 @@ func (e *exploration) look(f entry) string {
 	return ""
 }
 
-// settle tests a state in which nothing goes on. What remains depends on the
-// peers and on what is to be recovered.
+// settle tests a state at rest. The result depends only on the peers and on the operations to
+// recover, so it is computed once for each combination.
 func (e *exploration) settle(w *world) string {
 	e.quiet++
 	e.k.reset()
@@ -155,8 +155,7 @@ func (e *exploration) settle(w *world) string {
 	return s
 }
 
-// complete lets a state run on without further faults and tests that it comes
-// to rest.
+// complete runs a state to its end without further faults and tests that it comes to rest.
 func (w *world) complete() string {
 	w = w.clone()
 	for i := range w.procs {
@@ -177,8 +176,7 @@ func (w *world) complete() string {
 		w.concludeRestore()
 		for m := 0; len(w.net) > 0; m++ {
 			if m > 400 {
-				// Two that wait for each other without a lease are parted by the
-				// deadline.
+				// The deadline ends two operations that wait for each other without a lease.
 				for i, p := range w.procs {
 					if p.m != nil {
 						w.run(i, p.m.Expire())
@@ -205,7 +203,7 @@ func (w *world) complete() string {
 		for i, p := range w.procs {
 			switch {
 			case (p.change != nil && p.change.m != nil || p.m != nil) && len(w.net) > 0:
-				// One that has just begun waits for it.
+				// It has just begun and waits for its replies.
 			case p.change != nil && p.change.m != nil:
 				return "L1: nothing is on its way and " + p.change.op.ID + " is not over"
 			case p.change != nil:
@@ -220,7 +218,7 @@ func (w *world) complete() string {
 				p.configure()
 				w.do(action{actRecover, uint8(i), 0})
 			case p.state == waiting && w.rivalPending(p):
-				// It watches until the rival's lease has run out.
+				// It watches the rival until its lease has expired.
 				w.procs = append(w.procs, &proc{sweep: true})
 				w.sweepAt(len(w.procs)-1, w.store.index(p.result.HolderAt), min(1, w.cfg.lease))
 			case p.state == waiting:
@@ -231,7 +229,7 @@ func (w *world) complete() string {
 	return "L1: it does not come to rest"
 }
 
-// onward tells how the state at node n goes on without further faults.
+// onward returns how the state at node n continues without further faults.
 func (e *exploration) onward(n int32) string {
 	var acts []action
 	for ; n > 0; n = e.nodes[n].parent {
@@ -256,7 +254,7 @@ func (e *exploration) onward(n int32) string {
 	return out.String() + s
 }
 
-// trace tells how the state at node n was reached.
+// trace returns the steps that lead to the state at node n.
 func (e *exploration) trace(n int32, what string) string {
 	last := n
 	var acts []action

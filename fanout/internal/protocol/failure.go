@@ -3,8 +3,8 @@
 
 package protocol
 
-// fail ends strand i and makes the phase's others stop at their next reply. The
-// first failure is the one that is told.
+// fail ends strand i and makes the other strands of the phase stop at their next reply. The
+// first failure is reported.
 func (m *Machine) fail(i int, reason Reason) {
 	m.finish(i)
 	m.because(reason, m.Strands[i].Peer)
@@ -25,8 +25,8 @@ func (m *Machine) heldBy(i int, reason Reason, peer string, o Object) {
 	m.fail(i, reason)
 }
 
-// again asks a peer that did not answer once more, from step next, or gives it
-// up. It returns false when it gave up.
+// again retries a peer that did not reply, from step next after a pause. It returns false when
+// it gives up.
 func (m *Machine) again(i int, next step) bool {
 	s := &m.Strands[i]
 	s.Tries++
@@ -37,9 +37,9 @@ func (m *Machine) again(i int, next step) bool {
 	return true
 }
 
-// reread follows up a write that was not answered with yes. An object that has
-// changed is read again at once; a peer that did not take the write is asked
-// again after a pause, at most limit times. It returns false when it gave up.
+// reread handles a write that was not acknowledged. It reads an object that has changed again
+// at once, and asks a peer that did not accept the write after a pause, at most limit times. It
+// returns false when it gives up.
 func (m *Machine) reread(i int, r Reply, limit int) bool {
 	s := &m.Strands[i]
 	switch r.Code {

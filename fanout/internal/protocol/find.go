@@ -5,7 +5,7 @@ package protocol
 
 import "slices"
 
-// find looks for the primary that an update, a removal or a move is about.
+// find searches the peers for the primary of an update, a removal or a move.
 func (m *Machine) find() {
 	m.Present = false
 	m.Result.Peers = nil
@@ -70,7 +70,7 @@ func (m *Machine) stepFind(i int, r Reply) {
 		m.astray(o, s.Peer)
 		m.finish(i)
 	case m.Phase == finding && !slices.Contains(m.Op.Peers, o.Of(m.Op.Mode).Peer):
-		// What it names may be in effect where this operation cannot look.
+		// Its primary may be in effect in a peer that is not configured here.
 		s.X = o
 		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
 	default:
@@ -78,9 +78,8 @@ func (m *Machine) stepFind(i int, r Reply) {
 	}
 }
 
-// same says whether o is or may be the object that the operation is about. An
-// object that exists everywhere is known by the UID of what was its primary, or
-// by the claim that all its replicas carry.
+// same reports whether o is or may be the object of the operation. An Everywhere object is
+// identified by the UID of its former primary, or by the claim that all its replicas carry.
 func (m *Machine) same(o Object) bool {
 	switch {
 	case m.Op.Mode == Once, m.Record.Primary.UID == o.UID:
@@ -92,24 +91,24 @@ func (m *Machine) same(o Object) bool {
 	}
 }
 
-// unnamed says that the operation means an object by a UID that neither the
-// primary has nor, where the object exists everywhere, a replica that was read.
+// unnamed reports whether the operation names a UID that neither the primary has nor, for an
+// Everywhere object, a replica that was read.
 func (m *Machine) unnamed() bool {
 	return m.Op.Action != Adopt && m.Op.UID != "" && m.Op.UID != m.Primary.UID && m.Named != m.Primary.Claim.Operation && m.Op.logged()
 }
 
-// meant says that nothing that other peers hold could change what is made of the
-// primary that was found: any replica's UID names what exists everywhere.
+// meant reports whether the primary that was found is the one to act on, whatever the other
+// peers hold. For an Everywhere object the operation may name the UID of any replica.
 func (m *Machine) meant() bool {
 	return m.Op.Mode == Once || m.Record.Origin != "" || !m.unnamed()
 }
 
-// afterFinding goes on with what was found, or says why nothing can be done.
+// afterFinding continues with the primary that was found, or ends the operation with a reason.
 func (m *Machine) afterFinding() {
 	lead := m.Lead
 	m.Astray, m.Lead = false, Object{}
 	if m.departed(lead.Of(m.Op.Mode).Peer) {
-		// A replica that came into force late; it is dead.
+		// The lead is a replica that came into force late; it is dead.
 		lead = Object{}
 	}
 	unread := len(m.Result.Peers) > 0
@@ -119,12 +118,12 @@ func (m *Machine) afterFinding() {
 		m.because(Unreachable, m.Result.Peers[0])
 		m.end(Aborted)
 	case m.Present:
-		// What other peers refused or did not answer does not matter.
+		// Refusals and missing replies of other peers do not matter.
 		m.Result.Peers = nil
 		m.excuse()
 		m.resume()
 	case lead.Claimed && !slices.Contains(m.Result.Peers, lead.Of(m.Op.Mode).Peer):
-		// Nobody is home; a replica knows where it went.
+		// No primary was found: follow the replica that names one.
 		m.astray(lead, m.LeadAt)
 		m.regain()
 	case m.Record.Origin != "" && unread:
@@ -151,15 +150,15 @@ func (m *Machine) afterFinding() {
 	}
 }
 
-// onward says that this is a removal that need not find the object in a peer
-// that does not answer, if another can say that it is not committed there.
+// onward reports whether this is a removal that may skip an unreachable peer, if another peer
+// proves that the object is not committed there.
 func (m *Machine) onward() bool {
 	return m.Phase == finding && m.Op.Action == Remove && m.Op.Mode == Once && m.Op.Patience == Onward
 }
 
-// unguarded says that what a silent peer may hold is not committed, or its
-// removal is: what is committed has a guard in every Active member, and one that
-// knows the silent peers, and was Active before it was read, has none.
+// unguarded reports whether an unreachable peer can hold only an uncommitted object, or one
+// whose removal is committed. Every Active member has a guard of a committed object; here a
+// member that lists the unreachable peers, and was Active before it was read, has none.
 func (m *Machine) unguarded() bool {
 	for peer, set := range m.Sets {
 		if set.Self.Peer == peer && set.Self.State == "Active" &&

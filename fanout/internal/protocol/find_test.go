@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A removal that need not wait is told that the object is gone only by a peer
-// that would have a guard of whatever a silent peer has committed.
+// TestWhoMaySayThatItIsGone: an Onward removal reports Missing only if a peer has no guard that
+// would have one of any object committed in the unreachable peer.
 func TestWhoMaySayThatItIsGone(t *testing.T) {
 	members := func(state string, peers ...string) Reply {
 		set := PeerSet{Self: Member{Peer: "a", State: state}}
@@ -28,7 +28,7 @@ func TestWhoMaySayThatItIsGone(t *testing.T) {
 		patience    Patience
 		mode        Mode
 		set         Reply
-		first, then Reply // what a reads, before and after its PeerSet
+		first, then Reply // the replies of a to reads, before and after its PeerSet
 		want        Reason
 	}{
 		"an Active member that knows the silent one": {Onward, Once, members("Active", "a", "b"), absent, absent, Missing},
@@ -73,8 +73,8 @@ func TestWhoMaySayThatItIsGone(t *testing.T) {
 	}
 }
 
-// A removal may name any replica's UID: whichever peer answers first, all are
-// heard before it is said that no peer has that UID.
+// TestARemovalByTheUIDOfAReplica: a removal may name the UID of any replica. It reports that no
+// peer has the UID only after all peers have replied, in any order.
 func TestARemovalByTheUIDOfAReplica(t *testing.T) {
 	home := Reply{Class: Applied, Code: OK, Object: Object{
 		UID: "h", RV: "1", Claimed: true, Stage: Active, Finalizer: true,

@@ -3,9 +3,9 @@
 
 package protocol
 
-// The add of the first release under a central log, of which this release settles
-// what it left: its record is the commit point, so the name is claimed in all
-// peers at once. No shell starts it any more.
+// This file models the add of the first release under a central log; this release only settles
+// such adds. The record is the commit point, so the add claims the name in all peers at once.
+// No program of this release starts it.
 
 const (
 	// Propose creates the record of the machine's operation, pending.
@@ -21,11 +21,11 @@ const (
 	jobDecide  job = "decide"
 )
 
-// first says that the machine is such an add, and not one that settles it.
+// first reports whether the machine runs such an add, as opposed to settling one.
 func (m *Machine) first() bool { return m.central() && !m.Resumed }
 
-// startFirst returns the first commands. Claims begin only when the record was
-// answered, so that a claim whose record is not there is dead.
+// startFirst returns the first commands. Claims begin only after the record was acknowledged,
+// so that a claim without its record is dead.
 func (m *Machine) startFirst() []Command {
 	m.enter(proposing)
 	m.spawnFirst(jobPropose, "")
@@ -33,7 +33,7 @@ func (m *Machine) startFirst() []Command {
 	return m.take()
 }
 
-// handleFirst is Handle.
+// handleFirst is Handle for such an add.
 func (m *Machine) handleFirst(r Reply) []Command {
 	i := r.Strand - m.Earlier
 	if m.Phase == over || i < 0 || i >= len(m.Strands) {
@@ -117,7 +117,7 @@ func (m *Machine) stepPropose(i int, r Reply) {
 			m.send(i, "read", Command{Verb: ReadRecord, Record: m.Op.ID})
 		}
 	case "read":
-		// Nobody else proposes under this ID, so the record is this one's own.
+		// No other operation proposes this ID, so the record is its own.
 		if r.Code == OK && !r.Decision.Committed {
 			m.Decision = *r.Decision
 			m.finish(i)
@@ -142,11 +142,11 @@ func (m *Machine) afterProposing() {
 	}
 }
 
-// withdrawFirst aborts.
+// withdrawFirst aborts the add.
 func (m *Machine) withdrawFirst() {
 	m.Stopping = true
 	if m.Decision.UID == "" {
-		m.Withdrawn = true // it never was
+		m.Withdrawn = true // it was never created
 		m.clean()
 		return
 	}
@@ -162,8 +162,8 @@ func (m *Machine) stepClaim(i int, r Reply) {
 		s.X = o
 		m.holdClaim(i)
 	case s.Step == "read" && r.Code == OK && o.Claimed && o.Claim.Operation == m.Op.ID && o.Claim.Peer == s.Peer && !o.Terminating && o.Stage == Reserved:
-		// A create whose reply was lost. One of an earlier record is never bound
-		// anew.
+		// A create whose reply was lost. A claim of an earlier record is never bound to another
+		// one.
 		s.X = o
 		if o.Claim.Record == m.Decision.UID {
 			m.holdClaim(i)
@@ -184,7 +184,7 @@ func (m *Machine) stepClaim(i int, r Reply) {
 	}
 }
 
-// mayClaim notes that a create of the strand's peer may be applied at any time.
+// mayClaim records that a create in the strand's peer may be applied at any time.
 func (m *Machine) mayClaim(i int) {
 	if m.Adrift {
 		m.Present, m.Adrift = m.Primary.UID != "", false
@@ -194,8 +194,8 @@ func (m *Machine) mayClaim(i int) {
 	m.Claims[m.Strands[i].Peer] = c
 }
 
-// holdClaim ends strand i with its name taken. In the target it reads, after that,
-// who the members are and who owns the namespace.
+// holdClaim ends strand i after it has taken the name. In the target it then reads the members
+// and the owner of the namespace.
 func (m *Machine) holdClaim(i int) {
 	s := &m.Strands[i]
 	m.finish(i)
@@ -244,7 +244,7 @@ func (m *Machine) stepDecide(i int, r Reply) {
 		case r.Decision.Committed:
 			m.decided(i, *r.Decision)
 		case r.Decision.Taken:
-			// Whatever was sent was meant for the record as it was before.
+			// Every write that was sent was conditional on the record before the takeover.
 			m.Withdrawn = true
 			m.because(Fenced, "")
 			m.Result.Ending = Aborted
@@ -272,7 +272,7 @@ func (m *Machine) stepDecide(i int, r Reply) {
 	}
 }
 
-// doubtful asks once more, or gives up in doubt.
+// doubtful asks again, or ends strand i: in doubt if a commit may have been applied.
 func (m *Machine) doubtful(i int, next step) {
 	s := &m.Strands[i]
 	if s.Tries++; s.Tries < m.patience() {
@@ -286,8 +286,8 @@ func (m *Machine) doubtful(i int, next step) {
 	m.finish(i)
 }
 
-// undone ends strand i whose record is gone. If a commit may have been applied,
-// the target tells: a committed record goes only when nothing is undecided.
+// undone ends strand i, whose record is gone. If a commit may have been applied, it reads the
+// target: a committed record is deleted only when no claim is undecided.
 func (m *Machine) undone(i int) {
 	m.Withdrawn = true
 	m.because(Fenced, "")
@@ -330,7 +330,7 @@ func (m *Machine) afterDeciding() {
 	}
 }
 
-// bindFirst is bind with the claims that are held.
+// bindFirst is bind for the claims that are held.
 func (m *Machine) bindFirst() {
 	m.Stopping = false
 	m.enter(binding)
@@ -342,7 +342,7 @@ func (m *Machine) bindFirst() {
 	}
 }
 
-// stepHeld writes on a claim that is held without a read before.
+// stepHeld writes a held claim without reading it first.
 func (m *Machine) stepHeld(i int, r Reply) {
 	s := &m.Strands[i]
 	c := m.Claims[s.Peer]
@@ -357,7 +357,7 @@ func (m *Machine) stepHeld(i int, r Reply) {
 		m.finish(i)
 	default:
 		if s.Job == jobBind && s.Step == "put" && r.Class != Applied {
-			// What is bound now may be a create that came late, after the commit.
+			// The claim that is bound next may come from a late create, after the commit.
 			delete(m.Claims, s.Peer)
 		}
 		m.step(i, r)

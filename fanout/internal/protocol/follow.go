@@ -3,19 +3,20 @@
 
 package protocol
 
-// reservedAgain is why a home that a replica in force names changes nothing.
+// reservedAgain is the problem reported for a replica in force whose home is only a
+// reservation.
 const reservedAgain = "its home there is a reservation again: the peer was restored from a backup"
 
-// uncommitted ends strand i, which read in its peer a reservation where the home was
-// committed. A reservation is neither updated nor removed.
+// uncommitted ends strand i, which read a reservation where the home was committed. A
+// reservation is neither updated nor removed.
 func (m *Machine) uncommitted(i int) {
 	m.Result.Problem = reservedAgain
 	m.failAt(i, Homeless, m.Strands[i].Peer)
 }
 
-// stepFollow goes from one home to the next. A home that has yielded to a
-// replica that never learnt of it is moved on, or takes its place back if that
-// replica is gone or going.
+// stepFollow follows the homes to the present one. If a home has yielded to a replica that does
+// not know it yet, stepFollow makes the replica home, or makes the old home take its place back
+// if the replica is gone or being deleted.
 func (m *Machine) stepFollow(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
@@ -84,13 +85,13 @@ func (m *Machine) pursued(i int, r Reply) {
 	case x.frozen() && (missing || y.term() < x.term()):
 		m.failAt(i, Homeless, at.Peer)
 	case x.yielded(m.Op.Mode) && missing, elect && y.Terminating:
-		// Nobody can finish this move any more. A replica that is being
-		// deleted is given no finalizer, so it cannot be made home.
+		// This move can no longer be finished: an object that is being deleted accepts no
+		// finalizer, so the replica cannot become home.
 		m.send(i, "take back", Command{Verb: Put, Peer: s.Peer, Object: x.takenBack(s.Peer), UID: x.UID, RV: x.RV})
 	case elect:
 		m.send(i, "finish", Command{Verb: Put, Peer: at.Peer, Object: y.successorOf(x), UID: y.UID, RV: y.RV})
 	case missing && s.Seen != x.UID+"@"+x.RV:
-		// It may have been told of another home since it was read.
+		// It may have been written with another home since it was read.
 		s.Seen = x.UID + "@" + x.RV
 		m.send(i, "lead", Command{Verb: Read, Peer: s.Peer})
 	case missing:
@@ -104,18 +105,18 @@ func (m *Machine) pursued(i int, r Reply) {
 		s.X, s.Peer = y, at.Peer
 		m.pursue(i)
 	default:
-		// It is being made home by those who replace a peer that is gone.
+		// It becomes home in the removal by force of another peer, which is not finished.
 		m.failAt(i, Homeless, at.Peer)
 	}
 }
 
-// failAt ends strand i for a reason that lies in another peer than its own.
+// failAt ends strand i for a reason in a peer other than its own.
 func (m *Machine) failAt(i int, reason Reason, peer string) {
 	m.because(reason, peer)
 	m.fail(i, reason)
 }
 
-// halt asks again after a pause, or gives up.
+// halt retries after a pause, or fails the strand.
 func (m *Machine) halt(i int, r Reply) {
 	s := &m.Strands[i]
 	at := s.Peer
@@ -137,7 +138,8 @@ func (m *Machine) regained(i int, o Object, at string) {
 	m.finish(i)
 }
 
-// homeless ends strand i with the primary nowhere: what named it is dead.
+// homeless ends strand i because the primary does not exist: the objects that named it are
+// dead.
 func (m *Machine) homeless(i int) {
 	m.Lead, m.LeadAt = Object{}, ""
 	m.finish(i)

@@ -29,8 +29,8 @@ func TestAnUpdateWhoseEditedHomeIsGoneHasEnded(t *testing.T) {
 	require.Equal(t, Ended, m.Result.Ending, "%+v", m.Result)
 }
 
-// TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp gives up a peer that an Account's home
-// has left again. A late write of that move may still name the peer.
+// TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp removes a peer by force after an Account's
+// home has moved out of it. A late write of the earlier move may still name the peer.
 func TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp(t *testing.T) {
 	for term, written := range map[int64]bool{0: false, 3: true} {
 		w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
@@ -49,8 +49,8 @@ func TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp(t *testing.T) {
 	}
 }
 
-// givenUp are two peers that are left of three, of which c joins. Both hold replicas of an
-// Account whose home was in a.
+// givenUp returns peers b and c after peer a was removed by force while c joins. Both hold a
+// replica of an Account whose home was in a.
 func givenUp() (*world, Operation) {
 	w := newWorld(&config{mode: Everywhere, peers: 3, committed: "p"})
 	cells := w.store.cells
@@ -64,8 +64,8 @@ func givenUp() (*world, Operation) {
 	return w, Operation{Action: Succeed, Mode: Everywhere, Peers: []string{"b", "c"}, Into: []string{"b", "c"}, Patience: Hasty, Lease: 2}
 }
 
-// TestAnHeirInANewcomerIsBroughtAlong gives up a peer while another one joins, which alone
-// has a replica in force of an Account whose home is lost.
+// TestAnHeirInANewcomerIsBroughtAlong removes a peer by force while another one joins. Only the
+// newcomer has a replica in force of an Account whose home is lost.
 func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 	w, op := givenUp()
 	cells := w.store.cells
@@ -79,8 +79,8 @@ func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 	require.Equal(t, Ref{Peer: "c", UID: cells[2].obj.UID}, cells[1].obj.Of(Everywhere))
 }
 
-// TestAnHeirTakesTheNameFromALateReservation gives up a peer while another one joins, where
-// a request that was late has left a reservation of the name.
+// TestAnHeirTakesTheNameFromALateReservation removes a peer by force while another one joins,
+// in which a late request has created a reservation of the name.
 func TestAnHeirTakesTheNameFromALateReservation(t *testing.T) {
 	w, op := givenUp()
 	cells := w.store.cells
@@ -96,8 +96,8 @@ func TestAnHeirTakesTheNameFromALateReservation(t *testing.T) {
 	require.Equal(t, Active, cells[2].obj.Stage)
 }
 
-// TestALeaveIsNotDecidedByAPeerThatWasGivenUp has a peer leave whose ring gave its first
-// member up and let another one in, by a coordinator that knows neither.
+// TestALeaveIsNotDecidedByAPeerThatWasGivenUp runs a leave whose coordinator does not know that
+// the ring removed its first member by force and admitted another one.
 func TestALeaveIsNotDecidedByAPeerThatWasGivenUp(t *testing.T) {
 	sets := ringOf(map[string]string{"a": "ring", "b": "ring"})
 	now := *sets["b"]

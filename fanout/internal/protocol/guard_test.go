@@ -3,8 +3,8 @@
 
 package protocol
 
-// guards are configurations of an earlier release, whose guards carry the
-// payload: its add is at work, or has committed.
+// guards are configurations in which an earlier release, whose guards carry the payload, runs
+// an add or has committed one.
 var guards = []config{
 	{name: "guards with payload, remove", peers: 2, committed: "p", laden: true, sweepers: 2, plans: []plan{removal("r")}},
 	{name: "guards with payload, kubectl delete, add", peers: 2, committed: "p", laden: true, sweepers: 1, deletes: 1, plans: []plan{add("y", "b", 2, "q")}},
@@ -50,7 +50,7 @@ var guardMutants = []broken{
 	}, want: "the claim is immutable"},
 }
 
-// earlier is c as a release sends it whose guards carry the payload.
+// earlier returns c as a release sends it whose guards carry the payload.
 func earlier(c Command) Command {
 	if c.Verb == Create && c.Object.Guard(Once) {
 		c.Object.Payload = "p"
@@ -58,7 +58,7 @@ func earlier(c Command) Command {
 	return c
 }
 
-// overfull names a guard of a member that carries payload.
+// overfull returns a violation if a guard of a member carries payload.
 func (w *world) overfull() string {
 	for i, c := range w.store.cells {
 		if c.obj != nil && c.obj.Overfull(w.cfg.mode) && w.member(i) {

@@ -9,47 +9,48 @@ import (
 	"strings"
 )
 
-// A plain delete of a home would take every replica. So it commits nothing: it
-// requests a removal. A sweep that meets the request holds it while something lives
-// in the object's namespace, while a member cannot be asked, and while more removals
-// are requested at once than the limit. Until the commit, which is the mark of any
-// removal, the object stays in force everywhere.
+// A plain delete of a home would delete every replica, so it commits nothing and only requests
+// a removal. A sweep that finds the request holds it while the object's namespace has objects,
+// while a member is unreachable, and while more removals are requested at once than the limit.
+// The commit is the mark Removing, as for any removal; until then the object stays in force
+// everywhere.
 
-// HoldReason says why a requested removal is held.
+// HoldReason is the reason why a requested removal is held.
 type HoldReason string
 
 const (
-	// HoldOccupied: something lives in the namespace. It ends when that is gone.
+	// HoldOccupied: the namespace has objects. The hold ends when they are gone.
 	HoldOccupied HoldReason = "Occupied"
-	// HoldUnknown: a member did not say what lives there. It ends when all answer.
+	// HoldUnknown: a member did not list the namespace. The hold ends when all reply.
 	HoldUnknown HoldReason = "Unknown"
-	// HoldTooMany: more removals are requested than the limit. It ends by a release.
+	// HoldTooMany: more removals are requested than the limit. The hold ends by a release.
 	HoldTooMany HoldReason = "TooMany"
 )
 
-// Held is why a requested removal is held. The zero value: it is not, as far as the
-// object tells.
+// Held is the reason why a requested removal is held. The zero value: it is not held, as far as
+// the object shows.
 type Held struct {
 	Reason HoldReason
 	Text   string // for people
 }
 
-// Limit is how many removals plain deletes may request at once in one peer: more
-// than Objects and more than Share of its homes are held. Negative Objects: no limit.
+// Limit bounds the removals that plain deletes may request at once in one peer: they are held
+// if they are more than Objects and more than the fraction Share of its homes. Negative
+// Objects: no limit.
 type Limit struct {
 	Objects int
 	Share   float64
 }
 
-// Requests is how many homes of the kind a peer has, and of how many a plain delete
-// requests the removal, those not counted that a person released.
+// Requests counts the homes of the kind in a peer, and those whose removal a plain delete
+// requests. It does not count requests that a person released.
 type Requests struct {
 	Homes, Requested int
 	// Settling: the request is so young that others of the same deletion may follow.
 	Settling bool
 }
 
-// Exceeded says whether r is more than the limit.
+// Exceeded reports whether r is more than the limit.
 func (l Limit) Exceeded(r Requests) bool {
 	return l.Objects >= 0 && r.Requested > l.Objects && float64(r.Requested) > l.Share*float64(r.Homes)
 }
@@ -61,7 +62,7 @@ func (m *Machine) consider() {
 	case m.Primary.Released:
 		m.commitRequest()
 	case m.Primary.Held.Reason == HoldTooMany:
-		// Those that were let go since must not let go the rest.
+		// Removals that are released or done since must not release the others.
 		m.postpone(m.Primary.Held)
 	default:
 		m.HaveSet = false
@@ -111,8 +112,7 @@ func (m *Machine) afterCounting() {
 	}
 }
 
-// weigh holds the requested removal if something lives in the namespace or a member
-// did not say.
+// weigh holds the requested removal if the namespace has objects or a member did not list it.
 func (m *Machine) weigh() {
 	occupants, silent := m.Result.Occupants, m.Result.Pending
 	m.Result.Occupants, m.Result.Pending = nil, nil
@@ -135,7 +135,7 @@ func (m *Machine) commitRequest() {
 	m.spawn(jobMark, m.Record.Primary.Peer)
 }
 
-// postpone records on the home why its removal is held, if that is not there already.
+// postpone records on the home why its removal is held, unless it is recorded already.
 func (m *Machine) postpone(h Held) {
 	m.Result.Held = h
 	if m.Primary.Held == h {
@@ -157,7 +157,7 @@ func (m *Machine) stepHold(i int, r Reply) {
 		m.Primary = r.Object
 		m.finish(i)
 	case r.Code == Conflict, r.Code == NotFound:
-		// The next sweep meets it as it is now.
+		// The next sweep reads it again.
 		m.finish(i)
 	default:
 		m.unconfirmed(i)
@@ -175,7 +175,8 @@ func (m *Machine) stay() {
 // mostNamed bounds how many peers and objects the text of a hold names.
 const mostNamed = 8
 
-// inhabited says for people what lives where, and who did not answer.
+// inhabited returns for people the number of objects in each peer, and the peers that did not
+// reply.
 func inhabited(occupants []Occupant, silent []string) string {
 	count := map[string]int{}
 	guards := !slices.ContainsFunc(occupants, func(o Occupant) bool { return !o.Guard })

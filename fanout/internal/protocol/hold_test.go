@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// limit is what sweeps let go at once.
+// limit returns the limit that sweeps apply to requested removals.
 func (cfg *config) limit() Limit {
 	if cfg.crowded {
 		return Limit{}
@@ -18,7 +18,7 @@ func (cfg *config) limit() Limit {
 	return Limit{Objects: -1}
 }
 
-// release lets the removal go that a plain delete of the object in peer i requests.
+// release releases the removal that a plain delete of the object in peer i requests.
 func (w *world) release(i int) {
 	if o := w.store.cells[i].obj; o != nil && o.Requested() && !o.Released {
 		released := *o
@@ -27,11 +27,11 @@ func (w *world) release(i int) {
 	}
 }
 
-// inhabited says whether something is in force in the namespace.
+// inhabited reports whether an object in the namespace is in force.
 func (w *world) inhabited() bool { return w.tenant == resident || w.resides() }
 
-// valve tests that nothing but a release commits a requested removal that must be
-// held.
+// valve returns a violation if a requested removal that must be held was committed without a
+// release.
 func (w *world) valve() string {
 	if !w.cfg.valve || slices.ContainsFunc(w.cfg.plans, func(p plan) bool { return p.op.Action == Remove }) {
 		return ""

@@ -3,35 +3,34 @@
 
 package protocol
 
-// The primary of an object that exists everywhere may move. Whoever finds that
-// the one he knew has yielded follows it, to a higher term only, and finishes or
-// takes back a move that nobody finished.
+// The primary of an Everywhere object may move. A process that finds a yielded primary follows
+// it, to a higher term only, and finishes or reverts a move that was interrupted.
 
-// elects says whether y has yielded to x, found in peer, and x is not home yet.
-// While that is so x may only be made home, never judged.
+// elects reports whether o has yielded to x, found in peer, and x is not home yet. Until it is,
+// x may only be made home, never judged.
 func (o Object) elects(peer string, x Object) bool {
 	return o.Home.Yielded && o.Home.Ref == Ref{Peer: peer, UID: x.UID} && x.term() < o.term()
 }
 
-// yielded says whether o, found in the peer its claim names, gave its home up
-// and holds what the next one needs.
+// yielded reports whether o, found in the peer that its claim names, has yielded its home and
+// holds the state that the next home needs.
 func (o Object) yielded(mode Mode) bool {
 	return mode == Everywhere && o.Claimed && o.Home.Yielded && !o.Primary(mode)
 }
 
-// Outranks says that x is a replica of the same object as home o and names an
-// earlier home.
+// Outranks reports whether x is a replica of the same object as home o and names an earlier
+// home.
 func (o Object) Outranks(x Object) bool {
 	return x.Claimed && x.Claim.Operation == o.Claim.Operation && x.term() < o.term() && !x.Primary(Everywhere)
 }
 
-// former says whether o was home and is held by our finalizer still.
+// former reports whether o was home and still has our finalizer.
 func (o Object) former(mode Mode) bool {
 	return mode == Everywhere && o.Claimed && o.Finalizer && !o.Primary(mode)
 }
 
-// astray notes that the primary is not where it was known to be: o, found in
-// peer, was it and has moved on. Without o it is looked for everywhere.
+// astray records that the primary has moved: o, found in peer, was the primary. If o is
+// unclaimed, all peers are searched.
 func (m *Machine) astray(o Object, peer string) {
 	m.Astray = true
 	if o.Claimed && (!m.Lead.Claimed || o.term() >= m.Lead.term()) {
@@ -39,14 +38,13 @@ func (m *Machine) astray(o Object, peer string) {
 	}
 }
 
-// strayed says whether o, which answers to the UID of the primary that was
-// known, is not the primary any more.
+// strayed reports whether o has the UID of the known primary and is no longer the primary.
 func (m *Machine) strayed(o Object) bool {
 	return m.Op.Mode == Everywhere && o.UID == m.Record.Primary.UID && o.Claimed && o.Stage != Reserved && !o.Primary(Everywhere)
 }
 
-// regain goes on to find the primary that was lost: it, by its claim, and not
-// whatever has the name by now.
+// regain searches for the lost primary by its claim, since another object may have its name by
+// now.
 func (m *Machine) regain() {
 	m.Astray, m.Present = false, false
 	if m.Record.Origin == "" && m.Op.logged() && m.Primary.Claimed {

@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// Presence is how the cluster behind a peer's name presents itself.
+// Presence is the identity that the cluster behind a peer's name presents.
 type Presence struct {
 	UID    string // of its kube-system namespace; empty if that may not be read
 	HasSet bool
 	Set    PeerSet
 }
 
-// Standing says what the answers of a peer are worth.
+// Standing is how far the replies of a peer count.
 type Standing uint8
 
 // The standings of a peer.
 const (
-	// Silent is a peer of which nothing is known.
+	// Silent is a peer about which nothing is known.
 	Silent Standing = iota
 	// Believed is a member, in the cluster that it is known to be.
 	Believed
@@ -29,15 +29,15 @@ const (
 	NotMember
 	// UnknownIdentity is a peer whose cluster cannot be checked.
 	UnknownIdentity
-	// Returned is a member whose store was restored from an older state: its own epoch
-	// is lower than one that another has noted. Its answers count as little as silence.
+	// Returned is a member whose store was restored from an older state: its own epoch is lower
+	// than one that another peer has noted. Its replies do not count.
 	Returned
-	// WrongCluster is a peer whose cluster is not the one that the ring knows under
-	// its name. Its answers count as little as silence.
+	// WrongCluster is a peer whose cluster is not the one that the ring knows under its name.
+	// Its replies do not count.
 	WrongCluster
 )
 
-// Mismatch is a property of a cluster that is not as it must be.
+// Mismatch is a property of a cluster that differs from the expected one.
 type Mismatch string
 
 // The properties that identify a peer's cluster.
@@ -50,25 +50,25 @@ const (
 // Identification is the judgement of one peer.
 type Identification struct {
 	Standing Standing
-	// Of WrongCluster: which property, how it is and how it must be, and the peers
-	// that know it so; none if its own PeerSet or the known ring does.
+	// Of WrongCluster: the property that differs, its found and its wanted value, and the peers
+	// that know the wanted one. By is empty if the peer's own PeerSet or the known ring
+	// decides.
 	Mismatch    Mismatch
 	Found, Want string
 	By          []string
-	Tied        bool // as many peers know it one way as the other
+	Tied        bool // as many peers know the found value as the wanted one
 
 	// Of Returned: the epoch of its PeerSet, and the one that the peers in By noted.
 	Epoch, Noted int64
 }
 
-// Trusted says that the answers of the peer count.
+// Trusted reports whether the replies of the peer count.
 func (i Identification) Trusted() bool { return i.Standing == Believed || i.Standing == NotMember }
 
-// Identify judges the peers that answered. A peer must have its own name and its
-// cluster's UID in its PeerSet; what the others know of its UID and its ring is
-// decided by the greater number of those that agree, and refused for all of them
-// if there is none. ring is the ring that the caller knows already, and decides;
-// empty if it knows none. A PeerSet without a ring ID contradicts none.
+// Identify judges the peers that replied. A peer's PeerSet must have the peer's name and its
+// cluster's UID. Where the peers disagree about a UID or a ring, the larger group decides;
+// without a larger group all of them are refused. ring is the ring that the caller knows
+// already, which decides instead, or empty. A PeerSet without a ring ID contradicts no other.
 func Identify(ring string, peers map[string]Presence) map[string]Identification {
 	j := jury{ring: ring, peers: peers, out: map[string]Identification{}}
 	for peer, p := range peers {
@@ -93,7 +93,8 @@ func Identify(ring string, peers map[string]Presence) map[string]Identification 
 	return j.out
 }
 
-// aged says whether a peer's PeerSet is older than one that others have seen there.
+// aged returns the standing Returned if another peer has noted a higher epoch of a peer's
+// PeerSet.
 func (j *jury) aged(peer string, p Presence) Identification {
 	old := Identification{Standing: Returned, Epoch: p.Set.Epoch, Noted: p.Set.Epoch}
 	for _, other := range slices.Sorted(maps.Keys(j.peers)) {
@@ -115,7 +116,7 @@ func (j *jury) aged(peer string, p Presence) Identification {
 	return old
 }
 
-// ballot is what several peers know of the ring in the same words.
+// ballot is a ring and its members, on which all voters agree.
 type ballot struct {
 	ring   string
 	uids   map[string]string // by member
@@ -129,8 +130,8 @@ type jury struct {
 	ballots []ballot
 }
 
-// claimed is the UID of the cluster; if it may not be read, the one that its
-// PeerSet has, which the ring's ID must bear out.
+// claimed returns the UID of the cluster; if that may not be read, the UID in its PeerSet,
+// which the ring's ID must confirm.
 func (p Presence) claimed() string {
 	if p.UID != "" {
 		return p.UID
@@ -138,7 +139,7 @@ func (p Presence) claimed() string {
 	return p.Set.Self.UID
 }
 
-// alone judges a peer by its own word.
+// alone judges a peer by its own data.
 func (j *jury) alone(peer string, p Presence) Identification {
 	self := p.Set.Self
 	switch {
@@ -155,7 +156,7 @@ func (j *jury) alone(peer string, p Presence) Identification {
 	}
 }
 
-// of are the peers whose PeerSets are of a ring.
+// of returns the peers whose PeerSets name ring, sorted.
 func (j *jury) of(ring string) []string {
 	var peers []string
 	for peer, p := range j.peers {
@@ -167,7 +168,7 @@ func (j *jury) of(ring string) []string {
 	return peers
 }
 
-// poll collects what the peers know that are members by their own word.
+// poll collects the ballots of the peers that are members by their own PeerSets.
 func (j *jury) poll() {
 	for _, peer := range slices.Sorted(maps.Keys(j.peers)) {
 		p := j.peers[peer]
@@ -198,8 +199,8 @@ func (b ballot) says(members []Member) bool {
 	})
 }
 
-// dropped says that another peer knows that peer has departed and peer does not: its
-// own knowledge is of the past.
+// dropped reports whether another peer lists peer as departed while peer's own PeerSet, which
+// is then outdated, does not show it.
 func (j *jury) dropped(peer string) bool {
 	p := j.peers[peer]
 	for other, q := range j.peers {
@@ -219,7 +220,7 @@ func (j *jury) dropped(peer string) bool {
 	return false
 }
 
-// compared judges a peer by what the others know.
+// compared judges a peer by the ballots of the others.
 func (j *jury) compared(peer string, p Presence) Identification {
 	if own := p.Set.Ring; p.HasSet && own != "" && j.ring == "" {
 		same, others := 0, map[string][]string{}
@@ -242,8 +243,8 @@ func (j *jury) compared(peer string, p Presence) Identification {
 		uid, listed := b.uids[peer]
 		switch {
 		case slices.Contains(b.voters, peer):
-			// It vouches for itself, whatever it lists; the others of its ballot list
-			// the same.
+			// The peer vouches for itself, whatever it lists; the other voters of its ballot
+			// count by the UID that they list.
 			same++
 			if rest := slices.DeleteFunc(slices.Clone(b.voters), func(v string) bool { return v == peer }); uid == p.claimed() {
 				same += len(rest)
@@ -264,7 +265,7 @@ func (j *jury) compared(peer string, p Presence) Identification {
 	return j.out[peer]
 }
 
-// outvoted says whether as many peers, or more, agree on something else.
+// outvoted reports whether at least as many peers as same agree on another value.
 func outvoted(same int, others map[string][]string) (Identification, bool) {
 	worst := Identification{Standing: WrongCluster}
 	for _, want := range slices.Sorted(maps.Keys(others)) {
@@ -280,7 +281,7 @@ func outvoted(same int, others map[string][]string) (Identification, bool) {
 	return worst, true
 }
 
-// enrolled says whether a peer that nothing speaks against is a member.
+// enrolled decides whether a peer that no other contradicts is a member.
 func (j *jury) enrolled(peer string, p Presence) Identification {
 	if !p.HasSet || j.dropped(peer) {
 		return Identification{Standing: NotMember}
@@ -296,8 +297,8 @@ func (j *jury) enrolled(peer string, p Presence) Identification {
 	return Identification{Standing: NotMember}
 }
 
-// Ring is the ring that more than half of the members which a believed peer lists are
-// in by their own word, or empty: it is safe to know it from then on.
+// Ring returns the ring that more than half of the members listed by a believed peer name in
+// their own PeerSets, or "". A caller may rely on it from then on.
 func Ring(peers map[string]Presence, judged map[string]Identification) string {
 	count := map[string]int{}
 	for peer, p := range peers {

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ringed is the ring {a, b, p} as a and b know it. Clusters of the ring have UID "u"
-// and the name, of another ring "v" and the name.
+// ringed returns the PeerSets of a and b in the ring {a, b, p}. The UID of a cluster is its
+// peer's name after a "u", in another ring after a "v".
 func ringed(ring, entry string) map[string]Presence {
 	members := []Member{{Peer: "a", UID: "ua", State: peerActive}, {Peer: "b", UID: "ub", State: peerActive}}
 	var departed []Departure
@@ -29,8 +29,8 @@ func ringed(ring, entry string) map[string]Presence {
 	return out
 }
 
-// TestIdentifyTable judges a peer beside two that agree, in every combination of what
-// identifies it.
+// TestIdentifyTable judges a peer beside two that agree, in every combination of the properties
+// that identify it.
 func TestIdentifyTable(t *testing.T) {
 	n := 0
 	for _, known := range []string{"", "r"} { // the ring that the caller knows
@@ -101,7 +101,7 @@ func TestIdentifyTable(t *testing.T) {
 	require.Equal(t, 900, n)
 }
 
-// foreign is a ring whose peers have the same names.
+// foreign returns another ring whose peers have the same names.
 func foreign(ring string, names ...string) map[string]Presence {
 	return ringNamed("v", ring, names...)
 }
@@ -118,7 +118,8 @@ func ringNamed(prefix, ring string, names ...string) map[string]Presence {
 	return out
 }
 
-// Two peers that contradict each other are refused both, unless the ring is known.
+// TestIdentifyTwoAgainstEachOther: two peers that contradict each other are both refused,
+// unless the ring is known.
 func TestIdentifyTwoAgainstEachOther(t *testing.T) {
 	for _, rings := range [][2]string{{"", ""}, {"r", "s"}, {"r", ""}, {"", "s"}} {
 		one, other := ringNamed("u", rings[0], "a", "b"), foreign(rings[1], "a", "b")
@@ -146,7 +147,8 @@ func TestIdentifyTwoAgainstEachOther(t *testing.T) {
 	}
 }
 
-// Members that list each other and have two ring IDs are refused both.
+// TestIdentifyTwoRingsThatListEachOther: members that list each other and have different ring
+// IDs are both refused.
 func TestIdentifyTwoRingsThatListEachOther(t *testing.T) {
 	peers := ringNamed("u", "r", "a", "b")
 	b := peers["b"]
@@ -160,7 +162,8 @@ func TestIdentifyTwoRingsThatListEachOther(t *testing.T) {
 	}
 }
 
-// A peer that was given up, and knows nothing of it, contradicts nobody.
+// TestIdentifyAPeerThatWasGivenUp: a peer that does not know that it was removed by force
+// contradicts no other peer.
 func TestIdentifyAPeerThatWasGivenUp(t *testing.T) {
 	peers := ringNamed("u", "", "a", "b", "c")
 	for _, p := range []string{"a", "b"} {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// judge compares what a machine says at its end with what happened.
+// judge compares the ending that a machine reports with the state of the model.
 func (w *world) judge(p *proc) {
 	r, op := p.m.Result, p.m.Op
 	w.reported(p.m)
@@ -17,8 +17,8 @@ func (w *world) judge(p *proc) {
 	if p.sweep {
 		return
 	}
-	// A log that does not keep the names of its records may be asked once more to
-	// begin what an adopter has ended: its maker alone has the last word.
+	// A log that frees the names of ended records may create the record again after an adopter
+	// has ended the operation: then only the ending of the creator is final.
 	last := !p.adopter || r.Ending != Ended || w.cfg.retained
 	if last {
 		w.history.ends(op, w.saw(op, r))
@@ -80,12 +80,12 @@ func (w *world) judgeRemoval(p *proc) {
 	switch {
 	case o == nil || o.UID != r.Primary.UID:
 	case w.forced(at):
-		// What it still has there is in effect nowhere.
+		// An object in a peer that was removed by force is not in effect.
 	case w.undoes(at):
 	case r.Ending == Done:
 		w.fault("I4: " + p.op.ID + " says done and its object is there")
 	case w.restoring.over && peerName(at) == w.cfg.restored:
-		// The removal is open, and runs again.
+		// The removal is open and runs again.
 	case !o.Leaving():
 		w.fault("I4: " + p.op.ID + " says committed and its object is not leaving")
 	}
@@ -97,10 +97,10 @@ func (w *world) judgeRemoval(p *proc) {
 			continue // I7 is about members
 		}
 		if set := w.store.cells[at].set; set != nil && set.Gone(peerName(i)) {
-			continue // who leaves is emptied before it is out
+			continue // a leaving peer is emptied before it is Out
 		}
 		if c.set != nil && c.set.Gone(peerName(i)) {
-			continue // who comes back is judged before it is a member
+			continue // a rejoining peer is judged before it is a member
 		}
 		if x := c.obj; x != nil && x.Claimed && x.Stage == Active && x.Of(w.cfg.mode) == r.Primary {
 			w.fault("I7: a replica is active in " + peerName(i) + " after its removal")
@@ -108,9 +108,9 @@ func (w *world) judgeRemoval(p *proc) {
 	}
 }
 
-// brings says whether another than op itself is bringing its object to peer, or
-// has crashed over it: that one takes away what it made there after the primary
-// was gone.
+// brings reports whether another operation than op is bringing op's object to peer, or has
+// crashed meanwhile. That operation deletes the secondaries that it creates after the primary
+// is gone.
 func (w *world) brings(op, peer string) bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool {
 		if p.m == nil {
@@ -122,14 +122,15 @@ func (w *world) brings(op, peer string) bool {
 	})
 }
 
-// judgeLeftovers finds what an operation left without a word.
+// judgeLeftovers finds the reservations and creates that an operation left without reporting
+// them.
 func (w *world) judgeLeftovers(op string, e Ending) {
 	if e == Done || e == Committed || w.restoring.over {
 		return
 	}
 	for i, c := range w.store.cells {
 		if slices.ContainsFunc(w.cfg.changes, func(op ChangeOperation) bool { return op.Peer == peerName(i) }) {
-			continue // another made it there
+			continue // a change has created it
 		}
 		if w.brings(op, peerName(i)) {
 			continue
@@ -145,7 +146,7 @@ func (w *world) judgeLeftovers(op string, e Ending) {
 	}
 }
 
-// check tests what holds in every state.
+// check returns the first invariant that the state violates, or "".
 func (w *world) check() string {
 	w.history.watch(w.store)
 	if w.broken != "" {
@@ -216,10 +217,10 @@ func (w *world) checkReplicas() string {
 			continue
 		}
 		if set := w.store.cells[w.store.index(of.Peer)].set; set != nil && set.Gone(peerName(i)) && c.set.Self.State == peerLeaving {
-			continue // who leaves is emptied before it is out
+			continue // a leaving peer is emptied before it is Out
 		}
 		if w.forced(w.store.index(of.Peer)) {
-			// What somebody else's finalizer holds goes with that.
+			// A replica that a foreign finalizer holds disappears with that finalizer.
 			if !x.Terminating && c.set.Change.ID == "" && c.set.forced(of.Peer) && !w.addsAt(of.Peer) && !w.contended(of.Peer) {
 				return "I7: the replica in " + peerName(i) + " names a home that was given up"
 			}
@@ -227,15 +228,15 @@ func (w *world) checkReplicas() string {
 		}
 		y := w.store.cells[w.store.index(of.Peer)].obj
 		if w.restoring.over && x.Terminating && (y == nil || y.UID != of.UID) {
-			continue // its home was forgotten, and a person deleted what proved it
+			continue // a restore lost its home, and a person deleted the evidence
 		}
 		switch {
 		case y == nil || y.UID != of.UID || y.Stage == Reserved:
 			return "I7: the active replica in " + peerName(i) + " has no primary"
 		case y.Claimed && y.term() < x.term() && !y.Primary(Everywhere):
-			// Its home is being made, of the latest that there is.
+			// Its home is being created with the latest revision that exists.
 		case w.restoring.over:
-			// Until it is reconciled, a replica may have a number of a lost revision.
+			// Until it is reconciled, a replica may have the number of a lost revision.
 		case x.Revision.Number > y.Revision.Number:
 			return "I7: the replica in " + peerName(i) + " runs ahead"
 		case x.Revision.Digest != x.Digest:
@@ -255,8 +256,8 @@ func (w *world) checkReplicas() string {
 	return ""
 }
 
-// wrote says whether payload can be the content of an operation, whatever its
-// attempt. Only persons know what an edit and an adoption were about.
+// wrote reports whether payload can be the content of an operation, in any attempt. For an edit
+// and an adoption any content is possible, since a person wrote it.
 func (w *world) wrote(op, payload string) bool {
 	if op == "o" {
 		return payload == w.cfg.committed

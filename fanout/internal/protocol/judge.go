@@ -3,7 +3,7 @@
 
 package protocol
 
-// verdict is what a secondary turns out to be.
+// verdict is the judgement of a secondary.
 type verdict string
 
 const (
@@ -11,34 +11,34 @@ const (
 	dead verdict = "dead"
 	// pending: its primary may yet be committed.
 	pending verdict = "pending"
-	// fenced: somebody fences its primary; wait.
+	// fenced: its primary is Reserved and is being deleted; wait.
 	fenced verdict = "fenced"
-	// owned: its primary is committed, or a person's object.
+	// owned: its primary is committed, or is an object without a claim.
 	owned verdict = "owned"
-	// leaving: its primary is being removed; it is to go.
+	// leaving: the removal of its primary is committed; delete it.
 	leaving verdict = "leaving"
 	// moved: its primary has yielded to a home of a higher term.
 	moved verdict = "moved"
 	// undecidable: touch nothing.
 	undecidable verdict = "undecidable"
-	// lost: it proves a commit that its primary's peer knows nothing of. Touch
+	// lost: it proves a commit, and its primary's peer has no committed primary. Touch
 	// nothing; report it.
 	lost verdict = "lost"
-	// stray: its primary's peer is not configured here or does not answer; ask
-	// the PeerSet of the peer in which it stands.
+	// stray: its primary cannot be read, because the primary's peer is unreachable or not
+	// configured. Read the PeerSet of the secondary's own peer.
 	stray verdict = "stray"
 )
 
-// judge says what secondary x is, from the reply to a read of its primary's
-// name in its primary's peer that was begun after x had been read. (Were y
-// older than x, a healthy guard could be taken for a dead one.)
+// judge returns the verdict on secondary x. y is the reply to a read of x's primary that
+// began after x had been read. (If y were older than x, a healthy guard could be judged
+// dead.)
 func judge(mode Mode, x Object, y Reply) verdict {
 	switch {
 	case x.yielded(mode) && x.frozen() && x.Stage == Reserved && (y.Code == NotFound || y.Code == OK && y.Object.UID != x.Of(mode).UID):
-		// The heir that it waits for is gone, and it was never in force itself.
+		// It waits for an heir that is gone, and it was never Active.
 		return dead
 	case x.yielded(mode):
-		// Its home may not know yet that it is one.
+		// The replica that it names may not be home yet.
 		return moved
 	case y.Code == NotFound:
 		return x.contradicted(mode, dead)
@@ -58,8 +58,7 @@ func judge(mode Mode, x Object, y Reply) verdict {
 	case mode == Everywhere && !o.Primary(mode) && o.term() > x.term():
 		return moved
 	case mode == Everywhere && !o.Primary(mode):
-		// It is to be home once those that replace a peer which is gone have
-		// reached every replica.
+		// A force-remove has elected o, and makes it home once all replicas are frozen.
 		return undecidable
 	case o.Leaving():
 		return leaving
@@ -68,15 +67,15 @@ func judge(mode Mode, x Object, y Reply) verdict {
 	}
 }
 
-// judgeStray says what secondary x is whose primary cannot be read, from the
-// reply to a read of the PeerSet of the peer in which x stands.
+// judgeStray returns the verdict on secondary x if its primary cannot be read. r is the
+// reply to a read of the PeerSet of x's own peer.
 func judgeStray(mode Mode, x Object, r Reply) verdict {
 	switch {
 	case r.Code != OK, !r.PeerSet.Gone(x.Of(mode).Peer):
 		return undecidable
 	case mode == Everywhere && x.Stage == Active && r.PeerSet.Change.ID != "" && !r.PeerSet.Change.Over:
-		// A replica in force outlives its home: whoever removes the home's peer
-		// gives it another one before the slot is free again.
+		// An Active replica outlives its home: the force-remove gives it another home
+		// before it frees the slot.
 		return undecidable
 	default:
 		return dead

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// keyer writes a world as bytes that are equal when two worlds behave alike.
-// UIDs and resource versions are only ever compared for equality, so they are
-// renamed in the order in which they appear.
+// keyer writes a world as bytes that are equal if two worlds behave alike. UIDs and
+// resource versions are only compared for equality, so they are renamed in the order in
+// which they appear.
 type keyer struct {
 	buf   []byte
 	names map[string]byte

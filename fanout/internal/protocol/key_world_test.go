@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// key is the state of w.
+// key returns a hash of the state of w.
 func (w *world) key(k *keyer) uint64 {
 	k.reset()
 	k.records(w.store.records)
@@ -66,7 +66,7 @@ func (w *world) key(k *keyer) uint64 {
 			k.s(p.op.Target)
 			k.object(&p.op.Met)
 			if !p.spawned && len(w.cfg.changes) > 0 {
-				// It does not have configured whom somebody had given up.
+				// A peer that was removed by force may be missing from its configuration.
 				for _, peer := range p.op.Peers {
 					k.s(peer)
 				}
@@ -116,7 +116,7 @@ func (w *world) key(k *keyer) uint64 {
 	return maphash.Bytes(keySeed, k.buf)
 }
 
-// reply writes an answer that is on its way.
+// reply writes a reply that is on its way.
 func (k *keyer) reply(r *Reply) {
 	k.n(int(r.Class))
 	k.s(string(r.Code))

@@ -5,10 +5,9 @@ package protocol
 
 import "slices"
 
-// A lodger is a second name: what is added to the namespace that the object
-// owns, by machines of its own, over the same peers. The two worlds meet where
-// an add reads the owner and where a removal of the owner lists and settles the
-// namespace.
+// A lodger is an object of a second name, in the namespace that the object owns. Machines
+// of its own add or adopt it, over the same peers. The two worlds meet where an add reads
+// the owner, and where a removal of the owner lists and settles the namespace.
 
 // inside marks an action of the lodger's world.
 const inside kind = 1 << 7
@@ -20,7 +19,7 @@ func (w *world) lodge() {
 	}
 }
 
-// lodged returns what may happen next to the lodger.
+// lodged returns the actions that are possible next in the lodger's world.
 func (w *world) lodged() []action {
 	if w.lodger == nil {
 		return nil
@@ -40,7 +39,7 @@ func (w *world) cloneLodger() {
 	}
 }
 
-// readOwner answers an add that asks for the owner in the peer of its target.
+// readOwner replies to an add that reads the owner in its target.
 func (w *world) readOwner(p *proc, c Command) Reply {
 	cells := w.owner.store.cells
 	if p.seen != nil {
@@ -53,7 +52,7 @@ func (w *world) readOwner(p *proc, c Command) Reply {
 	return Reply{Class: Applied, Code: OK, Object: *o}
 }
 
-// residents answers what the removal of the owner asks about the namespace.
+// residents replies to the owner's removal with the objects in the namespace.
 func (w *world) residents(c Command) Reply {
 	reply := Reply{Class: Applied, Code: OK}
 	i := w.lodger.store.index(c.Peer)
@@ -93,14 +92,14 @@ func (w *world) sweepNow(i int) Result {
 	return m.Result
 }
 
-// resides says whether something is in force in the namespace.
+// resides reports whether an object in the namespace is in effect.
 func (w *world) resides() bool {
 	return w.lodger != nil && slices.ContainsFunc(w.lodger.store.cells, func(c cell) bool {
 		return c.obj != nil && c.obj.Primary(w.lodger.cfg.mode) && c.obj.Committed()
 	})
 }
 
-// checkLodger tests what must hold of the namespace in every state.
+// checkLodger checks the invariants of the namespace in every state.
 func (w *world) checkLodger() string {
 	if w.lodger == nil {
 		return ""
@@ -116,8 +115,8 @@ func (w *world) checkLodger() string {
 	return ""
 }
 
-// evict lets the lodger come to its rest and then removes it, so that its owner
-// can be removed.
+// evict runs the lodger's world to rest and then removes the lodger, so that its owner can
+// be removed.
 func (w *world) evict(rest func(*world) string) string {
 	if w.lodger == nil {
 		return ""
@@ -144,8 +143,8 @@ func within(p plan) plan {
 	return p
 }
 
-// lodgings are configurations in which something is added to, or adopted in, the
-// namespace while its owner is removed.
+// lodgings are configurations in which an object is added to, or adopted in, the namespace
+// while its owner is removed.
 var lodgings = []config{
 	{name: "owner's removal, an add at home", mode: Everywhere, peers: 2, committed: "p", plans: []plan{removal("r")},
 		lodger: &config{peers: 2, plans: []plan{within(add("t", "a", 1, "s"))}}},

@@ -3,8 +3,8 @@
 
 package protocol
 
-// end stops the machine with an ending. That nothing was committed is said of an
-// attempt whose result is unknown only if the primary's peer was not restored since.
+// end stops the machine with ending e. If a commit attempt has an unknown result, end
+// reports that nothing was committed only if the primary's peer was not restored since.
 func (m *Machine) end(e Ending) {
 	undone := e == Aborted || e == Ended && m.Result.Reason == Outdated
 	switch {
@@ -22,8 +22,8 @@ func (m *Machine) end(e Ending) {
 	m.conclude(e)
 }
 
-// conclude stops the machine. The log's entry goes unless it must be kept to settle
-// what is left.
+// conclude stops the machine with ending e. It deletes the log's entry, unless a recovery
+// needs the entry to finish the operation.
 func (m *Machine) conclude(e Ending) {
 	if e == Aborted && m.Result.Ending == Ended {
 		e = Ended
@@ -31,7 +31,8 @@ func (m *Machine) conclude(e Ending) {
 	m.Result.Ending = e
 	m.Result.Primary = m.Record.Primary
 	if e == AlreadyDone && m.Op.Action == Add {
-		// The log's entry is about this operation's own reservations.
+		// The entry is about this operation's reservations, not about the object that it
+		// found.
 		m.Record.Primary = Ref{Peer: m.Op.Target}
 	}
 	m.enter(ending)
@@ -42,13 +43,13 @@ func (m *Machine) conclude(e Ending) {
 		m.spawn(jobAdvance, "")
 	case m.Result.Reason == LogFailed:
 	case m.Withdrawn:
-		// Its record is gone already.
+		// The record is deleted already.
 	default:
 		m.spawn(jobForget, "")
 	}
 }
 
-// stepBegin makes the operation durable.
+// stepBegin writes the operation into the log.
 func (m *Machine) stepBegin(i int, r Reply) {
 	switch m.Strands[i].Step {
 	case "":
@@ -66,7 +67,7 @@ func (m *Machine) stepBegin(i int, r Reply) {
 func (m *Machine) afterBegin() {
 	switch {
 	case m.Unlogged && m.Op.Action == Adopt:
-		m.relinquish() // its recovery would run it
+		m.relinquish() // the entry may exist, and its recovery would run the adoption
 	case m.Stopping:
 		m.end(Aborted)
 	case m.Op.Action == Add:
@@ -79,9 +80,9 @@ func (m *Machine) afterBegin() {
 	}
 }
 
-// stepLog writes the log once. Its failure is not undone by anything: before a
-// commit it stops the operation, afterwards the entry is found open and settled
-// again. Conflict says that another coordinator has taken the entry over.
+// stepLog writes the log once. A failure before a commit stops the operation. After a
+// commit, the entry stays open for a recovery. Conflict means that another coordinator has
+// taken the entry over.
 func (m *Machine) stepLog(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
@@ -102,17 +103,17 @@ func (m *Machine) stepLog(i int, r Reply) {
 		m.finish(i)
 		m.Result.Reason, m.Result.Peer = TakenOver, ""
 	default:
-		// If that is not known, the log may say that a commit may have been sent,
-		// and its recovery would send it. That of an adoption runs it again anyway.
+		// If the result is unknown, the log may hold that a commit may have been sent, and
+		// a recovery would send it. The recovery of an adoption runs it again in any case.
 		m.Unlogged = r.Class == Unknown || m.Op.Action == Adopt
 		m.fail(i, LogFailed)
 	}
 }
 
-// unended corrects the ending of an operation whose entry did not end here.
-// Another coordinator that has it, or a recovery that finds it open, sends the
-// commit of an update, a removal or a move if it may have been sent before, and
-// runs an adoption again. An add is committed by its own process alone.
+// unended changes the ending to InDoubt if the entry could not be ended here. Another
+// coordinator that took the entry over, or a recovery, sends the commit of an update, a
+// removal or a move again if it may have been sent before, and runs an adoption again. Only
+// its own process commits an add.
 func (m *Machine) unended(r Reply) {
 	if m.Op.Action == Add || !m.Record.Committing && m.Op.Action != Adopt || m.Result.Ending != Aborted && m.Result.Ending != Ended {
 		return
@@ -124,8 +125,8 @@ func (m *Machine) unended(r Reply) {
 	}
 }
 
-// relinquish leaves the operation to the coordinator that has taken it over, or to
-// its recovery. It changes nothing more: neither the peers nor the log.
+// relinquish ends the operation in doubt and leaves it to the coordinator that has taken it
+// over, or to a recovery. It writes neither to the peers nor to the log.
 func (m *Machine) relinquish() {
 	m.Result.Ending, m.Result.Keep = InDoubt, true
 	m.Result.Primary = m.Record.Primary

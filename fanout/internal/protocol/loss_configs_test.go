@@ -5,7 +5,8 @@ package protocol
 
 import "slices"
 
-// losses are peers that go down and are given up. They are explored always.
+// losses are configurations with peers that go down and are removed by force. They always
+// run.
 var losses = []config{
 	{name: "a record's target is lost, nobody has it configured any more", peers: 2, loss: loss{peer: "b"}, changes: changes(forceB),
 		plans: []plan{central(add("x", "b", 1, "p"))}},
@@ -18,7 +19,7 @@ var losses = []config{
 	{name: "A is lost while D joins, answers after all, crash", peers: 4, ring: 3, crashes: 1, loss: loss{peer: "a", returns: true}, changes: changes(joinD, forceA)},
 }
 
-// lossesDeep take longer.
+// lossesDeep are such configurations that take longer.
 var lossesDeep = []config{
 	{name: "C is lost while A leaves, and comes back", peers: 3, loss: loss{peer: "c", returns: true}, changes: changes(leaveA, forceC, returnC)},
 	{name: "A is lost while B leaves, and joins again", peers: 3, loss: loss{peer: "a", returns: true}, changes: changes(leaveB, forceA, change("h", Join, "a"))},
@@ -27,7 +28,7 @@ var lossesDeep = []config{
 	{name: "A is lost while D joins, crash", peers: 4, ring: 3, crashes: 1, loss: loss{peer: "a"}, changes: changes(joinD, forceA)},
 }
 
-// lossMutants break the rules for what such a loss cuts short.
+// lossMutants break the rules for changes that are cut short by such a loss.
 var lossMutants = []broken{
 	{rule: "who has departed need not be configured", want: "L2", cfg: config{
 		peers: 2, loss: loss{peer: "b"}, changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))},

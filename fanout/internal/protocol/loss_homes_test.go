@@ -4,13 +4,12 @@
 package protocol
 
 var (
-	// toLost is a move to a peer that is given up.
+	// toLost is a move to a peer that is removed by force.
 	toLost = config{mode: Everywhere, peers: 2, committed: "p", changes: changes(forceB), plans: []plan{move("m", "b")}}
-	// formerReturns is what was home in a peer that comes back after the object was
-	// removed.
+	// formerReturns is a former home in a peer that rejoins after the object was removed.
 	formerReturns = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2, moved: "a", givenUp: true, inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{removal("r")}}
-	// updateAtLost is an update of a home in a peer that comes back.
+	// updateAtLost is an update of a home in a peer that rejoins.
 	updateAtLost = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2, inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{update("x", "q")}}
 	// removalAtLost is a removal of a home that is replaced.
@@ -19,14 +18,14 @@ var (
 	// deletedMove is the delete of a home that has yielded to a peer that is lost.
 	deletedMove = config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, loss: loss{peer: "b"},
 		changes: changes(forceB), plans: []plan{move("m", "b")}}
-	// deletedHeir is the heir of a lost home, which a person deletes when only a
-	// replica that never came into force names it.
+	// deletedHeir is the heir of a lost home, which a person deletes while only a replica
+	// that never was Active names it.
 	deletedHeir = config{mode: Everywhere, peers: 4, committed: "p", committedAt: 2, late: "d", bumps: 1, deletes: 1,
 		changes: changes(forceB)}
 )
 
-// lostHomes are homes that move, change or go while a peer is given up. They are
-// explored always.
+// lostHomes are configurations in which homes move, change or are removed while a peer is
+// removed by force. They always run.
 var lostHomes = []config{
 	titled("a move to a peer that is given up", toLost),
 	titled("what was home comes back after the removal", formerReturns),
@@ -36,7 +35,7 @@ var lostHomes = []config{
 	titled("the heir of a lost home is deleted", deletedHeir),
 }
 
-// lostHomeMutants break the rules for them.
+// lostHomeMutants break the rules for these homes.
 var lostHomeMutants = []broken{
 	{rule: "a home is affirmed when a peer is given up", want: "I", cfg: with(toLost, mutant{
 		change: func(_ *world, _ *proc, c Command) Command {
@@ -88,13 +87,13 @@ var lostHomeMutants = []broken{
 	})},
 }
 
-// with is cfg with a rule broken.
+// with returns cfg with mutant m.
 func with(cfg config, m mutant) config {
 	cfg.mutant = m
 	return cfg
 }
 
-// instead lets a change ask for another operation about what it met.
+// instead replaces the action that a change requests for an object that it listed.
 func instead(c Command, action Action) Command {
 	sub := *c.Sub
 	sub.Action = action

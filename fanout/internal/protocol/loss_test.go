@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// loss is a peer that goes down for good, as people believe. If it returns, it
-// has all that it had, and goes on from there.
+// loss is a peer that goes down, and is believed to be lost for good. If it returns, it has
+// all its state.
 type loss struct {
 	peer    string // "": none
 	returns bool
@@ -24,13 +24,13 @@ type losing struct {
 	down bool
 }
 
-// down says whether peer i answers nobody.
+// isDown reports whether peer i is down.
 func (w *world) isDown(i int) bool {
 	return w.losing.down && i >= 0 && peerName(i) == w.cfg.loss.peer
 }
 
-// losses are what may happen to the peer that is lost. It returns only after it
-// was given up: before, it is a peer like others that was slow.
+// losses adds the actions for the peer that is lost. It returns only after it was removed
+// by force: a peer that returns before that is only slow.
 func (w *world) losses(add func(k kind, a, b int)) {
 	switch {
 	case w.cfg.loss.peer == "":
@@ -41,18 +41,18 @@ func (w *world) losses(add func(k kind, a, b int)) {
 	}
 }
 
-// givenUp says whether the change that gives the lost peer up is over.
+// givenUp reports whether the force-remove of the lost peer is over.
 func (w *world) givenUp() bool {
 	return !slices.ContainsFunc(w.procs, func(p *proc) bool { return w.about(p, Force) && p.state != done })
 }
 
-// about says whether p is one of the changes of kind of the lost peer.
+// about reports whether p is a change of the lost peer, of one of kinds.
 func (w *world) about(p *proc, kinds ...ChangeKind) bool {
 	return p.change != nil && !p.change.helper && p.change.op.Peer == w.cfg.loss.peer && slices.Contains(kinds, p.change.op.Kind)
 }
 
-// due says whether the change of p may begin: a peer that answers is not given up, and
-// one that was not given up, or does not answer, is not brought back.
+// due reports whether the change of p may begin. A peer is removed by force only while it
+// is down. It rejoins only after it was removed by force and is up again.
 func (w *world) due(p *proc) bool {
 	switch {
 	case w.cfg.restored != "" && p.change != nil && !p.change.helper && p.change.op.Kind == Return && p.change.op.Peer == w.cfg.restored:
@@ -67,7 +67,7 @@ func (w *world) due(p *proc) bool {
 	return true
 }
 
-// conclude ends what is still to come of a loss once nothing else goes wrong.
+// concludeLoss ends the open parts of a loss after the last fault.
 func (w *world) concludeLoss() {
 	if w.cfg.loss.peer == "" {
 		return
@@ -77,7 +77,7 @@ func (w *world) concludeLoss() {
 	}
 	for i := range w.procs {
 		if p := w.procs[i]; p.state == waiting && w.isDown(w.store.index(p.result.HolderAt)) {
-			// It holds nothing, and whom it waits for cannot be asked.
+			// It holds nothing, and the rival that it waits for cannot be read.
 			w.own(i).state = done
 		}
 		if p := w.procs[i]; p.state == idle && (w.about(p, Force) && !w.losing.gone || w.about(p, Return, Join) && !w.due(p) && w.givenUp()) {
@@ -86,7 +86,7 @@ func (w *world) concludeLoss() {
 	}
 }
 
-// runAlone carries a change out from its beginning to its end.
+// runAlone runs a change from its beginning to its end.
 func (w *world) runAlone(op ChangeOperation) string {
 	w.procs = append(w.procs, &proc{change: w.changer(op)})
 	last := len(w.procs) - 1
@@ -102,16 +102,15 @@ func (w *world) runAlone(op ChangeOperation) string {
 	return ""
 }
 
-// sole says that peer is all that is left of the ring, and Active: the others were
-// given up or have left while it was about to leave, and the last one is refused
-// to.
+// sole reports whether peer is the last member, and Active. The others were removed by
+// force or left while it was about to leave, and the last member may not leave.
 func (w *world) sole(peer string) bool {
 	set := w.store.cells[w.store.index(peer)].set
 	return set != nil && set.Self.State == peerActive && set.Change.ID == "" && len(set.names(peer)) == 0
 }
 
-// halfway is the change that was cut short when somebody was given up without
-// whom it could not go on: it is over, and to be asked for again.
+// halfway returns a change that was cut short because a peer that it needs was removed by
+// force, or nil. Such a change is over, and must be requested again.
 func (w *world) halfway() *ChangeOperation {
 	if !w.losing.gone {
 		return nil
@@ -144,8 +143,9 @@ func (w *world) askAgain() string {
 	return ""
 }
 
-// releaseSkipped lets a person release bound guards that look like a loss: a peer that
-// was given up, and answers all the same, was not asked when their object was removed.
+// releaseSkipped lets a person release bound guards that look like a loss. Such guards
+// remain in a peer that was removed by force and answers all the same, if their object was
+// removed without it.
 func (w *world) releaseSkipped() {
 	for i, c := range w.store.cells {
 		if x := c.obj; w.losing.gone && w.cfg.mode == Once && x != nil && x.Evidence(Once) && !x.Released && w.missing(x.Of(Once)) {
@@ -156,15 +156,15 @@ func (w *world) releaseSkipped() {
 	}
 }
 
-// missing says whether what of names is in no peer that answers.
+// missing reports whether the peer of the reference answers and does not have its object.
 func (w *world) missing(of Ref) bool {
 	at := w.store.index(of.Peer)
 	y := w.store.cells[at].obj
 	return !w.isDown(at) && (y == nil || y.UID != of.UID)
 }
 
-// ringless says that the lost peer was the last member: nobody is left to join, or
-// to give it up.
+// ringless reports whether the lost peer was the last member: no member is left to join, or
+// to remove it by force.
 func (w *world) ringless() bool {
 	for i := range w.store.cells {
 		if w.member(i) && !w.isDown(i) {
@@ -174,7 +174,8 @@ func (w *world) ringless() bool {
 	return w.losing.down
 }
 
-// giveUp gives the lost peer up that is still a member: nothing rests before.
+// giveUp removes the lost peer by force if it is still a member: nothing comes to rest
+// before.
 func (w *world) giveUp() string {
 	if !w.losing.down || w.ringless() || w.forced(w.store.index(w.cfg.loss.peer)) {
 		return ""
@@ -182,14 +183,15 @@ func (w *world) giveUp() string {
 	return w.runAlone(change("g", Force, w.cfg.loss.peer))
 }
 
-// addsAt says whether an add goes to peer: one that still reaches it when it was
-// given up is committed there, which no protocol can prevent.
+// addsAt reports whether an add goes to peer. An add that still reaches a peer which was
+// removed by force commits there, and no protocol can prevent that.
 func (w *world) addsAt(peer string) bool {
 	return slices.ContainsFunc(w.cfg.plans, func(p plan) bool { return p.op.Action == Add && p.op.Target == peer })
 }
 
-// contended says whether several processes bring peer back: one may refuse it while another
-// is about to bring a replica into force, which is dead then and goes with the next sweep.
+// contended reports whether several processes bring peer back. One may refuse it while
+// another is about to activate a replica. That replica is dead, and the next sweep deletes
+// it.
 func (w *world) contended(peer string) bool {
 	returns := w.cfg.helpers
 	for _, op := range w.cfg.changes {
@@ -200,21 +202,21 @@ func (w *world) contended(peer string) bool {
 	return returns > 1
 }
 
-// dismissed says whether a member knows that peer i is none any more.
+// dismissed reports whether a member lists peer i as departed.
 func (w *world) dismissed(i int) bool {
 	return slices.ContainsFunc(w.store.cells, func(c cell) bool {
 		return c.set != nil && c.set.current() && c.set.Self.Peer != peerName(i) && c.set.Gone(peerName(i))
 	})
 }
 
-// suspended says that a record is decided for an object in a peer that answers
-// and was refused to come back: it waits for a person, like the object.
+// suspended reports whether r is decided for an object in a peer that answers and whose
+// join was refused: the record waits for a person, like the object.
 func (w *world) suspended(r record) bool {
 	return r.d.Committed && !w.losing.down && w.cfg.loss.peer == r.d.Of.Peer && !w.member(w.store.index(r.d.Of.Peer))
 }
 
-// configured is who is configured with a process that begins: whom somebody has
-// given up is configured no more, unless the process is about that very one.
+// configured returns the peers that a process has configured when it begins. A peer that
+// was removed by force is left out, unless the process is about that peer.
 func (w *world) configured(now, all []string, about string) []string {
 	peer := w.cfg.loss.peer
 	switch {
@@ -226,7 +228,7 @@ func (w *world) configured(now, all []string, about string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == peer })
 }
 
-// peersOf are the peers that plan i knows of.
+// peersOf returns the peers that plan i has configured.
 func (cfg *config) peersOf(i int) []string {
 	var peers []string
 	for j := range cmp.Or(cfg.plans[i].peers, cfg.peers) {
@@ -235,8 +237,8 @@ func (cfg *config) peersOf(i int) []string {
 	return peers
 }
 
-// drawLoss lets a peer be lost in a share of the random configurations, and
-// perhaps come back.
+// drawLoss makes a peer lost in a share of the random configurations, and may let it
+// return.
 func drawLoss(r *rand.Rand, cfg *config) {
 	if r.IntN(5) > 0 || cfg.strangers != "" || cfg.tenant > 0 {
 		return

@@ -3,9 +3,9 @@
 
 package protocol
 
-// A Machine carries out one operation. It is pure: it is told what happened and
-// says what is to be done next, without I/O, clock, randomness or goroutine.
-// The runtime executes its commands in any order and feeds back their replies.
+// A Machine carries out one operation. It is pure: it takes replies and returns commands,
+// without I/O, clock, randomness or goroutine. The runtime executes its commands in any
+// order and feeds back their replies.
 //
 // A machine works in phases. A phase is a set of strands, each with at most one
 // command outstanding; when all have ended the next phase is chosen.
@@ -14,61 +14,61 @@ type Machine struct {
 	Record  Record
 	Phase   Phase
 	Strands []Strand
-	Earlier int // how many strands there were in earlier phases
+	Earlier int // number of strands of earlier phases
 	Result  Result
 
-	Decision  Decision // the operation's own record, as last seen
-	Primary   Object   // as last seen, in Record.Primary.Peer
+	Decision  Decision // the operation's own record, as last read
+	Primary   Object   // as last read, in Record.Primary.Peer
 	Claims    map[string]Claimed
-	Set       PeerSet // of the primary's peer, read after what it must follow
+	Set       PeerSet // of the primary's peer, read after the write that it must follow
 	HaveSet   bool
 	Sets      map[string]PeerSet // of the claimed peers
-	Present   bool               // the primary is known to exist, or may
-	Adrift    bool               // a create of the primary may be applied yet
-	Unsure    bool               // a commit attempt may be applied yet or may have been
-	Withdrawn bool               // the record is gone
+	Present   bool               // the primary exists, or may exist
+	Adrift    bool               // a create of the primary may still be applied
+	Unsure    bool               // a commit attempt may have been applied, or may still be
+	Withdrawn bool               // the record is deleted
 	Stopping  bool               // no new attempts: the phase has failed
 	Expired   bool               // the deadline has passed
-	Resumed   bool               // its process had ended: nobody waits for it
-	Unlogged  bool               // it is not known whether the log says that a commit may have been sent
+	Resumed   bool               // recovered after its process ended: no caller waits for it
+	Unlogged  bool               // the log may hold that a commit may have been sent: the write's result is unknown
 
-	Astray   bool   // the primary is not where it was known to be
-	Lead     Object // which leads to it, from LeadAt; without a claim: it is looked for everywhere
+	Astray   bool   // the primary is not where it was last known to be
+	Lead     Object // the object in LeadAt that names the next home; without a claim: search all peers
 	LeadAt   string
-	Named    string // whose object, by its claim, has the UID that a removal means
-	Searched bool   // all peers were asked for it
-	Turns    int    // how often it was lost, or changed while it was removed
+	Named    string // the claim of a replica with the UID that a removal means
+	Searched bool   // all peers were searched for the primary
+	Turns    int    // how often the primary was lost, or changed during its removal
 
-	Requests Requests // what was counted at the home
-	Forked   Object   // a replica in force with a revision that its home never had
-	Revoked  bool     // a replica was taken away again, since its home is gone
+	Requests Requests // the homes and requested removals counted in the home's peer
+	Forked   Object   // an Active replica with a revision that its home never had
+	Revoked  bool     // a replica was deleted again, because its home is gone
 	Undone   bool     // the home does not have the revision that this update committed
-	Reverted bool     // it was committed, and its peer was restored from before that
-	Changed  bool     // it changed since its secondaries were cleared
-	Promised bool     // what is left to do the caller need not wait for
+	Reverted bool     // the commit was applied, and a restore of the peer has undone it
+	Changed  bool     // the primary changed since its secondaries were deleted
+	Promised bool     // the caller can have its result: it need not wait for the rest
 
-	Departed []string // whom a member knows to be one no more
+	Departed []string // peers that a member lists as departed
 
 	out []Command
 }
 
-// Claimed is what an operation knows of its secondary in a peer.
+// Claimed is the known state of an operation's secondary in a peer.
 type Claimed struct {
 	Object Object
 	Held   bool
-	Unsure bool // a create may be applied yet
+	Unsure bool // a create may still be applied
 }
 
-// New returns a machine at the beginning of op.
+// New returns a machine for op that has not started.
 func New(op Operation) *Machine {
 	m := &Machine{Op: op, Phase: beginning, Claims: map[string]Claimed{}, Sets: map[string]PeerSet{}}
 	m.Record.Primary.Peer = op.Target
 	return m
 }
 
-// Recover returns a machine that settles an operation whose process ended, from
-// what the log holds of it. However patient the operation was, nobody waits for
-// it any more: what a peer does not answer is left to the next recovery.
+// Recover returns a machine that settles an operation whose process ended; record is its
+// state in the log. Op's Patience does not apply, because no caller waits: a peer that does
+// not answer is left to the next recovery.
 func Recover(op Operation, record Record) *Machine {
 	op.Patience = Hasty
 	m := New(op)
@@ -104,8 +104,8 @@ func (m *Machine) Start() []Command {
 	return m.take()
 }
 
-// Handle takes the reply to a command and returns the next ones. Replies to
-// commands of ended strands are ignored.
+// Handle takes the reply to a command and returns the next commands. It ignores replies to
+// commands of ended strands.
 func (m *Machine) Handle(r Reply) []Command {
 	i := r.Strand - m.Earlier
 	if m.Phase == over || i < 0 || i >= len(m.Strands) {
@@ -121,14 +121,14 @@ func (m *Machine) Handle(r Reply) []Command {
 	return m.take()
 }
 
-// Expire tells that the caller waits no longer. What is not committed is
-// aborted; what may be committed is found out.
+// Expire marks the caller's deadline as passed. From then on an operation that is not
+// committed is aborted, and the result of a commit attempt is looked up.
 func (m *Machine) Expire() []Command {
 	m.Expired = true
 	return nil
 }
 
-// Over says whether the machine has stopped. Result is final then.
+// Over reports whether the machine has stopped. Result is final then.
 func (m *Machine) Over() bool { return m.Phase == over }
 
 func (m *Machine) take() []Command {

@@ -5,28 +5,28 @@ package protocol
 
 import "slices"
 
-// forced says whether peer i was given up.
+// forced reports whether peer i was removed by force.
 func (w *world) forced(i int) bool {
 	return slices.ContainsFunc(w.store.cells, func(c cell) bool {
-		// What a peer knows that is no member itself is of the past.
+		// The PeerSet of a peer that is no full member is outdated.
 		return c.set != nil && len(c.set.Departed) > 0 && c.set.Self.Peer != peerName(i) && c.set.current() && c.set.Gone(peerName(i)) && slices.ContainsFunc(c.set.Departed, func(d Departure) bool {
 			return d.Peer == peerName(i) && d.How == "Forced"
 		})
 	})
 }
 
-// member says whether what peer i holds counts.
+// member reports whether the objects in peer i count.
 func (w *world) member(i int) bool {
 	set := w.store.cells[i].set
 	return set != nil && (set.Self.State == peerActive || set.Self.State == peerLeaving) && !w.forced(i)
 }
 
-// outsider says whether peer i need not hold anything.
+// outsider reports whether peer i need not hold any object.
 func (w *world) outsider(i int) bool {
 	return !w.member(i) || w.store.cells[i].set.Self.State != peerActive
 }
 
-// unlike says in what the PeerSets differ while no change is under way.
+// unlike returns how the PeerSets differ while no change is under way, or "".
 func (w *world) unlike() string {
 	if w.restoring.over && !w.restoring.back {
 		return "" // a person may have to decide before it is Active
@@ -57,8 +57,9 @@ func (w *world) unlike() string {
 	return ""
 }
 
-// withheld says whether peer i is a member whose comeback was refused because of what it holds: it stays in quarantine until
-// a person has decided about that and asks again.
+// withheld reports whether peer i is a member whose comeback was refused because of objects
+// in it: it stays in quarantine until a person has decided about them and requests the
+// comeback again.
 func (w *world) withheld(i int) bool {
 	set := w.store.cells[i].set
 	return set != nil && set.Self.State == peerQuarantined && !w.forced(i) && slices.ContainsFunc(w.procs, func(p *proc) bool {
@@ -67,14 +68,14 @@ func (w *world) withheld(i int) bool {
 	})
 }
 
-// changing says whether a change is under way or yet to come.
+// changing reports whether a change is under way or still to come.
 func (w *world) changing() bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool {
 		return p.change != nil && !p.change.helper && (p.change.m != nil || p.state == idle || p.state == crashed)
 	})
 }
 
-// left says what is in effect in a peer that has left.
+// left returns a violation if an object is in effect in a peer that has left.
 func (w *world) left() string {
 	for i, c := range w.store.cells {
 		if c.set == nil || c.set.Self.State != peerOut || c.obj == nil || !c.obj.Claimed || c.obj.Stage == Reserved || w.forced(i) || !c.set.left(peerName(i)) {
@@ -114,8 +115,8 @@ func (w *world) settleChanges() string {
 			return "a slot in " + peerName(at) + " finds no end"
 		}
 		if n > 2 {
-			// A reservation that a late create left is in the way of a change until
-			// a sweep, to which changes leave that, has fenced it.
+			// A reservation that a late create left blocks a change until a sweep has
+			// fenced it: changes leave that to sweeps.
 			w.procs = append(w.procs, &proc{sweep: true})
 			if s := w.sweepAll(len(w.procs) - 1); s != "" {
 				return s

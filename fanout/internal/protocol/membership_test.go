@@ -14,17 +14,17 @@ type changer struct {
 	m      *Change
 	record ChangeRecord
 	result ChangeResult
-	helper bool    // it goes on with changes that it meets
-	early  []Found // what a broken one has listed too early
+	helper bool    // it continues changes that it finds
+	early  []Found // the list that a mutant took too early
 }
 
-// asked is the command that a process was spawned for.
+// asked is the command for which a process was spawned.
 type asked struct {
 	parent, life int // 1 + the process that asked
 	cmd          Command
 }
 
-// change makes up the operation of a change.
+// change returns the operation of a membership change.
 func change(id string, kind ChangeKind, peer string) ChangeOperation {
 	return ChangeOperation{ID: id, Kind: kind, Peer: peer, UID: "k" + peer}
 }
@@ -68,7 +68,7 @@ func cloneChange(c *Change) *Change {
 	return &n
 }
 
-// begin starts or recovers changer i.
+// beginChange starts or recovers changer i.
 func (w *world) beginChange(i int) {
 	p := w.own(i)
 	ch := p.change
@@ -84,7 +84,7 @@ func (w *world) beginChange(i int) {
 	w.runChange(i, ch.m.Start())
 }
 
-// help makes helper i go on with the change that it finds in peer at.
+// help lets helper i continue the change that it finds in peer at.
 func (w *world) help(i, at int) {
 	p := w.own(i)
 	p.change.op = HelpChange(w.store.cells[at].set.Change, w.changer(ChangeOperation{}).op)
@@ -129,7 +129,7 @@ func (w *world) handleChange(i int, c Command, r Reply) []Command {
 	return p.change.m.Handle(r)
 }
 
-// spawnFor lets a process of its own carry out what changer i asks for.
+// spawnFor runs command c of changer i in a process of its own.
 func (w *world) spawnFor(i int, c Command) {
 	at := slices.IndexFunc(w.procs, func(p *proc) bool { return p.spawned && p.m == nil && (p.change == nil || p.change.m == nil) })
 	if at < 0 {
@@ -152,7 +152,7 @@ func (w *world) spawnFor(i int, c Command) {
 	w.run(at, p.m.Start())
 }
 
-// answer tells the process that asked what came of it.
+// answer passes reply r to the process that asked.
 func (w *world) answer(a asked, r Reply) {
 	if a.parent == 0 {
 		return
@@ -194,7 +194,7 @@ func (w *world) finishChange(i int) {
 	}
 }
 
-// crashChange ends changer i and what it has spawned.
+// crashChange ends changer i and the processes that it spawned.
 func (w *world) crashChange(i int) {
 	p := w.own(i)
 	p.change.m, p.state = nil, crashed
@@ -228,7 +228,7 @@ func (w *world) crashChange(i int) {
 	}
 }
 
-// turn says whether changer i may begin.
+// turn reports whether changer i may begin.
 func (w *world) turn(i int) bool {
 	return w.due(w.procs[i]) && (!w.cfg.inTurn || !slices.ContainsFunc(w.procs[:i], func(p *proc) bool {
 		return p.change != nil && p.state != done

@@ -3,19 +3,19 @@
 
 package protocol
 
-// A replica never runs ahead of its home. One that does, or that has another
-// operation's revision under the home's number, shows that the home's peer was
-// restored from an older state. Neither confirms the other: the home gets the
-// content of the later of the two operations under a number above both.
+// A replica is never ahead of its home. A replica that is ahead, or has another operation's
+// revision under the home's number, shows that the home's peer was restored from an older
+// state. Neither revision confirms the other: the home gets the content of the later
+// operation, under a number above both.
 
-// Mend is a conflict of revisions that was reconciled: Kept is in force under
-// Number, and the content of Dropped is in force nowhere.
+// Mend is a conflict of revisions that was reconciled: Kept is in effect under Number, and
+// the content of Dropped is in effect in no peer.
 type Mend struct {
 	Number        int64
 	Kept, Dropped Revision
 }
 
-// forked ends strand i, whose replica X contradicts the home.
+// forked records replica X of strand i, which contradicts the home, and ends the strand.
 func (m *Machine) forked(i int) {
 	x := m.Strands[i].X
 	if !m.Forked.Claimed || x.Revision.later(m.Forked.Revision) {
@@ -24,8 +24,8 @@ func (m *Machine) forked(i int) {
 	m.finish(i)
 }
 
-// unmadeAt says whether home o does not have the revision that this update
-// committed: its peer was restored from before it.
+// unmadeAt reports whether home o lacks the revision that this update committed, because
+// its peer was restored from an older state.
 func (m *Machine) unmadeAt(o Object) bool {
 	if m.Op.Action != Update || !m.Record.Committed || m.Result.Reason == alreadyDone || o.made(m.Op.ID) {
 		return false
@@ -33,7 +33,7 @@ func (m *Machine) unmadeAt(o Object) bool {
 	return o.Revision.Number < m.Result.Revision || len(o.History) > 0 && o.History[0].Number <= m.Result.Revision
 }
 
-// redo commits the update again: nobody was told yet that it is in effect.
+// redo commits the update again: its caller has no result yet.
 func (m *Machine) redo() {
 	m.Undone = false
 	if m.Turns++; m.Turns > takeovers {
@@ -46,7 +46,7 @@ func (m *Machine) redo() {
 	m.find()
 }
 
-// reconcile writes the home above what contradicts it.
+// reconcile writes the home with a revision above that of the replica that contradicts it.
 func (m *Machine) reconcile() {
 	if m.Turns++; m.Turns > takeovers {
 		m.pend(m.Record.Primary.Peer)
@@ -57,7 +57,8 @@ func (m *Machine) reconcile() {
 	m.spawn(jobMend, m.Record.Primary.Peer)
 }
 
-// reconciled is home o above replica x, with the content of the later operation.
+// reconciled returns home o with a revision above replica x's, and the later operation's
+// content.
 func (o Object) reconciled(x Object) Object {
 	kept := o.Revision
 	if x.Revision.later(o.Revision) {
@@ -110,7 +111,7 @@ func (m *Machine) stepMend(i int, r Reply) {
 	}
 }
 
-// afterMending brings the replicas along with what the home has now.
+// afterMending brings the home's new content to the replicas.
 func (m *Machine) afterMending() {
 	if len(m.Result.Pending) > 0 {
 		m.brought()

@@ -26,7 +26,7 @@ func retrying(p plan) plan {
 	return p
 }
 
-// live is a lease that does not run out while anybody looks.
+// live is a lease that never runs out during an exploration.
 const live = 1 << 20
 
 var small = []config{

@@ -5,15 +5,14 @@ package protocol
 
 import "slices"
 
-// yieldedTo is home o giving its place up to the replica that elect names. From
-// here o takes no update and no removal; its content is what the next home
-// starts with.
+// yieldedTo returns home o after it has yielded to the replica that elect names. From then
+// on o takes no update and no removal. The next home starts with o's content.
 func (o Object) yieldedTo(elect Ref) Object {
 	o.Home = Home{Ref: elect, Term: o.term() + 1, Yielded: true}
 	return o
 }
 
-// successorOf is replica o as the home that x has yielded to.
+// successorOf returns replica o as the next home, to which x has yielded.
 func (o Object) successorOf(x Object) Object {
 	o.Stage = x.Stage
 	o.Home = Home{Ref: x.Home.Ref, Term: x.Home.Term}
@@ -22,14 +21,14 @@ func (o Object) successorOf(x Object) Object {
 	return o
 }
 
-// takenBack is the yielded home o, in peer, as home again: in a term of its own,
-// so that nobody takes it for what it was before.
+// takenBack returns the yielded home o, in peer, as home again. It gets a new term, which
+// distinguishes it from the home that it was before.
 func (o Object) takenBack(peer string) Object {
 	o.Home = Home{Ref: Ref{Peer: peer, UID: o.UID}, Term: o.term() + 1}
 	return o
 }
 
-// elect makes sure that the peer to move to has the object, the same as home.
+// elect makes sure that the target of the move has a replica with the home's content.
 func (m *Machine) elect() {
 	switch {
 	case m.Record.Primary.Peer == m.Op.Target:
@@ -39,10 +38,11 @@ func (m *Machine) elect() {
 		m.Record.Committed, m.Record.Arrived = true, true
 		m.bring()
 	case m.Record.Arrived, !m.Op.logged() && !m.Op.evacuates(m.Record.Primary.Peer):
-		// Somebody moved it on: what is left is to bring it everywhere.
+		// The move is over, or the home need not move any more: bring its content to all
+		// members.
 		m.bring()
 	case m.Resumed && m.Primary.UID != m.Op.UID:
-		// Moved by somebody since: what was sent cannot be applied any more.
+		// Another operation moved it since: an earlier attempt can no longer be applied.
 		m.because(Contended, m.Record.Primary.Peer)
 		m.refrain()
 	case m.Primary.Leaving(), m.Primary.Stage != Active:
@@ -64,8 +64,8 @@ func (m *Machine) elect() {
 	}
 }
 
-// refrain ends a move that is not made. One that may have been made before, and
-// undone since, is not said never to have been.
+// refrain ends a move without a commit: Ended if an earlier attempt may have been applied
+// and undone since, else Aborted.
 func (m *Machine) refrain() {
 	if m.Unsure {
 		m.end(Ended)
@@ -74,7 +74,7 @@ func (m *Machine) refrain() {
 	m.end(Aborted)
 }
 
-// afterElecting yields once the replica to yield to is known.
+// afterElecting lets the home yield once the target's replica is known.
 func (m *Machine) afterElecting() {
 	var s Strand
 	for _, t := range m.Strands {
@@ -100,7 +100,7 @@ func (m *Machine) afterElecting() {
 		}
 		m.end(Aborted)
 	case s.X.UID == "":
-		// No member any more, or the object is gone.
+		// The target is no member any more, or the object is gone.
 		m.astray(Object{}, "")
 		m.regain()
 	default:
@@ -113,7 +113,7 @@ func (m *Machine) afterElecting() {
 	}
 }
 
-// stepYield commits the move: home gives its place up.
+// stepYield commits the move: the home yields.
 func (m *Machine) stepYield(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
@@ -146,7 +146,7 @@ func (m *Machine) stepYield(i int, r Reply) {
 			m.send(i, "members", Command{Verb: ReadPeerSet, Peer: s.Peer})
 		}
 	case "members":
-		// What was sent before is void: the home has changed.
+		// The home has changed, so an earlier attempt can no longer be applied.
 		switch {
 		case r.Code != OK:
 			m.ask(i, Reply{Code: Unavailable})
@@ -162,13 +162,13 @@ func (m *Machine) stepYield(i int, r Reply) {
 func (m *Machine) sendYield(i int) {
 	o := m.Primary
 	if o.Edited() {
-		// The next home starts with what is committed, so the edit is.
+		// The next home starts with committed content, so the yield commits the edit.
 		o = o.accepted()
 	}
 	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o.yieldedTo(m.Record.Elect), UID: o.UID, RV: o.RV})
 }
 
-// afterYield makes the elect home.
+// afterYield makes the elected replica home.
 func (m *Machine) afterYield() {
 	switch {
 	case m.Record.Committed:

@@ -5,8 +5,7 @@ package protocol
 
 import "slices"
 
-// moveMutants break the rules that keep one home, and what it knows, while it
-// moves.
+// moveMutants break the rules that keep a single home, and its revisions, while it moves.
 var moveMutants = []broken{
 	{"N36", "a home yields before the next one takes its place", config{
 		mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b")},

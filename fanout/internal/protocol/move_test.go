@@ -21,17 +21,17 @@ func after(n int, p plan) plan {
 	return p
 }
 
-// byHand stands among what was committed for the delete of a home by a person.
+// byHand is the entry of world.committed for the delete of a home by a person.
 const byHand = "by hand"
 
-// latest is the highest revision that any home of an object was seen to have.
+// latest is the highest revision that any home of an object had.
 type latest struct {
 	origin     string
 	generation int64
 	revision   Revision
 }
 
-// homes notes what a home in peer became: no revision may be lost on the way
+// homes records the state of a home in peer after a write of o. No revision may be lost
 // from one home to the next.
 func (w *world) homes(peer string, o Object) {
 	lost := w.forced(w.store.index(peer))
@@ -55,7 +55,7 @@ func (w *world) homes(peer string, o Object) {
 	}
 	was := w.latest.revision
 	if g := o.term() / generation; g > w.latest.generation {
-		// What reached none of those who are left is lost.
+		// Revisions that reached no remaining member are lost.
 		w.latest.generation, was = g, Revision{}
 		for i, c := range w.store.cells {
 			if w.member(i) && c.obj != nil && c.obj.inForce() && c.obj.Claim.Operation == o.Claim.Operation && c.obj.Revision.Number > was.Number {
@@ -72,14 +72,15 @@ func (w *world) homes(peer string, o Object) {
 	}
 }
 
-// electable says whether a move from one peer to another may be committed: until
-// the change that gives the other one up is over, it replaces a home that was
+// electable reports whether a move from one peer to another may be committed. If the target
+// is removed by force, it may until that change is over, which replaces a home that was
 // made there.
 func (w *world) electable(from, to string) bool {
 	return !w.forced(w.store.index(to)) || w.store.cells[w.store.index(from)].set.Change.ID != ""
 }
 
-// moveHome is a move of the home from one peer to another that nobody carries on.
+// moveHome moves the home from one peer to another, and brings it to no other peer. It
+// returns the name of the new home's peer.
 func (w *world) moveHome(from, to string) string {
 	p, q := &w.store.cells[w.store.index(from)], &w.store.cells[w.store.index(to)]
 	x := p.obj.yieldedTo(Ref{Peer: to, UID: q.obj.UID})
@@ -90,30 +91,30 @@ func (w *world) moveHome(from, to string) string {
 	return to
 }
 
-// behind says whether x is a replica of home y that names an earlier one.
+// behind reports whether x is a replica of home y that names an earlier home.
 func (w *world) behind(x, y *Object) bool {
 	return w.cfg.mode == Everywhere && x != nil && x.Claimed && !x.Primary(Everywhere) &&
 		x.Claim.Operation == y.Claim.Operation && x.term() < y.term()
 }
 
-// replacing says whether y was made home in the absence of the one before, or x names an
-// heir already while a move made y home, and the change that does it is not over: what is
-// missing comes again.
+// replacing reports whether a change that replaces a home is not over, and either y was
+// made home in the absence of the earlier one, or x names an heir already while a move made
+// y home. Missing replicas are created again then.
 func (w *world) replacing(x, y *Object) bool {
 	heir := y.term() >= generation || x != nil && x.frozen() && x.Claim.Operation == y.Claim.Operation
 	return heir && slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Change.ID != "" })
 }
 
-// judgeMove tests what a move says that was made.
+// judgeMove checks the result of a move that is over: Done means that the target was home.
 func (w *world) judgeMove(p *proc) {
 	if r := p.m.Result; r.Ending == Done && !slices.Contains(w.committed, "@"+p.op.Target) {
 		w.fault("I4: " + p.op.ID + " says done and " + p.op.Target + " never was home")
 	}
 }
 
-// configure lets a coordinator know the peer to which the home moved that its
-// operation is in doubt about. Without it the operation is in doubt for ever, and
-// rightly: nobody else can be asked.
+// configure adds the peer to which the home moved to p's configuration, if p is in doubt
+// about that peer. Without it the operation stays in doubt for ever, and rightly: no other
+// peer can decide.
 func (p *proc) configure() {
 	r := p.result
 	if r.Ending == InDoubt && r.Reason == Homeless && !slices.Contains(p.op.Peers, r.Peer) {
@@ -121,8 +122,8 @@ func (p *proc) configure() {
 	}
 }
 
-// TestDoubtAboutUnknownHome recovers an update whose home moved to a peer that
-// its coordinator does not know: it is in doubt, and settled once it knows.
+// TestDoubtAboutUnknownHome recovers an update whose home moved to a peer that its
+// coordinator does not know: it is in doubt until the peer is configured, and settled then.
 func TestDoubtAboutUnknownHome(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 3, committed: "p", crashes: 1, plans: []plan{known(2, update("x", "q")), move("m", "c")}}
 	w := newWorld(&cfg)
@@ -146,9 +147,9 @@ func TestDoubtAboutUnknownHome(t *testing.T) {
 	require.Equal(t, Done, w.procs[0].result.Ending)
 }
 
-// judgeEnded tests that what is said to have no effect any more has none. What a
-// peer holds that was given up is outside the membership, as in I1 and I7: nobody
-// who settles an operation can know of it.
+// judgeEnded checks that an operation that returned Ended has no effect. Objects in a peer
+// that was removed by force are outside the membership, as in I1 and I7: no process that
+// settles an operation can know of them.
 func (w *world) judgeEnded(p *proc) {
 	if p.op.Action != Add || w.cfg.mode != Everywhere {
 		return
@@ -160,8 +161,8 @@ func (w *world) judgeEnded(p *proc) {
 	}
 }
 
-// settledHome tests that the object did not get lost, and that nothing but its
-// home is held as one.
+// settledHome checks that the object did not get lost, and that only its home is held as
+// one.
 func (w *world) settledHome(owner *Object) string {
 	if w.cfg.mode != Everywhere || w.restoring.over {
 		return ""
@@ -173,7 +174,7 @@ func (w *world) settledHome(owner *Object) string {
 				return ""
 			}
 		}
-		return "I3: the object is gone and nobody removed it"
+		return "I3: the object is gone without a removal"
 	}
 	for i, c := range w.store.cells {
 		if o := c.obj; o != nil && w.member(i) && (o.former(Everywhere) || o.yielded(Everywhere)) {
@@ -201,7 +202,7 @@ var movesSmall = []config{
 
 var forceA = change("f", Force, "a")
 
-// successionsSmall are homes that are lost with their peer.
+// successionsSmall are configurations with homes that are lost with their peer.
 var successionsSmall = []config{
 	{name: "the home is lost", mode: Everywhere, peers: 3, committed: "p", crashes: 1, changes: changes(forceA)},
 	{name: "the home is lost, an update", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{update("x", "q")}},
@@ -209,7 +210,7 @@ var successionsSmall = []config{
 	{name: "the home is lost while it moves", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{move("m", "b")}},
 }
 
-// successionsDeep take longer.
+// successionsDeep are such configurations that take longer.
 var successionsDeep = []config{
 	{name: "the home is lost, an update, a crash", mode: Everywhere, peers: 3, committed: "p", crashes: 1, changes: changes(forceA), plans: []plan{update("x", "q")}},
 	{name: "the home is lost, an update, a timeout", mode: Everywhere, peers: 3, committed: "p", timeouts: 1, changes: changes(forceA), plans: []plan{update("x", "q")}},
@@ -220,7 +221,7 @@ var successionsDeep = []config{
 	{name: "the home is lost, an add", mode: Everywhere, peers: 3, changes: changes(forceA), plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// movesDeep take longer.
+// movesDeep are such configurations that take longer.
 var movesDeep = []config{
 	{name: "9a: move, update, removal", mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), update("x", "q"), removal("r")}},
 	{name: "9b: move, update, a replica deleted", mode: Everywhere, peers: 2, committed: "p", deletes: 1, plans: []plan{move("m", "b"), update("x", "q")}},

@@ -11,9 +11,9 @@ import (
 
 // leaseMutants break the rules of fences, leases and the log.
 var leaseMutants = []broken{
-	// There is no list of fenced operations that could be forgotten too early:
-	// the UID that a deleted primary had is the fence, and it is never given
-	// again. Here it is.
+	// No list of fenced operations exists that could be dropped too early: the fence is the
+	// UID of the deleted primary, which no API server assigns again. This mutant assigns it
+	// again.
 	{n: "N2", rule: "a fence is for ever", cfg: config{
 		peers: 2, sweepers: 1, duplicates: 1, plans: []plan{add("x", "a", 1, "p")}, mutant: mutant{named: true},
 	}, want: "I2"},
@@ -38,8 +38,8 @@ var leaseMutants = []broken{
 			return cmds
 		}},
 	}, want: "I2"},
-	// Its lease has run out, so its secondary goes, and its primary is left to
-	// find out by itself: by its own clock it is in time.
+	// The mutant deletes the secondary once the lease has run out, and does not fence the
+	// primary, which is in time by its coordinator's own clock.
 	{n: "N8", rule: "a lease says when to try, not whether a commit is valid", cfg: config{
 		peers: 2, sweepers: 1, lease: 2, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
@@ -53,7 +53,7 @@ var leaseMutants = []broken{
 		peers: 2, sweepers: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{scrapped: true, command: func(_ *world, p *proc, c Command) Command {
 			if p.sweep && c.Verb == Delete && p.strand(c).Step == "fence" {
-				c.Verb = Read // it may live, for all that anybody knows
+				c.Verb = Read // as if every reservation could be alive
 			}
 			return c
 		}},
@@ -69,8 +69,8 @@ var leaseMutants = []broken{
 	}, want: "I8"},
 }
 
-// TestScrapped loses a coordinator with its log, for ever: what it reserved is
-// fenced by others once its lease has run out. (N14)
+// TestScrapped loses a coordinator with its log for ever: others fence its reservations
+// once the lease has run out. (N14)
 func TestScrapped(t *testing.T) {
 	for _, mode := range []Mode{Once, Everywhere} {
 		explore(t, config{
@@ -80,11 +80,10 @@ func TestScrapped(t *testing.T) {
 	}
 }
 
-// TestHeartbeat lets an add stand while its last reservation is on its way,
-// with a sweeper beside it that would fence it after a lease. Quanta pass for
-// both alike. (N22)
+// TestHeartbeat delays the last reservation of an add, next to a sweeper that would fence
+// the add after a lease. Quanta pass for both alike. (N22)
 func TestHeartbeat(t *testing.T) {
-	// fenced says whether the sweeper takes the reservation down.
+	// fenced reports whether the sweeper fences the reservation.
 	fenced := func(m mutant) bool {
 		cfg := config{peers: 2, sweepers: 1, lease: 6, plans: []plan{add("x", "a", 1, "p")}, mutant: m}
 		w := newWorld(&cfg)

@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// named are rules that no exploration can break, since time or the runtime is
-// part of them: a test of their own fails instead.
+// named are rules that no exploration can break, because time or the runtime is part of
+// them. For each, a test of its own fails.
 var named = []struct{ n, rule, dir, test, want string }{
 	{"N14", "others fence what a scrapped machine reserved", ".", "TestScrapped", "I6: its reservations outlive it"},
 	{"N21", "a refusal cancels no sibling", "../..", "TestARefusalCancelsNoSibling", "requests of unknown effect"},
@@ -32,10 +32,10 @@ var named = []struct{ n, rule, dir, test, want string }{
 	{"", "the simulator notices, and shrinks what it finds", ".", "TestShrink", "I3"},
 }
 
-// interleavings is how many are known.
+// interleavings is the number of interleavings that are known to break a variant.
 const interleavings = 50
 
-// notOurs are the interleavings of what this protocol does not do.
+// notOurs are the interleavings of features that this protocol does not have.
 var notOurs = []string{"N45"}
 
 type mutantsPage struct{ rows []mutantRow }
@@ -54,7 +54,7 @@ func newMutantsPage() *mutantsPage {
 	return p
 }
 
-// explored notes what an exploration of states said first about b.
+// explored adds a row for b: first is the first violation of an exploration of states.
 func (p *mutantsPage) explored(b broken, states int, first string) {
 	found, rest, _ := strings.Cut(first, ", after ")
 	steps, _, _ := strings.Cut(rest, " ")
@@ -72,15 +72,15 @@ func (p *mutantsPage) write(t *testing.T) {
 	}
 	slices.SortStableFunc(p.rows, func(a, b mutantRow) int { return cmp.Compare(number(a), number(b)) })
 	var b strings.Builder
-	b.WriteString("| | rule that is broken | what notices | what it finds | steps |\n|---|---|---|---|---|\n")
+	b.WriteString("| | rule that is broken | noticed by | violation | steps |\n|---|---|---|---|---|\n")
 	for _, r := range p.rows {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cmp.Or(r.n, "–"), r.line, r.by, r.found, r.steps)
 	}
 	docpage.Section(t, "mutants.md", "mutants", b.String())
 }
 
-// TestEveryInterleavingIsCaught sees to it that no interleaving that is known to
-// break a variant of the protocol is left out.
+// TestEveryInterleavingIsCaught checks that every interleaving that is known to break a
+// variant of the protocol has a mutant or a test.
 func TestEveryInterleavingIsCaught(t *testing.T) {
 	caught := map[string]bool{}
 	for _, m := range allMutants() {
@@ -97,7 +97,7 @@ func TestEveryInterleavingIsCaught(t *testing.T) {
 	}
 }
 
-// TestNamed sees to it that the tests that stand for mutants exist.
+// TestNamed checks that the tests in named exist.
 func TestNamed(t *testing.T) {
 	for _, m := range named {
 		files, err := filepath.Glob(filepath.Join(m.dir, "*_test.go"))

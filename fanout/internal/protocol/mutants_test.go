@@ -219,7 +219,7 @@ var mutants = []broken{
 	}, want: "I2"},
 }
 
-// earlyMembers gives a job the membership as it was in an earlier phase.
+// earlyMembers returns a mutant that gives job used the membership as it was in phase read.
 func earlyMembers(read Phase, used job) func(*world, *proc, Command, Reply) Reply {
 	return func(w *world, p *proc, c Command, r Reply) Reply {
 		if p.m.Phase == read {
@@ -236,7 +236,7 @@ func earlyMembers(read Phase, used job) func(*world, *proc, Command, Reply) Repl
 	}
 }
 
-// allAtOnce takes the name in all peers in parallel.
+// allAtOnce is a mutant that takes the name in all peers in parallel.
 func allAtOnce(p *proc, cmds []Command) []Command {
 	m := p.m
 	if m.Phase != reserving || m.Op.Action != Add {

@@ -12,16 +12,17 @@ type message struct {
 	proc    int
 	life    int
 	cmd     Command
-	orphan  bool // nobody waits for the answer
-	double  bool // the network made it
-	applied bool // the answer is on its way
+	orphan  bool // its sender no longer waits for the reply
+	double  bool // a duplicate that the network made
+	applied bool // the reply is on its way
 	reply   *Reply
 }
 
-// awaited says that m has yet to be applied and that somebody waits for its answer.
+// awaited reports whether m has yet to be applied and its sender waits for the reply.
 func (m message) awaited() bool { return !m.applied && !m.orphan && m.cmd.Verb != Sleep }
 
-// deliver carries message k out and answers it.
+// deliver applies message k, or takes its reply if it was applied, and hands the reply
+// over.
 func (w *world) deliver(k int) {
 	m := w.net[k]
 	w.net = slices.Delete(w.net, k, k+1)
@@ -47,7 +48,7 @@ func (w *world) deliver(k int) {
 	w.run(m.proc, w.handle(m.proc, m.cmd, r))
 }
 
-// carry applies a message and takes note of what it committed.
+// carry applies a message and records its commits.
 func (w *world) carry(m message) Reply {
 	if r, wrong := w.misdirected(m); wrong {
 		return r
@@ -93,13 +94,13 @@ func (w *world) carry(m message) Reply {
 		if !m.cmd.Object.Claimed || m.cmd.Object.Stage == Reserved {
 			w.fault("a reservation is activated in " + m.cmd.Peer)
 		}
-		// A kind takes away only what it made for the object that is named: a
-		// release that is late finds what was made for the next one of the name.
+		// A release deletes only objects that the kind made for the named object: a late
+		// one finds those of the next object of the name.
 		if m.cmd.Verb == Release && w.resides() {
-			w.fault("the namespace is released under what lives in it")
+			w.fault("the namespace is released while an object is in it")
 		}
 		if m.cmd.Verb == Release && w.tenant == resident && w.admitting == m.cmd.Object.Claim.Operation {
-			w.fault("the namespace is released under what lives in it")
+			w.fault("the namespace is released while an object is in it")
 		}
 	case Put, Delete:
 		if (m.cmd.UID == "" || m.cmd.RV == "") && !w.cfg.mutant.blind {
@@ -126,7 +127,7 @@ func (w *world) carry(m message) Reply {
 	if r.Class == Applied && m.cmd.Verb == Put {
 		w.commits(r.Object)
 		if op := w.procs[m.proc].op; op.Action == Adopt && unclaimed {
-			// Whatever else an adoption writes belongs to operations of others.
+			// All other writes of an adoption belong to operations of others.
 			w.note(op.ID)
 		}
 		if op := w.procs[m.proc].op; (op.Action == Add || op.Action == Update) && r.Object.Stage != Reserved && r.Object.Revision.Operation == op.ID && r.Object.Payload != op.Payload {
@@ -137,7 +138,7 @@ func (w *world) carry(m message) Reply {
 	return r
 }
 
-// note remembers that op is committed.
+// note records that op is committed.
 func (w *world) note(op string) {
 	if op == "" || slices.Contains(w.committed, op) {
 		return
@@ -145,11 +146,11 @@ func (w *world) note(op string) {
 	w.committed = append(w.committed, op)
 	slices.Sort(w.committed)
 	if slices.Contains(w.denied, op) {
-		w.fault("I4: " + op + " is committed after it was said to be aborted")
+		w.fault("I4: " + op + " is committed after it was reported as aborted")
 	}
 }
 
-// commits notes every operation whose effect o shows.
+// commits records every operation whose effect o shows.
 func (w *world) commits(o Object) {
 	note := w.note
 	if !o.Claimed || o.Stage == Reserved || !o.Primary(w.cfg.mode) {

@@ -5,7 +5,7 @@ package protocol
 
 import "cmp"
 
-// Mode says what the other peers hold once an object is committed.
+// Mode determines what the other peers hold once an object is committed.
 type Mode uint8
 
 const (
@@ -15,9 +15,8 @@ const (
 	Everywhere
 )
 
-// Stage is how far an object has come. It never falls back: Reserved comes
-// first, Removing last, and of the three between them an object only ever has
-// one.
+// Stage is the progress of an object. It never goes back: Reserved comes first, Removing
+// last, and an object has at most one of the three stages between them.
 type Stage string
 
 const (
@@ -33,7 +32,7 @@ const (
 	Removing Stage = "Removing"
 )
 
-// Known says whether s is one of the stages above.
+// Known reports whether s is one of the stages above.
 func (s Stage) Known() bool { return s == Reserved || s.committed() || s == Removing }
 
 func (s Stage) committed() bool { return s == Configured || s == Active || s == Decided }
@@ -41,7 +40,7 @@ func (s Stage) committed() bool { return s == Configured || s == Active || s == 
 // Ref names one incarnation of an object of the operation's name.
 type Ref struct{ Peer, UID string }
 
-// Claim is who took a name. It never changes.
+// Claim records which operation took a name. It never changes.
 type Claim struct {
 	Operation   string
 	Coordinator string
@@ -70,15 +69,15 @@ type Home struct {
 	Yielded bool
 }
 
-// HistoryLength is how many revisions a primary remembers.
+// HistoryLength is the number of revisions that a primary remembers.
 const HistoryLength = 32
 
-// Object is what the protocol sees of an API object.
+// Object is the protocol's view of an API object.
 type Object struct {
 	UID, RV     string
 	Terminating bool
-	Finalizer   bool // ours stands on it
-	Foreign     bool // somebody else's stands on it
+	Finalizer   bool // it has our finalizer
+	Foreign     bool // it has another finalizer
 	Created     int64
 
 	Claimed   bool
@@ -89,22 +88,22 @@ type Object struct {
 	Revision  Revision
 	History   []Revision // oldest first, without digests
 	Home      Home
-	Bound     Ref // of a secondary under a central log: what its record was decided for
+	Bound     Ref // of a secondary: its primary, written after the decision
 
 	Valve    bool // of a kind whose plain deletes request a removal and commit nothing
 	Held     Held // why the requested removal is held, as last recorded on the object
 	Released bool // a person released the requested removal
 
-	// Payload stands for the content: equal contents, equal strings. It is
-	// empty on inert reservations, and on guards that hold what a guard of their
-	// kind holds and nothing else.
+	// Payload stands for the content: equal contents, equal strings. It is empty on inert
+	// reservations, and on guards that have no fields but those of every guard of their
+	// kind.
 	Payload string
 
-	// Digest is the one that a request for the content would have.
+	// Digest is the digest that a request for this content would have.
 	Digest string
 }
 
-// Primary says whether o, found in the peer its claim names, decides.
+// Primary reports whether o, in the peer that its claim names, is the object that decides.
 func (o Object) Primary(mode Mode) bool {
 	if !o.Claimed {
 		return false
@@ -126,36 +125,34 @@ func (o Object) Of(mode Mode) Ref {
 	return o.Claim.Of
 }
 
-// Guard says whether o is a guard, or the reservation that becomes one.
+// Guard reports whether o is a guard, or the reservation that becomes one.
 func (o Object) Guard(mode Mode) bool { return mode == Once && o.Claimed && !o.Claim.Primary }
 
-// Overfull says whether o is a guard with a payload, as earlier releases wrote
-// them.
+// Overfull reports whether o is a guard with a payload, as earlier releases wrote them.
 func (o Object) Overfull(mode Mode) bool { return o.Guard(mode) && o.Payload != "" }
 
-// Committed says that o is in effect: committed and not being removed.
+// Committed reports whether o is in effect: committed, and not being removed.
 func (o Object) Committed() bool { return o.Claimed && o.Stage.committed() && !o.Terminating }
 
-// Requested says that a plain delete of home o requests its removal: our finalizer
-// holds o, nothing is committed, and o stays in force everywhere.
+// Requested reports whether a plain delete of home o requests its removal: our finalizer
+// holds o, no removal is committed, and o stays in effect in all peers.
 func (o Object) Requested() bool {
 	return o.Valve && o.Claimed && o.Terminating && o.Stage == Active && o.Primary(Everywhere)
 }
 
-// InEffect says that o is committed and that its removal is not.
+// InEffect reports whether o is committed and its removal is not.
 func (o Object) InEffect() bool { return o.Committed() || o.Requested() }
 
-// Pending says that o is a reservation that may yet be committed.
+// Pending reports whether o is a reservation that may still be committed.
 func (o Object) Pending() bool { return o.Claimed && o.Stage == Reserved && !o.Terminating }
 
-// Leaving says that the removal of o is committed. A plain delete of a
-// committed object is such a removal, unless it only requests one: our finalizer
-// holds it.
+// Leaving reports whether the removal of o is committed. A plain delete of a committed
+// object, which our finalizer holds, commits its removal, unless it only requests one.
 func (o Object) Leaving() bool {
 	return o.Claimed && (o.Stage == Removing || o.Stage.committed() && o.Terminating && !o.Requested())
 }
 
-// term is the term of the home that o knows.
+// term returns the term of the home that o names, 1 if it names none.
 func (o Object) term() int64 {
 	if o.Home.Term == 0 {
 		return 1

@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// stepList lists what lives in the namespace in the strand's peer. What is only
-// Reserved is settled first: it may be of a dead operation.
+// stepList lists the objects in the namespace in the strand's peer. If all are Reserved, it
+// settles them first: their operations may be dead.
 func (m *Machine) stepList(i int, r Reply) {
 	s := &m.Strands[i]
 	list := Command{Verb: List, Peer: s.Peer}
@@ -14,7 +14,7 @@ func (m *Machine) stepList(i int, r Reply) {
 	case "", "retry":
 		m.send(i, "list", list)
 	case "settle":
-		// What is left belongs to somebody alive.
+		// The reply lists the objects that are left: their operations are alive.
 		alive := slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved })
 		switch {
 		case r.Code == OK && len(r.Occupants) == 0:
@@ -59,7 +59,7 @@ func reasonOf(r Reply) Reason {
 	return Unreachable
 }
 
-// afterListing commits the removal unless something still lives in the
+// afterListing continues to the commit of the removal, unless an object is in the
 // namespace.
 func (m *Machine) afterListing() {
 	switch {

@@ -3,18 +3,19 @@
 
 package protocol
 
-// Origin says which ring something was written in.
+// Origin identifies the ring in which a log entry was written.
 type Origin struct {
 	Ring     string            `json:"ring,omitempty"`     // its ID; empty if it had none
 	Clusters map[string]string `json:"clusters,omitempty"` // the UID of each member's cluster
 }
 
-// Known says whether o says anything.
+// Known reports whether o identifies a ring.
 func (o Origin) Known() bool { return o.Ring != "" || len(o.Clusters) > 0 }
 
-// Foreign says that o was written in another ring than now. Where one of them has no
-// ring ID the members decide: it is the same ring if one of them is the same cluster, or
-// if they have no name in common, since members come and go.
+// Foreign reports whether o was written in another ring than now. If both have a ring ID,
+// the IDs decide (see renamed). Else the members decide: it is the same ring if a member
+// has the same cluster in both, or if the two have no member name in common, since members
+// come and go.
 func (o Origin) Foreign(now Origin) bool {
 	if o.Ring != "" && now.Ring != "" {
 		return o.Ring != now.Ring && !o.renamed(now)
@@ -32,9 +33,9 @@ func (o Origin) Foreign(now Origin) bool {
 	return common
 }
 
-// renamed says that o's ring has another ID now: the CRDs of the first release drop it,
-// and a later sweep makes a new one. All of its clusters are members under their names.
-// One alone may have joined another ring.
+// renamed reports whether o's ring has another ID now: the CRDs of the first release drop
+// the ID, and a later sweep makes a new one. All clusters of o must be members now, under
+// the same names, and there must be several: a single one may have joined another ring.
 func (o Origin) renamed(now Origin) bool {
 	for peer, uid := range o.Clusters {
 		if now.Clusters[peer] != uid {
@@ -44,7 +45,7 @@ func (o Origin) renamed(now Origin) bool {
 	return len(o.Clusters) > 1
 }
 
-// OriginOf is the ring that the believed peers are in, with all members that they list.
+// OriginOf returns the ring of the believed peers, with all members that they list.
 func OriginOf(peers map[string]Presence, judged map[string]Identification) Origin {
 	o := Origin{Clusters: map[string]string{}}
 	for peer, p := range peers {

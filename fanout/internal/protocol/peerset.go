@@ -23,7 +23,7 @@ const (
 	peerOut         = "Out"
 )
 
-// Departure is a peer that is no member any more.
+// Departure is a peer that is no longer a member.
 type Departure struct {
 	Peer string
 	UID  string // of its cluster; empty if the first release noted it
@@ -31,40 +31,40 @@ type Departure struct {
 	By   string
 }
 
-// Slot is the one change of the membership that a PeerSet is held for. The zero
-// value is a free one.
+// Slot names the one membership change that may write a PeerSet. The zero value is a free
+// slot.
 type Slot struct {
 	ID          string
 	Kind        ChangeKind
 	Peer, UID   string // the peer concerned and its cluster
 	Coordinator string
-	By          string // who answers for it
+	By          string // the person who vouches for a force-remove
 	Anchor      string // the peer whose slot was taken first and is freed last
 	Heartbeat   int64
-	Over        bool // the change writes nothing more here but to free the slot
+	Over        bool // the only write that is left to the change here frees the slot
 }
 
 // PeerSet is one peer's knowledge of the ring.
 type PeerSet struct {
 	UID, RV  string
-	Ring     string // which ring it is of; empty: not known yet
+	Ring     string // the ring's ID; empty if it has none yet
 	Self     Member
 	Members  []Member
 	Departed []Departure
 	Change   Slot
 	Epoch    int64
-	Notes    []Note // what it saw of the other members
+	Notes    []Note // the epochs of the other members, as read
 }
 
-// Note is the epoch of another member's PeerSet as it was read: that one had it, so a
-// lower one is of an older state.
+// Note is the epoch of another member's PeerSet as it was read. If that PeerSet later has a
+// lower epoch, the member was restored from an older state.
 type Note struct {
 	Peer, UID string
 	Epoch     int64
 }
 
-// Notes is what each member may note of the others, given the PeerSets that were read
-// and are believed. One that holds a slot is left alone.
+// Notes returns, for each member, the notes that it may store, given the PeerSets that were
+// read and are believed. It leaves out members whose slot is taken.
 func Notes(sets map[string]PeerSet) map[string][]Note {
 	out := map[string][]Note{}
 	for peer, set := range sets {
@@ -86,7 +86,8 @@ func Notes(sets map[string]PeerSet) map[string][]Note {
 	return out
 }
 
-// noted is the highest epoch that sets know of the PeerSet of a peer in cluster uid.
+// noted returns the highest epoch that sets have noted for the PeerSet of peer in cluster
+// uid.
 func noted(peer, uid string, sets map[string]PeerSet) int64 {
 	var highest int64
 	for _, set := range sets {
@@ -99,27 +100,27 @@ func noted(peer, uid string, sets map[string]PeerSet) int64 {
 	return highest
 }
 
-// Lists says that peer is a member.
+// Lists reports whether peer is a member.
 func (s PeerSet) Lists(peer string) bool {
 	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Peer == peer })
 }
 
-// Gone says that peer has departed and is no member again: what names it is
+// Gone reports whether peer has departed and is no member again: objects that name it are
 // dead.
 func (s PeerSet) Gone(peer string) bool {
 	return !s.Lists(peer) && s.departed(peer)
 }
 
-// current says that the peer is a full member as it knows itself: what others
-// know is of the past.
+// current reports whether the peer is a full member by its own PeerSet. The PeerSet of a
+// peer that is no full member is outdated.
 func (s PeerSet) current() bool { return s.Self.State == peerActive || s.Self.State == peerLeaving }
 
-// left says that peer departed of its own accord.
+// left reports whether peer departed by a planned leave.
 func (s PeerSet) left(peer string) bool {
 	return slices.ContainsFunc(s.Departed, func(d Departure) bool { return d.Peer == peer && d.How == "Left" })
 }
 
-// forced says that peer was given up and is no member again.
+// forced reports whether peer was removed by force and is no member again.
 func (s PeerSet) forced(peer string) bool { return s.Gone(peer) && !s.left(peer) }
 
 func (s PeerSet) departed(peer string) bool {
@@ -137,15 +138,15 @@ func (s PeerSet) peers(states ...string) []string {
 	return peers
 }
 
-// held are the peers that an add must hold: those that have content or are
-// being given it.
+// held returns the peers in which an add must hold the name: those that have content or are
+// receiving it.
 func (s PeerSet) held() []string { return s.peers(peerActive, peerJoining) }
 
-// reached are the peers that a change of what exists must reach: a peer that is
-// about to leave is not gone yet.
+// reached returns the peers that a change of an existing object must reach: also those that
+// are Leaving, which are still members.
 func (s PeerSet) reached() []string { return s.peers(peerActive, peerJoining, peerLeaving) }
 
-// with returns s with m among its members, and no more among the departed.
+// with returns s with m among its members, and not among the departed.
 func (s PeerSet) with(m Member) PeerSet {
 	s.Departed = slices.DeleteFunc(slices.Clone(s.Departed), func(d Departure) bool { return d.Peer == m.Peer })
 	s.Members = slices.Clone(s.Members)
@@ -160,7 +161,8 @@ func (s PeerSet) with(m Member) PeerSet {
 	return s
 }
 
-// without returns s with peer among the departed, and of which cluster it was.
+// without returns s with d's peer among the departed. If d has no UID, it gets the UID that
+// s knows.
 func (s PeerSet) without(d Departure) PeerSet {
 	if d.UID == "" {
 		d.UID = s.cluster(d.Peer)
@@ -172,8 +174,8 @@ func (s PeerSet) without(d Departure) PeerSet {
 	return s
 }
 
-// cluster is the UID of the cluster that peer is, or was, as s knows it; empty if
-// it does not.
+// cluster returns the UID of the cluster of peer, member or departed, as s knows it; empty
+// if s does not.
 func (s PeerSet) cluster(peer string) string {
 	for _, m := range append([]Member{s.Self}, s.Members...) {
 		if m.Peer == peer && m.UID != "" {
@@ -188,7 +190,7 @@ func (s PeerSet) cluster(peer string) string {
 	return ""
 }
 
-// names are the members but peer, in order.
+// names returns the names of the members except the peer but, sorted.
 func (s PeerSet) names(but string) []string {
 	var names []string
 	for _, m := range s.Members {
@@ -200,7 +202,7 @@ func (s PeerSet) names(but string) []string {
 	return names
 }
 
-// full are the members but peer that are no newcomers, in order.
+// full returns the names of the members except the peer but that are not Joining, sorted.
 func (s PeerSet) full(but string) []string {
 	return slices.DeleteFunc(s.names(but), func(p string) bool { return slices.Contains(s.peers(peerJoining), p) })
 }

@@ -3,7 +3,7 @@
 
 package protocol
 
-// personDeletes is a plain delete of the object in peer i.
+// personDeletes applies a plain delete of the object in peer i.
 func (w *world) personDeletes(i int) {
 	o := *w.store.cells[i].obj
 	w.history.person(o, w.cfg.mode)
@@ -19,7 +19,7 @@ func (w *world) personDeletes(i int) {
 	w.store.cells[i].obj = &o
 }
 
-// unhold takes somebody else's finalizer away.
+// unhold removes the finalizer of others in peer i.
 func (w *world) unhold(i int) {
 	if w.store.cells[i].obj == nil || !w.store.cells[i].obj.Foreign {
 		return

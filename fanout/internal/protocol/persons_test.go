@@ -9,16 +9,15 @@ import (
 	"strconv"
 )
 
-// persons are how often people and their tools may create an object without a
-// claim, edit one or the home of one that is everywhere, and delete one that has
-// no claim.
+// persons bounds how often people and their tools may create an object without a claim,
+// edit one or the home of an Everywhere object, and delete one without a claim.
 type persons struct {
 	creates, edits, withdrawals int
 	releases                    int // of removals that are requested
 }
 
-// place puts a person's object into peer i. Its UID tells it from those that
-// coordinators make.
+// place puts a person's object into peer i. Its UID distinguishes it from the objects that
+// coordinators create.
 func (w *world) place(i int, payload string) {
 	w.store.uids++
 	w.store.cells[i].obj = &Object{
@@ -28,7 +27,7 @@ func (w *world) place(i int, payload string) {
 
 func digestOf(payload string) string { return "d" + payload }
 
-// personal returns what persons may do next.
+// personal adds the actions that persons may take next.
 func (w *world) personal(add func(k kind, a, b int)) {
 	for i, c := range w.store.cells {
 		switch o := c.obj; {
@@ -54,7 +53,7 @@ func (w *world) personal(add func(k kind, a, b int)) {
 	}
 }
 
-// person carries out what a person does in peer i.
+// person applies action k of a person in peer i.
 func (w *world) person(k kind, i int) {
 	switch k {
 	case actCreate:
@@ -89,7 +88,7 @@ func describePerson(k kind, at string) string {
 	}
 }
 
-// strangers tells of objects without a claim what must hold in every state.
+// strangers checks the invariant of objects without a claim in every state.
 func (w *world) strangers() string {
 	owner := ""
 	for i, c := range w.store.cells {
@@ -105,7 +104,7 @@ func (w *world) strangers() string {
 	return ""
 }
 
-// waitsFor says whether x is a secondary of a person's object that lives.
+// waitsFor reports whether x is a secondary of a person's object that exists.
 func (w *world) waitsFor(x *Object) bool {
 	at := w.store.index(x.Of(w.cfg.mode).Peer)
 	if at < 0 {
@@ -115,7 +114,7 @@ func (w *world) waitsFor(x *Object) bool {
 	return y != nil && !y.Claimed && y.UID == x.Of(w.cfg.mode).UID
 }
 
-// drawPersons makes up what persons do, and what is done for them.
+// drawPersons adds random actions of persons, and operations about their objects.
 func drawPersons(r *rand.Rand, cfg *config) {
 	if r.IntN(3) > 0 || slices.ContainsFunc(cfg.plans, func(p plan) bool { return p.op.Central }) {
 		return
@@ -141,7 +140,7 @@ func drawPersons(r *rand.Rand, cfg *config) {
 	}
 }
 
-// personal says whether persons have a part in a configuration.
+// personal reports whether persons take part in a configuration.
 func (cfg *config) personal() bool {
 	return cfg.persons != persons{} || slices.ContainsFunc(cfg.plans, func(p plan) bool { return p.op.Action == Adopt || p.op.Agree })
 }

@@ -5,62 +5,62 @@ package protocol
 
 import "slices"
 
-// Phase is what a machine is at.
+// Phase is the step of the protocol that a machine works on.
 type Phase string
 
 const (
 	beginning  Phase = "beginning"
 	reserving  Phase = "reserving" // the primary
 	claiming   Phase = "claiming"  // the others
-	advancing  Phase = "advancing" // making durable that a commit may be sent
+	advancing  Phase = "advancing" // writing to the log that a commit may be sent
 	committing Phase = "committing"
 	bringing   Phase = "bringing"   // replicas after the commit
 	fencing    Phase = "fencing"    // own primary, after a failure
 	cleaning   Phase = "cleaning"   // own secondaries
-	meeting    Phase = "meeting"    // what is to be adopted
+	meeting    Phase = "meeting"    // the object to adopt
 	accepting  Phase = "accepting"  // a person's edit of the home
 	finding    Phase = "finding"    // the primary of an update or removal
 	listing    Phase = "listing"    // the namespace, before a removal
 	emptying   Phase = "emptying"   // foreign finalizers
 	clearing   Phase = "clearing"   // guards or replicas of a removal
 	counting   Phase = "counting"   // removals that plain deletes request
-	postponing Phase = "postponing" // such a removal
+	postponing Phase = "postponing" // a removal that a plain delete requests
 	releasing  Phase = "releasing"
 	dropping   Phase = "dropping"  // our finalizer
 	following  Phase = "following" // a primary that has moved
 	electing   Phase = "electing"  // the replica that a primary moves to
-	surveying  Phase = "surveying" // what is left of an object that lost its home
+	surveying  Phase = "surveying" // the members' objects, for one that lost its home
 	freezing   Phase = "freezing"  // its replicas
 	crowning   Phase = "crowning"  // its heir
-	resigning  Phase = "resigning" // what was home before
+	resigning  Phase = "resigning" // a former home
 	sealing    Phase = "sealing"   // binding guards after the commit
 	mending    Phase = "mending"   // a home that a replica contradicts
 	judging    Phase = "judging"
 	covering   Phase = "covering" // a primary, in peers that become members
 	recovering Phase = "recovering"
-	attesting  Phase = "attesting" // the primary's peer, before an attempt of unknown result is called aborted
+	attesting  Phase = "attesting" // the epoch of the primary's peer, before an attempt of unknown result counts as aborted
 	ending     Phase = "ending"
 	over       Phase = "over"
 )
 
-// enter begins a phase: the strands of the last one are forgotten, but not
-// their numbers, so that a late reply cannot be taken for one of the new phase.
+// enter begins phase p. It drops the strands of the last phase, but never reuses their
+// numbers, so that a late reply cannot be taken for one of the new phase.
 func (m *Machine) enter(p Phase) {
 	m.Earlier += len(m.Strands)
 	m.Strands = nil
 	m.Phase = p
 }
 
-// settled says whether all strands of the present phase have ended. A heartbeat
-// that is not on its way does not count.
+// settled reports whether all strands of the present phase have ended. A heartbeat counts
+// only while its write is on its way.
 func (m *Machine) settled() bool {
 	return !slices.ContainsFunc(m.Strands, func(s Strand) bool {
 		return !s.Over && (s.Job != jobBeat || s.Step == "beat")
 	})
 }
 
-// proceed chooses the next phases once all strands of this one have ended. A
-// phase that has nothing to do is passed at once.
+// proceed chooses the next phase once all strands of this one have ended. It passes through
+// a phase without work at once.
 func (m *Machine) proceed() {
 	for m.Phase != over && m.settled() {
 		m.next()

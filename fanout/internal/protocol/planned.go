@@ -3,7 +3,7 @@
 
 package protocol
 
-// SecondaryOf is what an add creates in peer once its primary stands as of.
+// SecondaryOf returns the object that add op creates in peer once its primary exists as of.
 func SecondaryOf(op Operation, peer string, of Ref) Object {
 	m := New(op)
 	m.Record.Primary = of

@@ -13,21 +13,22 @@ type proc struct {
 	m       *Machine  // nil: not begun, crashed or over
 	state   procState
 	begun   bool   // the log has an entry
-	record  Record // what the log has of it
+	record  Record // the state of op in that entry
 	attempt int
 	sweep   bool
 	adopter bool // it settles records
-	taker   bool // it takes over what another works on, or has left
-	taken   bool // its entry is a taker's
+	taker   bool // it takes over entries that others work on, or have left
+	taken   bool // a taker has taken over its entry
 	plain   bool // no mutant
 	result  Result
-	// overtaken says that another operation's revision was in force when this one was over.
+	// overtaken is set if another operation's revision was in effect when this one was
+	// over.
 	overtaken bool
-	life      int // messages of an earlier life are nobody's
+	life      int // messages of an earlier life are dropped
 	change    *changer
-	spawned   bool // it carries out what a changer asks for
+	spawned   bool // it carries out a command of a changer
 	asked     asked
-	// seen is what a stale sweep reads instead of the peers.
+	// seen is the earlier state that a stale sweep reads instead of the peers.
 	seen []cell
 }
 
@@ -41,8 +42,8 @@ const (
 	done
 )
 
-// run sends the commands of proc i. What only concerns the process itself is
-// answered at once: nobody else could tell the difference.
+// run sends the commands of proc i. Commands that concern only the process itself get their
+// reply at once: no other process could notice a difference.
 func (w *world) run(i int, cmds []Command) {
 	p := w.procs[i]
 	for len(cmds) > 0 {
@@ -64,7 +65,7 @@ func (w *world) run(i int, cmds []Command) {
 	w.finish(i)
 }
 
-// local says whether a command is answered at once.
+// local reports whether a command gets its reply at once.
 func (w *world) local(p *proc, c Command) bool {
 	if c.Strand < p.m.Earlier {
 		return c.Verb == Sleep
@@ -80,20 +81,20 @@ func (w *world) local(p *proc, c Command) bool {
 	case ReadOwner:
 		return w.owner == nil
 	case ReadPeerSet:
-		// Another peer's PeerSet than the primary's is read to notice what is
-		// wrong early, not for safety.
+		// The PeerSets of peers other than the primary's are read to report errors early,
+		// not for safety.
 		return len(w.cfg.changes) == 0 || c.Peer != p.m.Record.Primary.Peer && !w.cfg.reads
 	case Sleep:
-		// A sleep that only delays the strand's next request adds nothing: that
-		// request may be late by itself. A heartbeat competes with the phase,
-		// and one who waits for another would run for ever.
+		// A sleep that only delays the strand's next request adds nothing: that request may
+		// be late by itself. But a heartbeat races with the phase, and an operation that
+		// waits for another one would run for ever.
 		s := p.strand(c)
 		return s.Job != jobBeat && s.Step != "wait"
 	}
 	return true
 }
 
-// strand returns the one that sent c.
+// strand returns the strand that sent c.
 func (p *proc) strand(c Command) *Strand { return &p.m.Strands[c.Strand-p.m.Earlier] }
 
 func (w *world) handle(i int, c Command, r Reply) []Command {
@@ -114,7 +115,7 @@ func (w *world) handle(i int, c Command, r Reply) []Command {
 	return cmds
 }
 
-// finish takes note of a machine that is over.
+// finish records the result of a machine that is over.
 func (w *world) finish(i int) {
 	p := w.procs[i]
 	if p.m == nil || !p.m.Over() {
@@ -156,7 +157,7 @@ func (w *world) finish(i int) {
 	}
 }
 
-// log carries a command to the log out.
+// log applies a command to the log.
 func (w *world) log(p *proc, v Verb, record Record) Reply {
 	if p.taken {
 		return refused(Conflict)

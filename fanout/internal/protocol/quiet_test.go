@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// graph is what an exploration has seen, backwards: whence a state is reached.
-// It tells the states from which the model cannot come to rest any more, which
-// no state by itself shows.
+// graph holds the states and edges of an exploration. It finds the states from which the
+// model can no longer come to rest, which no state shows by itself.
 type graph struct {
 	begin []int32 // of each state, in the order of their numbers: its first edge
 	edges []int32
@@ -90,9 +89,9 @@ func (g *graph) stuck() (int, int32) {
 	return n, first
 }
 
-// calm says of a resting state that there is neither a message nor a
-// reservation nor a replica that lags behind. Where the configuration has no
-// sweeper, one that comes by is allowed for.
+// calm reports whether a state at rest has no message on its way, no reservation and no
+// stale replica. The last two count only if the configuration has a sweeper: else a later
+// one cleans up.
 func (w *world) calm() bool {
 	arrives := func(m message) bool {
 		return !m.orphan || m.applied || !w.isDown(w.store.index(m.cmd.Peer))
@@ -100,7 +99,7 @@ func (w *world) calm() bool {
 	return !slices.ContainsFunc(w.net, arrives) && (w.cfg.sweepers == 0 || w.settled() == "")
 }
 
-// TestStuck lets an operation wait for nothing, which no state shows by itself.
+// TestStuck makes an operation wait for ever, which no state shows by itself.
 func TestStuck(t *testing.T) {
 	e := exploration{graph: &graph{}, cfg: config{
 		peers: 2, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")},

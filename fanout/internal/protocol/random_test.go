@@ -5,7 +5,7 @@ package protocol
 
 import "math/rand/v2"
 
-// draw makes up a configuration with everything that may go wrong.
+// draw returns a random configuration with every kind of fault.
 func draw(r *rand.Rand) config {
 	cfg := config{
 		name:  "random",

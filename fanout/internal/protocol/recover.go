@@ -5,12 +5,11 @@ package protocol
 
 import "slices"
 
-// recover settles an operation whose process ended. An add that was not
-// committed is never committed by it: it is fenced and cleaned. An update or a
-// removal has no reservation that could be fenced, so that a commit which may
-// have been sent could land at any later time: it is sent again, on the
-// incarnation and, of an update, on the revision that it was meant for. What
-// was committed goes forward.
+// recover settles an operation whose process ended. It never commits an add that was not
+// committed, but fences it and deletes its secondaries. An update or a removal has no
+// reservation to fence, so a commit that may have been sent could be applied at any later
+// time: recover sends it again, to the same incarnation and, for an update, on the same
+// revision. A committed operation is rolled forward.
 func (m *Machine) recover() {
 	if m.central() {
 		m.recoverCentral()
@@ -20,7 +19,7 @@ func (m *Machine) recover() {
 	case Add:
 		m.spawn(jobFind, m.Record.Primary.Peer)
 	case Adopt:
-		// Nothing of it could be taken down: it runs again.
+		// An adoption has nothing to roll back: it runs again.
 		if m.Record.Committing {
 			m.Op.UID = m.Record.Primary.UID
 		}
@@ -39,7 +38,7 @@ func (m *Machine) recover() {
 			return
 		}
 		if m.Op.Mode == Everywhere && m.Record.Origin != "" && !slices.Contains(m.Op.Peers, m.Record.Primary.Peer) {
-			// Its peer is gone for good: it may have another home.
+			// The primary's peer is no longer configured: the object may have another home.
 			m.find()
 			return
 		}
@@ -47,7 +46,7 @@ func (m *Machine) recover() {
 	}
 }
 
-// afterRecovering decides by what stands in the primary's place.
+// afterRecovering decides by the object that was read in the primary's place.
 func (m *Machine) afterRecovering() {
 	if m.central() {
 		m.afterRecord()
@@ -74,7 +73,7 @@ func (m *Machine) afterRecovering() {
 			return
 		}
 		if m.Record.Committed {
-			// Removed by somebody since.
+			// Another operation removed the object since.
 			m.end(Done)
 			return
 		}
@@ -92,7 +91,7 @@ func (m *Machine) afterRecovering() {
 	}
 }
 
-// claimUnsure notes that every peer may hold a secondary, or get it yet.
+// claimUnsure marks every other peer as one that may hold a secondary, now or later.
 func (m *Machine) claimUnsure() {
 	for _, p := range m.Op.Peers {
 		if p != m.Record.Primary.Peer {
@@ -117,7 +116,7 @@ func (m *Machine) recoverAdd() {
 		return
 	}
 	if mine && o.Pending() && m.Record.Committed && o.UID == m.Record.Primary.UID {
-		// Its peer was restored from before the commit, which the log knows of.
+		// The log has the commit, so the peer was restored from before it.
 		m.Primary = o
 		m.Record.Committed, m.Unsure, m.Reverted = false, true, true
 		m.claimUnsure()
@@ -126,7 +125,7 @@ func (m *Machine) recoverAdd() {
 		return
 	}
 	if m.Record.Committed {
-		// Removed by somebody since, and so are its guards or replicas, or dead.
+		// Another operation removed the object since. Secondaries that are left are dead.
 		m.end(Done)
 		return
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRecoveryWaitsForNobody ends every process at every command and recovers
-// it while one peer is silent, or not configured any more: however patient the
-// operation was, the recovery comes to an end, and the next one finds the entry.
+// TestRecoveryWaitsForNobody ends every process at every command and recovers it while one
+// peer is unreachable or no longer configured. However patient the operation was, the
+// recovery ends, and the next one finds the entry.
 func TestRecoveryWaitsForNobody(t *testing.T) {
 	for _, mode := range []Mode{Once, Everywhere} {
 		plans := []plan{add("x", "a", 1, "p"), add("x", "b", 1, "p"), central(add("x", "a", 1, "p")), removal("x"), adoption("x", "a")}
@@ -31,8 +31,8 @@ func TestRecoveryWaitsForNobody(t *testing.T) {
 	}
 }
 
-// recoversFrom ends p after n commands and recovers it without peer. It returns
-// false if p was over by then.
+// recoversFrom ends p after n commands and recovers it without peer. It returns false if p
+// was over by then.
 func recoversFrom(t *testing.T, mode Mode, p plan, n int, peer string, code Code) bool {
 	t.Helper()
 	p.op.Patience = Patient
@@ -68,8 +68,8 @@ func recoversFrom(t *testing.T, mode Mode, p plan, n int, peer string, code Code
 	return true
 }
 
-// TestRemovalAmongOthers recovers a removal whose object is gone after the name
-// went to another one, in a peer that the removal does not know.
+// TestRemovalAmongOthers recovers a removal whose object is gone, after another object took
+// the name in a peer that the removal does not know.
 func TestRemovalAmongOthers(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 3, committed: "p", crashes: 1, sweepers: 1, plans: []plan{known(2, removal("r")), add("x", "c", 1, "q")}}
 	w := newWorld(&cfg)
@@ -90,11 +90,11 @@ func TestRemovalAmongOthers(t *testing.T) {
 	require.Equal(t, Done, w.procs[1].result.Ending)
 	w.do(action{kind: actRecover})
 	require.Empty(t, w.drain())
-	require.Equal(t, Done, w.procs[0].result.Ending, "what stands there is not what it removes: %v", w.procs[0].result)
+	require.Equal(t, Done, w.procs[0].result.Ending, "the object there is not the one that it removes: %v", w.procs[0].result)
 }
 
-// TestRecoveryThatIsRefused: an add whose primary is gone may be in force where
-// its home has moved. A peer that refuses to say so leaves it in doubt.
+// TestRecoveryThatIsRefused recovers an add whose primary is gone, and may be in effect
+// where its home has moved. If that peer rejects the read, the add is in doubt.
 func TestRecoveryThatIsRefused(t *testing.T) {
 	op := add("x", "a", 1, "p").op
 	op.Mode, op.Peers = Everywhere, []string{"a", "b"}

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replay makes states again from the actions that led to them. Those of a level are
-// asked for in the order in which they were found, so that neighbours share most of
-// their way: each level costs as many steps as the tree above it has nodes.
+// replay makes states again from the actions that led to them. The states of a level are
+// requested in the order in which they were found, so that neighbours share most of their
+// path: each level costs as many steps as the tree above it has nodes.
 type replay struct {
 	path   []int32
 	worlds []*world
@@ -38,15 +38,15 @@ func (r *replay) world(e *exploration, at int32) *world {
 			w = r.worlds[len(r.worlds)-1].clone()
 			w.do(e.nodes[n].act)
 		}
-		w.key(&e.k) // puts the messages in order, which actions count on
+		w.key(&e.k) // sorts the messages, since actions refer to them by index
 		r.worlds = append(r.worlds, w)
 	}
 	return r.worlds[len(r.worlds)-1].clone()
 }
 
-// enabled are the actions to follow from w. With e.eager an operation that may begin
-// without a look at anything shared begins before all else: whatever happens in
-// between could as well happen afterwards, while its first request is on its way.
+// enabled returns the actions to follow from w. With e.eager, an operation that may begin
+// without a read of shared state begins before all else: any action in between could as
+// well follow, while the operation's first request is on its way.
 func (e *exploration) enabled(w *world) []action {
 	acts := w.enabled()
 	if !e.eager {
@@ -60,8 +60,8 @@ func (e *exploration) enabled(w *world) []action {
 	return acts
 }
 
-// beginsAlone says whether the begin of process i reads nothing that others write,
-// and whether it may begin at any time.
+// beginsAlone reports whether the begin of process i reads no state that others write, and
+// whether it may begin at any time.
 func (w *world) beginsAlone(i int) bool {
 	if w.cfg.loss.peer != "" || w.cfg.restored != "" || w.cfg.takers > 0 || w.lodger != nil || w.owner != nil || i >= len(w.cfg.plans) {
 		return false
@@ -73,10 +73,10 @@ func (w *world) beginsAlone(i int) bool {
 	return p.after == 0 && !p.op.Central && p.op.Action != Adopt
 }
 
-// TestReductionsAreHarmless explores small configurations with and without what
-// makes explorations smaller: they come to the same rests, by the same verdict, and
-// notice the same broken rules. ATOLL_EXPLORE=deep takes all of up to 20,000 states,
-// and all rules, else it is a sample.
+// TestReductionsAreHarmless explores small configurations with and without the reductions:
+// both come to the same states of rest, with the same verdict, and notice the same broken
+// rules. ATOLL_EXPLORE=deep takes all configurations of up to 20,000 states and all rules;
+// the default is a sample.
 func TestReductionsAreHarmless(t *testing.T) {
 	limit, some, few := 1000, 3, 24
 	if os.Getenv("ATOLL_EXPLORE") == "deep" {
@@ -117,5 +117,5 @@ func TestReductionsAreHarmless(t *testing.T) {
 	}
 }
 
-// outcomes are the rests that an exploration came to.
+// outcomes returns the states of rest that an exploration came to.
 func outcomes(e *exploration) []uint64 { return slices.Sorted(maps.Keys(e.rests)) }

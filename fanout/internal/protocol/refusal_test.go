@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEndsWhenRefused lets peers refuse one verb for ever. Whatever the
-// patience, a machine must come to its end without haste: after its deadline at
-// the latest, and never by asking again without a pause.
+// TestEndsWhenRefused lets peers reject one verb for ever. Whatever its patience, a machine
+// must end, after its deadline at the latest, and never retry without a pause.
 func TestEndsWhenRefused(t *testing.T) {
 	refusals := []Reply{
 		{Class: NotApplied, Code: Denied},

@@ -7,7 +7,8 @@ package protocol
 func (m *Machine) remove() {
 	m.Op.UID = m.Primary.UID
 	if !m.Primary.Leaving() {
-		// If it was committed, its peer was restored from before that: it runs again.
+		// If the removal was committed, the peer was restored from before it: commit it
+		// again.
 		m.Reverted = m.Reverted || m.Record.Committed
 		m.Record.Committed = false
 	}
@@ -25,9 +26,9 @@ func (m *Machine) remove() {
 	}
 }
 
-// mark goes on to the commit. A recovered removal may have sent it already: the
-// log says so, and only the primary tells. One that found its object going, where
-// the home was replaced, has sent none.
+// mark continues to the commit. It first writes to the log that a commit may be sent,
+// unless the log of a recovered removal has that already. A removal that found its object
+// Leaving, at a home that was replaced since, has sent no commit yet.
 func (m *Machine) mark() {
 	if m.Unsure && m.Record.Committing {
 		m.enter(committing)
@@ -59,7 +60,7 @@ func (m *Machine) stepMark(i int, r Reply) {
 			m.astray(o, s.Peer)
 			m.finish(i)
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
-			// A removal is by UID: what it was to remove is gone.
+			// A removal is by UID, and the object with that UID is gone.
 			m.Primary.UID = ""
 			m.Record.Committed = true
 			m.finish(i)
@@ -88,14 +89,14 @@ func (m *Machine) sendMark(i int) {
 	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-// afterMark goes forward only. The guards of an object that exists once go
-// after the foreign finalizers, so that the name is held while the old object
-// is still being torn down; the replicas of one that exists everywhere go
-// first, and their primary, the tombstone, last.
+// afterMark rolls a committed removal forward. If the object exists once, its guards are
+// deleted after the finalizers of others are gone, so that the name is held while the
+// object is torn down. If it exists everywhere, its replicas are deleted first, and the
+// primary, the tombstone, last.
 func (m *Machine) afterMark() {
 	switch {
 	case !m.Record.Committed && m.Op.Action == Sweep:
-		// The next sweep meets it as it is.
+		// The next sweep judges it again.
 		m.pend(m.Record.Primary.Peer)
 		m.end(Done)
 	case !m.Record.Committed && m.Unsure:
@@ -113,7 +114,7 @@ func (m *Machine) afterMark() {
 	}
 }
 
-// await ends a removal that goes on later.
+// await ends a removal that is committed and not complete. The log keeps the entry.
 func (m *Machine) await() {
 	m.Result.Keep = true
 	m.end(Committed)

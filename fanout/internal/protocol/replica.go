@@ -3,8 +3,8 @@
 
 package protocol
 
-// undo takes a replica away that is not to be. What was home before stays until
-// the removal has taken away what may name it.
+// undo deletes a replica that must not exist. A former home stays until the removal has
+// deleted the replicas that may name it.
 func (m *Machine) undo(i int) {
 	s := &m.Strands[i]
 	if s.X.former(m.Op.Mode) {
@@ -14,9 +14,9 @@ func (m *Machine) undo(i int) {
 	m.send(i, "undo", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 }
 
-// undid goes on after the delete of an undo, and ends strand i when the replica
-// is seen to be gone: while somebody's finalizer holds it, it still names its
-// home, which must not be taken for confirmed there.
+// undid handles replies after the delete of an undo, and ends strand i once the replica is
+// read as absent. Until then, for example while another finalizer holds it, the replica
+// still names its home, and must not count as a confirmation.
 func (m *Machine) undid(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
@@ -30,7 +30,7 @@ func (m *Machine) undid(i int, r Reply) {
 	}
 }
 
-// replica acts on what was read in the strand's peer.
+// replica acts on the reply r to the read in the strand's peer.
 func (m *Machine) replica(i int, r Reply) {
 	s := &m.Strands[i]
 	s.X = r.Object
@@ -54,7 +54,7 @@ func (m *Machine) replica(i int, r Reply) {
 		m.astray(s.X, s.Peer)
 		m.finish(i)
 	case s.X.Undecided() && s.X.Primary(m.Op.Mode):
-		// Nobody else may come by: whoever sweeps, sweeps members.
+		// The reservation must be settled here: sweeps visit members only.
 		m.readRecord(i, "rival record", s.X)
 	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 		m.obstructed(i, s.X, s.Peer)
@@ -67,9 +67,9 @@ func (m *Machine) replica(i int, r Reply) {
 	}
 }
 
-// vouched brings a replica into force that was not, unless its own peer knows
-// that the primary's was given up: who was, and answers all the same, still takes
-// itself for a member.
+// vouched continues the activation of a replica that is not Active, unless the replica's
+// own peer lists the primary's peer as removed by force. A peer that was removed by force,
+// and answers all the same, still takes itself for a member.
 func (m *Machine) vouched(i int, r Reply) {
 	switch {
 	case r.Code == OK && r.PeerSet.forced(m.Record.Primary.Peer):
@@ -81,15 +81,15 @@ func (m *Machine) vouched(i int, r Reply) {
 	}
 }
 
-// lost says whether replica o has a revision that home y never heard of: it was
-// lost with an earlier home. Its number may be another content's by now, so that
-// the replica cannot be brought along, only made anew.
+// lost reports whether replica o has a revision that home y never had, because it was lost
+// with an earlier home. Its number may belong to other content by now, so the replica
+// cannot be updated, only created again.
 func (o Object) lost(y Object) bool {
 	return o.Revision.Number > y.Revision.Number ||
 		o.Revision.Number == y.Revision.Number && o.Revision != y.Revision
 }
 
-// align brings replica X of strand i up to primary y.
+// align writes replica X of strand i with the content of primary y.
 func (m *Machine) align(i int, y Object) {
 	s := &m.Strands[i]
 	switch {

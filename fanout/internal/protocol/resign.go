@@ -3,12 +3,12 @@
 
 package protocol
 
-// A peer that was given up may come back with homes that were replaced in its
-// absence. What tells is the term of the successor: those who made it had the
-// slots of all members, so that nothing in force there names the old home.
+// A peer that was removed by force may rejoin with homes that were replaced in its absence.
+// The term of the successor shows that: the change that made it held the slots of all
+// members, so no Active object in them names the old home.
 
-// resign compares what was home in a peer that comes back with what the members
-// Into have of it, and takes it away if another home has replaced it.
+// resign compares Met, a home or former home in a rejoining peer, with the objects of the
+// members Into, and deletes it if another home has replaced it.
 func (m *Machine) resign() {
 	m.Primary = m.Op.Met
 	m.enter(surveying)
@@ -17,15 +17,15 @@ func (m *Machine) resign() {
 	}
 }
 
-// awaits says whether o, Reserved in a member, waits for what was home and comes
-// back.
+// awaits reports whether o, Reserved in a member, waits for the former home Met in the
+// rejoining peer.
 func (m *Machine) awaits(o Object) bool {
 	met := m.Op.Met
 	return m.Op.Action == Resign && o.Pending() && !met.Primary(Everywhere) && o.Of(Everywhere) == Ref{Peer: m.Op.Target, UID: met.UID}
 }
 
-// void writes o once more. Who brings it into force may have read its home while
-// that was one: what was judged on o is void then.
+// void raises the heartbeat of o. A process that is about to activate o may have read its
+// home while that was still home; the new resourceVersion voids its write.
 func (m *Machine) void(i int, o Object) {
 	o.Heartbeat++
 	m.send(i, "void", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
@@ -41,9 +41,9 @@ func (m *Machine) voided(i int, r Reply) {
 	}
 }
 
-// afterComparing deletes a home that was replaced. One that the members
-// have in force, or hold by a record, is left alone. Any other may have
-// been removed since: Result.Reason tells that nobody knows.
+// afterComparing deletes a home that was replaced. It leaves alone a home whose object the
+// members have Active, or hold by a record. Any other home may have been removed since,
+// which cannot be known: Result.Reason is Missing.
 func (m *Machine) afterComparing() {
 	own := m.Primary
 	var latest Object
@@ -60,7 +60,8 @@ func (m *Machine) afterComparing() {
 	case len(m.Result.Pending) > 0:
 		m.end(Done)
 	case !home && named && latest.term()/generation <= own.term()/generation:
-		// It moved, and not everybody was told. If nobody else is home it is again.
+		// It moved, and a member still names it. If no other object is home, it is home
+		// again.
 		m.Op.Action = Sweep
 		m.astray(own, m.Op.Target)
 		m.regain()
@@ -70,7 +71,7 @@ func (m *Machine) afterComparing() {
 	case !home && !own.yielded(Everywhere) && !known:
 		m.succeededBy(own.Of(Everywhere), own.term())
 	case !home && !known && !own.Terminating:
-		// Who it yielded to may have been home, and be removed since.
+		// The replica that it yielded to may have been home, and been removed since.
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
 	case !home, own.Leaving():
@@ -84,16 +85,16 @@ func (m *Machine) afterComparing() {
 	}
 }
 
-// succeededBy takes what was home away: home has its place, or had.
+// succeededBy deletes Met, a home or former home: home has replaced it in that term.
 func (m *Machine) succeededBy(home Ref, term int64) {
 	m.Record.Elect, m.Record.Term = home, term
 	m.enter(resigning)
 	m.spawn(jobResign, m.Op.Target)
 }
 
-// stepResign lets what was home name its successor, deletes it, and takes the
-// finalizer from it last: it may have revisions that its successor never heard
-// of, and without the finalizer it is a replica like others.
+// stepResign writes the successor into the former home, deletes it, and removes its
+// finalizer last. The former home may have revisions that its successor never received, and
+// without the finalizer it looks like any other replica.
 func (m *Machine) stepResign(i int, r Reply) {
 	s := &m.Strands[i]
 	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}
@@ -122,7 +123,7 @@ func (m *Machine) stepResign(i int, r Reply) {
 		m.Result.Removed = m.Result.Removed || r.Class == Applied
 		switch {
 		case r.Class == Applied && m.Op.Met.Primary(Everywhere):
-			// The members are asked again now that it is no home.
+			// Read the members again, now that it is no home.
 			m.finish(i)
 		case r.Class == Applied:
 			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})

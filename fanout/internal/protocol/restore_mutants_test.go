@@ -3,8 +3,8 @@
 
 package protocol
 
-// blindly is a mutant to which evidence means nothing: what it reads of a
-// secondary is not bound, or not in force.
+// blindly returns a mutant that ignores evidence: the secondary that it judges in steps
+// counts as released if its primary is missing.
 func blindly(mode Mode, steps ...step) mutant {
 	return mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 		s := p.strand(c)
@@ -17,7 +17,7 @@ func blindly(mode Mode, steps ...step) mutant {
 	}}
 }
 
-// restoreMutants break the rules that keep what a restored peer has forgotten.
+// restoreMutants break the rules that preserve objects which a restored peer has forgotten.
 var restoreMutants = []broken{
 	{rule: "R14 a bound guard is not dead because its primary is missing", want: "SILENT", cfg: config{
 		peers: 2, restored: "a", plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}, mutant: blindly(Once, "judge"),

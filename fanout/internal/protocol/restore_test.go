@@ -9,25 +9,25 @@ import (
 	"strconv"
 )
 
-// restoring is what becomes of the peer that is restored: a backup is taken of it
-// at some time, and put back at a later one. A restore ends all connections, so
-// nothing that was sent before it is applied after it.
+// restoring is the state of the peer that is restored: a backup of it is taken at some
+// time, and put back at a later one. A restore ends all connections, so no request that was
+// sent before it is applied after it.
 type restoring struct {
 	backup *cell
 	over   bool
-	// The others noticed it, and believe the peer no longer.
+	// The other members noticed it, and no longer believe the peer.
 	noticed bool
 	met     bool // and was in quarantine since
 	back    bool // it has come back since
 }
 
-// restores are what may happen to the peer that is restored.
+// restores adds the actions for the peer that is restored.
 func (w *world) restores(add func(k kind, a, b int)) {
 	i := w.store.index(w.cfg.restored)
 	switch {
 	case i < 0:
 	case w.restoring.over:
-		// The first write of the comeback is above all that was noted.
+		// The first write of the comeback raises the epoch above all notes.
 		if w.cfg.noticed && !w.restoring.noticed && w.store.cells[i].set.Self.State == peerActive {
 			add(actNotice, i, 0)
 		}
@@ -64,20 +64,20 @@ func (w *world) restore(i int) {
 	}
 }
 
-// doubtful says that peer i was restored: what it holds counts for nothing.
+// doubtful reports whether peer i was restored and is not back: its objects prove nothing.
 func (w *world) doubtful(i int) bool {
 	return w.restoring.over && !w.restoring.back && i >= 0 && peerName(i) == w.cfg.restored
 }
 
-// undoes says that the restore of peer i may undo a removal that has returned Done: until the
-// peer is back, or for good if a sweep met the object before the restore was noticed, and
-// created its guards again.
+// undoes reports whether the restore of peer i may undo a removal that has returned Done:
+// until the peer is back, or for good if a sweep listed the object before the restore was
+// noticed, and created its guards again.
 func (w *world) undoes(i int) bool {
 	return w.doubtful(i) || w.restoring.over && w.cfg.noticed && peerName(i) == w.cfg.restored
 }
 
-// hidden says that peer i was found restored, and is believed by nobody but who
-// brings it back until it is in quarantine.
+// hidden reports whether process p does not believe peer i, because the peer was found
+// restored. Until the peer is in quarantine, only its comeback uses its answers.
 func (w *world) hidden(i int, p *proc) bool {
 	if !w.restoring.noticed || !w.doubtful(i) {
 		return false
@@ -90,7 +90,7 @@ func (w *world) hidden(i int, p *proc) bool {
 	return !returning && !w.restoring.met
 }
 
-// epochs are those of the peers' PeerSets.
+// epochs returns the epochs of the peers' PeerSets.
 func (w *world) epochs() map[string]int64 {
 	epochs := map[string]int64{}
 	for i, c := range w.store.cells {
@@ -101,19 +101,19 @@ func (w *world) epochs() map[string]int64 {
 	return epochs
 }
 
-// unseen says that a peer was restored and nothing shows it, while an operation may not
-// know by itself what became of its commit.
+// unseen reports whether a peer was restored and nothing shows it, while an operation may
+// not know by itself whether its commit was applied.
 func (w *world) unseen() bool {
 	return w.restoring.over && !w.cfg.detected && w.cfg.crashes+w.cfg.timeouts+w.cfg.expiries > 0
 }
 
-// quarantines says that a peer was found restored and has not come back: operations that
-// need it wait for that.
+// quarantines reports whether a peer was found restored and has not come back: operations
+// that need it wait for that.
 func (w *world) quarantines() bool {
 	return w.restoring.over && w.cfg.detected && !w.restoring.back
 }
 
-// cameBack notes the end of the change that brings the restored peer back.
+// cameBack records the end of the change that brings the restored peer back.
 func (w *world) cameBack(ch *changer) {
 	if !w.restoring.over || ch.op.Kind != Return || ch.op.Peer != w.cfg.restored {
 		return
@@ -129,16 +129,16 @@ func (w *world) cameBack(ch *changer) {
 	}
 }
 
-// counts says whether what peer i holds is to be right.
+// counts reports whether the objects in peer i must be correct.
 func (w *world) counts(i int) bool { return w.member(i) && !w.doubtful(i) }
 
-// removed says whether anybody began to remove the object.
+// removed reports whether a removal of the object has begun.
 func (w *world) removed() bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool { return p.op.Action == Remove && p.state != idle })
 }
 
-// durable are the operations that were told to be in effect everywhere, with all
-// their guards bound, and that nobody removes.
+// durable returns the operations that were reported to be in effect everywhere, with all
+// their guards bound, and that no operation removes.
 func (w *world) durable() []string {
 	if w.removed() {
 		return nil
@@ -155,7 +155,7 @@ func (w *world) durable() []string {
 	return ops
 }
 
-// silent says which durable object is lost without a trace: it is in effect
+// silent returns a violation if a durable object is lost without a trace: it is in effect
 // nowhere, and nothing holds its name.
 func (w *world) silent() string {
 	if w.cfg.restored == "" || w.deletes < w.cfg.deletes {
@@ -168,17 +168,17 @@ func (w *world) silent() string {
 		if !slices.ContainsFunc(w.store.cells, func(c cell) bool {
 			return c.obj != nil && c.obj.Claim.Operation == op && (c.obj.InEffect() || c.obj.Evidence(w.cfg.mode))
 		}) {
-			return "SILENT: " + op + " is lost and nothing tells of it"
+			return "SILENT: " + op + " is lost without a report"
 		}
 	}
 	return ""
 }
 
-// undone says which removal that was told to be done a restore has undone: its object is
-// in effect in a peer that counts.
+// undone returns a violation if a restore has undone a removal that returned Done: its
+// object is in effect in a peer that counts.
 func (w *world) undone() string {
 	if !w.restoring.over || w.cfg.noticed {
-		// A sweep that believes the peer for a while makes guards again.
+		// A sweep that believes the peer for a while creates guards again.
 		return ""
 	}
 	for i, p := range w.procs {
@@ -194,7 +194,7 @@ func (w *world) undone() string {
 	return ""
 }
 
-// suspendedAt says whether x waits for the peer that was restored.
+// suspendedAt reports whether x waits for the comeback of the restored peer.
 func (w *world) suspendedAt(x *Object) bool {
 	of := x.Of(w.cfg.mode)
 	at := w.store.index(of.Peer)
@@ -209,13 +209,13 @@ func (w *world) suspendedAt(x *Object) bool {
 	return x.Evidence(w.cfg.mode) && (!present || w.doubtful(at)) || present && w.doubtful(at)
 }
 
-// contradicted says that operation p is in doubt for what its primary's peer and another
-// one hold, of which one was restored.
+// contradicted reports whether operation p is in doubt because its primary's peer and
+// another one contradict each other, one of which was restored.
 func (w *world) contradicted(p *proc) bool {
 	return p.result.Reason == Suspect && (w.doubtful(w.store.index(p.result.HolderAt)) || w.doubtful(w.store.index(p.record.Primary.Peer)))
 }
 
-// concludeRestore has the restored peer brought back if the comeback came to nothing.
+// concludeRestore adds another comeback of the restored peer if all earlier ones failed.
 func (w *world) concludeRestore() {
 	if !w.restoring.over || w.restoring.back || !w.cfg.detected && !w.cfg.noticed {
 		return
@@ -235,9 +235,9 @@ func (w *world) concludeRestore() {
 	}
 }
 
-// comeAgain brings the restored peer back, after a sweep has ended what is left of
-// operations that are over. If the comeback is refused, a person deletes what the others
-// no longer have.
+// comeAgain brings the restored peer back, after a sweep has cleaned up operations that are
+// over. If the comeback is refused, a person deletes the objects that the others no longer
+// have.
 func (w *world) comeAgain() string {
 	if !w.restoring.over || !w.cfg.detected && !w.cfg.noticed {
 		return ""
@@ -266,7 +266,7 @@ func (w *world) comeAgain() string {
 	return ""
 }
 
-// forked says in which peer a replica contradicts the restored home after sweeps.
+// forked returns a violation if a replica contradicts the restored home after sweeps.
 func (w *world) forked() string {
 	at := w.store.index(w.cfg.restored)
 	if w.cfg.mode != Everywhere || !w.doubtful(at) {
@@ -297,9 +297,10 @@ func (w *world) forked() string {
 	return ""
 }
 
-// judgeRevision notes a Done of an update beside a replica that has another
-// operation's revision under its number. What is not durable is being removed,
-// and a removal, or a person, takes what the restore makes anew.
+// judgeRevision checks that no replica has another operation's revision under the number of
+// an update that returned Done. It skips an update that is not durable, since its object is
+// being removed, and worlds with a removal or delete, which may take the replicas that a
+// sweep created again after the restore.
 func (w *world) judgeRevision(p *proc) {
 	if !p.m.Result.Durable || w.removed() || w.deletes < w.cfg.deletes {
 		return
@@ -314,14 +315,14 @@ func (w *world) judgeRevision(p *proc) {
 	}
 }
 
-// reported notes the operations whose content was told to be in force nowhere.
+// reported records the operation whose content was reported as dropped.
 func (w *world) reported(m *Machine) {
 	if op := m.Result.Mend.Dropped.Operation; op != "" && !slices.Contains(w.dropped, op) {
 		w.dropped = append(slices.Clip(w.dropped), op)
 	}
 }
 
-// restores are configurations in which nobody knows of a restore but by evidence.
+// restoreSmall are configurations in which only evidence shows a restore.
 var restoreSmall = []config{
 	{name: "A is restored, X@A", peers: 2, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored, X@A, Y@B", peers: 2, restored: "a", plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},

@@ -5,7 +5,8 @@ package protocol
 
 var returnA = change("h", Return, "a")
 
-// restoredBack are peers that were found restored at once and are brought back.
+// restoredBack are configurations with a peer that is found restored at once and comes
+// back.
 var restoredBack = []config{
 	{name: "A is restored and comes back, owner", peers: 2, committed: "p", restored: "a", detected: true, changes: changes(returnA)},
 	{name: "A is restored and comes back, X@A", peers: 2, restored: "a", detected: true, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
@@ -18,13 +19,13 @@ var restoredBack = []config{
 	{name: "A is restored and comes back, account added", mode: Everywhere, peers: 2, restored: "a", detected: true, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// attempted are operations that cannot know what became of a commit which they sent to a
-// peer that was restored and has come back since.
+// attempted are configurations with operations that cannot know the result of a commit
+// which they sent to a peer that was restored and has come back since.
 var attempted = []config{
 	{name: "A is restored and comes back, X@A, a crash", peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// attemptedDeep take longer.
+// attemptedDeep are such configurations that take longer.
 var attemptedDeep = []config{
 	{name: "A is restored and comes back, account added, a crash", mode: Everywhere, peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored and comes back, X@A, a timeout, an expiry", peers: 2, restored: "a", detected: true, timeouts: 1, expiries: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
@@ -32,7 +33,7 @@ var attemptedDeep = []config{
 	{name: "A is restored and comes back, two updates, a timeout, an expiry", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, timeouts: 1, expiries: 1, changes: changes(returnA), plans: []plan{update("x", "q"), update("y", "s")}},
 }
 
-// restoredBackDeep take longer.
+// restoredBackDeep are configurations like restoredBack that take longer.
 var restoredBackDeep = []config{
 	{name: "A is restored and comes back, account added, a replica deleted", mode: Everywhere, peers: 3, restored: "a", detected: true, deletes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored and comes back, account added, helper", mode: Everywhere, peers: 2, restored: "a", detected: true, helpers: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},

@@ -3,7 +3,7 @@
 
 package protocol
 
-// afterFollowing goes on with the primary that was found.
+// afterFollowing continues with the primary that was found.
 func (m *Machine) afterFollowing() {
 	lost := !m.Present && !m.Lead.Claimed
 	m.Lead, m.LeadAt = Object{}, ""
@@ -13,7 +13,7 @@ func (m *Machine) afterFollowing() {
 		m.excuse()
 		m.resume()
 	case lost && !m.Searched && (m.Record.Origin != "" || m.Op.logged() || m.Op.Action == Move):
-		// What led to it may have been let go once all others named its new home.
+		// The former home that led to it may be gone, once all others named the new home.
 		m.Searched = true
 		m.find()
 	case lost:
@@ -23,7 +23,7 @@ func (m *Machine) afterFollowing() {
 	}
 }
 
-// excuse forgets why the primary was not found.
+// excuse clears the reasons why the primary was not found.
 func (m *Machine) excuse() {
 	if m.Result.Reason != alreadyDone {
 		m.Result.Reason, m.Result.Peer, m.Result.Problem = "", "", ""
@@ -31,7 +31,7 @@ func (m *Machine) excuse() {
 	}
 }
 
-// resume goes on with the operation at the primary that was found.
+// resume continues the operation at the primary that was found.
 func (m *Machine) resume() {
 	m.HaveSet = false
 	first := m.Record.Origin == ""
@@ -64,7 +64,7 @@ func (m *Machine) resume() {
 	case m.Op.Action == Remove:
 		m.remove()
 	case m.Record.Committed && m.Op.Action == Update && !m.remembered():
-		// It was committed where a home was replaced, and lost with that.
+		// It was committed at a home that was replaced, and is lost with it.
 		m.Result.Revision = m.Primary.Revision.Number
 		m.because(Outdated, m.Record.Primary.Peer)
 		m.end(Ended)
@@ -81,7 +81,7 @@ func (m *Machine) resume() {
 	}
 }
 
-// nowhere ends an operation whose object is nowhere to be found.
+// nowhere ends an operation whose object is in no peer.
 func (m *Machine) nowhere() {
 	switch {
 	case !m.Op.logged() && m.Op.Action != Move:
@@ -95,7 +95,7 @@ func (m *Machine) nowhere() {
 	case m.central() && m.Record.Committed:
 		m.lost()
 	case m.Record.Committed && (m.Op.Action != Move || m.Record.Arrived):
-		// Removed by somebody since.
+		// Another operation removed the object since.
 		m.end(Done)
 	case m.Op.Action == Add:
 		m.clean()
@@ -108,7 +108,7 @@ func (m *Machine) nowhere() {
 	}
 }
 
-// unfound ends an operation whose object may be where nobody answered.
+// unfound ends an operation whose object may be in a peer that did not answer.
 func (m *Machine) unfound() {
 	m.because(Unreachable, m.Record.Primary.Peer)
 	switch {

@@ -5,30 +5,27 @@ package protocol
 
 import "slices"
 
-// outranked says whether x was written by a later home than the one that is
-// being brought.
+// outranked reports whether x names a later home than the one that is being brought.
 func (m *Machine) outranked(x Object) bool {
 	return m.Op.Mode == Everywhere && x.Claimed && x.term() > m.Primary.term()
 }
 
-// superseded says whether x is of the same object in a later generation: its home
-// was made in the absence of the one that is known here.
+// superseded reports whether x is of the same object in a later generation: its home was
+// made while the home that is known here was absent.
 func (m *Machine) superseded(x Object) bool {
 	return m.outranked(x) && m.Primary.Claimed && x.Claim.Operation == m.Primary.Claim.Operation && x.term()/generation > m.Primary.term()/generation
 }
 
-// outdated says whether x is a replica of the same object that names an earlier
-// home.
+// outdated reports whether x is a replica of the same object that names an earlier home.
 func (m *Machine) outdated(x Object) bool {
 	return m.Op.Mode == Everywhere && x.Claim.Operation == m.Primary.Claim.Operation && x.term() < m.Primary.term()
 }
 
-// retire takes our finalizer from what was home before, after every strand of
-// job j has confirmed that its peer names the present home, or has nothing any
-// more. Until then what was home must stay: replicas that name it would be
-// taken for dead. Of several, those of the earliest term come first, since one
-// that a removal found before it was brought along may name a later one that has
-// moved on too. It returns false if there is none to retire.
+// retire removes our finalizer from former homes, after every strand of job j has confirmed
+// that its peer names the present home, or has no object. Until then a former home must
+// stay, because replicas that name it would be judged dead. Former homes of the earliest
+// term come first: one that a removal found before it was updated may name a later one,
+// which has moved on too. retire returns false if no former home is left.
 func (m *Machine) retire(j job) bool {
 	if len(m.Result.Pending) > 0 {
 		return false
@@ -51,14 +48,14 @@ func (m *Machine) retire(j job) bool {
 	return len(next) > 0
 }
 
-// retiring says whether what was home in peer has been taken care of.
+// retiring reports whether a strand of this phase retires the former home in peer.
 func (m *Machine) retiring(peer string) bool {
 	return slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobRetire && s.Peer == peer })
 }
 
-// stepRetire takes our finalizer from X, which was home. A peer that its own
-// PeerSet lists may hold a replica that names it: one that joins is known there
-// first.
+// stepRetire removes our finalizer from the former home X, if this phase has visited all
+// peers that the PeerSet of X's peer lists. Each of them may hold a replica that names X:
+// the home's peer lists a joining peer before that peer gets replicas.
 func (m *Machine) stepRetire(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
@@ -116,8 +113,8 @@ func (m *Machine) sendRetire(i int) {
 	m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-// retired ends strand i. What a person had deleted is gone now, and comes again
-// as a replica; a removal deletes it itself.
+// retired ends strand i. If a person deleted the former home, it is gone now, and is
+// created again as a replica. A removal deletes it itself.
 func (m *Machine) retired(i int) {
 	s := m.Strands[i]
 	m.finish(i)
@@ -129,7 +126,7 @@ func (m *Machine) retired(i int) {
 	}
 }
 
-// covered says whether this phase has been to peer.
+// covered reports whether this phase visits peer.
 func (m *Machine) covered(peer string) bool {
 	return peer == m.Record.Primary.Peer || slices.ContainsFunc(m.Strands, func(s Strand) bool {
 		return s.Peer == peer && (s.Job == jobBring || s.Job == jobClear)

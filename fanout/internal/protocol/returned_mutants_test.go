@@ -5,14 +5,16 @@ package protocol
 
 import "slices"
 
-// cameBack is an owner whose removal is under way as its peer is restored and comes back.
+// cameBack returns a configuration in which a removal is under way while the owner's peer
+// is restored and comes back.
 func cameBack(mode Mode, m mutant) config {
 	return config{
 		mode: mode, peers: 2, committed: "p", restored: "a", detected: true, changes: changes(returnA), plans: []plan{removal("r")}, mutant: m,
 	}
 }
 
-// updatedBack is an update of an Account whose home is restored and comes back.
+// updatedBack returns a configuration with an update of an Account whose home is restored
+// and comes back.
 func updatedBack(m mutant) config {
 	cfg := cameBack(Everywhere, m)
 	cfg.plans = []plan{update("x", "q")}
@@ -90,7 +92,7 @@ var returnedMutants = []broken{
 
 func anything(Object) bool { return true }
 
-// subs changes what a changer has done about an object.
+// subs returns a mutant that edits the operations that a changer requests.
 func subs(edit func(*Operation)) func(*world, *proc, Command) Command {
 	return func(_ *world, _ *proc, c Command) Command {
 		if c.Verb == Sub {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// driven carries machine m through. Before each command, meanwhile may change the store.
+// driven runs machine m against s. Before each command, meanwhile may change the store.
 func driven(t *testing.T, s *store, m *Machine, meanwhile func(Command)) {
 	t.Helper()
 	for cmds, n := m.Start(), 0; len(cmds) > 0; n++ {
@@ -46,8 +46,8 @@ func TestACoverThatMendsAHomeBringsItsReplicas(t *testing.T) {
 	require.Equal(t, cells[0].obj.Revision, cells[1].obj.Revision)
 }
 
-// TestAnEditOfAHomeThatIsAReservationAgain sweeps a home that a person edited, and whose
-// peer is put back to before its commit meanwhile.
+// TestAnEditOfAHomeThatIsAReservationAgain sweeps a home that a person edited, while the
+// home's peer is restored from before its commit.
 func TestAnEditOfAHomeThatIsAReservationAgain(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -67,7 +67,8 @@ func TestAnEditOfAHomeThatIsAReservationAgain(t *testing.T) {
 }
 
 // TestARemovalThatFoundNothingReadsOnceMore recovers a removal that finds its object gone.
-// Before it deletes the guards, the object's peer is put back to when it was in force.
+// Before it deletes the guards, the object's peer is restored to a state in which the
+// object was in effect.
 func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
 	w := newWorld(&config{peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -85,7 +86,7 @@ func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
 }
 
 // TestARemovalFollowsNobodyToAReservation removes an object by a replica that is being
-// deleted, and whose home is a reservation again.
+// deleted and names a home that is a reservation again.
 func TestARemovalFollowsNobodyToAReservation(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -99,8 +100,8 @@ func TestARemovalFollowsNobodyToAReservation(t *testing.T) {
 	require.Equal(t, Reserved, cells[0].obj.Stage)
 }
 
-// TestAnAddBindsNoGuardToAPeerInQuarantine recovers an add whose primary's peer was restored
-// and is in quarantine: what it holds may have been removed.
+// TestAnAddBindsNoGuardToAPeerInQuarantine recovers an add whose primary's peer was
+// restored and is in quarantine: its objects may have been removed since.
 func TestAnAddBindsNoGuardToAPeerInQuarantine(t *testing.T) {
 	for state, bound := range map[string]bool{peerActive: true, peerQuarantined: false, peerJoining: false} {
 		w := newWorld(&config{peers: 2, committed: "p"})
@@ -117,8 +118,8 @@ func TestAnAddBindsNoGuardToAPeerInQuarantine(t *testing.T) {
 	}
 }
 
-// TestAHomeThatWasForgottenHasNoHeirUnderAnothersName brings a peer back that forgot the home
-// of a replica, while another object has the name in a third peer.
+// TestAHomeThatWasForgottenHasNoHeirUnderAnothersName brings a peer back that has forgotten
+// the home of a replica, while another object has the name in a third peer.
 func TestAHomeThatWasForgottenHasNoHeirUnderAnothersName(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 3, committed: "p"})
 	cells := w.store.cells

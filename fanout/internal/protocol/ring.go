@@ -9,21 +9,22 @@ import (
 	"slices"
 )
 
-// RingPlan is what is to be done about the ID of a ring.
+// RingPlan is the decision about the ID of a ring.
 type RingPlan struct {
-	// ID is the ring's. If it is empty and At is not, one is to be made: written to
-	// the one peer in At, on its PeerSet as it was read, and read back.
+	// ID is the ring's ID. If it is empty and At is not, the caller makes a new ID, writes
+	// it to the one peer in At, on the PeerSet as it was read, and reads it back.
 	ID string
-	// At are the members whose PeerSets lack it.
+	// At are the members whose PeerSets lack the ID.
 	At []string
-	// Conflict says that members which list each other have two; nothing is written.
+	// Conflict describes two members that list each other and have different IDs. Write
+	// nothing then.
 	Conflict string
 }
 
-// PlanRing decides about the ring's ID. sets are the PeerSets of believed peers. Nothing
-// is done unless those of all members were read, list the same members, are full members
-// and have no change of the membership under way. An ID is made in the first member
-// alone: two who do so at once meet there, and a change meets them.
+// PlanRing decides about the ring's ID. sets are the PeerSets of believed peers. It plans a
+// write only if the PeerSets of all members were read, list the same members, are of full
+// members and have no membership change under way. Only the first member gets a new ID, so
+// two coordinators that make one conflict there, and so does a membership change.
 func PlanRing(sets map[string]PeerSet) RingPlan {
 	var first PeerSet
 	for _, p := range slices.Sorted(maps.Keys(sets)) {
@@ -55,8 +56,8 @@ func PlanRing(sets map[string]PeerSet) RingPlan {
 	return plan
 }
 
-// droppedIn says whether another full member knows that peer has departed, and peer
-// does not know the same of it.
+// droppedIn reports whether another full member lists peer as departed, while peer does not
+// list that member as departed.
 func droppedIn(sets map[string]PeerSet, peer string) bool {
 	for other, set := range sets {
 		if other != peer && set.current() && set.Gone(peer) && !sets[peer].Gone(other) {

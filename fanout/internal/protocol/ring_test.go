@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ringWorld explores every order of those who make the ID of a ring of the first
-// release, each of which may end at any moment, and of changes of the membership.
+// ringWorld explores every order of coordinators that make the ID of a ring of the first
+// release, each of which may end at any moment, and of membership changes.
 type ringWorld struct {
 	sets   map[string]PeerSet
 	makers []ringMaker
@@ -156,8 +156,8 @@ func slot(id string, peers []string) func(ringWorld) {
 	}
 }
 
-// Whoever makes the ID of a ring, in whatever order, and wherever they end: the
-// members end with one, and none ever changes.
+// TestTheRingIDIsMadeOnce lets two coordinators make the ID of a ring in every order, and
+// end at any moment: the members end with one ID, and no ID ever changes.
 func TestTheRingIDIsMadeOnce(t *testing.T) {
 	for name, change := range ringChanges {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestTheRingIDIsMadeOnce(t *testing.T) {
 	}
 }
 
-// requireOneRing lets a sweep pass in a world at rest.
+// requireOneRing runs one sweep in a world at rest. Then all members must have the same ID.
 func requireOneRing(t *testing.T, w ringWorld) {
 	t.Helper()
 	w.makers = []ringMaker{{id: "z", read: map[string]PeerSet{}}}

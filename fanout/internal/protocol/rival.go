@@ -3,9 +3,9 @@
 
 package protocol
 
-// rival decides about a pending primary y of another operation: once its lease
-// is over anybody may take it down; until then the older of the two waits and
-// the younger gives way.
+// rival decides about a pending primary y of another operation in peer. Once y's lease is
+// over, the strand fences it. Until then the older of the two operations waits and the
+// younger gives way.
 func (m *Machine) rival(i int, peer string, y Object) {
 	s := &m.Strands[i]
 	s.Y = y

@@ -3,7 +3,7 @@
 
 package protocol
 
-// manifest is the spec of o as coordinators write it.
+// manifest returns the spec of o as coordinators write it.
 func manifest(mode Mode, o Object) map[string]any {
 	spec := map[string]any{}
 	switch {
@@ -50,7 +50,7 @@ func manifest(mode Mode, o Object) map[string]any {
 	return spec
 }
 
-// starts are objects as the protocol makes them, one of each sort.
+// starts returns one object of each sort that the protocol writes.
 func starts(mode Mode) []Object {
 	primary := Object{Claimed: true, Stage: Reserved, Heartbeat: 1, Payload: "p", Claim: Claim{Operation: "x", Digest: "d", Primary: true, Peer: "a", Target: "a"}}
 	secondary := primary
@@ -82,7 +82,7 @@ func starts(mode Mode) []Object {
 	return []Object{{Payload: "p"}, primary, secondary, claim, bound, committed, replica, moved, frozen, yielded, removed}
 }
 
-// edits are the ways in which one field may differ from what it was.
+// edits returns functions that each change one field of an object.
 func edits() []func(*Object) {
 	var all []func(*Object)
 	set := func(f func(*Object)) { all = append(all, f) }

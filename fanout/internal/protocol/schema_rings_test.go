@@ -3,7 +3,7 @@
 
 package protocol
 
-// ringManifest is the spec of a PeerSet as coordinators write it.
+// ringManifest returns the spec of a PeerSet as coordinators write it.
 func ringManifest(s PeerSet) map[string]any {
 	member := func(m Member) map[string]any {
 		return map[string]any{"peer": m.Peer, "uid": m.UID, "state": m.State}
@@ -29,7 +29,7 @@ func ringManifest(s PeerSet) map[string]any {
 	return spec
 }
 
-// ringStarts are PeerSets with and without a change and a ring ID.
+// ringStarts returns PeerSets with and without a change and a ring ID.
 func ringStarts() []PeerSet {
 	a, b := Member{"a", "ka", peerActive}, Member{"b", "kb", peerActive}
 	free := PeerSet{UID: "sa", RV: "r1", Self: a, Members: []Member{a, b}, Epoch: 3}
@@ -43,7 +43,7 @@ func ringStarts() []PeerSet {
 	return []PeerSet{free, held, ring, over}
 }
 
-// ringNeighbours are the PeerSets that differ from s in one to three fields, one of
+// ringNeighbours returns the PeerSets that differ from s in one to three fields, one of
 // them the epoch.
 func ringNeighbours(s PeerSet) []PeerSet {
 	edits := []func(*PeerSet){

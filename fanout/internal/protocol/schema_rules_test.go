@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// difference is a write that the model's store and an API server with the CRDs do
-// not judge alike, and why that is right.
+// difference is a write that the model's store and an API server with the CRDs judge
+// differently, and why that is right.
 type difference struct{ message, why string }
 
-// stricter are writes that the model calls a mistake of the sender and an API
-// server accepts.
+// stricter are writes that the model rejects, as mistakes of the sender, and an API server
+// accepts.
 var stricter = []difference{
 	{"I9: a person's object is overwritten", "persons write their own objects; the model has an action for that"},
 	{"rule: an object is adopted as a committed primary", "the same: no claim, no rule"},
@@ -26,18 +26,18 @@ var stricter = []difference{
 	{"rule: a reservation is removed", "harmless: the removal's finalizer is not there; coordinators never write it"},
 	{"rule: an object is born Reserved", "persons create objects without a claim"},
 	{"rule: the claim names another peer", "CEL does not know in which cluster it runs"},
-	{"rule: a claim names its record alone", "one that is bound when it is created is what binding would make of it"},
+	{"rule: a claim names its record alone", "a claim that is created bound equals one that is bound later"},
 	{"no claim before: rule: a claim is bound once", "the rule compares with the object before, and coordinators adopt primaries only"},
 	{"rule: the epoch grows", "a number that is skipped is not missed; coordinators add one"},
 	{"rule: a write of a PeerSet needs the slot", "the first release writes a PeerSet without a change, and a person may"},
 }
 
-// looser are writes that the model accepts and an API server refuses.
+// looser are writes that the model accepts and an API server rejects.
 var looser = []difference{
-	{"a Configured ServiceCluster needs kubeconfigSecret.name", "of the kind's content the model has nothing but whether two are equal"},
+	{"a Configured ServiceCluster needs kubeconfigSecret.name", "the model only knows whether two contents are equal"},
 }
 
-// judges compares the two on one write after the other.
+// judges compares the model and the API server, write by write.
 type judges struct {
 	t       *testing.T
 	writes  int
@@ -66,12 +66,12 @@ func (j *judges) compare(what any, model, server string) {
 	j.t.Errorf("the model says %q, the API server %q: %+v", model, server, what)
 }
 
-// TestModelKnowsTheSchema lets the model's store and the CRDs judge the same
-// writes: all that differ in one or two fields from what the protocol writes. What
-// the explorations rely on is enforced, and nothing is enforced that the
-// explorations do not know.
+// TestModelKnowsTheSchema lets the model's store and the CRDs judge the same writes, which
+// differ in one or two fields from an object of the protocol. The CRDs enforce every rule
+// that the explorations rely on, and no rule that the explorations do not know.
 //
-// ATOLL_EXPLORE=deep takes all that differ in two fields, else it is every fourth.
+// ATOLL_EXPLORE=deep takes all writes that differ in two fields; the default is every
+// fourth.
 func TestModelKnowsTheSchema(t *testing.T) {
 	stride := 4
 	switch {
@@ -110,14 +110,14 @@ func TestModelKnowsTheSchema(t *testing.T) {
 	t.Logf("%d writes, %d of them refused by the CRDs", j.writes, j.refused)
 	for _, d := range append(stricter, looser...) {
 		if testing.Short() {
-			break // a sample does not meet them all
+			break // a sample does not cover them all
 		}
 		require.True(t, j.met[d.message], "%q is no difference any longer", d.message)
 	}
 }
 
-// neighbours are the objects that differ from o in one or two fields: all, or with
-// a stride every so many of those that differ in two.
+// neighbours returns the objects that differ from o in one or two fields; of those that
+// differ in two, only every stride-th.
 func neighbours(o Object, stride int) []Object {
 	seen := map[string]bool{}
 	var near []Object

@@ -38,8 +38,8 @@ func definitionOf(t *testing.T, name string) *definition {
 	return &definition{structural: structural, schema: schema, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}
 }
 
-// refusal is why spec is refused in the place of old, nil for a new object; "" if
-// it is accepted.
+// refusal returns why an API server rejects spec as an update of old, or as a new object if
+// old is nil; "" if it accepts it.
 func (d *definition) refusal(t *testing.T, spec, old map[string]any) string {
 	t.Helper()
 	obj := map[string]any{"metadata": map[string]any{"name": "n"}, "spec": spec}

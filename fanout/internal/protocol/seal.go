@@ -3,23 +3,23 @@
 
 package protocol
 
-// Once an object that exists once is committed, its guards are bound to it: one
-// write each, which the caller does not wait for. From then on the object is
-// durable: if the backup that its peer is restored from is older than the commit,
-// the guards hold the name and say what was lost.
+// After the commit of an object that exists once, each of its guards is bound to it, by one
+// write that the caller does not wait for. From then on the object is durable: if its peer
+// is restored from a backup older than the commit, the guards hold the name and prove the
+// loss.
 
-// unbound says whether guard x is to be bound to the committed primary.
+// unbound reports whether guard x is to be bound to the committed primary.
 func (m *Machine) unbound(x Object) bool {
 	return m.Op.Mode == Once && x.Bound == (Ref{}) && x.Claim.Record == "" && m.Primary.Committed()
 }
 
-// bindsGuards says whether the operation has guards to bind.
+// bindsGuards reports whether the operation has guards to bind.
 func (m *Machine) bindsGuards() bool {
 	return m.Op.Mode == Once && (m.Op.Action == Add || m.Op.Action == Adopt) && !m.central() &&
 		m.Result.Reason != alreadyDone && m.Primary.Committed()
 }
 
-// bindGuards goes on after the commit has been answered.
+// bindGuards begins to bind the guards after the commit is confirmed.
 func (m *Machine) bindGuards() {
 	m.Promised = len(m.Result.Pending) == 0 && m.Result.Reason != alreadyDone
 	m.Stopping = false
@@ -32,8 +32,8 @@ func (m *Machine) bindGuards() {
 	}
 }
 
-// Promise returns what the caller is told before the guards are bound, and whether
-// that is known yet.
+// Promise returns the result for the caller, before the guards are bound, and whether it is
+// known yet.
 func (m *Machine) Promise() (Result, bool) {
 	r := m.Result
 	r.Ending, r.Primary, r.Pending = Done, m.Record.Primary, nil
@@ -46,8 +46,8 @@ func (m *Machine) sendBound(i int, x Object) {
 	m.send(i, "bound", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// believed binds guard X of strand i if the primary's peer is a full member after the
-// primary was read there: one that was restored proves no commit until it is back.
+// believed binds guard X of strand i if r, read after the primary, is the PeerSet of a full
+// member. A restored peer proves no commit until it is back.
 func (m *Machine) believed(i int, r Reply, retry step) {
 	switch {
 	case r.Code == OK && r.PeerSet.current():
@@ -58,8 +58,8 @@ func (m *Machine) believed(i int, r Reply, retry step) {
 	}
 }
 
-// wasBound takes the answer to that write. An API server whose schema is of an
-// earlier release refuses it: then the guard stays as it is.
+// wasBound handles the reply to the write of sendBound. An API server with the schema of an
+// earlier release rejects the write; the guard stays unbound then.
 func (m *Machine) wasBound(i int, r Reply, retry step) {
 	switch {
 	case r.Class == Applied:
@@ -72,7 +72,7 @@ func (m *Machine) wasBound(i int, r Reply, retry step) {
 	}
 }
 
-// undurable ends strand i, whose guard a sweep may bind later.
+// undurable ends strand i without a bound guard. A sweep may bind it later.
 func (m *Machine) undurable(i int) {
 	m.Result.Durable = false
 	m.finish(i)
@@ -93,13 +93,13 @@ func (m *Machine) stepSeal(i int, r Reply) {
 	case "read":
 		switch o := r.Object; {
 		case r.Code == OK && o.Claimed && o.Of(Once) == m.Record.Primary && m.unbound(o):
-			// It may be of a late create, after the removal.
+			// The guard may come from a late create, after the removal.
 			s.X = o
 			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case r.Code == OK && o.Bound == m.Record.Primary:
 			m.finish(i)
 		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
-			// It was removed with its primary, or a sweep makes it anew.
+			// The guard was removed with its primary, or a sweep creates it again.
 			m.undurable(i)
 		case !m.again(i, "reread"):
 			m.Result.Durable = false

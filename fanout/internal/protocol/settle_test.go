@@ -8,7 +8,8 @@ import (
 	"fmt"
 )
 
-// rest says whether nothing goes on but what is on its way for nobody.
+// rest reports whether no process continues. Messages whose sender no longer waits may be
+// left.
 func (w *world) rest() bool {
 	if w.lodger != nil && !w.lodger.rest() {
 		return false
@@ -31,8 +32,8 @@ func (w *world) rest() bool {
 	return true
 }
 
-// settle recovers what was kept, sweeps until nothing changes, and tests what
-// must hold then.
+// settle recovers the open operations, sweeps until nothing changes, and checks what must
+// hold then.
 func (w *world) settle() string {
 	w = w.clone()
 	w.net = nil
@@ -56,8 +57,8 @@ func (w *world) settle() string {
 		return s
 	}
 	if w.ringless() {
-		// What counts is in the lost peer alone. Who was about to join or had left
-		// joins another ring, whatever stands in its slot.
+		// Only the lost peer was a member. A peer that was about to join, or had left,
+		// joins another ring, whatever its slot holds.
 		return ""
 	}
 	if s := w.settleChanges(); s != "" {
@@ -122,11 +123,11 @@ func (w *world) sweepAll(at int) string {
 	return ""
 }
 
-// quiet says whether a further sweep would find nothing to remove. Deletes do
-// not count as new resource versions.
+// quiet reports whether a further sweep would find nothing to remove. It is needed because
+// deletes do not raise the counter of resource versions.
 func (w *world) quiet() bool { return w.settled() == "" }
 
-// drain carries everything out in order of sending.
+// drain delivers all messages in the order in which they were sent.
 func (w *world) drain() string {
 	for n := 0; len(w.net) > 0; n++ {
 		if n > 400 {
@@ -151,7 +152,7 @@ func (w *world) settled() string {
 		if c.obj != nil && c.obj.Primary(mode) && w.counts(i) {
 			owner, at = c.obj, peerName(i)
 			if mode == Everywhere && owner.Edited() {
-				return "K19: nobody takes the edit in " + at + " up"
+				return "K19: the edit in " + at + " is not committed"
 			}
 			if !owner.Committed() {
 				return fmt.Sprintf("I6: %s %s in %s outlives its operation", owner.Stage, owner.Claim.Operation, at)
@@ -185,7 +186,7 @@ func (w *world) settled() string {
 	return w.outcomes()
 }
 
-// outcomes tests who of the rivals succeeded.
+// outcomes checks which of the rivals succeeded.
 func (w *world) outcomes() string {
 	adds := 0
 	for i, p := range w.cfg.plans {

@@ -8,37 +8,37 @@ import (
 	"slices"
 )
 
-// history is what the callers of operations saw, each at its time, and what
-// look-ups in single peers found. Nothing in it comes from inside the protocol.
+// history records what the callers of operations observed, each at its time, and the result
+// of reads in single peers (look-ups). Nothing in it comes from inside the protocol.
 type history struct {
 	now   int64
 	deeds []*deed
 	of    map[string]*deed
-	// others: somebody else's object or finalizer was in the way at some time.
+	// others: an object, create or finalizer that is no deed was in the way at some time.
 	others bool
 	// yielded are the deletes by persons of homes that had yielded, by UID.
 	yielded map[string]*deed
 }
 
-// deed is what a caller asked for and was told.
+// deed is one call and its result.
 type deed struct {
 	id     string
 	action Action
 	equal  string // what makes two adds the same
 	digest string
 	call   int64
-	end    int64 // when it was told how it ended; math.MaxInt64: never for certain
-	gone   int64 // when nothing of it could go on any more
-	astray bool  // a create of it may land at any later time
+	end    int64 // time of the result; math.MaxInt64: never certain
+	gone   int64 // from when on no part of it can be applied
+	astray bool  // a create of it may be applied at any later time
 	ending Ending
 	reason Reason
 }
 
-// What is not an operation of the protocol.
+// Actions that are no operations of the protocol.
 const (
 	lookup      Action = "look-up"       // of one peer, which found nothing
 	plainDelete Action = "delete"        // by a person
-	absence     Action = "not in effect" // what an operation that ended claims
+	absence     Action = "not in effect" // the claim of an operation that returned Ended
 )
 
 func (h *history) add(d *deed) *deed {
@@ -48,7 +48,7 @@ func (h *history) add(d *deed) *deed {
 	return d
 }
 
-// at notes something that took no time.
+// at records a deed that took no time.
 func (h *history) at(d *deed) {
 	h.add(d)
 	d.end, d.gone, d.ending = d.call, d.call, Done
@@ -65,7 +65,7 @@ func (h *history) begins(op Operation) {
 	h.of[op.ID] = h.add(&deed{id: op.ID, action: op.Action, equal: equal, digest: op.Digest})
 }
 
-// ends notes what was said of an operation. Only in doubt is not the last word.
+// ends records the result of an operation. Only after InDoubt may another one follow.
 func (h *history) ends(op Operation, r Result) {
 	if h == nil || h.of[op.ID] == nil {
 		return
@@ -84,7 +84,7 @@ func (h *history) ends(op Operation, r Result) {
 	}
 }
 
-// strays notes that a create of op is still on its way when op is over.
+// strays records that a create of op is still on its way when op is over.
 func (h *history) strays(op string) {
 	if d := h.of[op]; d != nil {
 		d.astray = true
@@ -93,12 +93,12 @@ func (h *history) strays(op string) {
 	h.others = true
 }
 
-// person notes that a person deletes o.
+// person records that a person deletes o.
 func (h *history) person(o Object, mode Mode) {
 	if h == nil || !o.Committed() || !o.Primary(mode) && !o.yielded(mode) {
 		return
 	}
-	d := h.add(&deed{id: "person", action: plainDelete}) // others carry it to its end
+	d := h.add(&deed{id: "person", action: plainDelete}) // a coordinator finishes it
 	if o.yielded(mode) {
 		h.yielded[o.UID] = d
 		return
@@ -106,9 +106,9 @@ func (h *history) person(o Object, mode Mode) {
 	d.end, d.ending = d.call, Done
 }
 
-// watch looks out for what is nobody's operation and in the way of all, and for
-// what became of the delete of a home that had yielded: it is a removal from when
-// the move is taken back, and nothing if that never happens.
+// watch records objects of no operation that are in the way of all, and the result of the
+// delete of a home that had yielded: it is a removal once the move is taken back, and has
+// no effect if that never happens.
 func (h *history) watch(s store) {
 	if h == nil {
 		return
@@ -136,21 +136,21 @@ func (h *history) watch(s store) {
 	}
 }
 
-// look reads the object in peer i, as a router does.
+// look reads the object in peer i, like a router.
 func (w *world) look(i int) {
 	if w.store.cells[i].obj == nil {
 		w.history.at(&deed{id: peerName(i), action: lookup})
 	}
 }
 
-// sights says whether a look-up in peer i is a proof: in a peer that has all
-// that its membership gives it, and that nobody took a guard from by hand.
+// sights reports whether a look-up in peer i proves anything: the peer must have all
+// secondaries of its membership, and no person may have deleted one.
 func (w *world) sights(i int) bool {
 	return w.store.cells[i].set != nil && !w.outsider(i) && (w.cfg.mode == Once || w.deletes == w.cfg.deletes)
 }
 
-// saw is what the caller of op was told, as far as it is a proof: whoever does not
-// know all peers finds nothing where a person took the replicas away by hand.
+// saw returns the result of op as far as it proves something. A coordinator that does not
+// know all peers finds nothing if a person deleted the replicas that it could read.
 func (w *world) saw(op Operation, r Result) Result {
 	for i := range w.store.cells {
 		if r.Reason == Missing && w.deletes != w.cfg.deletes && !slices.Contains(op.Peers, peerName(i)) {

@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// holding is what a name is, to those who use it: free (the zero value), or
-// held by what an operation added, with some content.
+// holding is the state of a name for its users: free (the zero value), or held by the
+// object that an operation added, with some content.
 type holding struct{ op, equal, digest string }
 
-// model is a name that is added, updated and removed at one point in time each.
-// What is not known may have happened or not.
+// model is a name that each operation changes at one point in time. An operation of unknown
+// result may have happened or not.
 var model = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{holding{}} },
 	Step: func(state, input, _ any) []any {
@@ -35,8 +35,8 @@ var model = porcupine.NondeterministicModel{
 	},
 }
 
-// steps are the states that d may lead to from s, none if it cannot have ended
-// like that.
+// steps returns the states to which d may lead from s; none if d cannot have ended like
+// that.
 func (d *deed) steps(s holding) []holding {
 	free := s == holding{}
 	only := func(ok bool, next holding) []holding {
@@ -91,8 +91,8 @@ func (d *deed) String() string {
 	return strings.TrimSpace(fmt.Sprintf("[%d %d] %s %s: %s %s", d.call, d.end, d.action, d.id, d.ending, d.reason))
 }
 
-// check tests that what the callers saw could have happened one after the
-// other. Where a rival or its remains were about, some answers say less.
+// check checks that the results that the callers got are possible in some sequential order.
+// If a rival or its leftovers were present, some results prove less.
 func (h *history) check() string {
 	var ops []porcupine.Operation
 	for i, d := range h.deeds {

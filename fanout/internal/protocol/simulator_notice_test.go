@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// simulateMutant plays schedules with m until one goes wrong.
+// simulateMutant plays random schedules with m until one fails. It returns the violation.
 func simulateMutant(t *testing.T, m mutant) (string, schedule) {
 	t.Helper()
 	for seed := range uint64(3000) {
@@ -30,7 +30,7 @@ func simulateMutant(t *testing.T, m mutant) (string, schedule) {
 	return "", schedule{}
 }
 
-// TestShrink breaks a rule and wants a short story of it.
+// TestShrink breaks a rule and requires a short schedule that shows it.
 func TestShrink(t *testing.T) {
 	what, s := simulateMutant(t, mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 		if c.Verb == Delete && p.strand(c).Step == "fence" {
@@ -50,8 +50,8 @@ func TestShrink(t *testing.T) {
 	require.Contains(t, short.String(), " if u1@ ", "the trace tells what happened")
 }
 
-// TestHistoryNotices gives wrong answers that nothing but the histories of the
-// callers shows.
+// TestHistoryNotices makes operations return wrong results that only the callers' histories
+// show.
 func TestHistoryNotices(t *testing.T) {
 	for name, lie := range map[string]func(*Result){
 		"held, and nobody held it": func(r *Result) {
@@ -72,8 +72,8 @@ func TestHistoryNotices(t *testing.T) {
 	}
 }
 
-// TestRemovalOfUnknownPeer removes what stands in a peer that the coordinator
-// does not know: that is not the same as that it is not there.
+// TestRemovalOfUnknownPeer removes or updates an object in a peer that the coordinator does
+// not know. The result must not be that the object is absent.
 func TestRemovalOfUnknownPeer(t *testing.T) {
 	for mode, want := range map[Mode]Reason{Once: UnknownOwner, Everywhere: Homeless} {
 		for _, p := range []plan{removal("r"), update("r", "q")} {
@@ -90,9 +90,9 @@ func TestRemovalOfUnknownPeer(t *testing.T) {
 	}
 }
 
-// TestDeleteOfYieldedHome deletes a home that has yielded, with and without the
-// one that it yielded to. It is a removal if nobody can finish the move, and
-// nothing if somebody does: the histories must say so.
+// TestDeleteOfYieldedHome deletes a home that has yielded, with and without the replica
+// that it yielded to. The delete is a removal if the move cannot be finished, else it has
+// no effect: the histories must show which.
 func TestDeleteOfYieldedHome(t *testing.T) {
 	for elect, want := range map[bool]Ending{true: Done, false: Aborted} {
 		cfg := config{mode: Everywhere, peers: 2, committed: "p", deletes: 2, plans: []plan{move("m", "b"), after(1, add("x", "b", 1, "q"))}}

@@ -5,8 +5,7 @@ package protocol
 
 import "math/rand/v2"
 
-// pace is how fast the processes and their clocks are, and for how long each
-// stands still.
+// pace is the speed of the processes and of their clocks, and how long each pauses.
 type pace struct {
 	r       *rand.Rand
 	speed   []int
@@ -30,7 +29,7 @@ func newPace(r *rand.Rand, cfg *config) *pace {
 	return p
 }
 
-// next draws what happens next in w.
+// next draws the next action in w.
 func (p *pace) next(w *world) (action, bool) {
 	if p.at++; p.at > p.left {
 		return action{}, false
@@ -61,8 +60,8 @@ func (p *pace) next(w *world) (action, bool) {
 	return action{}, false
 }
 
-// weight is how likely a is to happen next. A process that stands still does
-// not even get answers, but what it sent arrives.
+// weight returns the relative probability of a. A process that pauses does not even get
+// replies, but its requests arrive.
 func (p *pace) weight(w *world, a action) int {
 	still := func(i int) bool { return i < len(p.pauses) && p.pauses[i] > p.at }
 	speed := func(of []int, i int) int {

@@ -12,8 +12,8 @@ import (
 )
 
 // drawRestore lets a member be restored from a backup in a share of the random
-// configurations. The others notice it at once, later or never; who notices it, or
-// is told, brings the member back, once or twice.
+// configurations. The others notice it at once, later or never. If they notice it, one or
+// two changes bring the member back.
 func drawRestore(r *rand.Rand, cfg *config) {
 	if r.IntN(4) > 0 || cfg.loss.peer != "" || cfg.strangers != "" || cfg.tenant > 0 || len(cfg.changes) > 0 {
 		return
@@ -32,7 +32,8 @@ func drawRestore(r *rand.Rand, cfg *config) {
 		}
 		cfg.helpers = r.IntN(2)
 	}
-	// What is not modelled beside a restore: moves, shared logs, records, and what people apply.
+	// Not modelled together with a restore: moves, shared logs, records, and objects that
+	// people apply.
 	cfg.takers, cfg.creates = 0, 0
 	for i := range cfg.plans {
 		op := &cfg.plans[i].op
@@ -75,8 +76,8 @@ func TestRestoredBeforeTheNameWasTakenAgain(t *testing.T) {
 	}
 }
 
-// TestARecoveredComebackClaimsNothing recovers a comeback that crashed before it took
-// its first slot. The member was listed as Active all the time.
+// TestARecoveredComebackClaimsNothing recovers a comeback that crashed before it took its
+// first slot. The member is listed as Active all the time.
 func TestARecoveredComebackClaimsNothing(t *testing.T) {
 	sets := ringOf(map[string]string{"a": "r1", "b": "r1"})
 	op := ChangeOperation{ID: "x", Kind: Return, Peer: "a", UID: "ua", Peers: []string{"a", "b"}, Lease: 2}
@@ -88,8 +89,8 @@ func TestARecoveredComebackClaimsNothing(t *testing.T) {
 	require.Equal(t, Done, carryThrough(t, NewChange(op), sets).Ending)
 }
 
-// TestUpdateOfAHomeThatIsDeleted has another process carry out the commit of an update,
-// and a person delete the home: what other members have is not known.
+// TestUpdateOfAHomeThatIsDeleted lets another process send the commit of an update, and a
+// person delete the home. The update has Ended, since other members may have it.
 func TestUpdateOfAHomeThatIsDeleted(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, plans: []plan{update("x", "q")}}
 	w := newWorld(&cfg)

@@ -20,9 +20,9 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// TestSimulate plays random schedules without a lost or restored peer. ATOLL_SEED plays one
-// of whatever kind and tells it, ATOLL_RUNS plays as many as it says, from a seed
-// that nobody chose.
+// TestSimulate plays random schedules without a lost or restored peer. ATOLL_SEED plays the
+// schedule of one seed, of any sort, and prints it if it fails. ATOLL_RUNS sets the number
+// of schedules, and starts at a random seed.
 func TestSimulate(t *testing.T) {
 	if s := os.Getenv("ATOLL_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
@@ -34,21 +34,21 @@ func TestSimulate(t *testing.T) {
 	docpage.Section(t, "exploration.md", "simulate", said+" (`make simulate`).\n")
 }
 
-// TestSimulateLosses plays random schedules in which a peer is lost, given up
-// and perhaps comes back.
+// TestSimulateLosses plays random schedules in which a peer is lost, removed by force, and
+// may rejoin.
 func TestSimulateLosses(t *testing.T) {
 	said := playMany(t, 1_000, withLoss)
 	docpage.Section(t, "exploration.md", "losses", said+" (`make simulate`).\n")
 }
 
-// TestSimulateRestores plays random schedules in which a peer is restored from a
-// backup: only those count in which it is.
+// TestSimulateRestores plays random schedules in which a peer is restored from a backup.
+// Only schedules in which the restore happens count.
 func TestSimulateRestores(t *testing.T) {
 	said := playMany(t, 1_000, withRestore)
 	docpage.Section(t, "exploration.md", "restores", said+" (`make simulate`).\n")
 }
 
-// sort is what befalls a peer in a schedule.
+// sort classifies a schedule by the fault of a peer in it.
 type sort int
 
 const (
@@ -67,18 +67,18 @@ func (cfg *config) sort() sort {
 	return ordinary
 }
 
-// counts says whether what happened is of this sort.
+// counts reports whether events contain the fault of this sort.
 func (s sort) counts(events []event) bool {
 	return s != withRestore || slices.ContainsFunc(events, func(e event) bool { return e.kind == actRestore })
 }
 
-// failure is what came of a seed.
+// failure is the violation of a seed.
 type failure struct {
 	seed uint64
 	what string
 }
 
-// playMany plays the schedules of one kind, and says how many.
+// playMany plays schedules of one sort, and returns a sentence about how many.
 func playMany(t *testing.T, runs int, of sort) string {
 	t.Helper()
 	base := uint64(0)
@@ -121,8 +121,8 @@ func playMany(t *testing.T, runs int, of sort) string {
 	return said
 }
 
-// tryOut plays a seed. If it fails, it tells the shortest schedule that fails
-// like it.
+// tryOut plays a seed. If it fails, tryOut fails the test with the shortest schedule that
+// it finds that fails in the same way.
 func tryOut(t *testing.T, seed uint64) {
 	t.Helper()
 	what, s := play(seed)

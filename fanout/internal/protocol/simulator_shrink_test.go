@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// shrink looks for a smaller schedule that goes wrong in the same way: with
-// fewer operations, peers, sweepers and events. It returns the smallest that it
-// found, and what goes wrong in it.
+// shrink looks for a smaller schedule that fails in the same way: with fewer operations,
+// peers, sweepers and events. It returns the smallest that it found, and its violation.
 func (s *schedule) shrink(what string) (schedule, string) {
 	best, as := *s, what
 	try := func(smaller schedule) bool {
@@ -25,7 +24,8 @@ func (s *schedule) shrink(what string) (schedule, string) {
 		size := best.size()
 		for i := len(best.cfg.plans) - 1; i >= 0; i-- {
 			if smaller := best.withoutPlan(i); !try(smaller) {
-				// Without what it removes it may not be needed either.
+				// If no object is committed at the start, the plan may not be needed
+				// either.
 				smaller.cfg.committed = ""
 				try(smaller)
 			}
@@ -48,7 +48,7 @@ func (s *schedule) shrink(what string) (schedule, string) {
 	return best, as
 }
 
-// family is what makes two violations the same one.
+// family returns the part of a violation by which two violations count as the same.
 func family(what string) string {
 	kind, _, _ := strings.Cut(what, ":")
 	return kind
@@ -58,8 +58,7 @@ func (s *schedule) size() int {
 	return len(s.events) + len(s.cfg.plans) + len(s.cfg.changes) + s.cfg.peers + s.cfg.sweepers + len(s.cfg.committed)
 }
 
-// attempt replays a schedule that may make no sense any more: then it does not
-// go wrong.
+// attempt replays a schedule that may no longer make sense. A panic counts as no violation.
 func (s *schedule) attempt() (what string, events []event) {
 	defer func() {
 		if recover() != nil {
@@ -95,7 +94,7 @@ func (s *schedule) withoutPlan(i int) schedule {
 	return smaller
 }
 
-// ofProcess says whether e.a is a process.
+// ofProcess reports whether e.a is a process.
 func (e event) ofProcess() bool {
 	switch e.kind {
 	case actRead, actBump, actDelete, actHold, actUnhold, actMove, actCreate, actEdit, actWithdraw, actLose, actRestart, actBackup, actRestore, actNotice, actRelease:
@@ -124,8 +123,7 @@ func (s *schedule) withoutPeer() schedule {
 	return smaller
 }
 
-// plainer are configurations that differ in one thing which is not always
-// needed.
+// plainer returns configurations that lack one thing which is not always needed.
 func (s *schedule) plainer() []schedule {
 	free, idle, stable := *s, *s, *s
 	free.cfg.committed = ""
@@ -140,7 +138,7 @@ func (s *schedule) plainer() []schedule {
 		plainer = append(plainer, once)
 	}
 	if s.cfg.ring > 0 && s.cfg.ring < s.cfg.peers {
-		// Whom the changes are about is left out with them.
+		// Leave the peers out that the changes are about, too.
 		members := stable
 		for members.cfg.peers > s.cfg.ring {
 			members = members.withoutPeer()
@@ -155,7 +153,7 @@ func (s *schedule) plainer() []schedule {
 	return plainer
 }
 
-// withoutFaults leaves out what no event needs any more.
+// withoutFaults leaves out faults that no event needs.
 func (s *schedule) withoutFaults() schedule {
 	smaller := *s
 	smaller.cfg.sweepers = 0

@@ -12,8 +12,8 @@ import (
 // actRead is a look-up in peer a, a step of the simulator only.
 const actRead kind = 255
 
-// event is one step of a schedule, named by what it is about and not by where
-// that stands: a schedule is still one when steps of it are left out.
+// event is one step of a schedule. It names its process, peer and message instead of their
+// positions, so that a schedule stays valid when other steps are left out.
 type event struct {
 	kind          kind
 	a, b          int // a process or a peer, and a peer
@@ -24,21 +24,21 @@ type event struct {
 	peer          string
 }
 
-// like says whether e and o are the same but for the numbers of strands, which
-// change when something else is left out.
+// like reports whether e and o are the same except for the numbers of lives, strands and
+// commands, which change when other steps are left out.
 func (e event) like(o event) bool {
 	o.life, o.strand, o.seq = e.life, e.strand, e.seq
 	return e == o
 }
 
-// schedule is a configuration and what happens in it. Then everything runs on
-// to its end without further faults.
+// schedule is a configuration and its events. After them everything runs to its end without
+// further faults.
 type schedule struct {
 	cfg    config
 	events []event
 }
 
-// named names a in w.
+// named returns the event for action a in w.
 func (w *world) named(a action) event {
 	s := event{kind: a.kind, a: int(a.a), b: int(a.b)}
 	switch a.kind {
@@ -50,8 +50,8 @@ func (w *world) named(a action) event {
 	return s
 }
 
-// simulate runs a schedule; next says what happens next, or that it is over.
-// It returns what went wrong and what happened until then.
+// simulate runs a schedule: next returns the next action, or false at the end. It returns
+// the violation, or "", and the events until then.
 func simulate(cfg *config, tell func(string, store), next func(*world) (action, bool)) (string, []event) {
 	w := newWorld(cfg)
 	w.split, w.alone, w.tell = true, true, tell
@@ -95,17 +95,18 @@ func simulate(cfg *config, tell func(string, store), next func(*world) (action, 
 		return s, events
 	}
 	if cfg.loss.peer != "" || cfg.restored != "" {
-		// What is lost with a peer, and perhaps comes back with it, has none either.
+		// An object that is lost with a peer, and may return with it, has no place in one
+		// order of operations.
 		return "", events
 	}
 	if cfg.personal() {
-		// What persons do to contents has no place in one order of operations.
+		// Edits by persons have no place in one order of operations.
 		return "", events
 	}
 	return w.history.check(), events
 }
 
-// drawn is the configuration of a seed, and what the rest is drawn from.
+// drawn returns the configuration of a seed, and the source of the other random choices.
 func drawn(seed uint64) (config, *rand.Rand) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	cfg := draw(r)
@@ -125,7 +126,7 @@ func play(seed uint64) (string, schedule) {
 	return what, s
 }
 
-// replay runs a schedule. Events that cannot happen are left out.
+// replay runs a schedule. It leaves out events that cannot happen.
 func (s *schedule) replay(tell func(string, store)) (string, []event) {
 	at := 0
 	return simulate(&s.cfg, tell, func(w *world) (action, bool) {
@@ -158,7 +159,7 @@ func (w *world) find(e event) (action, bool) {
 	return action{}, false
 }
 
-// String is the trace of a schedule.
+// String returns the trace of a schedule.
 func (s *schedule) String() string {
 	var b strings.Builder
 	n, last := 0, ""

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// cell is the model of one peer: the object of the contested name, or none, and
-// the PeerSet. Objects are never changed in place, so that worlds share them.
+// cell is the model of one peer: the object of the contested name, or nil, and the PeerSet.
+// Objects are never changed in place, so worlds can share them.
 type cell struct {
 	obj *Object
 	set *PeerSet
@@ -49,8 +49,8 @@ func (s *store) rv() string {
 
 func refused(code Code) Reply { return Reply{Class: NotApplied, Code: code} }
 
-// apply carries a command out as an API server would. A broken rule of the
-// schema is the sender's fault: it is returned as a violation.
+// apply applies a command as an API server would. If the sender breaks a rule of the
+// schema, it returns the rule as a violation.
 func (s *store) apply(mode Mode, c Command) (Reply, string) {
 	i := s.index(c.Peer)
 	if c.Peer == "" {
@@ -124,7 +124,7 @@ func (s *store) create(at *cell, mode Mode, c Command) (Reply, string) {
 	return Reply{Class: Applied, Code: OK, Object: o}, broken
 }
 
-// holds tells whether the preconditions of a write hold.
+// holds reports whether the preconditions of a write hold.
 func (c Command) holds(o *Object) bool {
 	return (c.UID == "" || c.UID == o.UID) && (c.RV == "" || c.RV == o.RV)
 }
@@ -188,12 +188,12 @@ func (s *store) delete(at *cell, mode Mode, c Command) (Reply, string) {
 	} else {
 		at.obj = nil
 	}
-	// The answer to a delete is a status or an object, as the server likes:
-	// nothing may rest on it.
+	// A server may reply to a delete with a status or with an object: no code may rely on
+	// it.
 	return Reply{Class: Applied, Code: OK}, broken
 }
 
-// stages says whether a kind of that mode has stage s.
+// stages reports whether kinds of mode have stage s.
 func stages(mode Mode, s Stage) bool {
 	switch s {
 	case Reserved, Removing:
@@ -217,7 +217,7 @@ func rank(s Stage) int {
 	}
 }
 
-// rules are the transition rules that the schema enforces.
+// rules returns the transition rule of the schema that a write of o over old breaks, or "".
 func rules(mode Mode, old, o Object) string {
 	switch {
 	case old.Claimed && (!o.Claimed || !reflect.DeepEqual(old.Claim, o.Claim)):

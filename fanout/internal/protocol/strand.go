@@ -3,7 +3,7 @@
 
 package protocol
 
-// Strand is one thread of a phase.
+// Strand is one sequence of commands in a phase.
 type Strand struct {
 	Job    job
 	Peer   string
@@ -11,14 +11,14 @@ type Strand struct {
 	Seq    int
 	Busy   bool // a command is outstanding
 	Over   bool
-	X, Y   Object // what is in the way or to be brought, and its primary
+	X, Y   Object // the object in the way, or to be brought, and its primary
 	Tries  int    // how often a peer did not answer, or an object lingered
-	Turns  int    // how often the name changed hands
+	Turns  int    // how often the name changed its owner
 	Seen   string // incarnation of the rival's primary when last read
-	Quiet  int    // quanta since it moved
-	Unsure bool   // a create of this strand may be applied yet
+	Quiet  int    // quanta since Seen changed
+	Unsure bool   // a create of this strand may still be applied
 	Fresh  bool   // X was written by this strand
-	Asked  int    // how many members were asked which of two was restored
+	Asked  int    // how many members were asked which of two peers was restored
 }
 
 type (
@@ -26,8 +26,8 @@ type (
 	step string
 )
 
-// tries bounds how often a Hasty operation asks a peer that does not answer,
-// and how often any operation begins again because a name changed hands.
+// tries bounds how often a Hasty operation asks a peer that does not answer. takeovers
+// bounds how often any operation begins again because a name changed its owner.
 const (
 	tries     = 3
 	takeovers = 16

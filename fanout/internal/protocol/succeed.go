@@ -8,20 +8,18 @@ import (
 	"slices"
 )
 
-// generation is the distance between the terms of a home and of the one that
-// was made in its absence. Moves add one or two to a term; a departed home may
-// have moved some times more than those who replace it can know, and their terms
-// must not meet.
+// generation is the distance between the terms of a home and of the home that replaces it
+// in its absence. A move adds one or two to a term. The absent home may have moved more
+// often than the change that replaces it can know, and their terms must not meet.
 const generation = 1 << 20
 
 func nextGeneration(term int64) int64 { return (term/generation + 1) * generation }
 
-// succeed gives an object whose home was lost with its peer another one, among
-// the members Into: first every replica is made to name the heir, so that
-// nothing that is under way from the old home can reach it any more; then the
-// heir becomes home with the latest revision that any of them has. It may be
-// repeated, by anybody, at any time: a run that cannot go on with an earlier one
-// uses a later generation, which wins.
+// succeed gives an object whose home was lost with its peer another one, among the members
+// Into. First every replica is made to name the heir, so that no late write from the old
+// home can reach it. Then the heir becomes home, with the latest revision of all replicas.
+// Any process may repeat it at any time: a run that cannot continue an earlier one uses a
+// later generation, which wins.
 func (m *Machine) succeed() {
 	if m.Turns++; m.Turns > takeovers {
 		m.because(Contended, m.Op.Target)
@@ -41,9 +39,9 @@ func (m *Machine) succeed() {
 	}
 }
 
-// affirm writes home o in peer once more, with a sign of life. Whoever moves it
-// read it before the members, so that a move to a peer which they had then and
-// have no more is void.
+// affirm writes home o in peer once more, with a raised heartbeat. A move reads the home
+// before the members, so this voids a move to a peer that was a member then and no longer
+// is.
 func (m *Machine) affirm(o Object, peer string) {
 	m.Record.Elect = Ref{Peer: peer, UID: o.UID}
 	m.enter(crowning)
@@ -51,7 +49,7 @@ func (m *Machine) affirm(o Object, peer string) {
 	m.step(0, Reply{})
 }
 
-// stepSurvey reads what the strand's peer has.
+// stepSurvey reads the object in the strand's peer.
 func (m *Machine) stepSurvey(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
@@ -67,14 +65,14 @@ func (m *Machine) stepSurvey(i int, r Reply) {
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.Met.Claim.Operation:
 		s.X = r.Object
 		if home := s.X.Of(Everywhere); m.Op.Doubted != "" && home.Peer == m.Op.Doubted {
-			// It is read after X: a process that is late with the comeback may meet what was
-			// added there since.
+			// Read the home after X: if this process is late with the comeback, X may be a
+			// replica of an object that was added there since.
 			m.send(i, "home", Command{Verb: Read, Peer: home.Peer})
 			return
 		}
 		m.finish(i)
 	case r.Code == OK, r.Code == NotFound:
-		// It has nothing, or something else.
+		// The peer has no object of the name, or another one.
 		if o := r.Object; m.Op.Doubted != "" && o.Primary(Everywhere) && o.InEffect() {
 			m.Result.Holder, m.Result.HolderAt = o, s.Peer
 		}
@@ -84,17 +82,16 @@ func (m *Machine) stepSurvey(i int, r Reply) {
 	}
 }
 
-// frozen says that o, a replica of an object whose home was lost, names an heir
-// that perhaps is not home yet. Only who replaces the home may make it one, or
-// name another.
+// frozen reports whether o, a replica of an object whose home was lost, names an heir that
+// may not be home yet. Only a succession may make the heir home, or name another.
 func (o Object) frozen() bool { return o.Home.Yielded && o.Home.Term%generation == 0 }
 
-// inForce says whether o is in force in its peer, as home or as a replica.
+// inForce reports whether o is Active in its peer, as home or as a replica.
 func (o Object) inForce() bool { return o.Claimed && o.Stage == Active }
 
 func (m *Machine) afterSurveying() {
 	if len(m.Result.Pending) > 0 {
-		// Who does not answer may have the latest revision.
+		// A member that does not answer may have the latest revision.
 		m.end(Done)
 		return
 	}
@@ -110,19 +107,19 @@ func (m *Machine) afterSurveying() {
 		}
 	}
 	if !exists {
-		// Nothing of it is in force anywhere, so its reservations are dead.
+		// The object is committed in no member, so its reservations are dead.
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
 		return
 	}
 	of := top.Of(Everywhere)
 	if home.Claimed && home.UID == of.UID {
-		m.end(Done) // it was not forgotten
+		m.end(Done) // the peer has not forgotten the home
 		return
 	}
 	if m.Result.HolderAt != "" {
-		// It was removed, and what a restore brought back was brought to members before
-		// anybody noticed: that is deleted.
+		// The object was removed and the name taken again. A restore brought it back, and
+		// it was brought to members before the restore was noticed: delete the replicas.
 		m.freeze(Ref{}, 0)
 		return
 	}
@@ -134,7 +131,7 @@ func (m *Machine) afterSurveying() {
 	case lives && heir.Primary(Everywhere) && heir.term() >= top.term():
 		m.heir(heir, of.Peer)
 	case top.yielded(Everywhere) && !top.frozen() && slices.Contains(m.Op.Into, of.Peer):
-		// It moves among those who are left.
+		// The home moves among the remaining members.
 		m.astray(top, at)
 		m.regain()
 	case lives && !heir.Terminating && top.frozen() && heir.term() < top.term():
@@ -142,14 +139,14 @@ func (m *Machine) afterSurveying() {
 	case !slices.Contains(m.Op.Into, of.Peer), top.frozen(), !lives && top.Stage == Reserved:
 		m.choose(held, nextGeneration(top.term()))
 	default:
-		// The home was made, or has moved, between the reads.
+		// The home was made, or has moved, between the reads: read again.
 		m.succeed()
 	}
 }
 
-// choose makes the first member that has the object in force its heir. If all
-// that have it were told to delete it, the first that was home is one: our
-// finalizer holds it already, and its removal goes on.
+// choose elects the first member that has the object Active as the heir. If all such
+// replicas are being deleted, it elects the first one that was home: our finalizer holds it
+// already, and its removal continues.
 func (m *Machine) choose(held map[string]Object, term int64) {
 	for _, going := range []bool{false, true} {
 		for _, p := range slices.Sorted(slices.Values(m.Op.Into)) {
@@ -164,7 +161,7 @@ func (m *Machine) choose(held map[string]Object, term int64) {
 }
 
 // freeze makes every replica but the heir's name the heir. If another object has the name
-// there is none, and they are deleted.
+// there is no heir, and freeze deletes the replicas.
 func (m *Machine) freeze(heir Ref, term int64) {
 	survey := m.Strands
 	m.enter(freezing)
@@ -197,7 +194,7 @@ func (m *Machine) stepFreeze(i int, r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		m.unconfirmed(i)
 	default:
-		// It has changed, or the answer was lost: look at all again.
+		// The replica has changed, or the reply was lost: read all members again.
 		m.Astray = true
 		m.pause(i, "pause")
 	}
@@ -270,14 +267,14 @@ func (m *Machine) afterCrowning() {
 	case !m.Strands[0].Y.Claimed && m.Strands[0].X.term() == 1:
 		m.end(Done)
 	default:
-		// A home that moved, or replaced another, may not have reached every member yet: who
-		// brings an earlier one along, which was lost with its peer, may be about to name it.
+		// A home that moved, or replaced another, may not have reached every member yet: a
+		// late write of an earlier move could still make a replica name a lost home.
 		m.heir(m.Strands[0].X, m.Record.Elect.Peer)
 	}
 }
 
-// heir goes on with o in peer as home. Result.Revision is what it has: those
-// above it are lost.
+// heir continues with o in peer as home. Result.Revision is o's revision: later ones are
+// lost.
 func (m *Machine) heir(o Object, peer string) {
 	m.Primary = o
 	m.Record.Primary = Ref{Peer: peer, UID: o.UID}

@@ -3,7 +3,7 @@
 
 package protocol
 
-// sweep does what anybody does who meets an object under the protocol.
+// sweep judges the listed object Met and repairs what belongs to it.
 func (m *Machine) sweep() {
 	x := m.Op.Met
 	m.Primary = x
@@ -34,7 +34,7 @@ func (m *Machine) sweep() {
 	}
 }
 
-// afterJudging ends a sweep, or goes on with the home that was followed.
+// afterJudging ends a sweep, or continues with the home that a strand found.
 func (m *Machine) afterJudging() {
 	if m.Astray {
 		m.regain()
@@ -43,9 +43,8 @@ func (m *Machine) afterJudging() {
 	m.end(Done)
 }
 
-// stepJudge judges a reservation, primary or secondary, and removes what is
-// dead. A pending one is taken down only when its lease has run out under this
-// strand's eyes.
+// stepJudge judges a reservation, primary or secondary, and deletes a dead one. It fences a
+// pending primary only if the lease has run out while this strand watched it.
 func (m *Machine) stepJudge(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
@@ -92,7 +91,7 @@ func (m *Machine) stepJudge(i int, r Reply) {
 	}
 }
 
-// look takes the next step for the object that was met.
+// look takes the next step for object X of strand i.
 func (m *Machine) look(i int) {
 	s := &m.Strands[i]
 	switch {
@@ -105,7 +104,7 @@ func (m *Machine) look(i int) {
 	case s.X.Pending():
 		m.outlast(i, s.Peer, s.X)
 	default:
-		// It was committed meanwhile, or is on its way out.
+		// It was committed meanwhile, or is being deleted.
 		m.finish(i)
 	}
 }
@@ -152,15 +151,15 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 	}
 }
 
-// scrub takes the payload from guard X of strand i. Its claim stays, so that no
-// reader of the protocol sees a difference; the next look judges it again.
+// scrub removes the payload from guard X of strand i. The claim stays, so the protocol sees
+// no difference. The strand then reads and judges the guard again.
 func (m *Machine) scrub(i int) {
 	x := m.Strands[i].X
 	x.Payload = ""
 	m.send(i, "scrub", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// outlast takes a pending primary down once its lease has run out.
+// outlast fences pending primary y in peer once its lease has run out.
 func (m *Machine) outlast(i int, peer string, y Object) {
 	s := &m.Strands[i]
 	if y.UID+"@"+y.RV != s.Seen {
@@ -179,8 +178,8 @@ func (m *Machine) outlast(i int, peer string, y Object) {
 	}
 }
 
-// stepGuard sees to it that a committed object that exists once is guarded in
-// the strand's peer.
+// stepGuard makes sure that a committed object that exists once has a guard in the strand's
+// peer.
 func (m *Machine) stepGuard(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
@@ -217,7 +216,7 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			// It cannot be committed in a peer that is no full member yet.
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case s.X.Undecided() && s.X.Primary(m.Op.Mode):
-			// Nobody else may come by: whoever sweeps, sweeps members.
+			// The reservation must be settled here: sweeps visit members only.
 			m.readRecord(i, "rival record", s.X)
 		case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 			m.obstructed(i, s.X, s.Peer)

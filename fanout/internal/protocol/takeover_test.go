@@ -3,8 +3,8 @@
 
 package protocol
 
-// takeable tells of entries that process i may take over: of the living, since it
-// may be wrong about who is, and of the dead.
+// takeable adds the takeovers of process i. It may take over the entries of live processes
+// too, because it may be wrong about which are alive.
 func (w *world) takeable(i int, add func(k kind, a, b int)) {
 	for j, q := range w.procs[:len(w.cfg.plans)] {
 		if q.begun && !q.taken && !q.op.Central && (q.m != nil || q.state == crashed) {
@@ -13,8 +13,8 @@ func (w *world) takeable(i int, add func(k kind, a, b int)) {
 	}
 }
 
-// take writes process i into the entry of process j, which learns of it when it
-// writes the entry next, and lets i settle the operation.
+// take writes process i into the entry of process j, and lets i settle the operation. j
+// finds out at its next write of the entry.
 func (w *world) take(i, j int) {
 	p, q := w.own(i), w.own(j)
 	q.taken = true
@@ -25,8 +25,7 @@ func (w *world) take(i, j int) {
 	w.recover(i)
 }
 
-// taken is a configuration in which another coordinator takes the entry over that
-// the first plan works on.
+// taken returns cfg with another coordinator that may take over a log entry.
 func taken(cfg config) config {
 	cfg.takers = 1
 	return cfg
@@ -57,7 +56,7 @@ var takeoversDeep = []config{
 	{name: "an add taken over twice, a deadline", peers: 2, takers: 2, expiries: 1, plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// sure makes an operation that another has taken over say that it was aborted.
+// sure makes an operation that another coordinator has taken over return Aborted.
 func sure(_ *world, p *proc) {
 	if p.m.Result.Reason == TakenOver && p.m.Result.Ending == InDoubt {
 		p.m.Result.Ending, p.m.Result.Keep = Aborted, false
@@ -83,7 +82,8 @@ var takeoverMutants = []broken{
 			return r
 		}},
 	}, want: "I4"},
-	// The process that the removal was taken from has deleted the primary, and left a guard to the log.
+	// The former owner of the entry has deleted the primary, and left a guard behind for
+	// the log.
 	{rule: "a removal that finds its primary gone clears the guards all the same", cfg: config{
 		peers: 2, takers: 1, committed: "p", denials: 1, plans: []plan{removal("r")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {

@@ -34,7 +34,7 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 				m.unconfirmed(i)
 			}
 		case !o.Leaving():
-			// Its peer was restored from before the removal, which runs again.
+			// The peer was restored from before the removal, which runs again.
 			m.unconfirmed(i)
 		case changed:
 			m.changed(i, o)
@@ -54,16 +54,17 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 	}
 }
 
-// changed ends strand i: the primary is o by now, and was another one when its secondaries
-// were cleared. Its peer may have been restored from before the removal, secondaries made
-// again, and the primary removed anew.
+// changed ends strand i: primary o has changed since its secondaries were deleted. Its peer
+// may have been restored from before the removal, secondaries created again, and the
+// primary removed once more.
 func (m *Machine) changed(i int, o Object) {
 	m.Primary = o
 	m.Changed = true
 	m.finish(i)
 }
 
-// clearAgain clears what may have been made again, if a strand found the primary changed.
+// clearAgain deletes the secondaries again if a strand found the primary changed. It
+// reports whether it did.
 func (m *Machine) clearAgain() bool {
 	if !m.Changed {
 		return false
@@ -78,8 +79,8 @@ func (m *Machine) clearAgain() bool {
 	return true
 }
 
-// deleted looks at what a delete of a removal came to. The answer is not
-// believed: what counts is what is read afterwards.
+// deleted handles the reply to a delete of a removal. The reply proves nothing, so the
+// strand reads the object next.
 func (m *Machine) deleted(i int, r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
@@ -96,7 +97,7 @@ func (m *Machine) afterEmptying() {
 	case len(m.Result.Pending) > 0:
 		m.await()
 	case m.Primary.UID == "" && m.Op.Mode == Once && m.Op.Action == Remove:
-		// Another process of this removal may have left guards to the log's entry.
+		// Another process of this removal may have left guards behind for the log's entry.
 		m.confirm()
 	case m.Primary.UID == "":
 		m.end(Done)
@@ -108,7 +109,7 @@ func (m *Machine) afterEmptying() {
 	}
 }
 
-// release lets the kind take away what it made in every peer.
+// release has the kind delete the objects that it made in every peer.
 func (m *Machine) release() {
 	m.enter(releasing)
 	m.spawn(jobRelease, m.Record.Primary.Peer)
@@ -135,7 +136,7 @@ func (m *Machine) afterReleasing() {
 	m.empty()
 }
 
-// drop takes our finalizer away, the very last step.
+// drop removes our finalizer from the primary, the last step of a removal.
 func (m *Machine) drop() {
 	m.enter(dropping)
 	m.spawn(jobDrop, m.Record.Primary.Peer)
@@ -163,7 +164,7 @@ func (m *Machine) stepDrop(i int, r Reply) {
 				m.unconfirmed(i)
 			}
 		case !r.Object.Leaving(), !r.Object.Terminating:
-			// Its peer was restored: the removal runs again.
+			// The peer was restored from before the removal, which runs again.
 			m.unconfirmed(i)
 		case r.Object.RV != m.Primary.RV:
 			m.changed(i, r.Object)

@@ -11,8 +11,8 @@ import (
 )
 
 // TestARemovalThatARestoreUndidClearsAgain deletes a home, puts a backup from before that
-// back once its replicas are cleared, lets an update make them again, and deletes the home
-// once more. The first removal, which goes on, takes the new replicas too.
+// back once its replicas are deleted, lets an update create them again, and deletes the
+// home once more. The first removal, which continues, must delete the new replicas too.
 func TestARemovalThatARestoreUndidClearsAgain(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 2, committed: "p", restored: "a", deletes: 2, plans: []plan{update("w", "q")}}
 	w := newWorld(&cfg)

@@ -3,19 +3,19 @@
 
 package protocol
 
-// tenant is an object of another name that is being added to the namespace that
-// the object owns, in three steps: it reserves its name, it reads the owner in
-// the same peer, it commits.
+// tenant is the state of an object of another name that is being added to the namespace
+// which the object owns, in three steps: it reserves its name, it reads the owner in the
+// same peer, it commits.
 type tenant uint8
 
 const (
 	outside tenant = iota
 	reserved
-	admitted // it has seen an active owner
+	admitted // it has read an active owner
 	resident
 )
 
-// reside answers what the removal of the owner asks about the namespace.
+// reside replies to the owner's removal with the tenant.
 func (w *world) reside(c Command) Reply {
 	ok := Reply{Class: Applied, Code: OK}
 	if w.tenant == outside || c.Peer != peerName(w.cfg.tenant-1) {
@@ -33,7 +33,7 @@ func (w *world) reside(c Command) Reply {
 	return ok
 }
 
-// move is the tenant's next step.
+// move takes the tenant's next step.
 func (w *world) move() {
 	switch w.tenant {
 	case outside:
@@ -50,7 +50,7 @@ func (w *world) move() {
 	}
 }
 
-// orphaned says whether the tenant's owner is gone.
+// orphaned reports whether the tenant's owner is gone.
 func (w *world) orphaned() bool {
 	if w.tenant != resident {
 		return false

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// traceWidth is the width of what happens in a trace; beside it stands what the
-// peers have then.
+// traceWidth is the width of the column with the actions in a trace; the next column has
+// the state of the peers.
 const traceWidth = 64
 
-// describe says what a is in w.
+// describe returns the text for action a in w.
 func (w *world) describe(a action) string {
 	if a.kind&inside != 0 {
 		return "in the namespace: " + w.lodger.describe(action{a.kind &^ inside, a.a, a.b})
@@ -32,7 +32,7 @@ func (w *world) describe(a action) string {
 		m := w.net[i]
 		s := fmt.Sprintf("%s: %s", name(m.proc), m.cmd)
 		if m.orphan {
-			s += " (nobody waits)"
+			s += " (its sender no longer waits)"
 		}
 		return s
 	}
@@ -62,7 +62,7 @@ func (w *world) describe(a action) string {
 	case actRetry:
 		return name(i) + " tries again"
 	case actTake:
-		return fmt.Sprintf("process %d takes over what %s works on", a.a, w.procs[a.b].op.ID)
+		return fmt.Sprintf("process %d takes over the entry of %s", a.a, w.procs[a.b].op.ID)
 	case actAdopt:
 		return name(i) + " takes up " + w.store.records[a.b].op
 	case actLose:
@@ -88,15 +88,15 @@ func (w *world) describe(a action) string {
 	case actSweep:
 		return name(i) + " meets the object in " + peerName(int(a.b))
 	case actBump:
-		return "somebody writes the status in " + peerName(i)
+		return "a client writes the status in " + peerName(i)
 	case actDelete:
 		return "a person deletes the object in " + peerName(i)
 	case actHold:
-		return "somebody puts a finalizer on the object in " + peerName(i)
+		return "a client adds a finalizer to the object in " + peerName(i)
 	case actCreate, actEdit, actWithdraw:
 		return describePerson(a.kind, peerName(i))
 	default:
-		return "the other finalizer goes in " + peerName(i)
+		return "the other finalizer is removed in " + peerName(i)
 	}
 }
 

@@ -11,7 +11,7 @@ func (m *Machine) revise() {
 	number := m.Primary.Revision.Number
 	switch {
 	case m.Primary.Edited():
-		// It was there before this update, so it is committed before it.
+		// The edit came before this update, so it is committed first.
 		m.accept()
 	case m.Primary.Leaving(), m.Primary.Stage != Active:
 		m.Result.Holder, m.Result.HolderAt = m.Primary, m.Record.Primary.Peer
@@ -52,8 +52,8 @@ func (m *Machine) stepRevise(i int, r Reply) {
 	switch s.Step {
 	case "":
 		if m.Unsure || m.Turns > 0 {
-			// An operation that is recovered, or that followed its object to
-			// another home, asks first whether it was committed.
+			// An operation that is recovered, or that followed its object to another home,
+			// first reads whether it was committed.
 			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 			return
 		}
@@ -67,9 +67,8 @@ func (m *Machine) stepRevise(i int, r Reply) {
 	}
 }
 
-// revisionRead decides what became of an update that was not answered with yes.
-// The history tells an update that was committed and then overtaken from one
-// that never was.
+// revisionRead decides the result of an update whose commit was not confirmed. The history
+// distinguishes an update that was committed and then overtaken from one that never was.
 func (m *Machine) revisionRead(i int, r Reply) {
 	s := &m.Strands[i]
 	o := r.Object
@@ -81,13 +80,13 @@ func (m *Machine) revisionRead(i int, r Reply) {
 	case r.Code != OK:
 		m.ask(i, Reply{Code: Unavailable})
 	case m.strayed(o):
-		// Its history moves with it.
+		// The history moves with the home.
 		m.astray(o, s.Peer)
 		m.finish(i)
 	case o.Revision.Number >= mine:
 		m.overtaken(i, o)
 	case o.Edited():
-		// It came between, as another update would; no attempt can land on it.
+		// The edit came between, like another update: no attempt can be applied to it.
 		m.Result.Revision = o.Revision.Number
 		m.because(Outdated, s.Peer)
 		m.Result.Ending = m.unmade(o)
@@ -102,22 +101,21 @@ func (m *Machine) revisionRead(i int, r Reply) {
 	case m.Expired && !m.Unsure:
 		m.fail(i, Late)
 	default:
-		// With the resource version unchanged the first attempt may land yet,
-		// and this is the same write; with it moved the first is void.
+		// If the resourceVersion is unchanged, the first attempt may still be applied, and
+		// this is the same write. Else the first one is void.
 		m.Primary = o
 		m.sendRevision(i)
 	}
 }
 
-// remembered says whether the home that was found has, or may have had, the
-// revision that this update committed: in another generation only its history
-// can tell.
+// remembered reports whether the home that was found has, or may have had, the revision
+// that this update committed. In another generation only the history can prove it.
 func (m *Machine) remembered() bool {
 	return m.Primary.term()/generation == m.Record.Term/generation || m.Primary.made(m.Op.ID)
 }
 
-// made says whether home o remembers a revision by operation. A reconciled one has
-// another number than it was committed under.
+// made reports whether home o's history has a revision by operation. Numbers do not decide:
+// a reconciled revision has another one than it was committed under.
 func (o Object) made(operation string) bool {
 	return slices.ContainsFunc(o.History, func(h Revision) bool { return h.Operation == operation })
 }
@@ -148,8 +146,9 @@ func (m *Machine) overtaken(i int, o Object) {
 	}
 }
 
-// unmade is the ending of an update that home o does not have: it may have been
-// committed at another that was lost since, or be by who began it, if that process lives.
+// unmade returns the ending of an update that home o does not have. It is Ended if the
+// update may have been committed at another home that was lost since, or may still be
+// committed by the process that began it.
 func (m *Machine) unmade(o Object) Ending {
 	if m.Unsure && (m.Resumed || o.term()/generation != m.Record.Term/generation) {
 		return Ended

@@ -3,10 +3,10 @@
 
 package protocol
 
-// Verdict is what a secondary turns out to be.
+// Verdict is the judgement of a secondary.
 type Verdict = verdict
 
-// The verdicts, for those who tell people of them.
+// The verdicts, for reports.
 const (
 	VerdictDead        = dead
 	VerdictPending     = pending
@@ -18,9 +18,9 @@ const (
 	VerdictLost        = lost
 )
 
-// Judge says what secondary x is, as a machine does, from what was read of its
-// primary after x was, and, if that could not be read, from the PeerSet of the
-// peer in which x stands.
+// Judge returns the verdict of a machine on secondary x. primary is the reply to a read of
+// x's primary that began after x had been read. set is the reply to a read of the PeerSet
+// of x's own peer, which decides if the primary could not be read.
 func Judge(mode Mode, x Object, primary, set Reply) Verdict {
 	v := judge(mode, x, primary)
 	if v == stray {

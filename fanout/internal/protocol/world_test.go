@@ -22,22 +22,22 @@ type world struct {
 	losing    losing
 	restoring restoring
 	astray    astray
-	dropped   []string // operations whose content was told to be lost
+	dropped   []string // operations whose content was reported as dropped
 
 	committed []string // operations whose commit was applied
-	denied    []string // operations that were said to have been aborted
+	denied    []string // operations that were reported as aborted
 	tenant    tenant
 	latest    latest
-	lodger    *world // what lives in the namespace
-	owner     *world // of a lodger: its owner's
-	occupied  bool   // something has lived in the namespace since the owner's deletion was requested
-	admitting string // the add of the owner that the tenant has seen
+	lodger    *world // the world of an object in the namespace
+	owner     *world // of a lodger: the world of its owner
+	occupied  bool   // an object has been in the namespace since the owner's deletion was requested
+	admitting string // the add of the owner that the tenant has read
 	broken    string // the first violation
 	alone     bool   // it shares no process with another world
 	tell      func(what string, s store)
-	settling  bool // who is given up is not configured any more
+	settling  bool // peers removed by force are no longer configured
 	history   *history
-	split     bool // every command is a message, and every answer another
+	split     bool // every command is a message, and so is every reply
 }
 
 func newWorld(cfg *config) *world {
@@ -132,7 +132,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// own makes proc i of a cloned world safe to change.
+// own returns a proc i of a cloned world that is safe to change.
 func (w *world) own(i int) *proc {
 	if w.alone {
 		return w.procs[i]

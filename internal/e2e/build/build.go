@@ -17,19 +17,19 @@ import (
 	"time"
 )
 
-// Programs returns the path of the executable for each name, building what is
-// neither in KUBEBUILDER_ASSETS nor in the cache. No names means all of them.
+// Programs returns the path of the executable for each name. It builds the programs that are in
+// neither KUBEBUILDER_ASSETS nor the cache. No names means all programs.
 //
-// It blocks until all are there or ctx ends, and says on standard error what it
-// builds. It is idempotent and safe for concurrent use, between processes too.
-// An error names the program and ends with the last lines of the compiler.
+// It blocks until all executables exist or ctx ends, and reports each build on standard error. It
+// is idempotent and safe for concurrent use, also by several processes. An error names the program
+// and ends with the last lines of the compiler.
 func Programs(ctx context.Context, names ...string) (map[string]string, error) {
 	b := &builder{log: os.Stderr, assets: os.Getenv("KUBEBUILDER_ASSETS")}
 	return b.programs(ctx, programs(), names)
 }
 
-// builder builds programs of one module into one cache. The zero value of a
-// directory stands for the pinned module and the user's cache.
+// builder builds programs of one module into one cache. An empty module or cache stands for the
+// pinned module or the user's cache.
 type builder struct {
 	log    io.Writer
 	assets string
@@ -116,13 +116,13 @@ func (c *cache) compile(ctx context.Context, p program, path string) error {
 	return nil
 }
 
-// goCommand is the go command in the pinned module, in a process group of its
-// own so that the compilers end with it.
+// goCommand returns the go command in the pinned module. It gets a process group of its own, so
+// that the compilers end with it.
 func (c *cache) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = c.module
-	// What surrounds this module (a workspace, a vendor directory, cgo) must
-	// not change what the cache holds.
+	// The environment of this module (a workspace, a vendor directory, cgo) must not change the
+	// content of the cache.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false", "CGO_ENABLED=0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -130,7 +130,7 @@ func (c *cache) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// sayElapsed reports every half minute that a build goes on, until stopped.
+// sayElapsed reports every half minute that a build still runs, until stop is called.
 func (c *cache) sayElapsed(name string, begin time.Time) (stop func()) {
 	done := make(chan struct{})
 	finished := make(chan struct{})

@@ -24,7 +24,7 @@ func fake() []program {
 	return []program{{name: "hello", pkg: ".", version: "example.com/hello", usual: time.Second}}
 }
 
-// newBuilder returns a builder of a module with the given main.go, and what it logs.
+// newBuilder returns a builder of a module with the given main.go, and the builder's log.
 func newBuilder(t *testing.T, source string) (*builder, *bytes.Buffer) {
 	t.Helper()
 	log := &bytes.Buffer{}
@@ -66,7 +66,7 @@ func TestOtherVersionsAreOtherFiles(t *testing.T) {
 	require.NotEqual(t, first, second)
 }
 
-// Two processes that both wait for the lock when it is given up build once.
+// Two processes wait for the lock at the same time; only one builds.
 func TestTwoProcessesBuildOnce(t *testing.T) {
 	b, _ := newBuilder(t, hello)
 	c, err := b.open(t.Context(), "")
@@ -78,7 +78,7 @@ func TestTwoProcessesBuildOnce(t *testing.T) {
 	var processes []*helper
 	for range 2 {
 		p := startHelper(t, b)
-		require.Contains(t, p.line(t), "somebody else is making it")
+		require.Contains(t, p.line(t), "another process is building it")
 		processes = append(processes, p)
 	}
 	unlock()
@@ -91,10 +91,10 @@ func TestTwoProcessesBuildOnce(t *testing.T) {
 	require.Equal(t, 1, built)
 }
 
-// The kernel gives the lock of a killed process back.
+// The kernel releases the lock of a killed process.
 func TestLockOfKilledProcess(t *testing.T) {
-	// Its go command is a script that does not build and ends when the test has
-	// removed it, so the helper holds the lock for as long as it lives.
+	// This go command is a script that builds nothing and ends only when the test removes it, so
+	// the helper holds the lock until it is killed.
 	b, _ := newBuilder(t, hello)
 	c, err := b.open(t.Context(), "")
 	require.NoError(t, err)
@@ -169,7 +169,8 @@ func TestUnknownProgram(t *testing.T) {
 	require.ErrorContains(t, err, `unknown program "kubelet": want one of etcd, kube-apiserver`)
 }
 
-// The pinned versions can be read, and their stamp is what the API server will report.
+// The pinned versions can be read, and the executable carries the version that the API server will
+// report.
 func TestPinnedVersions(t *testing.T) {
 	c, err := (&builder{log: io.Discard, cache: t.TempDir()}).open(t.Context(), "")
 	require.NoError(t, err)
@@ -192,7 +193,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// helper is the test binary as another process that builds.
+// helper is the test binary running as another process that builds.
 type helper struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer

@@ -17,15 +17,15 @@ import (
 	"strings"
 )
 
-// cache is the directory of the executables that one set of versions makes.
+// cache is the directory of the executables built from one set of versions.
 type cache struct {
 	dir    string
 	module string
 	log    io.Writer
 }
 
-// open finds the pinned module, or the one in a folder of it, and the directory that
-// belongs to its versions.
+// open finds the pinned module, or the module in a folder of it, and opens the cache directory of
+// its versions.
 func (b *builder) open(ctx context.Context, folder string) (*cache, error) {
 	c := &cache{module: b.module, log: b.log}
 	if c.module == "" {
@@ -52,7 +52,7 @@ func (b *builder) open(ctx context.Context, folder string) (*cache, error) {
 	return c, os.MkdirAll(c.dir, 0o755)
 }
 
-// key names what determines the executables: the pinned modules and the Go
+// key returns a hash of everything that determines the executables: the pinned modules and the Go
 // toolchain with its target.
 func (c *cache) key(ctx context.Context) (string, error) {
 	hash := sha256.New()
@@ -71,11 +71,11 @@ func (c *cache) key(ctx context.Context) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// once lets one of all callers make the file at path, under another name from
-// which it is then moved. Whoever finds the file finds all of it.
+// once lets one of all concurrent callers make the file at path. make writes it under another name,
+// and once renames it, so a file at path is always complete.
 func (c *cache) once(ctx context.Context, path string, make func(piece string) error) error {
 	unlock, err := lock(ctx, path+".lock", func() {
-		c.say("%s: somebody else is making it; waiting", filepath.Base(path))
+		c.say("%s: another process is building it; waiting", filepath.Base(path))
 	})
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func (c *cache) once(ctx context.Context, path string, make func(piece string) e
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	// A process that was killed left its pieces, and perhaps a compiler that
-	// still writes to them: never write to the same file.
+	// A killed process leaves partial files, and perhaps a compiler that still writes to them. So
+	// each build uses a new directory.
 	pieces, err := filepath.Glob(path + ".partial-*")
 	if err != nil {
 		return err
@@ -105,8 +105,8 @@ func (c *cache) once(ctx context.Context, path string, make func(piece string) e
 	return os.Rename(piece, path)
 }
 
-// ldflags strips symbols, and stamps Kubernetes programs with their version,
-// which go build alone would leave at v0.0.0-master.
+// ldflags strips symbols, and sets the version of Kubernetes programs, which go build alone would
+// leave at v0.0.0-master.
 func (c *cache) ldflags(ctx context.Context, p program) (string, error) {
 	flags := "-s -w"
 	if p.version != "k8s.io/kubernetes" {
@@ -124,7 +124,7 @@ func (c *cache) ldflags(ctx context.Context, p program) (string, error) {
 	return flags + stamp + "gitVersion=" + version + stamp + "gitMajor=" + number[0] + stamp + "gitMinor=" + number[1], nil
 }
 
-// goOutput runs the go command and returns what it prints.
+// goOutput runs the go command and returns its output.
 func (c *cache) goOutput(ctx context.Context, args ...string) (string, error) {
 	output, err := c.goCommand(ctx, args...).Output()
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *cache) goOutput(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(output)), nil
 }
 
-// pinnedModule is the directory of the module internal/e2e/programs.
+// pinnedModule returns the directory of the module internal/e2e/programs.
 func pinnedModule(ctx context.Context) (string, error) {
 	if _, file, _, ok := runtime.Caller(0); ok {
 		dir := filepath.Join(filepath.Dir(filepath.Dir(file)), "programs")
@@ -145,8 +145,8 @@ func pinnedModule(ctx context.Context) (string, error) {
 			return dir, nil
 		}
 	}
-	// With -trimpath a program no longer knows where its source was; the
-	// module that it is run from does.
+	// With -trimpath a program has no path of its source, but the module from which it runs is on
+	// disk.
 	const module = "github.com/atoll-dev/atoll/internal/e2e"
 	dir, err := (&cache{}).goOutput(ctx, "list", "-m", "-f", "{{.Dir}}", module)
 	if err != nil {

@@ -20,9 +20,8 @@ type edit struct {
 	old, new     string
 }
 
-// edited makes a copy of the module with the edit in dir, and returns the
-// go.mod with which a build takes that copy. The go command itself refuses an
-// overlay over the module cache.
+// edited copies the module with the edit into dir, and returns a go.mod that replaces the module by
+// the copy. The go command does not accept an overlay over the module cache.
 func (c *cache) edited(ctx context.Context, e *edit, dir string) (modfile string, err error) {
 	original, err := c.goOutput(ctx, "list", "-f", "{{.Module.Dir}}", e.module+"/"+path.Dir(e.file))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program is built with an edit of a module that it needs; the module stays as it is.
+// A program is built with an edit of one of its modules; the module itself does not change.
 func TestEdited(t *testing.T) {
 	b, _ := newBuilder(t, "package main\n\nimport \"example.com/greeting/word\"\n\nfunc main() { println(word.Word) }\n")
 	write(t, filepath.Join(b.module, "go.mod"), "module example.com/hello\n\ngo 1.26\n\nrequire example.com/greeting v0.0.0\n\nreplace example.com/greeting => ./greeting\n", 0o644)

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// lockPoll is how often a waiting process asks for the lock again: flock
-// cannot be waited for and abandoned when a context ends.
+// lockPoll is the interval at which a waiting process retries the lock: a blocking flock cannot be
+// cancelled by a context.
 const lockPoll = 100 * time.Millisecond
 
-// lock takes the exclusive lock on a file, which the kernel gives back when the
-// process ends in whatever way. It calls waiting once if another process has it.
+// lock takes the exclusive lock on a file. The kernel releases it when the process ends, however it
+// ends. lock calls waiting once if another process holds it.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperModule and helperCache make the test binary a process that builds the
-// program "hello" of that module into that cache, and nothing else.
+// helperModule and helperCache name environment variables. If they are set, the test binary only
+// builds the program "hello" of the named module into the named cache, and exits.
 const (
 	helperModule = "ATOLL_TEST_MODULE"
 	helperCache  = "ATOLL_TEST_CACHE"

@@ -17,9 +17,9 @@ const (
 	KWOK              = "kwok"
 	Etcdutl           = "etcdutl"
 
-	// AnyGroupAPIServer is kube-apiserver without one check: it takes
-	// CustomResourceDefinitions in groups without a dot, such as apps, as the
-	// control plane of the multi-cluster proposal does.
+	// AnyGroupAPIServer is kube-apiserver without one check: it accepts CustomResourceDefinitions
+	// in groups without a dot, such as apps, as the control plane of the multi-cluster proposal
+	// does.
 	AnyGroupAPIServer = "kube-apiserver-any-group"
 )
 
@@ -28,13 +28,13 @@ type program struct {
 	name    string
 	pkg     string        // the import path of its main package
 	version string        // the module whose version it reports
-	usual   time.Duration // how long it takes on two idle cores after those before it
-	edit    *edit         // nil: it is built as it is
-	folder  string        // of the module that pins it, in the pinned module; empty: that one
+	usual   time.Duration // build time on two idle cores, after the programs before it
+	edit    *edit         // nil: built unchanged
+	folder  string        // folder, in the pinned module, of the module that pins the program; empty: the pinned module
 }
 
-// programs is every executable, in the order in which building them shares
-// the most compiled packages.
+// programs returns all executables, in the order in which their builds share the most compiled
+// packages.
 func programs() []program {
 	const kubernetes = "k8s.io/kubernetes"
 	return []program{

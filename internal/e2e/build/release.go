@@ -19,17 +19,17 @@ import (
 // FirstRelease is the commit of this repository that was released first.
 const FirstRelease = "63c2c3e8fb3faeedd5982abd0cb6127b8d3f13cc"
 
-// ErrNoSource says that the source of a release cannot be had: the tests do not run in a
-// git repository, or in one without that commit, such as a shallow clone.
-var ErrNoSource = errors.New("no source of that release")
+// ErrNoSource means that the source of a release is unavailable: the tests do not run in a git
+// repository, or the repository lacks the commit, such as a shallow clone.
+var ErrNoSource = errors.New("source of the release is unavailable")
 
-// Release returns the path of the program in a folder of this repository, such as
-// examples/atollctl, as a commit has it. A folder that the commit lacks is taken from the
-// present tree and built against the commit's library.
+// Release returns the path of a program at a commit of this repository. folder names the program,
+// such as examples/atollctl. If the commit lacks the folder, it is taken from the present tree and
+// built against the commit's library.
 //
-// It builds the program once, into the user's cache, as [Programs] does, and blocks
-// until it is there or ctx ends. It is idempotent and safe for concurrent use, between
-// processes too. Without the commit the error wraps [ErrNoSource].
+// It builds the program once, into the user's cache, as [Programs] does, and blocks until the
+// executable exists or ctx ends. It is idempotent and safe for concurrent use, also by several
+// processes. If the commit is unavailable, the error wraps [ErrNoSource].
 func Release(ctx context.Context, commit, folder string) (string, error) {
 	_, file, _, _ := runtime.Caller(0)
 	r := release{root: filepath.Join(filepath.Dir(file), "..", "..", ".."), commit: commit, folder: folder}
@@ -40,10 +40,10 @@ func Release(ctx context.Context, commit, folder string) (string, error) {
 	return path, nil
 }
 
-// release is a program of an earlier commit of the repository in root.
+// release is a program at an earlier commit of the repository in root.
 type release struct {
 	root, commit, folder string
-	cache                string // empty: the user's
+	cache                string // empty: the user's cache
 }
 
 func (r release) program(ctx context.Context) (string, error) {
@@ -81,13 +81,13 @@ func (r release) program(ctx context.Context) (string, error) {
 	})
 }
 
-// lacks says whether the commit does not have the folder.
+// lacks reports whether the commit lacks the folder.
 func (r release) lacks(ctx context.Context) bool {
 	return r.git(ctx, nil, "cat-file", "-e", r.commit+":"+filepath.ToSlash(r.folder)) != nil
 }
 
-// key names what determines the program: the commit, the folder if the commit lacks it,
-// and the toolchain.
+// key returns a hash of everything that determines the program: the commit, the folder if the
+// commit lacks it, and the toolchain.
 func (r release) key(ctx context.Context, c *cache) (string, error) {
 	hash := sha256.New()
 	toolchain, err := c.goOutput(ctx, "env", "GOVERSION", "GOOS", "GOARCH")
@@ -111,8 +111,8 @@ func (r release) key(ctx context.Context, c *cache) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// checkout writes the commit's files below dir. It has an index of its own, so that the
-// repository stays as it is.
+// checkout writes the commit's files below dir. It uses an index of its own, so that the repository
+// does not change.
 func (r release) checkout(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newRepository commits a program, and changes it afterwards.
+// newRepository creates a repository, commits a program, and changes it afterwards.
 func newRepository(t *testing.T) (root, commit string) {
 	t.Helper()
 	root = t.TempDir()
@@ -43,7 +43,8 @@ func newRepository(t *testing.T) (root, commit string) {
 
 const greeting = "package main\n\nimport hello \"example.com/hello\"\n\nfunc main() { print(hello.Name) }\n"
 
-// The program is built of the commit's files, and one that the commit lacks against them.
+// The program is built from the commit's files; a program that the commit lacks is built from the
+// present tree against them.
 func TestRelease(t *testing.T) {
 	root, commit := newRepository(t)
 	cache := t.TempDir()

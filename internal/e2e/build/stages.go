@@ -40,7 +40,7 @@ func (c *cache) copyStages(ctx context.Context, path string) error {
 	}
 	var module struct{ Dir string }
 	if err := json.Unmarshal([]byte(output), &module); err != nil {
-		return fmt.Errorf("reading what go mod download says: %w", err)
+		return fmt.Errorf("reading the output of go mod download: %w", err)
 	}
 	var all bytes.Buffer
 	for _, name := range []string{

@@ -14,19 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What the suites add and remove, and what lists the members.
+// The resources that the suites add and remove, and the one that lists the members.
 var (
 	PeerSets        = schema.GroupVersionResource{Group: "fanout.atoll.dev", Version: "v1alpha1", Resource: "peersets"}
 	ServiceClusters = schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"}
 	Accounts        = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"}
 )
 
-// Object is what one plane holds under a name.
+// Object is the object that one plane holds under a name.
 type Object struct {
 	Plane     string
 	Name      string
 	UID       string
-	Role      string // Primary, Secondary, or none
+	Role      string // Primary, Secondary, or empty
 	Stage     string
 	Target    string
 	Operation string
@@ -38,13 +38,13 @@ func (o Object) String() string {
 	return fmt.Sprintf("%s in %s: %s %s of %s, UID %s, target %s", o.Name, o.Plane, o.Stage, o.Role, o.Operation, o.UID, o.Target)
 }
 
-// Owner says whether o owns its name: it is what was committed.
+// Owner reports whether o owns its name: it is a committed primary.
 func (o Object) Owner() bool {
 	return o.Role == "Primary" && o.Stage != "Reserved"
 }
 
-// RequireOwner returns the only owner of a name that is committed, of what so many planes
-// hold of it: all others guard it.
+// RequireOwner returns the one committed owner of a name. objects are those under the name; the
+// test fails unless every plane has one and all others are guards of the owner.
 func RequireOwner(t *testing.T, name string, objects []Object, planes int) Object {
 	t.Helper()
 	require.Len(t, objects, planes, "%s is not in every plane: %v", name, objects)
@@ -62,7 +62,7 @@ func RequireOwner(t *testing.T, name string, objects []Object, planes int) Objec
 	return owner
 }
 
-// Field is a text in the object, such as spec.kubeconfigSecret.name.
+// Field returns a string field of the object, such as spec.kubeconfigSecret.name.
 func (o Object) Field(path ...string) string {
 	text, _, _ := unstructured.NestedString(o.Raw.Object, path...)
 	return text
@@ -78,7 +78,7 @@ func objectOf(plane string, raw *unstructured.Unstructured) Object {
 	return o
 }
 
-// Objects reads what one plane holds of a resource, newest state, by name.
+// Objects lists the objects of a resource in one plane, by name, with a consistent read.
 func (r *Ring) Objects(ctx context.Context, plane string, resource schema.GroupVersionResource, namespace string) (map[string]Object, error) {
 	list, err := r.clients[plane].Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// Program is atollctl as one release has it.
+// Program is the atollctl of one release.
 type Program struct {
 	Name  string
 	path  string
-	flags []string // that each run has
+	flags []string // added to each run
 }
 
 // Present builds atollctl of the present tree.
@@ -30,8 +30,7 @@ func Present(t *testing.T) Program {
 	return p
 }
 
-// First builds atollctl of the first release. It skips the test if the repository does
-// not have its source.
+// First builds atollctl of the first release. It skips the test if the repository lacks its source.
 func First(t *testing.T) Program {
 	t.Helper()
 	return Program{Name: "first", path: OfFirst(t, "examples", "atollctl")}
@@ -46,8 +45,8 @@ func Build(t *testing.T, path string, folder ...string) {
 	require.NoError(t, err, "%s", output)
 }
 
-// OfFirst returns the program in a folder, built with the library of the first release.
-// It skips the test if the repository does not have its source.
+// OfFirst returns the program in a folder, built with the library of the first release. It skips
+// the test if the repository lacks its source.
 func OfFirst(t *testing.T, folder ...string) string {
 	t.Helper()
 	planetest.SkipShort(t)

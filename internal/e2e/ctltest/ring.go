@@ -22,26 +22,26 @@ import (
 	"github.com/atoll-dev/atoll/internal/rights"
 )
 
-// Ring is planes with the CRDs and PeerSets, and the program that works on them.
+// Ring is a set of planes with the CRDs and PeerSets, and the program that coordinates them.
 type Ring struct {
 	Planes []*plane.Plane
 
 	program Program
 	dir     string
-	admin   map[string]string // by plane: the path of its administrator's kubeconfig
-	least   map[string]string // by plane: of one with the least rights
+	admin   map[string]string // by plane: path of the administrator's kubeconfig
+	least   map[string]string // by plane: path of a kubeconfig with the least rights
 	clients map[string]dynamic.Interface
 }
 
-// New builds atollctl and makes the planes a ring: it installs the CRDs, grants
-// what a coordinator must be allowed, and runs "atollctl peer init" over the
-// first n of the planes. The others are prepared but belong to no ring yet.
+// New builds atollctl and makes the planes a ring: it installs the CRDs, grants the rights of a
+// coordinator, and runs "atollctl peer init" over the first n of the planes. The others are
+// prepared but belong to no ring yet.
 func New(t *testing.T, planes []*plane.Plane, n int) *Ring {
 	t.Helper()
 	return NewBy(t, Present(t), planes, n)
 }
 
-// NewBy is New with the CRDs and PeerSets of a program that is there already.
+// NewBy is New with an existing program, which installs its CRDs and PeerSets.
 func NewBy(t *testing.T, program Program, planes []*plane.Plane, n int) *Ring {
 	t.Helper()
 	r := &Ring{
@@ -64,18 +64,18 @@ func NewBy(t *testing.T, program Program, planes []*plane.Plane, n int) *Ring {
 	return r
 }
 
-// By is the same ring with another program, whose shells have the same logs.
+// By returns the same ring with another program, whose shells use the same logs.
 func (r *Ring) By(program Program) *Ring {
 	other := *r
 	other.program = program
 	return &other
 }
 
-// Administrator runs the program with all rights, over all planes.
+// Administrator returns a shell with all rights, over all planes.
 func (r *Ring) Administrator() *Shell { return r.shell("administrator", r.Planes, r.admin) }
 
-// Shell runs the program with the log of that name, over the planes given or
-// else over all.
+// Shell returns a shell that uses the log with the given name, over the given planes or, without
+// any, over all.
 func (r *Ring) Shell(log string, planes ...*plane.Plane) *Shell {
 	if planes == nil {
 		planes = r.Planes
@@ -83,18 +83,19 @@ func (r *Ring) Shell(log string, planes ...*plane.Plane) *Shell {
 	return r.shell(log, planes, r.least)
 }
 
-// Sharing runs the program over the planes given with the log that all programs share
-// in a plane, as that plane's administrator.
+// Sharing returns a shell over the given planes. Its log is the one in the central plane, which all
+// such shells share; there it has the rights of the plane's administrator.
 func (r *Ring) Sharing(central *plane.Plane, planes ...*plane.Plane) *Shell {
 	s := r.shell("", planes, r.least)
 	s.flags = append(s.flags[2:], "--log", "kube:"+r.admin[central.Name()])
 	return s
 }
 
-// Kubeconfig is the path of the kubeconfig of a plane's administrator.
+// Kubeconfig returns the path of the kubeconfig of a plane's administrator.
 func (r *Ring) Kubeconfig(p *plane.Plane) string { return r.admin[p.Name()] }
 
-// ShellAs is Shell with another kubeconfig for one of the planes: change makes it from the usual one.
+// ShellAs is Shell with another kubeconfig for one of the planes, which change derives from the
+// usual one.
 func (r *Ring) ShellAs(t *testing.T, log, plane string, change func(*api.Cluster, *api.AuthInfo)) *Shell {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(r.least[plane])
@@ -108,7 +109,7 @@ func (r *Ring) ShellAs(t *testing.T, log, plane string, change func(*api.Cluster
 	return r.shell(log, r.Planes, kubeconfigs)
 }
 
-// ShellTo is Shell over peers whose kubeconfigs lead to the planes given, by name.
+// ShellTo is Shell over the peers named by leads, with kubeconfigs that lead to the given planes.
 func (r *Ring) ShellTo(log string, leads map[string]*plane.Plane) *Shell {
 	s := r.shell(log, nil, nil)
 	for _, name := range slices.Sorted(maps.Keys(leads)) {
@@ -118,7 +119,8 @@ func (r *Ring) ShellTo(log string, leads map[string]*plane.Plane) *Shell {
 }
 
 func (r *Ring) shell(log string, planes []*plane.Plane, kubeconfigs map[string]string) *Shell {
-	// The time of a command is a person's; what is looked at here may share its processors with anything.
+	// The default timeout suits a person at a terminal; on a busy test machine commands take
+	// longer.
 	s := &Shell{binary: r.program.path, flags: append([]string{"--wal", filepath.Join(r.dir, log+".db"), "--timeout", "5m"}, r.program.flags...)}
 	for _, p := range planes {
 		s.flags = append(s.flags, "--kubeconfig", p.Name()+"="+kubeconfigs[p.Name()])
@@ -137,8 +139,8 @@ func (r *Ring) File(t *testing.T, manifest string) string {
 	return f.Name()
 }
 
-// Count is how often a suite repeats what it does: usual, unless the environment
-// variable says otherwise.
+// Count returns how often a suite repeats its work: the number in the environment variable, or
+// usual if the variable is empty.
 func Count(t *testing.T, variable string, usual int) int {
 	t.Helper()
 	text := os.Getenv(variable)

@@ -23,23 +23,23 @@ const (
 	Input    = 2
 	Conflict = 3
 	Doubt    = 4
-	// Killed is no exit code: the process was killed.
+	// Killed means that the process was killed and has no exit code.
 	Killed = -1
 )
 
-// Shell runs atollctl with one log. Its methods are safe for concurrent use, but
-// a log belongs to one process at a time.
+// Shell runs atollctl with one log. Its methods are safe for concurrent use, but only one process
+// at a time may use a log.
 type Shell struct {
 	binary string
 	flags  []string
 }
 
-// With is the same shell with more flags.
+// With returns the same shell with more flags.
 func (s *Shell) With(flags ...string) *Shell {
 	return &Shell{binary: s.binary, flags: slices.Concat(s.flags, flags)}
 }
 
-// Result is how one run ended.
+// Result is the outcome of one run.
 type Result struct {
 	Args   []string
 	Code   int
@@ -55,17 +55,17 @@ func (r Result) String() string {
 	return fmt.Sprintf("atollctl %s: %s after %s\n%s", strings.Join(r.Args, " "), end, r.Took.Round(time.Millisecond), r.Output)
 }
 
-// Never is a time after which nothing is killed.
+// Never, as the time after which to kill, means not to kill.
 const Never = time.Duration(0)
 
-// Run runs the program, and kills it after that time unless it has ended. It
-// fails only if the program cannot be started.
+// Run runs the program, and kills it if it has not ended after that time. It fails only if the
+// program cannot be started.
 func (s *Shell) Run(ctx context.Context, kill time.Duration, args ...string) (Result, error) {
 	return s.run(ctx, kill, "", args)
 }
 
-// RunUntil runs the program, and kills it as soon as it has printed a text. It
-// fails only if the program cannot be started.
+// RunUntil runs the program, and kills it as soon as it has printed the text. It fails only if the
+// program cannot be started.
 func (s *Shell) RunUntil(ctx context.Context, printed string, args ...string) (Result, error) {
 	return s.run(ctx, Never, printed, args)
 }
@@ -94,7 +94,8 @@ func (s *Shell) run(ctx context.Context, kill time.Duration, printed string, arg
 	return result, err
 }
 
-// output is what a process has printed. It is killed at a text, if there is one.
+// output collects the output of a process, and kills the process when it prints until, unless that
+// is empty.
 type output struct {
 	text  strings.Builder
 	until string
@@ -117,7 +118,7 @@ func (s *Shell) End(t *testing.T, args ...string) Result {
 	return result
 }
 
-// Succeed runs the program, which must exit with 0, and says how long it took.
+// Succeed runs the program, requires exit code 0, and returns how long it took.
 func (s *Shell) Succeed(t *testing.T, args ...string) time.Duration {
 	t.Helper()
 	result := s.End(t, args...)
@@ -125,11 +126,13 @@ func (s *Shell) Succeed(t *testing.T, args ...string) time.Duration {
 	return result.Took
 }
 
-// patience is how long a peer that runs may owe its answers, on a machine that others use as well.
+// patience is how long answered repeats a command while a running peer does not respond. The
+// machine may be busy with other work.
 const patience = 3 * time.Minute
 
-// Recover runs "wal recover" and returns how it ended. While a peer gives no answer in time, which on a crowded machine
-// says nothing of the peer, it runs it again, as its output tells people to.
+// Recover runs "wal recover" and returns its result. If the output reports a peer without an
+// answer, which on a busy machine may be a mere delay, it runs the command again, as the output
+// advises.
 func (s *Shell) Recover(t *testing.T) Result {
 	t.Helper()
 	runs := s.answered(t, func(r Result) bool {
@@ -138,8 +141,8 @@ func (s *Shell) Recover(t *testing.T) Result {
 	return runs[len(runs)-1]
 }
 
-// Audit runs "audit", of which the last run must exit with 0, and returns what all runs printed: while a peer could not be
-// read, so that nobody judged what it holds, it runs it again.
+// Audit runs "audit" and returns the output of all its runs. It repeats the command while the exit
+// code shows that a peer could not be read, and requires exit code 0 of the last run.
 func (s *Shell) Audit(t *testing.T, flags ...string) string {
 	t.Helper()
 	runs := s.answered(t, func(r Result) bool { return r.Code != Doubt }, append([]string{"audit"}, flags...)...)
@@ -151,7 +154,8 @@ func (s *Shell) Audit(t *testing.T, flags ...string) string {
 	return printed.String()
 }
 
-// answered runs the program until all peers have answered it, or patience has passed.
+// answered runs the program until all reports that every peer responded, or patience has passed,
+// and returns all results.
 func (s *Shell) answered(t *testing.T, all func(Result) bool, args ...string) (runs []Result) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {

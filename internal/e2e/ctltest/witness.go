@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Witness reads the ServiceClusters of one namespace in all planes, again and
-// again, and watches them as well. It uses nothing of the library.
+// Witness continuously lists and watches the ServiceClusters of one namespace in all planes. It
+// uses no code of the library.
 type Witness struct {
 	ring      *Ring
 	namespace string
@@ -23,10 +23,10 @@ type Witness struct {
 	running   sync.WaitGroup
 
 	mu     sync.Mutex
-	owners map[string]map[string]Object // by name, by UID: every owner that was ever seen
-	absent map[string]int               // by plane: how many doubts there are
-	turns  map[string]int               // by plane: how often that changed
-	twice  []string                     // proofs that a name had two owners at once
+	owners map[string]map[string]Object // by name, by UID: every owner observed so far
+	absent map[string]int               // by plane: number of Doubts without a Believe
+	turns  map[string]int               // by plane: number of Doubts and Believes
+	twice  []string                     // one entry per proof that a name had two owners at once
 	rounds int
 	events int
 }
@@ -48,11 +48,11 @@ func (w *Witness) Stop() {
 	w.running.Wait()
 }
 
-// Doubt leaves a plane out, which is about to be restored from a backup: it shows again
-// what it then owned. Believe ends that.
+// Doubt ignores a plane that is about to be restored from a backup: it will show owners of the time
+// of the backup. Believe ends it.
 func (w *Witness) Doubt(plane string) { w.turn(plane, 1) }
 
-// Believe ends a Doubt: the plane is a member again like any other.
+// Believe ends a Doubt: the plane counts as a member again.
 func (w *Witness) Believe(plane string) { w.turn(plane, -1) }
 
 func (w *Witness) turn(plane string, by int) {
@@ -62,7 +62,7 @@ func (w *Witness) turn(plane string, by int) {
 	w.turns[plane]++
 }
 
-// believed says whether a plane counts, and since which turn.
+// believed reports whether a plane counts, and the number of its turns so far.
 func (w *Witness) believed(plane string) (bool, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,19 +87,18 @@ func (w *Witness) Owners(name string) []Object {
 	return all
 }
 
-// Seen tells how often all planes were read and how many events were watched.
+// Seen returns how often all planes were read and how many events were watched.
 func (w *Witness) Seen() (rounds, events int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rounds, w.events
 }
 
-// read lists all planes in turn. An owner that one list of a plane and the next
-// one both show was there all the time between: a UID comes once and a commit is
-// not taken back. An owner of the same name that another plane shows meanwhile
-// is a second one.
+// read lists the planes in turn. If two consecutive lists of a plane both show an owner, it owned
+// the name during the whole time between: a UID is used once and a commit is never undone. Another
+// owner of the name in the latest list of another plane proves that there were two.
 func (w *Witness) read(ctx context.Context) {
-	latest := map[string]map[string]Object{} // by plane: what its latest list showed
+	latest := map[string]map[string]Object{} // by plane: result of its latest list
 	for ctx.Err() == nil {
 		for _, p := range w.ring.Planes {
 			_, turn := w.believed(p.Name())
@@ -107,7 +106,7 @@ func (w *Witness) read(ctx context.Context) {
 			objects, err := w.ring.Objects(attempt, p.Name(), ServiceClusters, w.namespace)
 			cancel()
 			if counts, now := w.believed(p.Name()); err != nil || !counts || now != turn {
-				// Down, frozen or restored: there is no next list to compare with.
+				// The plane is down, frozen or restored: a comparison needs two consecutive lists.
 				delete(latest, p.Name())
 				continue
 			}
@@ -121,7 +120,7 @@ func (w *Witness) read(ctx context.Context) {
 	}
 }
 
-// pause leaves the processors to those who are watched.
+// pause leaves processor time to the processes under test.
 func pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -155,7 +154,7 @@ func (w *Witness) note(o Object) {
 	w.owners[o.Name][o.UID] = o
 }
 
-// watch sees every state of a plane, also one that no list has shown.
+// watch observes every state of a plane, also those between two lists.
 func (w *Witness) watch(ctx context.Context, plane string) {
 	client := w.ring.clients[plane].Resource(ServiceClusters).Namespace(w.namespace)
 	version := ""

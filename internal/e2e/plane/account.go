@@ -26,9 +26,8 @@ var (
 	subjectAccessReviews = authorization("subjectaccessreviews")
 )
 
-// ServiceAccountKubeconfig returns a kubeconfig with a token of a service
-// account, valid for an hour. It makes the namespace and the account if they do
-// not exist, and grants nothing.
+// ServiceAccountKubeconfig returns a kubeconfig with a token of a service account, valid for an
+// hour. It creates the namespace and the account if they do not exist, and grants no rights.
 func (p *Plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
 	client, err := p.api()
 	if err != nil {
@@ -75,7 +74,7 @@ func parseClusterRoles(manifests []byte) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	if len(objects) == 0 {
-		return nil, errors.New("there is no ClusterRole in what was given")
+		return nil, errors.New("the manifests contain no ClusterRole")
 	}
 	for _, object := range objects {
 		if object.GroupVersionKind() != rbacv1.SchemeGroupVersion.WithKind("ClusterRole") {
@@ -85,9 +84,8 @@ func parseClusterRoles(manifests []byte) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// grant makes the role, binds the account to it and waits until the authorizer,
-// which learns of both through watches, lets the account do what the first rule
-// says.
+// grant creates the role, binds the account to it and waits until the authorizer, which watches
+// both, allows the account the first rule's requests.
 func (p *Plane) grant(ctx context.Context, client dynamic.Interface, role *unstructured.Unstructured, account string) error {
 	if _, err := client.Resource(clusterRoles).Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating ClusterRole %s: %w", role.GetName(), err)

@@ -57,7 +57,7 @@ func TestRunAsRestricts(t *testing.T) {
 func TestRunAsRefuses(t *testing.T) {
 	p := planetest.Shared(t, 1)[0]
 	for name, test := range map[string]struct{ manifests, want string }{
-		"nothing":      {"", "there is no ClusterRole"},
+		"nothing":      {"", "the manifests contain no ClusterRole"},
 		"another kind": {"{apiVersion: v1, kind: Namespace, metadata: {name: x}}", "Namespace x is not a ClusterRole"},
 		"no kind":      {"{metadata: {name: x}}", "document 1: it has no kind"},
 		"no YAML":      {"a: b: c", "document 1"},

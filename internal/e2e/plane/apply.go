@@ -75,8 +75,8 @@ func apply(ctx context.Context, client dynamic.Interface, mapper meta.Resettable
 	return awaitServed(ctx, client, mapper, object.GetName())
 }
 
-// awaitServed waits until a definition is established and the API server tells
-// of its kind in discovery, which it does a moment later.
+// awaitServed waits until a definition is established and discovery lists its kind, which happens a
+// moment later.
 func awaitServed(ctx context.Context, client dynamic.Interface, mapper meta.ResettableRESTMapper, name string) error {
 	return await(ctx, "it to be served", func(ctx context.Context) error {
 		object, err := client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
@@ -101,7 +101,7 @@ func established(conditions []any) bool {
 	})
 }
 
-// parse reads the objects of manifests and takes lists apart.
+// parse returns the objects of manifests, with the items of lists as objects.
 func parse(manifests []byte) ([]*unstructured.Unstructured, error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
 	var objects []*unstructured.Unstructured

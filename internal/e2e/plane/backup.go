@@ -16,15 +16,15 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/build"
 )
 
-// errNothingSaved is what Restore and RestoreSnapshot return if Save was not called.
+// errNothingSaved is the error of Restore and RestoreSnapshot if Save was not called.
 var errNothingSaved = errors.New("nothing was saved")
 
-// Save keeps the data as it is now, for Restore, in place of what was saved before.
-// The plane is down for as long as a Restart takes.
+// Save keeps the present data for Restore and replaces the data saved before. The plane is down for
+// as long as a Restart takes.
 func (p *Plane) Save(ctx context.Context) error {
 	return p.inTurn(ctx, "save", func() error {
 		for _, process := range p.processes[1:] {
-			process.kill() // an API server would wait for its watches
+			process.kill() // on SIGTERM an API server would wait for its watches
 		}
 		p.processes = p.processes[:1]
 		p.end(ctx)
@@ -38,16 +38,15 @@ func (p *Plane) Save(ctx context.Context) error {
 	})
 }
 
-// Restore kills the plane and starts it with the data that Save kept: all that was
-// written since is lost, and resourceVersions are given out again, as after the
-// restore of a backup by hand.
+// Restore kills the plane and starts it with the data that Save kept. All later writes are lost,
+// and their resourceVersions are used again, as after a manual restore of a backup.
 func (p *Plane) Restore(ctx context.Context) error {
 	return p.restore(ctx, func() error { return os.CopyFS(p.data(), os.DirFS(p.saved())) })
 }
 
-// RestoreSnapshot is Restore as an administrator of etcd does it, with etcdutl snapshot
-// restore: into a new cluster of one member. Unless bump is zero, revisions go on that
-// much above the latest one that was saved, and those before count as compacted.
+// RestoreSnapshot is Restore as an administrator of etcd does it, with etcdutl snapshot restore,
+// into a new cluster of one member. If bump is not zero, new revisions start that far above the
+// latest saved one, and the revisions before count as compacted.
 func (p *Plane) RestoreSnapshot(ctx context.Context, bump uint64) error {
 	programs, err := build.Programs(ctx, build.Etcdutl)
 	if err != nil {
@@ -63,8 +62,8 @@ func (p *Plane) RestoreSnapshot(ctx context.Context, bump uint64) error {
 	})
 }
 
-// restoreArguments make a data directory from the database in a saved one, which has no
-// hash as a snapshot of a server at work has.
+// restoreArguments returns the arguments that make a data directory from a saved database file.
+// Unlike a snapshot of a running server, the file has no hash.
 func restoreArguments(saved string, bump uint64) []string {
 	args := []string{
 		"snapshot", "restore", filepath.Join(saved, "member", "snap", "db"),
@@ -79,7 +78,7 @@ func restoreArguments(saved string, bump uint64) []string {
 	return args
 }
 
-// restore kills the plane, lets put make its data anew, and starts it.
+// restore kills the plane, calls put to make its data anew, and starts it.
 func (p *Plane) restore(ctx context.Context, put func() error) error {
 	return p.inTurn(ctx, "restore", func() error {
 		if _, err := os.Stat(p.saved()); errors.Is(err, os.ErrNotExist) {
@@ -99,7 +98,7 @@ func (p *Plane) restore(ctx context.Context, put func() error) error {
 func (p *Plane) data() string  { return filepath.Join(p.dir, "etcd-data") }
 func (p *Plane) saved() string { return filepath.Join(p.dir, "etcd-saved") }
 
-// end stops what runs in an orderly way.
+// end stops all processes in an orderly way.
 func (p *Plane) end(ctx context.Context) {
 	for _, process := range slices.Backward(p.processes) {
 		process.terminate(ctx)

@@ -3,7 +3,7 @@
 
 package plane
 
-// PIDs returns the processes of a plane.
+// PIDs returns the process IDs of a plane.
 func (p *Plane) PIDs() []int {
 	var pids []int
 	for _, process := range p.processes {
@@ -12,5 +12,5 @@ func (p *Plane) PIDs() []int {
 	return pids
 }
 
-// Address is where the API server listens.
+// Address returns the address on which the API server listens.
 func (p *Plane) Address() string { return p.port.address() }

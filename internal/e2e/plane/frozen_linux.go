@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// frozen waits until a process that was told to stop has: its threads run on for a moment
-// after the signal was sent. What the process ends with is left to who waits for that.
+// frozen waits until a process that got SIGSTOP has stopped: its threads run on for a moment after
+// the signal. WNOWAIT leaves the process's state for the goroutine that waits for its end.
 func (p *process) frozen() error {
 	for {
 		err := unix.Waitid(unix.P_PID, p.pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)

@@ -5,5 +5,5 @@
 
 package plane
 
-// frozen does nothing where no such wait is to be had.
+// frozen does nothing on systems without such a wait.
 func (p *process) frozen() error { return nil }

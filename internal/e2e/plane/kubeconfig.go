@@ -15,8 +15,8 @@ import (
 // system:masters, which RBAC does not restrict), with a bearer token.
 func (p *Plane) Kubeconfig() []byte { return append([]byte(nil), p.admin...) }
 
-// KubeconfigFor returns a kubeconfig with a client certificate for a user of
-// that name and groups. The user may do what RBAC grants, at first nothing.
+// KubeconfigFor returns a kubeconfig with a client certificate for a user of the given name and
+// groups. The user has the rights that RBAC grants it, at first none.
 func (p *Plane) KubeconfigFor(user string, groups ...string) ([]byte, error) {
 	signed, err := p.authority.client(user, groups)
 	if err != nil {

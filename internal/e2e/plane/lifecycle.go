@@ -14,14 +14,13 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/build"
 )
 
-// ErrStopped is what a plane answers to Kill, Pause, Resume, Restart, Save, Restore and
-// RestoreSnapshot after Stop.
+// ErrStopped is the error of Kill, Pause, Resume, Restart, Save, Restore and RestoreSnapshot after
+// Stop.
 var ErrStopped = errors.New("the plane was stopped")
 
-// Stop ends all processes at once, waits until they are gone, gives the port
-// back, and removes the temporary directory unless Keep was called. It is
-// idempotent. It fails if ctx ends while another call has its turn, and then
-// stops nothing, or if the directory cannot be removed.
+// Stop ends all processes at once, waits for their end, releases the port, and removes the
+// temporary directory unless Keep was called. It is idempotent. It fails, and stops nothing, if ctx
+// ends while another call holds the turn. It also fails if the directory cannot be removed.
 func (p *Plane) Stop(ctx context.Context) error {
 	if err := p.take(ctx); err != nil {
 		return err
@@ -41,8 +40,8 @@ func (p *Plane) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends all processes without a warning, as the loss of a machine would,
-// and waits until they are gone. Connections are refused until Restart.
+// Kill ends all processes without warning, as the loss of a machine would, and waits for their end.
+// Connections are refused until Restart.
 func (p *Plane) Kill(ctx context.Context) error {
 	return p.inTurn(ctx, "kill", func() error {
 		p.killProcesses()
@@ -50,10 +49,9 @@ func (p *Plane) Kill(ctx context.Context) error {
 	})
 }
 
-// Restart ends what runs, in an orderly way, and starts the plane again with
-// the same data, address, certificates and tokens. It works after Kill as well,
-// and after a failed Restart. ctx limits the time until the plane is ready; if it
-// is not ready by then, nothing of it runs.
+// Restart stops the running processes in an orderly way, and starts the plane again with the same
+// data, address, certificates and tokens. It also works after Kill and after a failed Restart. ctx
+// limits the time until the plane is ready; if it is not ready by then, no process of it runs.
 func (p *Plane) Restart(ctx context.Context) error {
 	return p.inTurn(ctx, "restart", func() error {
 		p.end(ctx)
@@ -61,8 +59,8 @@ func (p *Plane) Restart(ctx context.Context) error {
 	})
 }
 
-// Pause freezes the API server: it still accepts connections, through the
-// kernel, and answers nothing until Resume. The other processes go on.
+// Pause freezes the API server: the kernel still accepts its connections, but no request is
+// answered until Resume. The other processes continue.
 func (p *Plane) Pause(ctx context.Context) error {
 	return p.inTurn(ctx, "pause", func() error {
 		if err := p.signalAPIServer(syscall.SIGSTOP); err != nil {
@@ -77,7 +75,7 @@ func (p *Plane) Pause(ctx context.Context) error {
 	})
 }
 
-// Resume lets a frozen API server go on. It does not wait for an answer of it.
+// Resume lets a frozen API server continue. It does not wait for it to answer.
 func (p *Plane) Resume(ctx context.Context) error {
 	return p.inTurn(ctx, "resume", func() error { return p.signalAPIServer(syscall.SIGCONT) })
 }
@@ -98,7 +96,7 @@ func (p *Plane) killProcesses() {
 	p.processes = nil
 }
 
-// inTurn runs do when no other call starts or stops processes.
+// inTurn runs do while no other call starts or stops processes.
 func (p *Plane) inTurn(ctx context.Context, what string, do func() error) error {
 	if err := p.take(ctx); err != nil {
 		return err
@@ -113,8 +111,8 @@ func (p *Plane) inTurn(ctx context.Context, what string, do func() error) error 
 	return nil
 }
 
-// take waits for the turn. A free turn is taken even if ctx has ended, so that
-// Stop cleans up after a test that ran out of time.
+// take waits for the turn. It takes a free turn even if ctx has ended, so that Stop cleans up after
+// a test that ran out of time.
 func (p *Plane) take(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:

@@ -23,7 +23,8 @@ import (
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// listen takes an address for itself, which fails while anyone else has it.
+// listen opens and closes a listener on an address, which fails while another process listens
+// there.
 func listen(t *testing.T, address string) error {
 	t.Helper()
 	var config net.ListenConfig

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options say what a plane consists of. The zero value is an API server with
-// nothing behind it but etcd.
+// Options describe a plane. The zero value is an API server with only etcd.
 type Options struct {
 	// Name names the plane in messages, in kubeconfigs and in the name of its
 	// directory: a DNS-1123 label. Empty means "plane".
@@ -25,15 +24,15 @@ type Options struct {
 	// scheduled. It implies Controllers.
 	Pods bool
 
-	// Nodes is how many nodes there are with Pods. Zero means one.
+	// Nodes is the number of nodes if Pods is set. Zero means one.
 	Nodes int
 
 	// APIServerFlags are added to those of kube-apiserver, such as
 	// "--runtime-config=apps/v1=false". The last of two equal flags counts.
 	APIServerFlags []string
 
-	// AnyGroup makes the API server take CustomResourceDefinitions in groups
-	// without a dot, such as apps: it is built without that one check.
+	// AnyGroup makes the API server accept CustomResourceDefinitions in groups without a dot, such
+	// as apps: it runs a build without that one check.
 	AnyGroup bool
 
 	// Dir holds the data and the logs, and belongs to the caller. Empty means
@@ -61,7 +60,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Upstream is the plane of the multi-cluster proposal to which clusters are
+// Upstream returns the options of the plane in the multi-cluster proposal to which clusters are
 // attached: no controllers, no built-in workloads, and any type can be defined.
 func Upstream() Options {
 	return Options{Name: "upstream", AnyGroup: true, APIServerFlags: []string{"--runtime-config=apps/v1=false"}}

@@ -28,7 +28,7 @@ type Plane struct {
 	name     string
 	options  Options
 	programs map[string]string
-	stages   string // the configuration of KWOK, with Pods
+	stages   string // path of KWOK's configuration; only with Pods
 
 	dir       string
 	temporary bool
@@ -38,18 +38,18 @@ type Plane struct {
 	authority *authority
 	token     string
 	admin     []byte
-	client    *http.Client // of the administrator
+	client    *http.Client // the administrator's
 
-	// turn is held by the one call that starts or stops processes.
+	// turn is held by the call that starts or stops processes.
 	turn      chan struct{}
-	processes []*process // in the order in which they were started
+	processes []*process // in the order of their start
 	stopped   bool
 }
 
-// Start builds what is missing, starts a plane and returns when its API server
-// is ready and, with Pods, its nodes are. ctx limits the start, not the life of
-// the plane, which ends with Stop. If Start fails nothing runs; the error holds
-// the last lines of the log that tells why, and names the directory, which stays.
+// Start builds missing programs, starts a plane, and returns when its API server is ready and, with
+// Pods, its nodes are. ctx limits the start, not the life of the plane, which ends with Stop. If
+// Start fails, no process runs and the directory is kept; the error contains the last lines of the
+// failing process's log and names the directory.
 func Start(ctx context.Context, options Options) (*Plane, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -71,9 +71,8 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 	return p, nil
 }
 
-// StartAll starts one plane for each of the options, all at the same time, and
-// returns them in that order. If one of them fails, the others are stopped and
-// the error tells of every one that failed.
+// StartAll starts one plane for each of the options, concurrently, and returns them in that order.
+// If one fails, it stops the others; the error joins all failures.
 func StartAll(ctx context.Context, options ...Options) ([]*Plane, error) {
 	planes := make([]*Plane, len(options))
 	problems := make([]error, len(options))
@@ -109,10 +108,10 @@ func (p *Plane) Server() string { return "https://" + p.port.address() }
 // Logs returns the directory that holds one log per program.
 func (p *Plane) Logs() string { return filepath.Join(p.dir, "logs") }
 
-// Keep lets the logs outlive the plane: Stop then removes nothing.
+// Keep makes Stop keep the directory with the logs.
 func (p *Plane) Keep() { p.keep.Store(true) }
 
-// find gets the programs that the options ask for.
+// find locates or builds the programs that the options need.
 func (p *Plane) find(ctx context.Context) error {
 	apiServer := build.APIServer
 	if p.options.AnyGroup {
@@ -139,8 +138,8 @@ func (p *Plane) find(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes all that lasts from Start to Stop: the directory, the port, the
-// identities and the files that the programs read.
+// prepare makes everything that lasts from Start to Stop: the directory, the port, the identities
+// and the configuration files of the programs.
 func (p *Plane) prepare() (err error) {
 	if p.dir = p.options.Dir; p.dir == "" {
 		p.temporary = true
@@ -174,7 +173,7 @@ func (p *Plane) api() (dynamic.Interface, error) {
 	return dynamic.NewForConfigAndClient(p.Config(), p.client)
 }
 
-// writeFiles writes what the programs read from the plane's directory.
+// writeFiles writes the programs' configuration files into the plane's directory.
 func (p *Plane) writeFiles() error {
 	serving, err := p.authority.server()
 	if err != nil {
@@ -201,7 +200,7 @@ func (p *Plane) writeFiles() error {
 	return nil
 }
 
-// release gives back what prepare took, except the directory.
+// release frees the resources that prepare took, except the directory.
 func (p *Plane) release() {
 	if p.port != nil {
 		p.port.release()

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(planetest.Run(m))
 }
 
-// orphanHelper makes the test binary a process that starts a plane in the
-// directory that it names, tells its processes, and never stops it.
+// orphanHelper names an environment variable. If it holds a directory, the test binary starts a
+// plane there, prints its process IDs, and never stops it.
 const orphanHelper = "ATOLL_TEST_ORPHAN"
 
 func startAndHang() int {
@@ -51,7 +51,7 @@ var (
 	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
 
-// get asks for /version, which RBAC lets everyone read.
+// get requests /version, which RBAC lets everyone read.
 func get(ctx context.Context, t *testing.T, config *rest.Config) error {
 	t.Helper()
 	c, err := rest.HTTPClientFor(config)

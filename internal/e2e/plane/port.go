@@ -12,12 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port is a loopback port that is bound, but not listened on, for as long as
-// its plane exists. kube-apiserver binds it as well, with --permit-port-sharing.
-// Until then, and while the API server is down, nobody else on the machine can
-// be given the port: there is no gap between finding a free port and using it,
-// hence nothing to retry. A bound socket that does not listen takes no
-// connections away.
+// port is a loopback port that is bound, but not listened on, for as long as its plane exists.
+// kube-apiserver binds it as well, with --permit-port-sharing. The binding keeps other processes
+// from the port before the API server starts and while it is down, so no other process can take the
+// port between its choice and its use. A bound socket that does not listen gets no connections.
 type port struct {
 	number int
 	fd     int

@@ -24,20 +24,19 @@ type process struct {
 	name   string
 	log    string
 	pid    int
-	exited chan struct{} // closed when the process was waited for
-	state  error         // how it ended; set before exited is closed
+	exited chan struct{} // closed once the process has been reaped
+	state  error         // exit error; set before exited is closed
 }
 
-// run starts a program in its own process group, with its output appended to
-// a file. It does not wait for the program to be of any use.
+// run starts a program in its own process group and appends its output to a file. It does not wait
+// until the program is ready.
 func run(dir, logs, name, path string, args ...string) (*process, error) {
 	p := &process{name: name, log: filepath.Join(logs, name+".log"), exited: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("%s: opening its log: %w", name, err)
 	}
-	// Not CommandContext: a process lives until it is stopped, not until the
-	// context of the call that started it ends.
+	// Not CommandContext: the process must outlive the context of the call that starts it.
 	cmd := exec.Command(path, args...) //nolint:noctx
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = log, log
@@ -65,7 +64,7 @@ func run(dir, logs, name, path string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// running tells whether the process has not been waited for yet.
+// running reports whether the process has not been reaped yet.
 func (p *process) running() bool {
 	select {
 	case <-p.exited:
@@ -75,7 +74,7 @@ func (p *process) running() bool {
 	}
 }
 
-// signal reaches the process and whatever it started.
+// signal sends sig to the process and all its descendants in its group.
 func (p *process) signal(sig syscall.Signal) error {
 	if !p.running() {
 		return fmt.Errorf("%s: signal %s: %w", p.name, sig, os.ErrProcessDone)
@@ -86,14 +85,14 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// kill ends the process at once and waits until it is gone.
+// kill ends the process with SIGKILL and waits for its end.
 func (p *process) kill() {
 	_ = p.signal(syscall.SIGKILL)
 	<-p.exited
 }
 
-// terminate asks the process to end, kills it if it does not within the grace
-// period or before ctx ends, and waits until it is gone.
+// terminate asks the process to end, kills it if it is still running after the grace period or when
+// ctx ends, and waits for its end.
 func (p *process) terminate(ctx context.Context) {
 	_ = p.signal(syscall.SIGTERM)
 	_ = p.signal(syscall.SIGCONT) // a stopped process does not act on SIGTERM
@@ -106,7 +105,7 @@ func (p *process) terminate(ctx context.Context) {
 	}
 }
 
-// endError tells that a process ended which nobody asked to.
+// endError means that a process ended without a request to stop it.
 type endError struct {
 	name, how, log, tail string
 }

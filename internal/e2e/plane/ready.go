@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// poll is how often a condition is looked at that cannot be watched yet.
+// poll is the interval at which conditions without a watch are checked.
 const poll = 50 * time.Millisecond
 
 var (
@@ -28,8 +28,7 @@ var (
 	serviceAccounts = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
 )
 
-// await calls probe until it returns nil, and fails when ctx ends, with the last
-// thing that probe said.
+// await calls probe until it returns nil. If ctx ends first, it fails with probe's last error.
 func await(ctx context.Context, what string, probe func(context.Context) error) error {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
@@ -51,8 +50,7 @@ func await(ctx context.Context, what string, probe func(context.Context) error) 
 	}
 }
 
-// await is the function of that name, which also fails as soon as a process of
-// the plane has ended.
+// await is the function await, but it also fails as soon as a process of the plane has ended.
 func (p *Plane) await(ctx context.Context, what string, probe func(context.Context) error) error {
 	return await(ctx, what, func(ctx context.Context) error {
 		err := probe(ctx)
@@ -68,7 +66,7 @@ func (p *Plane) await(ctx context.Context, what string, probe func(context.Conte
 	})
 }
 
-// awaitReady waits for the API server and for what it makes by itself.
+// awaitReady waits until the API server is ready and has created its default objects.
 func (p *Plane) awaitReady(ctx context.Context) error {
 	err := p.await(ctx, "kube-apiserver to be ready", func(ctx context.Context) error {
 		return readyz(ctx, p.client, p.Server())
@@ -118,7 +116,7 @@ func readyz(ctx context.Context, client *http.Client, server string) error {
 	return fmt.Errorf("/readyz says %s %s", response.Status, strings.Join(failed, ", "))
 }
 
-// createNodes makes the nodes that KWOK then keeps ready.
+// createNodes creates the nodes, which KWOK keeps ready.
 func (p *Plane) createNodes(ctx context.Context) error {
 	api, err := p.api()
 	if err != nil {
@@ -142,8 +140,8 @@ func (p *Plane) createNodes(ctx context.Context) error {
 	return nil
 }
 
-// awaitControllers waits for the marks that the controllers leave: the default
-// service account and nodes that take pods.
+// awaitControllers waits for objects that show the controllers at work: the default service account
+// and schedulable nodes.
 func (p *Plane) awaitControllers(ctx context.Context) error {
 	api, err := p.api()
 	if err != nil {

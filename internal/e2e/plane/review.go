@@ -18,8 +18,8 @@ func authorization(resource string) schema.GroupVersionResource {
 	return authorizationv1.SchemeGroupVersion.WithResource(resource)
 }
 
-// firstRuleReview asks whether the account may do what the role's first rule
-// allows. It is nil for a role without rules.
+// firstRuleReview returns a SubjectAccessReview for the first rule of the role and the account, nil
+// for a role without rules.
 func firstRuleReview(role *unstructured.Unstructured, account string) (*unstructured.Unstructured, error) {
 	var typed rbacv1.ClusterRole
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, &typed); err != nil {

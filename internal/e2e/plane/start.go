@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/build"
 )
 
-// These are unix sockets in the directory in which etcd and kube-apiserver
-// run. etcd insists on the form host:port, which here is the socket's file name.
+// These are unix sockets in the directory in which etcd and kube-apiserver run. etcd requires the
+// form host:port, which here is the file name of the socket.
 const (
 	etcdURL     = "unix://etcd:1"
 	etcdPeerURL = "unix://etcd-peer:1"
@@ -90,7 +90,7 @@ func (p *Plane) apiServerArguments() []string {
 		"--profiling=false",
 	}
 	if !p.options.Controllers {
-		// Nobody would make the service accounts that it requires of pods.
+		// The plugin requires of each pod a service account, and no controller creates them.
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	return append(args, p.options.APIServerFlags...)
@@ -98,8 +98,8 @@ func (p *Plane) apiServerArguments() []string {
 
 func controllerManagerArguments() []string {
 	return append(controllerArguments(),
-		// KWOK's nodes do not say that they live. Without this they would be taken
-		// for dead after a minute, for a moment, and their pods for unready for ever.
+		// KWOK's nodes send no heartbeats. With the default, they would count as dead after a
+		// minute, for a moment, and their pods as unready for ever.
 		"--node-monitor-grace-period=24h",
 		"--root-ca-file=ca.crt",
 		"--cluster-signing-cert-file=ca.crt",
@@ -109,8 +109,8 @@ func controllerManagerArguments() []string {
 
 func schedulerArguments() []string { return controllerArguments() }
 
-// controllerArguments make a controller serve nothing, so that it needs no
-// port, and work as fast as the API server lets it.
+// controllerArguments returns the arguments that disable a controller's own server, so that it
+// needs no port, and remove its client-side rate limit.
 func controllerArguments() []string {
 	return []string{
 		"--kubeconfig=kubeconfig",

@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Peer describes a plane as a peer of that name, with the administrator's
-// credentials, which serves the given regions.
+// Peer returns a plane as a peer of its name, with the administrator's credentials, which serves
+// the given regions.
 func Peer(t testing.TB, p *plane.Plane, regions ...region.Key) region.Peer {
 	t.Helper()
 	return PeerAs(t, p, p.Kubeconfig(), regions...)

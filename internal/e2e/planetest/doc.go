@@ -1,17 +1,17 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package planetest gives real control planes to tests.
+// Package planetest provides real control planes to tests.
 //
 // A package that uses [Shared] or [SharedPods] needs
 //
 //	func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 //
-// which stops the shared planes after the last test. [New] starts a plane of the
-// test's own, for tests that kill it, pause it or need special flags.
+// which stops the shared planes after the last test. [New] starts a plane for one test, which may
+// kill it, pause it or pass special flags.
 //
-// Tests that share planes keep apart by namespaces ([Namespace]) and by names of
-// their own for what has none. Shared planes must be left running and unpaused.
+// Tests that share planes use different namespaces ([Namespace]), and different names for
+// cluster-wide objects. They must leave shared planes running and unpaused.
 //
 // With -short no real API server is started: tests that need one are skipped.
 //

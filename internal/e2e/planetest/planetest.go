@@ -22,8 +22,8 @@ import (
 // programs, which takes minutes.
 const startTimeout = 30 * time.Minute
 
-// SkipShort skips a test that needs real API servers when tests run with -short.
-// New, NewAll, Shared and SharedPods call it.
+// SkipShort skips a test that needs real API servers if -short is set. New, NewAll, Shared and
+// SharedPods call it.
 func SkipShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -31,15 +31,14 @@ func SkipShort(t testing.TB) {
 	}
 }
 
-// New starts a plane that belongs to the test, and stops it when the test and
-// its subtests have ended.
+// New starts a plane for the test, and stops it when the test and its subtests have ended.
 func New(t testing.TB, options plane.Options) *plane.Plane {
 	t.Helper()
 	return NewAll(t, options)[0]
 }
 
-// NewAll starts one plane for each of the options, all at the same time, and
-// stops them when the test and its subtests have ended.
+// NewAll starts one plane for each of the options, concurrently, and stops them when the test and
+// its subtests have ended.
 func NewAll(t testing.TB, options ...plane.Options) []*plane.Plane {
 	t.Helper()
 	SkipShort(t)
@@ -60,7 +59,7 @@ func NewAll(t testing.TB, options ...plane.Options) []*plane.Plane {
 	return planes
 }
 
-// reportFailure tells where the logs of a failed test's plane are, and keeps them.
+// reportFailure logs where the logs of a failed test's plane are, and keeps them.
 func reportFailure(t testing.TB, p *plane.Plane) {
 	t.Helper()
 	if t.Failed() {
@@ -69,9 +68,9 @@ func reportFailure(t testing.TB, p *plane.Plane) {
 	}
 }
 
-// Namespace makes a namespace of a name that no other test has, in each of the
-// planes, and returns the name. It is not deleted: its planes do not live long,
-// and without controllers it would stay Terminating.
+// Namespace creates a namespace with a unique name in each of the planes, and returns the name. It
+// does not delete it: the planes are short-lived, and without controllers a deleted namespace stays
+// Terminating.
 func Namespace(t testing.TB, planes ...*plane.Plane) string {
 	t.Helper()
 	name := strings.Trim(strings.Map(func(r rune) rune {

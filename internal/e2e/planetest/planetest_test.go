@@ -55,7 +55,7 @@ func TestEventuallyFails(t *testing.T) {
 	require.Equal(t, "%s: not within %s: %v", record.format)
 }
 
-// recorder is a test that notes how it failed instead of failing.
+// recorder is a test that records its failure instead of failing.
 type recorder struct {
 	testing.TB
 	format string

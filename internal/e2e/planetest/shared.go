@@ -13,10 +13,10 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 )
 
-// pool holds the planes that the tests of one package share, by kind.
+// pool holds the planes of one kind that the tests of one package share.
 type pool struct {
 	mu      sync.Mutex
-	open    bool // between the beginning and the end of Run
+	open    bool // true between the beginning and the end of Run
 	options plane.Options
 	planes  []*plane.Plane
 }
@@ -27,8 +27,8 @@ var (
 	pods = &pool{options: plane.Options{Pods: true}}
 )
 
-// Run runs the tests of a package, stops the planes that they shared, and
-// returns the exit code for os.Exit.
+// Run runs the tests of a package, stops their shared planes, and returns the exit code for
+// os.Exit.
 func Run(m *testing.M) int {
 	pools := []*pool{bare, pods}
 	for _, p := range pools {
@@ -45,16 +45,15 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// Shared returns n planes without controllers that all tests of the package
-// share: eu-west, us-east, ap-south, peer-4 and so on. The first test that asks
-// for a plane starts it.
+// Shared returns n planes without controllers that all tests of the package share: eu-west,
+// us-east, ap-south, peer-4 and so on. The first test that needs a plane starts it.
 func Shared(t testing.TB, n int) []*plane.Plane {
 	t.Helper()
 	return bare.get(t, n)
 }
 
-// SharedPods is [Shared] for planes with controllers, a node, and pods that run.
-// They are not the same planes.
+// SharedPods is [Shared] for planes with controllers, a node, and running pods. They are not the
+// same planes.
 func SharedPods(t testing.TB, n int) []*plane.Plane {
 	t.Helper()
 	return pods.get(t, n)

@@ -6,7 +6,7 @@
 // Package programs pins the programs that make up a real control plane.
 //
 // Nothing imports it: the build tag keeps it out of every build, and go.mod
-// beside it says which versions the package build compiles. It is a module of
+// beside it pins the versions that the package build compiles. It is a module of
 // its own so that the programs' dependencies never meet the library's.
 //
 // To move to another version, change go.mod (the 33 replaces follow

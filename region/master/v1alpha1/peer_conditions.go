@@ -10,41 +10,41 @@ type PeerConditionType string
 type PeerConditionReason string
 
 const (
-	// PeerConditionReady sums the others up.
+	// PeerConditionReady summarizes the other conditions.
 	//
-	// True: the peer answers, as itself, and its regions are its own (reason
-	// Reachable).
-	// False: one of the others is False (with that one's reason), or the types
-	// or rights that are needed there are missing (CRDsMissing, RightsMissing).
-	// Unknown: it was not reached yet (Pending), or its Secret cannot be read
+	// True: the peer is reachable, is the expected cluster, and no other peer
+	// serves its regions (reason Reachable).
+	// False: another condition is False (with its reason), or the required types
+	// or rights are missing in the peer (CRDsMissing, RightsMissing).
+	// Unknown: the peer was not reached yet (Pending), or its Secret cannot be read
 	// (SecretUnreadable).
 	PeerConditionReady PeerConditionType = "Ready"
 
-	// PeerConditionKubeconfigValid says whether the kubeconfig can be used. As
-	// long as it cannot, the last good one is.
+	// PeerConditionKubeconfigValid shows whether the kubeconfig can be used. If it
+	// cannot, the last good one stays in use.
 	//
 	// True: it was checked and accepted (Accepted).
-	// False: the Secret is missing (SecretNotFound), a field is missing or refused
+	// False: the Secret is missing (SecretNotFound), a field is missing or rejected
 	// (KubeconfigInvalid; the message names it), or it reaches another cluster
-	// than the one that this peer is (OtherCluster).
-	// Unknown: the Secret could not be read (SecretUnreadable), or not yet
+	// than this peer's (OtherCluster).
+	// Unknown: the Secret could not be read (SecretUnreadable), or was not read yet
 	// (Pending).
 	PeerConditionKubeconfigValid PeerConditionType = "KubeconfigValid"
 
-	// PeerConditionReachable says whether the peer answers.
+	// PeerConditionReachable shows whether the peer is reachable.
 	//
-	// True: it did at the last probes (Reachable).
-	// False: it did not (Unreachable), or refuses our credentials
+	// True: it was at the last probes (Reachable).
+	// False: it was not (Unreachable), or rejects the credentials
 	// (CredentialsRejected).
-	// Unknown: it was not asked yet (Pending).
+	// Unknown: it was not probed yet (Pending).
 	PeerConditionReachable PeerConditionType = "Reachable"
 
-	// PeerConditionRegionsUnique says whether no other peer serves its regions.
+	// PeerConditionRegionsUnique shows whether no other peer serves its regions.
 	//
-	// True: none does (Unique).
+	// True: no other peer does (Unique).
 	// False: another peer serves one of them (RegionServedTwice). Or the
-	// installation cannot be registered, since it is a master itself (IsMaster)
-	// or another Peer reaches it already (SameCluster): then it serves none.
+	// installation is refused, because it is a master itself (IsMaster) or another
+	// Peer reaches it already (SameCluster): then it serves no region.
 	// Unknown: its regions are not known yet (Pending), or cannot be read
 	// (CRDsMissing, RightsMissing).
 	PeerConditionRegionsUnique PeerConditionType = "RegionsUnique"
@@ -59,19 +59,19 @@ const (
 	PeerReasonSecretNotFound PeerConditionReason = "SecretNotFound"
 	// PeerReasonSecretUnreadable: the Secret could not be read.
 	PeerReasonSecretUnreadable PeerConditionReason = "SecretUnreadable"
-	// PeerReasonKubeconfigInvalid: there is no kubeconfig that can be used.
+	// PeerReasonKubeconfigInvalid: the kubeconfig is missing or invalid.
 	PeerReasonKubeconfigInvalid PeerConditionReason = "KubeconfigInvalid"
 	// PeerReasonOtherCluster: the kubeconfig reaches another cluster than before.
 	PeerReasonOtherCluster PeerConditionReason = "OtherCluster"
-	// PeerReasonReachable: the peer answers.
+	// PeerReasonReachable: the peer is reachable.
 	PeerReasonReachable PeerConditionReason = "Reachable"
-	// PeerReasonUnreachable: the peer did not answer.
+	// PeerReasonUnreachable: the peer is unreachable.
 	PeerReasonUnreachable PeerConditionReason = "Unreachable"
-	// PeerReasonCredentialsRejected: the peer refuses our credentials.
+	// PeerReasonCredentialsRejected: the peer rejects the credentials.
 	PeerReasonCredentialsRejected PeerConditionReason = "CredentialsRejected"
 	// PeerReasonCRDsMissing: the peer does not serve the types of an installation.
 	PeerReasonCRDsMissing PeerConditionReason = "CRDsMissing"
-	// PeerReasonRightsMissing: the peer does not let us read what it serves.
+	// PeerReasonRightsMissing: the credentials lack rights in the peer.
 	PeerReasonRightsMissing PeerConditionReason = "RightsMissing"
 	// PeerReasonUnique: no other peer serves its regions.
 	PeerReasonUnique PeerConditionReason = "Unique"

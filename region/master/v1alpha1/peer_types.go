@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// LocalPeer is the name of the Peer that stands for the installation itself.
-// It needs no kubeconfig.
+// LocalPeer is the name of the Peer for the installation itself. It needs no kubeconfig.
 const LocalPeer = "local"
 
-// Peer tells a configuration plane how to reach one regional control plane. It
-// cannot be an installation that is a master itself.
+// Peer describes to a configuration plane how to reach one regional control
+// plane. An installation that is a master cannot be a peer.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,18 +27,18 @@ type Peer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is how to reach the peer.
+	// Spec is the desired state.
 	//
 	// +optional
 	Spec PeerSpec `json:"spec,omitzero"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	//
 	// +optional
 	Status PeerStatus `json:"status,omitzero"`
 }
 
-// PeerSpec is how to reach a peer.
+// PeerSpec describes how to reach a peer.
 type PeerSpec struct {
 	// KubeconfigSecret names the Secret that holds the peer's kubeconfig under
 	// the key kubeconfig. The peer named local needs none.
@@ -56,16 +55,16 @@ type SecretReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Namespace is the Secret's namespace; empty is that of the installation.
+	// Namespace is the Secret's namespace; empty means that of the installation.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// PeerStatus is what was observed of a Peer.
+// PeerStatus is the observed state of a Peer.
 type PeerStatus struct {
-	// Phase sums the conditions up for people. Programs read the conditions.
+	// Phase summarizes the conditions for people. Programs read the conditions.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -80,13 +79,13 @@ type PeerStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Regions are those that the peer serves. A peer that does not answer keeps
-	// the last known ones.
+	// Regions are the regions that the peer serves. An unreachable peer keeps its
+	// last known regions.
 	//
 	// +optional
 	// +listType=map
@@ -95,28 +94,27 @@ type PeerStatus struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Regions []RegionReference `json:"regions,omitempty"`
 
-	// KubeCarrierVersion is what the installation there says of itself.
+	// KubeCarrierVersion is the version of the installation in the peer.
 	//
 	// +optional
 	KubeCarrierVersion VersionInfo `json:"kubeCarrierVersion,omitzero"`
 
-	// ClusterUID is the UID of the kube-system namespace of the cluster that was
-	// accepted as this peer; empty as long as none was. Credentials that reach
-	// another cluster are refused while it is set. To let the Peer be another
-	// cluster, delete it and create it again.
+	// ClusterUID is the UID of the kube-system namespace of the accepted cluster;
+	// empty until one is accepted. While it is set, credentials that reach another
+	// cluster are rejected. To replace the cluster, delete the Peer and create it
+	// again.
 	//
 	// +optional
 	ClusterUID types.UID `json:"clusterUID,omitempty"`
 
-	// LastContact is when the peer last answered, as of the last time that
-	// something else in the status changed: a peer that goes on answering causes
-	// no write.
+	// LastContact is when the peer last responded, as of the last change of another
+	// field of the status: further responses alone cause no write.
 	//
 	// +optional
 	LastContact metav1.Time `json:"lastContact,omitzero"`
 }
 
-// RegionReference names a region, as NAME.PROVIDER does elsewhere.
+// RegionReference names a region, elsewhere written as NAME.PROVIDER.
 type RegionReference struct {
 	// Name is the region's name, unique for its provider.
 	//
@@ -168,17 +166,17 @@ type VersionInfo struct {
 	Platform string `json:"platform,omitempty"`
 }
 
-// PeerPhase is one word about a Peer, for people.
+// PeerPhase summarizes a Peer for people.
 type PeerPhase string
 
 const (
-	// PeerPending was not reached yet.
+	// PeerPending means that the peer was not reached yet.
 	PeerPending PeerPhase = "Pending"
-	// PeerReady answers and serves its regions.
+	// PeerReady means that the peer is reachable and serves its regions.
 	PeerReady PeerPhase = "Ready"
-	// PeerNotReady does not answer, or something about it is wrong.
+	// PeerNotReady means that the peer is unreachable, refused, or misconfigured.
 	PeerNotReady PeerPhase = "NotReady"
-	// PeerTerminating is being removed.
+	// PeerTerminating means that the Peer is being removed.
 	PeerTerminating PeerPhase = "Terminating"
 )
 

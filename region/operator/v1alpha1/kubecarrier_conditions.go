@@ -10,7 +10,7 @@ type KubeCarrierConditionType string
 type KubeCarrierConditionReason string
 
 const (
-	// KubeCarrierConditionReady says whether the installation works.
+	// KubeCarrierConditionReady shows whether the installation works.
 	//
 	// True: all its parts run (reason Complete).
 	// False: a part does not run (Incomplete), or it is being removed (Removing).

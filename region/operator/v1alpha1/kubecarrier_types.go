@@ -20,18 +20,18 @@ type KubeCarrier struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
+	// Spec is the desired state.
 	//
 	// +optional
 	Spec KubeCarrierSpec `json:"spec,omitzero"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	//
 	// +optional
 	Status KubeCarrierStatus `json:"status,omitzero"`
 }
 
-// KubeCarrierSpec is what is wanted of an installation.
+// KubeCarrierSpec is the desired state of an installation.
 type KubeCarrierSpec struct {
 	// Master makes the installation coordinate others: it runs the API and the
 	// controllers of several regions, and cannot be registered as a Peer.
@@ -41,14 +41,14 @@ type KubeCarrierSpec struct {
 	Master bool `json:"master,omitempty"`
 }
 
-// KubeCarrierStatus is what was observed of an installation.
+// KubeCarrierStatus is the observed state of an installation.
 type KubeCarrierStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Phase sums the conditions up for people. Programs read the conditions.
+	// Phase summarizes the conditions for people. Programs read the conditions.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -63,17 +63,17 @@ type KubeCarrierStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// KubeCarrierPhase is one word about an installation, for people.
+// KubeCarrierPhase summarizes an installation for people.
 type KubeCarrierPhase string
 
 const (
-	// KubeCarrierPending is being set up.
+	// KubeCarrierPending means that the installation is being set up.
 	KubeCarrierPending KubeCarrierPhase = "Pending"
-	// KubeCarrierReady works.
+	// KubeCarrierReady means that the installation works.
 	KubeCarrierReady KubeCarrierPhase = "Ready"
-	// KubeCarrierNotReady should work and does not.
+	// KubeCarrierNotReady means that the installation does not work.
 	KubeCarrierNotReady KubeCarrierPhase = "NotReady"
-	// KubeCarrierTerminating is being removed.
+	// KubeCarrierTerminating means that the installation is being removed.
 	KubeCarrierTerminating KubeCarrierPhase = "Terminating"
 )
 

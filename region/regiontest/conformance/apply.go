@@ -59,7 +59,7 @@ func applies() []Case {
 			e.Fact("forced", []string{"two Apply "}, managersOf(forced))
 			e.Fact("value", int64(2), field(forced, "spec", "size"))
 		}},
-		{"apply-removes", "a field that the only manager drops is removed; one that another holds stays", func(e *Env) {
+		{"apply-removes", "a field is removed when its only manager drops it; it stays while another manager owns it", func(e *Env) {
 			w := e.Widgets()
 			_, err := w.Apply(e.Ctx, "a", e.Widget("a", map[string]any{"size": int64(1), "color": "red"}), metav1.ApplyOptions{FieldManager: "one"})
 			require.NoError(e, err)
@@ -72,7 +72,7 @@ func applies() []Case {
 			require.NoError(e, err)
 			e.Fact("the same apply changes nothing", after.GetResourceVersion(), again.GetResourceVersion())
 		}},
-		{"apply-only-creates", "an apply with a resourceVersion that no object can have creates, and never changes what is there", func(e *Env) {
+		{"apply-only-creates", "an apply with an impossible resourceVersion only creates; it never changes an existing object", func(e *Env) {
 			w := e.Widgets()
 			asked := e.Widget("a", map[string]any{"size": int64(1)})
 			asked.SetResourceVersion("1")
@@ -87,7 +87,7 @@ func applies() []Case {
 			require.NoError(e, err)
 			e.Fact("it stays", made.GetResourceVersion(), after.GetResourceVersion())
 		}},
-		{"apply-lists", "lists are merged as the schema says: by key, as a set, or whole", func(e *Env) {
+		{"apply-lists", "lists are merged according to the schema: by key, as a set, or replaced", func(e *Env) {
 			w := e.Widgets()
 			_, err := w.Apply(e.Ctx, "a", e.Widget("a", map[string]any{
 				"ports": []any{map[string]any{"name": "http", "port": int64(80)}}, "tags": []any{"x"},
@@ -153,7 +153,7 @@ func applies() []Case {
 			_, err = w.Apply(e.Ctx, "a", o, metav1.ApplyOptions{FieldManager: "m"})
 			e.Fact("unknown field", true, strings.Contains(e.Said(err), ".spec.unheard: field not declared in schema"))
 		}},
-		{"apply-builtin", "applies to built-in types know their schemas", func(e *Env) {
+		{"apply-builtin", "applies to built-in types use their schemas", func(e *Env) {
 			d := e.In(deployments)
 			o := deployment("a")
 			_, err := d.Apply(e.Ctx, "a", o, metav1.ApplyOptions{FieldManager: "one"})
@@ -178,7 +178,7 @@ func applies() []Case {
 
 func managers() []Case {
 	return []Case{
-		{"managed-fields", "every write says who wrote what", func(e *Env) {
+		{"managed-fields", "every write records the managers of its fields", func(e *Env) {
 			w := e.Widgets()
 			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{FieldManager: "creator"})
 			require.NoError(e, err)
@@ -227,7 +227,7 @@ func managers() []Case {
 	}
 }
 
-// managersOf are manager, operation and subresource of each entry, sorted.
+// managersOf returns manager, operation and subresource of each entry, sorted.
 func managersOf(o *unstructured.Unstructured) []string {
 	var found []string
 	for _, m := range o.GetManagedFields() {
@@ -237,7 +237,7 @@ func managersOf(o *unstructured.Unstructured) []string {
 	return found
 }
 
-// fieldsOf are the fields of one manager.
+// fieldsOf returns the fields of one manager.
 func fieldsOf(o *unstructured.Unstructured, manager string) string {
 	for _, m := range o.GetManagedFields() {
 		if m.Manager == manager {

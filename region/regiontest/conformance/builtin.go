@@ -12,7 +12,7 @@ import (
 
 func builtins() []Case {
 	return []Case{
-		{"secret", "stringData becomes data; type is immutable; so is all with immutable", func(e *Env) {
+		{"secret", "stringData becomes data; type is immutable; with immutable, all data is", func(e *Env) {
 			s := e.In(secrets)
 			made, err := s.Create(e.Ctx, &unstructured.Unstructured{Object: parse(`{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: v}, data: {b: Yg==}}`)}, metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -30,7 +30,7 @@ func builtins() []Case {
 			_, err = s.Create(e.Ctx, &unstructured.Unstructured{Object: parse(`{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {k: "***"}}`)}, metav1.CreateOptions{})
 			e.Fact("not base64", "400 BadRequest", codeAndReason(err))
 		}},
-		{"deployment", "a Deployment gets the defaults that its users see", func(e *Env) {
+		{"deployment", "a Deployment gets its most visible defaults", func(e *Env) {
 			made, err := e.In(deployments).Create(e.Ctx, deployment("a"), metav1.CreateOptions{})
 			require.NoError(e, err)
 			e.Fact("spec", parse(`
@@ -57,7 +57,7 @@ template:
 			_, err = e.In(deployments).Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":{"selector":{"matchLabels":{"app":"y"}},"template":{"metadata":{"labels":{"app":"y"}}}}}`), metav1.PatchOptions{})
 			e.Fact("selector is immutable", "422 Invalid", codeAndReason(err))
 		}},
-		{"workload-defaults", "other workloads get theirs", func(e *Env) {
+		{"workload-defaults", "other workloads get their defaults", func(e *Env) {
 			template := `template: {metadata: {labels: {app: x}}, spec: {containers: [{name: main, image: "example.org/app"}]}}`
 			for kind, entry := range map[string]struct {
 				resource, apiVersion, spec, want string
@@ -92,7 +92,7 @@ template:
 				e.Fact(kind+" generation", int64(1), made.GetGeneration())
 			}
 		}},
-		{"job-selector", "a Job's selector and labels are the server's", func(e *Env) {
+		{"job-selector", "the server sets a Job's selector and labels", func(e *Env) {
 			o := object("batch/v1", "Job", "a")
 			o.Object["spec"] = parse(`{template: {spec: {restartPolicy: Never, containers: [{name: main, image: x}]}}}`)
 			made, err := e.In(schemaOf("batch", "v1", "jobs")).Create(e.Ctx, o, metav1.CreateOptions{})
@@ -101,7 +101,7 @@ template:
 			e.Fact("selector", map[string]any{"batch.kubernetes.io/controller-uid": uid}, field(made, "spec", "selector", "matchLabels"))
 			e.Fact("template labels", map[string]any{"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": "a", "controller-uid": uid, "job-name": "a"}, field(made, "spec", "template", "metadata", "labels"))
 		}},
-		{"service", "a Service gets defaults, and addresses of a real cluster only", func(e *Env) {
+		{"service", "a Service gets defaults, and addresses only in a real cluster", func(e *Env) {
 			o := object("v1", "Service", "a")
 			o.Object["spec"] = parse(`{selector: {app: x}, ports: [{port: 80}]}`)
 			made, err := e.In(services).Create(e.Ctx, o, metav1.CreateOptions{})
@@ -136,7 +136,7 @@ template:
 				map[string]any{"kind": "ServiceAccount", "name": "sa", "namespace": "default"},
 			}, made.Object["subjects"])
 		}},
-		{"pod", "a Pod begins Pending", func(e *Env) {
+		{"pod", "a new Pod is Pending", func(e *Env) {
 			sa, err := e.In(schemaOf("", "v1", "serviceaccounts")).Create(e.Ctx, object("v1", "ServiceAccount", "default"), metav1.CreateOptions{})
 			if codeAndReason(err) != "409 AlreadyExists" {
 				require.NoError(e, err)
@@ -154,7 +154,7 @@ template:
 	}
 }
 
-// jsonNumbers makes the integers of v what YAML gives.
+// jsonNumbers converts the integers in v to float64, as YAML decodes them.
 func jsonNumbers(v any) any {
 	switch t := v.(type) {
 	case int64:

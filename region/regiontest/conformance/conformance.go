@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Kind says which server is judged.
+// Kind is the kind of server that is tested.
 type Kind int
 
 const (
@@ -25,19 +25,19 @@ const (
 // Case is one entry of the list.
 type Case struct {
 	Name   string // unique, without spaces
-	Covers string // what it states, in one line
+	Covers string // the tested behavior, in one line
 	Run    func(e *Env)
 }
 
-// Difference is one fact in which the server in memory deviates from a real one.
+// Difference is one fact for which the server in memory deviates from a real one.
 type Difference struct {
 	Case, Fact string
-	Memory     any // what the server in memory does
+	Memory     any // the behavior of the server in memory
 	Reason     string
 }
 
-// Cases returns the list but for the cases that need the server to forget its history, which Compactions returns. Each
-// works in a namespace and an API group of its own, so that all can run in parallel on one server.
+// Cases returns all cases except those that need the server to forget its history (see Compactions). Each uses its own
+// namespace and API group, so that all can run in parallel on one server.
 func Cases() []Case {
 	var all []Case
 	for _, group := range [][]Case{
@@ -49,10 +49,11 @@ func Cases() []Case {
 	return all
 }
 
-// Compactions returns the cases in which the server forgets its history. They disturb cases that run beside them.
+// Compactions returns the cases in which the server forgets its history. They disturb other cases that run at the same
+// time.
 func Compactions() []Case { return compactions() }
 
-// Run runs Cases as parallel subtests against the server that config reaches, with the rights of an administrator.
+// Run runs Cases as parallel subtests against the server of config, with the rights of an administrator.
 func Run(t *testing.T, config *rest.Config, kind Kind) {
 	var mu sync.Mutex
 	used := map[string]bool{}
@@ -78,15 +79,15 @@ func Run(t *testing.T, config *rest.Config, kind Kind) {
 	}
 }
 
-// RunCompactions runs Compactions, one after the other. compact makes the server forget its history of changes, as a
-// compaction of etcd does, and returns when it has.
+// RunCompactions runs Compactions one at a time. compact makes the server forget its history of changes, as a
+// compaction of etcd does, and returns when that is done.
 func RunCompactions(t *testing.T, config *rest.Config, kind Kind, compact func(ctx context.Context) error) {
 	for _, c := range Compactions() {
 		t.Run(c.Name, func(t *testing.T) { runCase(t, c, config, kind, compact, func(string) {}) })
 	}
 }
 
-// compactor is how a case makes the server forget its history.
+// compactor makes the server forget its history.
 type compactor func(ctx context.Context) error
 
 func runCase(t *testing.T, c Case, config *rest.Config, kind Kind, compact compactor, differs func(fact string)) {

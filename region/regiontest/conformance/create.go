@@ -13,7 +13,7 @@ import (
 
 func creation() []Case {
 	return []Case{
-		{"create-system-fields", "uid, resourceVersion, generation and creationTimestamp are the server's", func(e *Env) {
+		{"create-system-fields", "the server sets uid, resourceVersion, generation and creationTimestamp", func(e *Env) {
 			w := e.Widgets()
 			o := e.Widget("a", map[string]any{"size": int64(1)})
 			o.SetUID("mine")
@@ -39,7 +39,7 @@ func creation() []Case {
 			_, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
 			e.Fact("answer", "500 : resourceVersion should not be set on objects to be created", e.Said(err))
 		}},
-		{"create-exists", "a name is given once; a terminating object keeps it", func(e *Env) {
+		{"create-exists", "a name is unique; a terminating object keeps it", func(e *Env) {
 			w := e.Widgets()
 			o := e.Widget("a", nil)
 			o.SetFinalizers([]string{"example.org/hold"})
@@ -56,7 +56,7 @@ func creation() []Case {
 			e.Fact("released", "OK", e.Said(w.Delete(e.Ctx, "a", metav1.DeleteOptions{})))
 			e.Release(w, "a")
 		}},
-		{"create-generate-name", "generateName gives names of five random characters", func(e *Env) {
+		{"create-generate-name", "generateName appends five random characters", func(e *Env) {
 			w := e.Widgets()
 			o := e.Widget("", nil)
 			o.SetGenerateName("made-")
@@ -79,7 +79,7 @@ func creation() []Case {
 			_, err = e.Dynamic.Resource(namespaces).Create(e.Ctx, object("v1", "Namespace", "a.b"), metav1.CreateOptions{})
 			e.Fact("Namespace", `422 Invalid: Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots`, e.Said(err))
 		}},
-		{"create-mismatches", "kind, version and namespace of the body must be those of the path", func(e *Env) {
+		{"create-mismatches", "kind, version and namespace of the body must match the path", func(e *Env) {
 			w := e.Widgets()
 			o := e.Widget("a", nil)
 			o.SetNamespace("other")
@@ -101,7 +101,7 @@ func creation() []Case {
 			_, err = e.Dynamic.Resource(e.GVR()).Namespace("does-not-exist-"+e.Namespace).Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
 			e.Fact("missing namespace", `404 NotFound: namespaces "does-not-exist-NS" not found`, e.Said(err))
 		}},
-		{"create-status-dropped", "status is dropped at a creation if it is a subresource, kept if not", func(e *Env) {
+		{"create-status-dropped", "a creation drops status if it is a subresource, and keeps it otherwise", func(e *Env) {
 			w := e.Widgets()
 			o := e.Widget("a", nil)
 			o.Object["status"] = map[string]any{"ready": true}
@@ -109,7 +109,7 @@ func creation() []Case {
 			require.NoError(e, err)
 			e.Fact("status", nil, field(made, "status"))
 		}},
-		{"create-status-kept", "without the subresource, status is a field as any other", func(e *Env) {
+		{"create-status-kept", "without the subresource, status is an ordinary field", func(e *Env) {
 			w := e.Widgets(func(crd map[string]any) { delete(version(crd), "subresources") })
 			o := e.Widget("a", nil)
 			o.Object["status"] = map[string]any{"ready": true}

@@ -46,7 +46,7 @@ func definitions() []Case {
 			e.Fact("Established", "False NotAccepted", condition(got, "Established"))
 			require.NoError(e, e.Dynamic.Resource(crds).Delete(e.Ctx, other.GetName(), metav1.DeleteOptions{}))
 		}},
-		{"crd-invalid", "a CRD that cannot work is refused", func(e *Env) {
+		{"crd-invalid", "an invalid CRD is rejected", func(e *Env) {
 			for name, change := range map[string]func(crd map[string]any){
 				"wrong name":         func(crd map[string]any) { crd["metadata"].(map[string]any)["name"] = "other." + e.Group },
 				"no storage version": func(crd map[string]any) { version(crd)["storage"] = false },
@@ -70,7 +70,7 @@ func definitions() []Case {
 			_, err := e.Dynamic.Resource(crds).Create(e.Ctx, approved, metav1.CreateOptions{})
 			e.Fact("protected group", "422 Invalid", codeAndReason(err))
 		}},
-		{"crd-changed-schema", "a changed schema is in force", func(e *Env) {
+		{"crd-changed-schema", "a changed schema takes effect", func(e *Env) {
 			w := e.Widgets()
 			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(7)}), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -94,7 +94,7 @@ func definitions() []Case {
 			_, err = e.Dynamic.Resource(crds).Update(e.Ctx, crd, metav1.UpdateOptions{})
 			e.Fact("scope is immutable", "422 Invalid", codeAndReason(err))
 		}},
-		{"crd-deleted", "a CRD takes its objects along, once they let it", func(e *Env) {
+		{"crd-deleted", "the objects of a deleted CRD are deleted; the CRD stays until their finalizers are removed", func(e *Env) {
 			w := e.Widgets()
 			o := e.Widget("a", nil)
 			o.SetFinalizers([]string{"example.org/hold"})
@@ -165,7 +165,7 @@ func definitions() []Case {
 	}
 }
 
-// condition is status and reason of one condition.
+// condition returns status and reason of one condition.
 func condition(o *unstructured.Unstructured, kind string) string {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	i := slices.IndexFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == kind })

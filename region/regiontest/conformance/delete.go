@@ -14,7 +14,7 @@ import (
 
 func deletion() []Case {
 	return []Case{
-		{"delete-answers", "deletion answers with a Status, or the object while finalizers hold it", func(e *Env) {
+		{"delete-answers", "a deletion returns a Status, or the object while finalizers keep it", func(e *Env) {
 			w := e.Widgets()
 			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -43,7 +43,7 @@ func deletion() []Case {
 			err = w.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 			e.Fact("missing", `404 NotFound: widgets.GROUP "a" not found`, e.Said(err))
 		}},
-		{"delete-metadata-client", "the metadata client's deletion, whose options are protobuf, keeps its preconditions", func(e *Env) {
+		{"delete-metadata-client", "the preconditions of the metadata client's deletion, in protobuf, apply", func(e *Env) {
 			w := e.Widgets()
 			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -55,7 +55,7 @@ func deletion() []Case {
 			err = m.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 			e.Fact("right", "OK", e.Said(err))
 		}},
-		{"delete-finalizers", "an object with finalizers is marked, and goes with the last of them", func(e *Env) {
+		{"delete-finalizers", "an object with finalizers is marked, and removed with the last of them", func(e *Env) {
 			w := e.Widgets()
 			o := e.Widget("a", nil)
 			o.SetFinalizers([]string{"example.org/one", "example.org/two"})
@@ -93,7 +93,7 @@ func deletion() []Case {
 			_, err = w.Get(e.Ctx, "a", metav1.GetOptions{})
 			e.Fact("gone", `404 NotFound: widgets.GROUP "a" not found`, e.Said(err))
 		}},
-		{"delete-finalizers-by-patch", "the last finalizer may go by a patch, a JSON patch and an apply", func(e *Env) {
+		{"delete-finalizers-by-patch", "a patch, a JSON patch or an apply may remove the last finalizer", func(e *Env) {
 			w := e.Widgets()
 			for name, kind := range map[string]types.PatchType{"merge": types.MergePatchType, "json": types.JSONPatchType} {
 				o := e.Widget(name, nil)
@@ -120,7 +120,7 @@ func deletion() []Case {
 			_, err = w.Get(e.Ctx, "apply", metav1.GetOptions{})
 			e.Fact("apply gone", `404 NotFound: widgets.GROUP "apply" not found`, e.Said(err))
 		}},
-		{"delete-collection", "deletecollection deletes what a selector matches", func(e *Env) {
+		{"delete-collection", "deletecollection deletes the objects that a selector matches", func(e *Env) {
 			w := e.Widgets()
 			for _, name := range []string{"a", "b", "c"} {
 				o := e.Widget(name, nil)
@@ -137,7 +137,7 @@ func deletion() []Case {
 			require.NoError(e, err)
 			e.Fact("left", []string{"c"}, names(left))
 		}},
-		{"delete-propagation", "propagation policies are finalizers for a garbage collector", func(e *Env) {
+		{"delete-propagation", "propagation policies add finalizers for a garbage collector", func(e *Env) {
 			w := e.Widgets()
 			_, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -158,7 +158,7 @@ func deletion() []Case {
 			err = w.Delete(e.Ctx, "b", metav1.DeleteOptions{PropagationPolicy: &bad})
 			e.Fact("unknown policy", `422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`, e.Said(err))
 		}},
-		{"delete-returned-objects", "some built-in types answer with the object that is gone", func(e *Env) {
+		{"delete-returned-objects", "for some built-in types a deletion returns the deleted object", func(e *Env) {
 			_, err := e.In(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			reply := e.Do("DELETE", "/api/v1/namespaces/"+e.Namespace+"/configmaps/a", nil)
@@ -171,7 +171,7 @@ func deletion() []Case {
 	}
 }
 
-// names are the names in a list, in its order.
+// names returns the names in a list, in its order.
 func names(list *unstructured.UnstructuredList) []string {
 	found := make([]string, 0, len(list.Items))
 	for _, o := range list.Items {

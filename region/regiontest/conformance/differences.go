@@ -3,10 +3,10 @@
 
 package conformance
 
-// Differences returns every fact in which the server in memory is known to deviate.
+// Differences returns every fact for which the server in memory is known to deviate.
 func Differences() []Difference {
 	return []Difference{
-		{"delete-propagation", "foreground", `404 NotFound: widgets.GROUP "b" not found`, "no garbage collector runs, so nobody would ever take the finalizer away"},
+		{"delete-propagation", "foreground", `404 NotFound: widgets.GROUP "b" not found`, "no garbage collector runs, so the finalizer would never be removed"},
 		{"namespace-content", "content right after", `404 NotFound: configmaps "a" not found`, "a deleted namespace is emptied at once, unless Options.KeepNamespaceContent is set"},
 		{"job-selector", "selector", nil, "the server in memory runs no Job strategy; a Job keeps the selector that it was given"},
 		{"job-selector", "template labels", nil, "as the selector"},

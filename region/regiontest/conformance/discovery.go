@@ -15,7 +15,7 @@ import (
 
 func discoveries() []Case {
 	return []Case{
-		{"discovery", "clients find out what is served", func(e *Env) {
+		{"discovery", "discovery lists the served resources", func(e *Env) {
 			e.Widgets()
 			client, err := discovery.NewDiscoveryClientForConfigAndClient(e.Config, e.http)
 			require.NoError(e, err)
@@ -106,7 +106,7 @@ func discoveries() []Case {
 
 func dryRuns() []Case {
 	return []Case{
-		{"dry-run", "a dry run answers as the write would and changes nothing", func(e *Env) {
+		{"dry-run", "a dry run returns the result of the write and changes nothing", func(e *Env) {
 			w := e.Widgets()
 			dry := []string{"All"}
 			made, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{DryRun: dry})

@@ -27,15 +27,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Env is what a case works with.
+// Env is the environment of a case.
 type Env struct {
 	testing.TB
 	Ctx       context.Context //nolint:containedctx // lives as long as the case
 	Config    *rest.Config
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
-	Namespace string // of the case's own, made when it is first asked for by Widgets or In
-	Group     string // of the case's own
+	Namespace string // of this case, created by the first call of Widgets or In
+	Group     string // of this case
 
 	name    string
 	kind    Kind
@@ -63,7 +63,7 @@ func newEnv(ctx context.Context, t testing.TB, name string, config *rest.Config,
 	return e
 }
 
-// Fact states that got was observed where a real server shows real.
+// Fact asserts that got was observed where a real server shows real.
 func (e *Env) Fact(name string, real, got any) {
 	e.Helper()
 	want := real
@@ -80,7 +80,7 @@ func (e *Env) Fact(name string, real, got any) {
 	}
 }
 
-// Said is err as code, reason and message, with the names of the case replaced.
+// Said returns err as code, reason and message, with the names of the case replaced.
 func (e *Env) Said(err error) string {
 	if err == nil {
 		return "OK"
@@ -97,7 +97,7 @@ func (e *Env) plain(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, e.Namespace, "NS"), e.Group, "GROUP")
 }
 
-// Causes are the causes in err's details.
+// Causes returns the causes in err's details.
 func (e *Env) Causes(err error) []string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -110,7 +110,7 @@ func (e *Env) Causes(err error) []string {
 	return causes
 }
 
-// In is the client of a built-in resource in the case's namespace.
+// In returns a client of a built-in resource in the case's namespace.
 func (e *Env) In(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
 	e.Helper()
 	e.namespace()
@@ -127,7 +127,7 @@ func (e *Env) namespace() {
 	require.NoError(e, err)
 }
 
-// Widgets makes a CRD of the case's own group, changed by change, and returns a client of it in the case's namespace.
+// Widgets creates a CRD in the case's group, changed by change, and returns a client of it in the case's namespace.
 func (e *Env) Widgets(change ...func(crd map[string]any)) dynamic.ResourceInterface {
 	e.Helper()
 	e.namespace()
@@ -135,13 +135,13 @@ func (e *Env) Widgets(change ...func(crd map[string]any)) dynamic.ResourceInterf
 	return e.Dynamic.Resource(e.GVR()).Namespace(e.Namespace)
 }
 
-// GVR is the resource that Widgets serves.
+// GVR returns the resource that Widgets serves.
 func (e *Env) GVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: e.Group, Version: "v1", Resource: "widgets"}
 }
 
-// CRD makes the CRD and waits until it is established and served. A real server serves it from the moment on at which its
-// names are accepted, and writes a little later that it is established.
+// CRD creates the CRD and waits until it is established and served. A real server serves it as soon as its names are
+// accepted, and sets the condition Established slightly later.
 func (e *Env) CRD(change ...func(crd map[string]any)) {
 	e.Helper()
 	crd := widgetCRD(e.Group)
@@ -169,7 +169,7 @@ func (e *Env) Served(group, plural string) {
 	})
 }
 
-// Until waits for a condition that holds soon.
+// Until waits for a condition that is expected soon.
 func (e *Env) Until(what string, holds func() bool) {
 	e.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -183,7 +183,7 @@ func (e *Env) Until(what string, holds func() bool) {
 	}
 }
 
-// Reply is an answer to a request that was made by hand.
+// Reply is the response to a raw request.
 type Reply struct {
 	Code   int
 	Header http.Header
@@ -191,7 +191,7 @@ type Reply struct {
 	Text   string
 }
 
-// Do makes a request by hand. path begins with a slash; header is pairs.
+// Do makes a raw request. path begins with a slash; header lists pairs.
 func (e *Env) Do(method, path string, body any, header ...string) Reply {
 	e.Helper()
 	var payload []byte
@@ -223,7 +223,7 @@ func (e *Env) Do(method, path string, body any, header ...string) Reply {
 	return reply
 }
 
-// Path is the path of the widgets of the case's namespace.
+// Path returns the path of the widgets in the case's namespace.
 func (e *Env) Path(name string) string {
 	path := "/apis/" + e.Group + "/v1/namespaces/" + e.Namespace + "/widgets"
 	if name != "" {
@@ -232,7 +232,7 @@ func (e *Env) Path(name string) string {
 	return path
 }
 
-// field reads one field of o; nil if it is not there.
+// field returns one field of o; nil if it is absent.
 func field(o *unstructured.Unstructured, path ...string) any {
 	v, found, err := unstructured.NestedFieldNoCopy(o.Object, path...)
 	if err != nil || !found {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// codeAndReason is err without its message, where the words do not matter.
+// codeAndReason returns err without its message, where the message does not matter.
 func codeAndReason(err error) string {
 	if err == nil {
 		return "OK"
@@ -27,7 +27,7 @@ func schemaOf(group, version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
 }
 
-// continueOf is the token that an expired list hands out.
+// continueOf returns the token of an expired list.
 func continueOf(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

@@ -27,7 +27,7 @@ func object(apiVersion, kind, name string) *unstructured.Unstructured {
 	}}
 }
 
-// Widget is an object of the case's own type.
+// Widget returns an object of the case's own type.
 func (e *Env) Widget(name string, spec map[string]any) *unstructured.Unstructured {
 	o := object(e.Group+"/v1", "Widget", name)
 	if spec != nil {
@@ -44,7 +44,7 @@ func configMap(name string, data map[string]any) *unstructured.Unstructured {
 	return o
 }
 
-// parse reads YAML that this package wrote.
+// parse decodes YAML from this package.
 func parse(text string) map[string]any {
 	var o map[string]any
 	if err := yaml.Unmarshal([]byte(text), &o); err != nil {
@@ -53,7 +53,7 @@ func parse(text string) map[string]any {
 	return o
 }
 
-// widgetCRD has most of what schemas can say.
+// widgetCRD returns a CRD that uses most features of schemas.
 func widgetCRD(group string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: parse(widgetYAML)}
 	o.SetName("widgets." + group)

@@ -51,7 +51,7 @@ func forms() []Case {
 			reply = e.Do("GET", "/api/v1/namespaces/"+e.Namespace, nil, "Accept", asTable)
 			e.Fact("namespaces", []string{"Name string name 0", "Status string  0", "Age string  0"}, columns(reply.Body))
 		}},
-		{"partial", "metadata is served alone", func(e *Env) {
+		{"partial", "clients can request metadata only", func(e *Env) {
 			w := e.Widgets()
 			e.some(w, "a", "b")
 			m := e.Metadata.Resource(e.GVR()).Namespace(e.Namespace)
@@ -77,7 +77,7 @@ func forms() []Case {
 			o, ok := event.Object.(*metav1.PartialObjectMetadata)
 			e.Fact("watch", true, ok && o.Name == "a")
 		}},
-		{"partial-writes", "who asks for the metadata alone gets no more in answer to a write", func(e *Env) {
+		{"partial-writes", "a write that requests metadata only returns metadata only", func(e *Env) {
 			e.Widgets()
 			write := func(what, method, path, body, media string) {
 				reply := e.Do(method, path, body, "Accept", asPartial, "Content-Type", media)
@@ -106,7 +106,7 @@ func forms() []Case {
 	}
 }
 
-// columns are name, type, format and priority.
+// columns returns name, type, format and priority of each column.
 func columns(table map[string]any) []string {
 	var found []string
 	definitions, _ := table["columnDefinitions"].([]any)

@@ -13,7 +13,7 @@ import (
 
 func replace(text, old, with string) string { return strings.ReplaceAll(text, old, with) }
 
-// some creates widgets named by names; those with an upper-case twin in labels get the label.
+// some creates widgets with these names, each with its name as the label name.
 func (e *Env) some(w dynamic.ResourceInterface, list ...string) {
 	e.Helper()
 	for _, name := range list {
@@ -66,7 +66,7 @@ func lists() []Case {
 			require.NoError(e, err)
 			e.Fact("a namespace that is not there", 0, len(empty.Items))
 		}},
-		{"list-versions", "a list has a resourceVersion; one that is asked for is respected", func(e *Env) {
+		{"list-versions", "a list has a resourceVersion, and respects a requested one", func(e *Env) {
 			w := e.Widgets()
 			e.some(w, "a")
 			before, err := w.List(e.Ctx, metav1.ListOptions{})
@@ -85,14 +85,14 @@ func lists() []Case {
 			e.Fact("not a number", "400 BadRequest", codeAndReason(err))
 			_, err = w.List(e.Ctx, metav1.ListOptions{ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 			e.Fact("match without version", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided`, e.Said(err))
-			reply := e.Do("GET", e.Path("")+"?resourceVersion=1000000000000", nil) // by hand, since clients try again
+			reply := e.Do("GET", e.Path("")+"?resourceVersion=1000000000000", nil) // a raw request, since clients retry
 			e.Fact("from the future", 504, reply.Code)
 			e.Fact("from the future, reason", "Timeout", reply.Body["reason"])
 			e.Fact("from the future, cause", "ResourceVersionTooLarge", reply.Body["details"].(map[string]any)["causes"].([]any)[0].(map[string]any)["reason"])
 			_, err = w.Get(e.Ctx, "a", metav1.GetOptions{ResourceVersion: "0"})
 			e.Fact("get at zero", true, err == nil || codeAndReason(err) == "404 NotFound")
 		}},
-		{"list-builtin-fields", "some built-in types have more fields to select by", func(e *Env) {
+		{"list-builtin-fields", "some built-in types have more selectable fields", func(e *Env) {
 			for name, kind := range map[string]string{"a": "Opaque", "b": "example.org/kubeconfig"} {
 				o := object("v1", "Secret", name)
 				o.Object["type"] = kind
@@ -110,7 +110,7 @@ func lists() []Case {
 
 func pages() []Case {
 	return []Case{
-		{"pages", "a list in pages is of one resourceVersion", func(e *Env) {
+		{"pages", "all pages of a list have one resourceVersion", func(e *Env) {
 			w := e.Widgets()
 			e.some(w, "a", "b", "c", "d", "e")
 			first, err := w.List(e.Ctx, metav1.ListOptions{Limit: 2})
@@ -141,7 +141,7 @@ func pages() []Case {
 
 func compactions() []Case {
 	return []Case{
-		{"compaction-410", "what goes on from a forgotten resourceVersion is told to start again", func(e *Env) {
+		{"compaction-410", "a list or watch that continues from a compacted resourceVersion gets 410", func(e *Env) {
 			w := e.Widgets()
 			e.some(w, "a", "b", "c")
 			first, err := w.List(e.Ctx, metav1.ListOptions{Limit: 1})

@@ -11,7 +11,7 @@ import (
 
 func namespaceCases() []Case {
 	return []Case{
-		{"namespace-created", "a namespace is active, finalized by kubernetes and labelled with its name", func(e *Env) {
+		{"namespace-created", "a new namespace is active, has the finalizer kubernetes and a label with its name", func(e *Env) {
 			e.In(configmaps)
 			ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
 			require.NoError(e, err)
@@ -25,7 +25,7 @@ func namespaceCases() []Case {
 			err = e.Dynamic.Resource(namespaces).Delete(e.Ctx, "kube-system", metav1.DeleteOptions{})
 			e.Fact("deleting kube-system", `403 Forbidden: namespaces "kube-system" is forbidden: this namespace may not be deleted`, e.Said(err))
 		}},
-		{"namespace-terminating", "nothing new in a namespace that is being deleted", func(e *Env) {
+		{"namespace-terminating", "a namespace that is being deleted accepts no new objects", func(e *Env) {
 			w := e.Widgets()
 			o := e.Widget("held", nil)
 			o.SetFinalizers([]string{"example.org/hold"})
@@ -58,7 +58,7 @@ func namespaceCases() []Case {
 			_ = e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{})
 			e.Release(w, "held")
 		}},
-		{"namespace-content", "the content of a deleted namespace goes where a namespace controller runs", func(e *Env) {
+		{"namespace-content", "a namespace controller deletes the content of a deleted namespace", func(e *Env) {
 			_, err := e.In(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			require.NoError(e, e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{}))
@@ -85,7 +85,7 @@ func namespaceCases() []Case {
 	}
 }
 
-// hold puts a finalizer on the case's namespace.
+// hold adds a finalizer to the case's namespace.
 func (e *Env) hold() {
 	e.Helper()
 	ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})

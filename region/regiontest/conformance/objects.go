@@ -10,19 +10,19 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Release takes all finalizers of an object away.
+// Release removes all finalizers of an object.
 func (e *Env) Release(c dynamic.ResourceInterface, name string) {
 	e.Helper()
 	_, err := c.Patch(e.Ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(e, err)
 }
 
-// version is the first version of a CRD.
+// version returns the first version of a CRD.
 func version(crd map[string]any) map[string]any {
 	return crd["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
 }
 
-// specSchema is the schema of the spec in the first version of a CRD.
+// specSchema returns the schema of the spec in the first version of a CRD.
 func specSchema(crd map[string]any) map[string]any {
 	schema := version(crd)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 	return schema["properties"].(map[string]any)["spec"].(map[string]any)

@@ -85,7 +85,7 @@ func patches() []Case {
 			_, err = w.Patch(e.Ctx, "a", types.StrategicMergePatchType, []byte(`{"spec":{"size":1}}`), metav1.PatchOptions{})
 			e.Fact("custom type", "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml", e.Said(err))
 		}},
-		{"patch-options", "force is for apply only", func(e *Env) {
+		{"patch-options", "force is valid for apply only", func(e *Env) {
 			w := e.Widgets()
 			_, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)

@@ -13,7 +13,7 @@ import (
 
 func schemas() []Case {
 	return []Case{
-		{"schema-validation", "objects are held to the schema", func(e *Env) {
+		{"schema-validation", "objects are validated against the schema", func(e *Env) {
 			w := e.Widgets()
 			for name, entry := range map[string]struct {
 				spec map[string]any
@@ -31,7 +31,7 @@ func schemas() []Case {
 				e.Fact(name, entry.said, e.Said(err))
 			}
 		}},
-		{"schema-defaults", "defaults are filled in, at writes and after removals", func(e *Env) {
+		{"schema-defaults", "defaults are set at writes and after removals", func(e *Env) {
 			w := e.Widgets()
 			made, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"ports": []any{map[string]any{"name": "x"}}}), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -52,7 +52,7 @@ func schemas() []Case {
 			e.Fact("spec", map[string]any{"mode": "auto", "nullable": nil, "free": map[string]any{"any": map[string]any{"thing": "y"}}}, made.Object["spec"])
 			e.Fact("root", nil, made.Object["other"])
 		}},
-		{"schema-unknown-fields", "fieldValidation decides what unknown and duplicate fields do", func(e *Env) {
+		{"schema-unknown-fields", "fieldValidation determines the effect of unknown and duplicate fields", func(e *Env) {
 			e.Widgets()
 			body := `{"apiVersion":"` + e.Group + `/v1","kind":"Widget","metadata":{"name":"NAME"},"spec":{"size":1,"size":2,"unknown":3}}`
 			named := func(name string) string { return replace(body, "NAME", name) }
@@ -75,7 +75,7 @@ func schemas() []Case {
 			e.Fact("built-in Strict", 400, reply.Code)
 			e.Fact("built-in says", `ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "date"`, text(reply.Body["message"]))
 		}},
-		{"schema-finalizer-warning", "a finalizer without a domain is warned of", func(e *Env) {
+		{"schema-finalizer-warning", "a finalizer without a domain causes a warning", func(e *Env) {
 			e.Widgets()
 			o := e.Widget("a", nil)
 			o.SetFinalizers([]string{"hold"})
@@ -90,7 +90,7 @@ func schemas() []Case {
 
 func rules() []Case {
 	return []Case{
-		{"cel-rules", "CEL rules hold at creations and updates", func(e *Env) {
+		{"cel-rules", "CEL rules apply to creations and updates", func(e *Env) {
 			w := e.Widgets()
 			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(101)}), metav1.CreateOptions{})
 			e.Fact("create", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: size is at most 100`, e.Said(err))
@@ -107,7 +107,7 @@ func rules() []Case {
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":null}`), metav1.PatchOptions{})
 			e.Fact("a rule on a removed field does not run", "OK", e.Said(err))
 		}},
-		{"cel-ratcheting", "a rule that an unchanged field breaks already is not in the way", func(e *Env) {
+		{"cel-ratcheting", "a rule that an unchanged field already violates does not block an update", func(e *Env) {
 			w := e.Widgets(func(crd map[string]any) { delete(specSchema(crd), "x-kubernetes-validations") })
 			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(500)}), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -128,7 +128,7 @@ func rules() []Case {
 	}
 }
 
-// warnings are the warning headers of a reply, sorted.
+// warnings returns the warning headers of a reply, sorted.
 func warnings(r Reply) []string {
 	found := slices.Clone(r.Header.Values("Warning"))
 	slices.Sort(found)

@@ -12,7 +12,7 @@ import (
 
 func statuses() []Case {
 	return []Case{
-		{"status-separate", "status and the rest are written apart", func(e *Env) {
+		{"status-separate", "status and the other fields are written separately", func(e *Env) {
 			w := e.Widgets()
 			made, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -66,7 +66,7 @@ func statuses() []Case {
 			require.NoError(e, err)
 			e.Fact("readable", patched.Object, got.Object)
 		}},
-		{"status-uid", "the status subresource takes no notice of the UID in a patch", func(e *Env) {
+		{"status-uid", "the status subresource ignores the UID in a patch", func(e *Env) {
 			w := e.Widgets()
 			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -84,7 +84,7 @@ func statuses() []Case {
 			_, err = w.ApplyStatus(e.Ctx, "a", other, metav1.ApplyOptions{FieldManager: "m", Force: true})
 			e.Fact("apply with a stale resourceVersion", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.Said(err))
 		}},
-		{"status-builtin", "a Deployment's status is written apart too", func(e *Env) {
+		{"status-builtin", "a Deployment's status is written separately too", func(e *Env) {
 			d := e.In(deployments)
 			o := deployment("a")
 			o.Object["status"] = map[string]any{"replicas": int64(3)}
@@ -130,7 +130,7 @@ func generations() []Case {
 			}
 			e.Release(w, "a")
 		}},
-		{"generation-builtin", "Deployments count, ConfigMaps do not", func(e *Env) {
+		{"generation-builtin", "Deployments have a generation, ConfigMaps do not", func(e *Env) {
 			d := e.In(deployments)
 			made, err := d.Create(e.Ctx, deployment("a"), metav1.CreateOptions{})
 			require.NoError(e, err)

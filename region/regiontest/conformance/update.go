@@ -17,7 +17,7 @@ const modified = "the object has been modified; please apply your changes to the
 
 func updates() []Case {
 	return []Case{
-		{"update-stale", "an update with an old resourceVersion is refused, one without any too", func(e *Env) {
+		{"update-stale", "an update with a stale resourceVersion, or without one, is rejected", func(e *Env) {
 			w := e.Widgets()
 			first, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -54,7 +54,7 @@ func updates() []Case {
 			require.NoError(e, err)
 			e.Fact("a new uid for a new object", true, again.GetUID() != other.GetUID())
 		}},
-		{"update-noop", "a write that changes nothing leaves the resourceVersion", func(e *Env) {
+		{"update-noop", "a write without a change keeps the resourceVersion", func(e *Env) {
 			w := e.Widgets()
 			made, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -68,7 +68,7 @@ func updates() []Case {
 			require.NoError(e, err)
 			e.Fact("update by another manager", made.GetResourceVersion(), other.GetResourceVersion())
 		}},
-		{"update-system-fields", "no client changes what is the server's", func(e *Env) {
+		{"update-system-fields", "clients cannot change the server's fields", func(e *Env) {
 			w := e.Widgets()
 			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -85,7 +85,7 @@ func updates() []Case {
 			_, err = w.Update(e.Ctx, changed, metav1.UpdateOptions{})
 			e.Fact("deletionTimestamp", `422 Invalid: Widget.GROUP "a" is invalid: metadata.deletionTimestamp: Invalid value: "2030-01-01T00:00:00Z": field is immutable`, e.Said(err))
 		}},
-		{"update-names", "the name of the body must be that of the path", func(e *Env) {
+		{"update-names", "the name in the body must match the path", func(e *Env) {
 			w := e.Widgets()
 			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -115,7 +115,7 @@ func updates() []Case {
 			e.Fact("missing", `404 NotFound: configmaps "b" not found`, e.Said(err))
 			e.Fact("no generation", int64(0), changed.GetGeneration())
 		}},
-		{"update-lease-creates", "PUT of a missing Lease creates it, unless it names a uid", func(e *Env) {
+		{"update-lease-creates", "PUT of a missing Lease creates it, unless it has a uid", func(e *Env) {
 			c := e.In(leases)
 			o := object("coordination.k8s.io/v1", "Lease", "a")
 			o.Object["spec"] = map[string]any{"holderIdentity": "me"}

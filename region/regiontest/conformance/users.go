@@ -12,7 +12,7 @@ import (
 
 func users() []Case {
 	return []Case{
-		{"forbidden", "what a user may not do is refused in fixed words", func(e *Env) {
+		{"forbidden", "forbidden requests have fixed error messages", func(e *Env) {
 			e.Widgets()
 			config := rest.CopyConfig(e.Config)
 			config.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}

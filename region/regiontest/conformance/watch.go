@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Events takes n events of a watch and says type, name and size of each.
+// Events receives n events of a watch and returns type, name and size of each.
 func (e *Env) Events(w watch.Interface, n int) []string {
 	e.Helper()
 	found := []string{}
@@ -51,7 +51,7 @@ func (e *Env) event(event watch.Event) string {
 	return fmt.Sprintf("%s %s", event.Type, o.GetName())
 }
 
-// Watch begins a watch that ends with the case.
+// Watch starts a watch that ends with the case.
 func (e *Env) Watch(w dynamic.ResourceInterface, opts metav1.ListOptions) watch.Interface {
 	e.Helper()
 	found, err := w.Watch(e.Ctx, opts)
@@ -69,7 +69,7 @@ func (e *Env) resize(w dynamic.ResourceInterface, name string, size int) *unstru
 
 func watches() []Case {
 	return []Case{
-		{"watch-from-version", "a watch goes on after the resourceVersion of a list, and can be resumed", func(e *Env) {
+		{"watch-from-version", "a watch continues after the resourceVersion of a list, and can be resumed", func(e *Env) {
 			w := e.Widgets()
 			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -83,7 +83,7 @@ func watches() []Case {
 			events = e.Watch(w, metav1.ListOptions{ResourceVersion: second.GetResourceVersion()})
 			e.Fact("resumed", []string{"MODIFIED a 3", "DELETED a 3"}, e.Events(events, 2))
 		}},
-		{"watch-from-nothing", "a watch without a resourceVersion, or from 0, begins with what is there", func(e *Env) {
+		{"watch-from-nothing", "a watch without a resourceVersion, or from 0, begins with the current objects", func(e *Env) {
 			w := e.Widgets()
 			for _, name := range []string{"a", "b"} {
 				_, err := w.Create(e.Ctx, e.Widget(name, nil), metav1.CreateOptions{})
@@ -118,7 +118,7 @@ func watches() []Case {
 			resumed := e.Watch(w, metav1.ListOptions{ResourceVersion: gone.GetResourceVersion()})
 			e.Fact("resumable", []string{"ADDED " + again.GetName()}, e.Events(resumed, 1))
 		}},
-		{"watch-finalizers", "a marked object is modified; its end is a deletion", func(e *Env) {
+		{"watch-finalizers", "marking an object is a MODIFIED event; its removal is a DELETED event", func(e *Env) {
 			w := e.Widgets()
 			o := e.Widget("a", nil)
 			o.SetFinalizers([]string{"example.org/x"})
@@ -168,10 +168,10 @@ func watches() []Case {
 			canceled, err := w.Watch(ctx, metav1.ListOptions{})
 			require.NoError(e, err)
 			cancel()
-			for range canceled.ResultChan() { // a client may make an event of its own broken connection
+			for range canceled.ResultChan() { // a client may report its own broken connection as an event
 			}
 		}},
-		{"watch-options", "what a watch does not take", func(e *Env) {
+		{"watch-options", "invalid options of a watch", func(e *Env) {
 			w := e.Widgets()
 			yes := true
 			_, err := w.Watch(e.Ctx, metav1.ListOptions{SendInitialEvents: &yes})
@@ -198,7 +198,7 @@ func watches() []Case {
 
 func watchLists() []Case {
 	return []Case{
-		{"watch-list", "sendInitialEvents begins with what is there and says when that is all", func(e *Env) {
+		{"watch-list", "sendInitialEvents begins with the current objects and marks their end", func(e *Env) {
 			w := e.Widgets()
 			e.some(w, "a", "b")
 			yes, no := true, false
@@ -212,7 +212,7 @@ func watchLists() []Case {
 			e.some(w, "d")
 			e.Fact("without initial events", []string{"ADDED d"}, e.Events(none, 1))
 		}},
-		{"watch-list-empty", "the end of the initial events comes without any, and has a version to go on from", func(e *Env) {
+		{"watch-list-empty", "the end of the initial events is sent even without any, with a resourceVersion to continue from", func(e *Env) {
 			w := e.Widgets()
 			yes := true
 			events := e.Watch(w, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})

@@ -18,22 +18,22 @@ import (
 	"github.com/atoll-dev/atoll/internal/requestinfo"
 )
 
-// Write is a write of a loop that a server has carried out: not a dry run, and not one that the server refused.
+// Write is a write of a loop that a server has executed: neither a dry run nor a rejected write.
 type Write struct {
 	Point
 
-	// FieldManager is the one that the request names; "" if it names none.
+	// FieldManager is the field manager in the request; "" without one.
 	FieldManager string
 
-	// Before and After are the object, whole, as the server had it before the write and has it after. Nil: there was no such
-	// object. Both are nil for a deletecollection, and for an object whose name the server chose.
+	// Before and After are the complete object on the server before and after the write. Nil: it did not exist. Both
+	// are nil for a deletecollection, and for an object whose name the server generated.
 	Before, After *unstructured.Unstructured
 }
 
-// turns let one write go on at a time. Nil lets all.
+// turns allows one write at a time. Nil allows all.
 type turns chan struct{}
 
-// take waits for the turn, which ends with giveBack.
+// take waits for a turn. giveBack ends it.
 func (t turns) take() (giveBack func()) {
 	if t == nil {
 		return func() {}
@@ -42,7 +42,7 @@ func (t turns) take() (giveBack func()) {
 	return func() { <-t }
 }
 
-// carryOut sends a write, and judges what it has done.
+// carryOut sends a write and calls Scenario.Always for it.
 func (d *door) carryOut(r *http.Request, p Point, info requestinfo.Info, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	if d.run.scenario.Always == nil {
 		resp, err := send(r)
@@ -52,7 +52,7 @@ func (d *door) carryOut(r *http.Request, p Point, info requestinfo.Info, send fu
 		return resp, err
 	}
 	defer d.run.users.turns.take()()
-	// A loop that is stopped now is judged all the same: the server carries its write out.
+	// Judge the write even if the loop is stopped now: the server executes it anyway.
 	ctx := context.WithoutCancel(r.Context())
 	w := Write{Point: p, FieldManager: r.URL.Query().Get("fieldManager")}
 	var err error
@@ -80,14 +80,14 @@ func (r *run) judge(ctx context.Context, w Write, version string) {
 		return
 	}
 	if err := r.scenario.Always(ctx, w, r.bare); err != nil {
-		r.fail(fmt.Errorf("after %s: what must always hold does not: %w", w.Point, err))
+		r.fail(fmt.Errorf("after %s: Scenario.Always fails: %w", w.Point, err))
 	}
 }
 
-// bare reaches a server past all faults.
+// bare returns a configuration for a server without faults.
 func (r *run) bare(server string) *rest.Config { return r.servers[server].Config() }
 
-// read returns the object that a write is about; nil if there is none.
+// read returns the object of a write; nil if it does not exist.
 func (r *run) read(ctx context.Context, p Point, version string) (*unstructured.Unstructured, error) {
 	if p.Name == "" {
 		return nil, nil

@@ -36,7 +36,7 @@ func keepsCopies(ctx context.Context, w perturb.Write, access perturb.Access) er
 	return fmt.Errorf("the copy of %s was deleted", w.Name)
 }
 
-// A copy that is deleted and made again is as it should be in the end.
+// The end state does not show that a copy was deleted and created again.
 func TestAlwaysFindsWhatTheEndDoesNotShow(t *testing.T) {
 	edits := perturb.Options{Only: func(p perturb.Plan) bool { return p[0].Kind == perturb.EditBefore && p[0].Of.Server == "down" }}
 	mistaken, right := scenario(copier{startsAnew: true}), scenario(copier{})
@@ -45,19 +45,19 @@ func TestAlwaysFindsWhatTheEndDoesNotShow(t *testing.T) {
 	mistaken.Always, right.Always = keepsCopies, keepsCopies
 	var plans []string
 	for _, f := range perturb.Find(t, mistaken, edits).Failures {
-		require.ErrorContains(t, f.Err, "after copier delete configmaps default/a at down #1: what must always hold does not: the copy of a was deleted")
+		require.ErrorContains(t, f.Err, "after copier delete configmaps default/a at down #1: Scenario.Always fails: the copy of a was deleted")
 		plans = append(plans, f.Plan.String())
 	}
 	require.Contains(t, plans, "EditBefore of configmaps default/a at down, at copier update configmaps default/a at down #1")
 	require.Empty(t, perturb.Find(t, right, edits).Failures, "of a controller that is right")
 }
 
-// Each write is shown with its object before and after; one that is carried out late, too, and one that is refused is not.
+// Always gets each write with the object before and after it, including late writes and excluding rejected ones.
 func TestAlwaysSeesEachWrite(t *testing.T) {
 	value := func(o map[string]any) any { return o["data"].(map[string]any)["value"] }
 	shown := func(plan perturb.Plan) []string {
 		var mu sync.Mutex
-		var all [][]string // of the runs that Replay makes
+		var all [][]string // of the runs of Replay
 		s := scenario(copier{})
 		servers := s.Servers
 		s.Servers = func() (map[string]perturb.Server, error) {

@@ -26,13 +26,12 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// copier keeps a copy of each ConfigMap of up in down, by client-go's informer and queue. Its
-// fields are mistakes.
+// copier copies each ConfigMap of up to down, with client-go's informer and queue. Its fields enable mistakes.
 type copier struct {
-	mixesReads      bool // copies what its cache shows, and notes the version that the server has
-	countsEvents    bool // notes how often an object changed, by the events that it saw
-	awaitsDeletions bool // deletes a copy only if it saw its object being deleted
-	startsAnew      bool // deletes a copy that others have changed, and makes it again
+	mixesReads      bool // copies the cached object with the resourceVersion of a live read
+	countsEvents    bool // records how often an object changed, counted by events
+	awaitsDeletions bool // deletes a copy only after it has observed the deletion of its object
+	startsAnew      bool // deletes a copy that others have changed, and creates it again
 }
 
 func (c copier) run(ctx context.Context, access perturb.Access) error {
@@ -154,7 +153,7 @@ func (c copier) reconcile(ctx context.Context, key string, seen int, sources, co
 	return err
 }
 
-// note is what the copier with a mistake writes down in a copy.
+// note is the annotation that the mistaken copier writes to a copy.
 const note = "example.com/note"
 
 func ignoreNotFound(err error) error {
@@ -164,7 +163,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// scenario has a user make, change and delete ConfigMaps, and somebody delete a copy.
+// scenario has a user who creates, changes and deletes ConfigMaps, and another who deletes a copy.
 func scenario(c copier) perturb.Scenario {
 	put := func(name, value string) func(context.Context, perturb.Access) error {
 		return func(ctx context.Context, access perturb.Access) error {

@@ -22,7 +22,7 @@ import (
 
 type roundTripper = http.RoundTripper
 
-// door is how one instance of a loop reaches a server: here it meets its faults.
+// door is the connection of one instance of a loop to a server. It applies the faults.
 type door struct {
 	run      *run
 	server   string
@@ -36,7 +36,7 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	d.run.count(func() Point { return d.of(info.Verb, info) })
 	if gone := d.instance.cause(); gone != nil {
 		closeBody(r)
-		return nil, gone // of a process that has ended nothing is sent
+		return nil, gone // a process that has ended sends nothing
 	}
 	switch {
 	case err != nil, !info.IsResource, info.Group == "authorization.k8s.io", info.Group == "authentication.k8s.io":
@@ -55,10 +55,10 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// send carries a request to the server.
+// send sends a request to the server.
 func (d *door) send(r *http.Request) (*http.Response, error) { return d.run.fly(d.instance, d.next, r) }
 
-// of is the point of a request. That of a watch is of all objects that it may show.
+// of returns the point of a request. A watch has one point for all objects that it may show.
 func (d *door) of(verb string, info requestinfo.Info) Point {
 	p := Point{
 		Loop: d.instance.loop, Server: d.server, Verb: verb, Subresource: info.Subresource,
@@ -93,7 +93,7 @@ func (d *door) write(r *http.Request, info requestinfo.Info) (*http.Response, er
 		case ApplyLate:
 			return d.later(r, p, info)
 		case EditBefore, DeleteBefore, RemakeBefore:
-			// It is another client, which a crash of the loop does not stop.
+			// A crash of the loop does not stop the other client.
 			if err := d.run.users.meddle(context.WithoutCancel(r.Context()), f); err != nil {
 				d.run.fail(fmt.Errorf("%s: %w", f, err))
 			}
@@ -122,7 +122,7 @@ func (d *door) write(r *http.Request, info requestinfo.Info) (*http.Response, er
 	return resp, err
 }
 
-// later answers 504 and carries the write out afterwards.
+// later responds with 504 and executes the write afterwards.
 func (d *door) later(r *http.Request, p Point, info requestinfo.Info) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
@@ -140,14 +140,14 @@ func (d *door) later(r *http.Request, p Point, info requestinfo.Info) (*http.Res
 		}
 		again := r.Clone(context.WithoutCancel(r.Context()))
 		again.Body = io.NopCloser(bytes.NewReader(body))
-		if resp, err := d.carryOut(again, p, info, d.next.RoundTrip); err == nil { // nothing waits for the answer
+		if resp, err := d.carryOut(again, p, info, d.next.RoundTrip); err == nil { // no caller waits for the response
 			_ = resp.Body.Close()
 		}
 	})
 	return status(r, http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "the server did not answer in time"), nil
 }
 
-// nameIn reads the name of the object in the body of r, and leaves the body as it was.
+// nameIn returns the name of the object in the body of r, and keeps the body readable.
 func nameIn(r *http.Request) (string, error) {
 	body, err := bodyOf(r)
 	if len(body) == 0 || err != nil {
@@ -160,7 +160,7 @@ func nameIn(r *http.Request) (string, error) {
 	return o.Name, nil
 }
 
-// bodyOf reads the body of r, and leaves it as it was.
+// bodyOf returns the body of r, and keeps it readable.
 func bodyOf(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
@@ -185,14 +185,14 @@ func reset(r *http.Request) error {
 	return fmt.Errorf("read from %s: %w", r.URL.Host, syscall.ECONNRESET)
 }
 
-// status answers r with a Status.
+// status returns a response with a Status.
 func status(r *http.Request, code int32, reason metav1.StatusReason, message string) *http.Response {
 	body, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Code: code, Reason: reason, Message: message,
 	})
 	if err != nil {
-		panic(err) // it has no field that could fail
+		panic(err) // impossible: all fields can be encoded
 	}
 	return &http.Response{
 		StatusCode: int(code), Status: strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(int(code)))),

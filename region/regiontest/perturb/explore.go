@@ -16,58 +16,57 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// Options tune Explore. The zero value takes every plan of one fault.
+// Options configure Explore. The zero value runs every plan of one fault.
 type Options struct {
-	// Plans bounds the plans of one fault that are run. Those that are taken spread over loops, writes and kinds. Zero:
-	// all.
+	// Plans bounds the number of plans with one fault. The choice covers loops, writes and kinds evenly. Zero: all.
 	Plans int
 
-	// Pairs is how many random plans of two faults are run besides.
+	// Pairs is the number of additional random plans with two faults.
 	Pairs int
 
-	// Seed chooses among plans. Zero: 1.
+	// Seed determines the choice of plans. Zero: 1.
 	Seed uint64
 
-	// Workers is how many runs go on at once. Zero: 2.
+	// Workers is the number of concurrent runs. Zero: 2.
 	Workers int
 
-	// Real is set if Scenario.Servers are real API servers: runs have no bubble of testing/synctest then, last as long as
-	// they last, one after another, and Scenario.Quiet and Scenario.Rest should be seconds.
+	// Real means that Scenario.Servers are real API servers: runs have no bubble of testing/synctest, take real time,
+	// one after another, and Scenario.Quiet and Scenario.Rest should be seconds.
 	Real bool
 
-	// RestoreUnder puts servers back under running loops, too (see the Kind).
+	// RestoreUnder also restores servers under running loops (see the Kind).
 	RestoreUnder bool
 
-	// Only, if it is not nil, leaves out the plans for which it is false.
+	// Only, unless nil, selects the plans for which it returns true.
 	Only func(Plan) bool
 }
 
-// Report says what Explore did.
+// Report summarizes the runs of Explore.
 type Report struct {
 	Writes, Events int  // of the undisturbed run
-	Plans          int  // that there are of one fault
+	Plans          int  // number of plans with one fault
 	Runs           int  // disturbed runs
 	Missed         int  // runs that did not reach a point of their plan
 	MostWrites     int  // of one disturbed run
-	Busiest        Plan // of that run
+	Busiest        Plan // of the run with MostWrites
 	Failures       []Failure
 }
 
-// Failure is a plan, or a seed, with which a scenario went wrong.
+// Failure is a plan, or a seed, with which a scenario failed.
 type Failure struct {
 	Plan Plan
 	Seed uint64 // of Settle
 	Err  error
 }
 
-// String says the report in one line.
+// String returns the report as one line.
 func (r Report) String() string {
 	return fmt.Sprintf("%d writes and %d events undisturbed; %d plans, %d runs, %d missed; at most %d writes, by %s; %d failures",
 		r.Writes, r.Events, r.Plans, r.Runs, r.Missed, r.MostWrites, r.Busiest, len(r.Failures))
 }
 
-// Explore runs the scenario undisturbed, and then with each plan, and fails t with the shortest plan that went wrong, as a
-// Go test that runs it again. Each run has a bubble of testing/synctest, so t must not be in one. It blocks.
+// Explore runs the scenario undisturbed, and then with each plan, and fails t with the shortest failing plan, as a Go
+// test that runs it again. Each run has a bubble of testing/synctest, so t must not be in one. It blocks.
 func Explore(t *testing.T, s Scenario, opts Options) Report {
 	t.Helper()
 	report := Find(t, s, opts)
@@ -78,7 +77,7 @@ func Explore(t *testing.T, s Scenario, opts Options) Report {
 	return report
 }
 
-// Find is Explore that fails t only if the undisturbed run goes wrong, or two of them differ.
+// Find is Explore, but fails t only if an undisturbed run fails, or two of them differ.
 func Find(t *testing.T, s Scenario, opts Options) Report {
 	t.Helper()
 	x := &explorer{scenario: &s, real: opts.Real, reference: undisturbed(t, &s, opts.Real)}
@@ -107,7 +106,7 @@ type explorer struct {
 	report Report
 }
 
-// choose returns the plans that are to be run.
+// choose returns the plans to run.
 func (x *explorer) choose(t *testing.T, opts Options) []Plan {
 	t.Helper()
 	restorable, err := x.scenario.restorable()
@@ -128,7 +127,7 @@ func (x *explorer) choose(t *testing.T, opts Options) []Plan {
 	return slices.Concat(sample(all, opts.Plans, random), pairs(all, opts.Pairs, random))
 }
 
-// restorable says which servers can be put back.
+// restorable returns which servers can be restored.
 func (s *Scenario) restorable() (map[string]bool, error) {
 	servers, err := s.Servers()
 	if err != nil {
@@ -144,7 +143,7 @@ func (s *Scenario) restorable() (map[string]bool, error) {
 	return restorable, nil
 }
 
-// try runs a plan. One that goes wrong is reported as short as it can be.
+// try runs a plan. It reports a failing plan in its shortest form.
 func (x *explorer) try(t *testing.T, plan Plan) {
 	t.Helper()
 	result, err := x.judge(t, plan)
@@ -178,7 +177,7 @@ func (x *explorer) judge(t *testing.T, plan Plan) (outcome, error) {
 	return result, err
 }
 
-// each calls do for each item, in so many parallel subtests. It returns when all have ended.
+// each calls do for each item, in this number of parallel subtests. It returns when all have ended.
 func each[T any](t *testing.T, name string, items []T, workers int, do func(*testing.T, T)) {
 	t.Helper()
 	work := make(chan T, len(items))
@@ -216,7 +215,7 @@ func undisturbed(t *testing.T, s *Scenario, real bool) outcome {
 	return first
 }
 
-// Replay runs the scenario with one plan and fails t if it goes wrong.
+// Replay runs the scenario with one plan and fails t if the run fails.
 func Replay(t *testing.T, s Scenario, plan Plan) {
 	t.Helper()
 	x := &explorer{scenario: &s, reference: undisturbed(t, &s, false)}
@@ -229,8 +228,8 @@ func Replay(t *testing.T, s Scenario, plan Plan) {
 	}
 }
 
-// unbrake removes the handler of apimachinery that makes a caller wait until a millisecond has passed since the last error in
-// the process. Each bubble sets the clock back, so that the wait would be hours.
+// unbrake removes the handler of apimachinery that makes a caller wait until a millisecond has passed since the last
+// error in the process. Each bubble resets the clock, so the wait would take hours.
 func unbrake() {
 	if handlers := utilruntime.ErrorHandlers; len(handlers) > 1 {
 		utilruntime.ErrorHandlers = handlers[:1]
@@ -247,7 +246,7 @@ func play(t *testing.T, s *Scenario, plan Plan, real bool) (result outcome, err 
 	return result, err
 }
 
-// source is a test of a plan.
+// source returns the Go source of a test with a plan.
 func source(p Plan) string {
 	return "func TestPlan(t *testing.T) {\n\tperturb.Replay(t, scenario(), " + strings.ReplaceAll(p.Source(), "\n", "\n\t") + ")\n}\n"
 }

@@ -28,8 +28,7 @@ func TestARightController(t *testing.T) {
 	require.LessOrEqual(t, report.Missed, report.Runs/20)
 }
 
-// Each mistake is found, by the misfortunes that one would expect, and by the plan that
-// docs/perturbation.md shows.
+// Each mistake is found, by the expected faults and by the plan in docs/perturbation.md.
 func TestSeededMistakes(t *testing.T) {
 	for name, test := range map[string]struct {
 		copier copier
@@ -58,7 +57,7 @@ func TestSeededMistakes(t *testing.T) {
 	}
 }
 
-// What is deleted during the rest at the end is made again, too: here at the third beat of a loop.
+// Objects that are deleted during the rest at the end are created again, too: here at the third beat of a loop.
 func TestWhatIsDeletedAtRestIsMadeAgain(t *testing.T) {
 	s := scenario(copier{})
 	s.Loops = []perturb.Loop{{Name: "beats", Run: func(ctx context.Context, access perturb.Access) error {

@@ -15,15 +15,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// instance is a loop from a start to its end.
+// instance is one run of a loop.
 type instance struct {
 	loop  string
 	gone  <-chan struct{} // closed as it ends
-	cause func() error    // of its end; nil before
+	cause func() error    // of its end; nil while it runs
 	end   context.CancelCauseFunc
 }
 
-// supervise runs a loop, and starts it again when it has ended.
+// supervise runs a loop, and restarts it when it has ended.
 func (r *run) supervise(ctx context.Context, loop *Loop) {
 	for ctx.Err() == nil {
 		r.live(ctx, loop)
@@ -47,7 +47,7 @@ func (r *run) live(ctx context.Context, loop *Loop) {
 	delete(r.running, i)
 	r.mu.Unlock()
 	if ctx.Err() == nil && !errors.Is(i.cause(), errCrashed) && len(r.plan) == 0 {
-		r.fail(fmt.Errorf("loop %s has ended, though nothing is wrong: %w", loop.Name, cmp.Or(err, errEnded)))
+		r.fail(fmt.Errorf("loop %s has ended in an undisturbed run: %w", loop.Name, cmp.Or(err, errEnded)))
 	}
 }
 
@@ -56,7 +56,7 @@ var (
 	errEnded   = errors.New("it returned no error")
 )
 
-// config reaches a server as one instance of a loop.
+// config returns a configuration for a server, for one instance of a loop.
 func (r *run) config(name string, i *instance) *rest.Config {
 	server, ok := r.servers[name]
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// chosen are the plans that Find takes with opts, told by a filter that sees all of them.
+// chosen returns the plans that Find runs with opts, recorded by its filter.
 func chosen(t *testing.T, opts perturb.Options) (perturb.Report, map[perturb.Kind]int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -45,8 +45,8 @@ func TestOnlyLeavesPlansOut(t *testing.T) {
 	require.Equal(t, 4, report.Runs)
 }
 
-// A seed chooses the same plans each time, and another seed others. The mistake makes
-// plans visible: those that fail are reported.
+// A seed always chooses the same plans, and another seed chooses others. The mistake makes plans visible: failing ones
+// are reported.
 func TestSeedChoosesPlans(t *testing.T) {
 	failing := func(seed uint64) []string {
 		var plans []string
@@ -61,7 +61,7 @@ func TestSeedChoosesPlans(t *testing.T) {
 	require.NotEqual(t, first, failing(2))
 }
 
-// Servers that keep real time are perturbed in real time.
+// Servers in real time are perturbed in real time.
 func TestRealTime(t *testing.T) {
 	s := scenario(copier{})
 	s.Quiet, s.Rest, s.Limit = 50*time.Millisecond, 100*time.Millisecond, 10*time.Second

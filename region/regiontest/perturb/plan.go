@@ -8,50 +8,52 @@ import (
 	"strings"
 )
 
-// Kind is a misfortune.
+// Kind is a kind of fault.
 type Kind string
 
 const (
-	// CrashBefore ends the loop before the write leaves it. It is started again.
+	// CrashBefore ends the loop before it sends the write. The loop is restarted.
 	CrashBefore Kind = "CrashBefore"
-	// CrashAfter ends the loop after the write was carried out, and before it learns so.
+	// CrashAfter ends the loop after the write was executed and before its response.
 	CrashAfter Kind = "CrashAfter"
-	// LoseRequest resets the connection before the write is carried out.
+	// LoseRequest resets the connection before the write is executed.
 	LoseRequest Kind = "LoseRequest"
-	// LoseReply carries the write out and resets the connection.
+	// LoseReply executes the write and resets the connection.
 	LoseReply Kind = "LoseReply"
-	// ApplyLate answers 504 and carries the write out after one and a half times Scenario.Quiet, if what it depends on is
-	// still so.
+	// ApplyLate responds with 504 and executes the write after one and a half times Scenario.Quiet, if its
+	// preconditions still hold.
 	ApplyLate Kind = "ApplyLate"
 
-	// EditBefore has another client edit the object just before the write.
+	// EditBefore lets another client edit the object just before the write.
 	EditBefore Kind = "EditBefore"
-	// DeleteBefore has another client delete the object just before the write. The user makes a user's object again when
-	// the run has come to rest, or after ten times Scenario.Quiet.
+	// DeleteBefore lets another client delete the object just before the write. If it belongs to a user, the user
+	// creates it again when the run has come to rest, or after ten times Scenario.Quiet.
 	DeleteBefore Kind = "DeleteBefore"
-	// RemakeBefore has another client delete the object and make it again just before the write.
+	// RemakeBefore lets another client delete the object and create it again just before the write.
 	RemakeBefore Kind = "RemakeBefore"
-	// Restore stops all loops before the write, puts the server back to the state before a step of the script, and starts
-	// the loops again, as should be done with a backup of etcd. The users repeat what was lost after the run has come to
+	// Restore stops all loops before the write, restores the server to the state before a step of the script, and
+	// restarts the loops, as one should with a backup of etcd. The users repeat lost steps after the run has come to
 	// rest.
 	Restore Kind = "Restore"
-	// RestoreUnder puts the server back under running loops. No watch tells them: one that resumes at a resource version
-	// that is not reached yet waits, as on a real server. It is planned only if Options.RestoreUnder is set.
+	// RestoreUnder restores the server under running loops. Watches do not show it: one that resumes at a future
+	// resource version waits, as on a real server. It is planned only if Options.RestoreUnder is set.
 	RestoreUnder Kind = "RestoreUnder"
 
-	// WatchLate holds the watch's events back, from this one on, for ten times Scenario.Quiet, while all else goes on.
+	// WatchLate delays the watch's events from this one on for ten times Scenario.Quiet, while everything else
+	// continues.
 	WatchLate Kind = "WatchLate"
 	// WatchCut ends the watch before this event. It can be resumed.
 	WatchCut Kind = "WatchCut"
 	// WatchGap ends the watch before this event, and lets the loop read the resource again only after ten times
-	// Scenario.Quiet, when the history is gone: what came and went meanwhile is never seen.
+	// Scenario.Quiet, when the history is gone: objects that were created and deleted in the meantime are never
+	// observed.
 	WatchGap Kind = "WatchGap"
 
-	// Twice runs the loop twice at the same time, from the beginning. Of At, only Loop counts.
+	// Twice runs the loop twice at the same time, from the start. Only Loop of At is used.
 	Twice Kind = "Twice"
 )
 
-// Point is a moment of a run: the N-th time that the loop makes this very write, or gets an event of this watch.
+// Point is a moment of a run: the N-th time that the loop makes this write, or receives an event of this watch.
 type Point struct {
 	Loop        string
 	Server      string
@@ -59,11 +61,11 @@ type Point struct {
 	Resource    string // plural, with its group: deployments.apps
 	Subresource string
 	Namespace   string
-	Name        string // "" for a watch, and for a name that the server chooses
+	Name        string // "" for a watch, and for a generated name
 	N           int    // from 1
 }
 
-// String says the point for people.
+// String returns the point as text.
 func (p Point) String() string {
 	object := strings.Trim(p.Namespace+"/"+p.Name, "/")
 	if p.Subresource != "" {
@@ -72,12 +74,12 @@ func (p Point) String() string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s at %s #%d", p.Loop, p.Verb, p.Resource, object, p.Server, p.N)), " ")
 }
 
-// Fault is one misfortune.
+// Fault is one fault of a plan.
 type Fault struct {
 	Kind Kind
 	At   Point
 	Of   Object // of EditBefore, DeleteBefore and RemakeBefore
-	Step int    // of Restore and RestoreUnder: the server is put back to the state before this step of the script, from 0
+	Step int    // of Restore and RestoreUnder: the server is restored to the state before this step of the script, from 0
 }
 
 // Object is an object of a server.
@@ -85,7 +87,7 @@ type Object struct {
 	Server, Resource, Namespace, Name string
 }
 
-// String says the fault for people.
+// String returns the fault as text.
 func (f Fault) String() string {
 	switch f.Kind {
 	case Twice:
@@ -99,10 +101,10 @@ func (f Fault) String() string {
 	}
 }
 
-// Plan is what goes wrong in one run. The empty plan is the undisturbed run.
+// Plan is the set of faults in one run. The empty plan is the undisturbed run.
 type Plan []Fault
 
-// String says the plan for people.
+// String returns the plan as text.
 func (p Plan) String() string {
 	if len(p) == 0 {
 		return "nothing"
@@ -132,7 +134,7 @@ func (p Plan) Source() string {
 	return b.String()
 }
 
-// literal drops the fields of a struct literal that are empty.
+// literal removes the empty fields of a struct literal.
 func literal(name, source string) string {
 	open := strings.Index(source, "{")
 	var kept []string

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// singles are all plans of one fault, for what an undisturbed run did.
+// singles returns all plans of one fault, for the writes and events of an undisturbed run.
 func singles(s *Scenario, reference outcome, restorable map[string]bool, restores []Kind) []Plan {
 	var plans []Plan
 	add := func(f Fault) { plans = append(plans, Plan{f}) }
@@ -45,10 +45,10 @@ func singles(s *Scenario, reference outcome, restorable map[string]bool, restore
 	return plans
 }
 
-// containers hold other objects, which a user would have to make again with them.
+// containers hold other objects, which a user would have to create again too.
 var containers = []string{"namespaces", "customresourcedefinitions.apiextensions.k8s.io"}
 
-// meddling are the faults by which another client changes an object just before a write: the one that is written, and
+// meddling returns the faults in which another client changes an object just before a write: the written object, and
 // those that the script wrote.
 func meddling(m moment, owned map[Object]bool) []Fault {
 	var faults []Fault
@@ -79,7 +79,8 @@ func compareObjects(a, b Object) int {
 	return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// sample takes n of the plans, so that each kind of fault meets each kind of write and event of each loop about as often.
+// sample takes n of the plans, so that each kind of fault meets each kind of write and event of each loop about equally
+// often.
 func sample(plans []Plan, n int, random *rand.Rand) []Plan {
 	if n <= 0 || len(plans) <= n {
 		return plans
@@ -118,7 +119,7 @@ func pairs(plans []Plan, n int, random *rand.Rand) []Plan {
 	return joined
 }
 
-// shrink leaves out faults of a plan that goes wrong for as long as it still does.
+// shrink removes faults from a failing plan while it still fails.
 func shrink(plan Plan, wrong func(Plan) bool) Plan {
 	for i := 0; i < len(plan) && len(plan) > 1; {
 		if shorter := slices.Delete(slices.Clone(plan), i, i+1); wrong(shorter) {

@@ -25,10 +25,10 @@ func TestShrinkLeavesOutWhatIsNotNeeded(t *testing.T) {
 	require.Equal(t, slices.Concat(a, c), shrink(whole, needs(c, a)))
 	require.Equal(t, whole, shrink(whole, needs(a, b, c)))
 	require.Equal(t, a, shrink(a, needs()), "one is left")
-	require.Len(t, whole, 3, "what is shrunk stays")
+	require.Len(t, whole, 3, "shrink does not modify its plan")
 }
 
-// Each kind of fault of each loop is taken once before any is taken twice.
+// Each kind of fault in each loop is taken once before any is taken twice.
 func TestSampleSpreads(t *testing.T) {
 	var plans []Plan
 	for range 50 {

@@ -22,7 +22,7 @@ func named(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
 }
 
-// besideA is a scenario in which a user makes the ConfigMap a while a loop works on ConfigMaps.
+// besideA returns a scenario in which a user creates the ConfigMap a while a loop works on ConfigMaps.
 func besideA(loop func(context.Context, dynamic.ResourceInterface) error) perturb.Scenario {
 	return perturb.Scenario{
 		Servers: func() (map[string]perturb.Server, error) {
@@ -46,7 +46,7 @@ func besideA(loop func(context.Context, dynamic.ResourceInterface) error) pertur
 	}
 }
 
-// A loop writes once more long after the last step. What is lost then is repeated too.
+// A loop writes once more long after the last step. Objects that are lost then are created again too.
 func TestLossesDuringTheRestAreRepeated(t *testing.T) {
 	late := besideA(func(ctx context.Context, c dynamic.ResourceInterface) error {
 		for wait := 10 * time.Minute; ; wait = 24 * time.Hour {
@@ -66,7 +66,7 @@ func TestLossesDuringTheRestAreRepeated(t *testing.T) {
 	perturb.Replay(t, late, perturb.Plan{{Kind: perturb.Restore, At: write}})
 }
 
-// A loop that writes as long as an object is missing comes to rest, since its user makes the object again.
+// A loop that writes while an object is missing comes to rest, because its user creates the object again.
 func TestLossesWithoutARestAreRepeated(t *testing.T) {
 	restless := besideA(func(ctx context.Context, c dynamic.ResourceInterface) error {
 		had := false

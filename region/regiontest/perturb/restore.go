@@ -20,7 +20,7 @@ func (r *run) backUp() map[string]regiontest.Saved {
 	return saved
 }
 
-// stop ends all loops, and waits until nothing that they sent is on its way.
+// stop ends all loops, and waits until all their requests are complete.
 func (r *run) stop() {
 	r.mu.Lock()
 	for i := range r.running {
@@ -35,7 +35,7 @@ func (r *run) stop() {
 	r.mu.Unlock()
 }
 
-// fly carries a request of an instance to a server, unless the instance has ended.
+// fly sends a request of an instance to a server, unless the instance has ended.
 func (r *run) fly(i *instance, next roundTripper, req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	if err := i.cause(); err != nil {
@@ -55,7 +55,7 @@ func (r *run) fly(i *instance, next roundTripper, req *http.Request) (*http.Resp
 	return next.RoundTrip(req)
 }
 
-// restore puts a server back to the state before a step, which the users repeat then.
+// restore restores a server to the state before a step. The users will repeat the steps from there.
 func (r *run) restore(f Fault) {
 	if f.Kind == Restore {
 		r.stop()
@@ -66,7 +66,7 @@ func (r *run) restore(f Fault) {
 		return
 	}
 	r.mu.Lock()
-	step := min(f.Step, len(r.backups)-1) // a run that has gone another way may be here before that step
+	step := min(f.Step, len(r.backups)-1) // a run that took another course may be here before that step
 	r.mu.Unlock()
 	if step < 0 {
 		return

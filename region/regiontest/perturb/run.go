@@ -23,40 +23,40 @@ type run struct {
 	servers  map[string]Server
 	users    *users
 
-	over    <-chan struct{} // closed as the run ends
+	over    <-chan struct{} // closed when the run ends
 	loops   sync.WaitGroup
-	late    sync.WaitGroup // writes that are carried out later
+	late    sync.WaitGroup // writes that are executed later
 	backups []map[string]regiontest.Saved
 
 	mu       sync.Mutex
 	running  map[*instance]bool
-	flying   int           // requests that are at the servers
-	landed   chan struct{} // closed when the next of them is answered
+	flying   int           // number of requests at the servers
+	landed   chan struct{} // closed when the next of them is complete
 	trace    trace
 	counts   map[Point]int
-	struck   map[int]bool // faults of the plan that have struck
+	struck   map[int]bool // faults of the plan that have occurred
 	gaps     map[Point]*gap
 	requests int
-	last     time.Time // when a loop wrote last, or a fault struck
-	step     int       // of the script, that is under way
+	last     time.Time // when a loop last wrote, or a fault last occurred
+	step     int       // of the script: the current one
 	redo     int       // the first step that the users have to repeat; -1: none
-	failure  error     // the first that is not about the end
+	failure  error     // the first failure before the end state is checked
 }
 
-// trace is what the loops did.
+// trace records writes and events of the loops.
 type trace struct {
 	writes []moment
 	events []moment
 }
 
-// moment is a point, and the step of the script that was under way.
+// moment is a point, and the current step of the script.
 type moment struct {
 	Point
 
 	step int
 }
 
-// maxRequests bounds a run, in which a loop might ask for ever without time passing.
+// maxRequests bounds a run, because a loop might send requests forever without time passing.
 const maxRequests = 30_000
 
 // execute runs the scenario with a plan.
@@ -81,7 +81,7 @@ func execute(ctx context.Context, s *Scenario, plan Plan) (result outcome, err e
 	if s.Always != nil {
 		r.users.turns = make(turns, 1)
 	}
-	// What client-go says of connections that the plan cuts is no news.
+	// Client-go would log the connections that the plan cuts.
 	loops, stop := context.WithCancel(logr.NewContext(ctx, logr.Discard()))
 	r.over = loops.Done()
 	defer func() {
@@ -103,7 +103,7 @@ func execute(ctx context.Context, s *Scenario, plan Plan) (result outcome, err e
 	}
 	if s.Holds != nil {
 		if err := s.Holds(ctx, r.users.access); err != nil {
-			return r.outcome(), fmt.Errorf("what must hold does not: %w", err)
+			return r.outcome(), fmt.Errorf("Scenario.Holds fails: %w", err)
 		}
 	}
 	result = r.outcome()
@@ -111,7 +111,7 @@ func execute(ctx context.Context, s *Scenario, plan Plan) (result outcome, err e
 	return result, err
 }
 
-// play has the users do what the script says.
+// play runs the steps of the script.
 func (r *run) play(ctx context.Context) error {
 	if err := r.settle(ctx, r.scenario.quiet()); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// conclude waits for the rest at the end, and once more after a fault that struck in it.
+// conclude waits for the rest at the end, and again after a fault in it.
 func (r *run) conclude(ctx context.Context) error {
 	for {
 		if err := r.settle(ctx, r.scenario.rest()); err != nil {
@@ -147,7 +147,8 @@ func (r *run) conclude(ctx context.Context) error {
 	}
 }
 
-// heal has the users repeat what was lost, and waits until the loops have come to rest again. It says whether anything was.
+// heal lets the users repeat lost steps and recreate lost objects, and waits until the loops rest again. It reports
+// whether anything was lost.
 func (r *run) heal(ctx context.Context) (healed bool, _ error) {
 	for range 20 {
 		r.mu.Lock()
@@ -171,10 +172,10 @@ func (r *run) heal(ctx context.Context) (healed bool, _ error) {
 			return healed, err
 		}
 	}
-	return true, errors.New("what another client deleted cannot be made again")
+	return true, errors.New("objects that another client deleted cannot be created again")
 }
 
-// repeat has the users take steps again. As for the first time, each begins when the loops have come to rest.
+// repeat lets the users repeat steps. As at first, each begins when the loops have come to rest.
 func (r *run) repeat(ctx context.Context, steps []Step) error {
 	for _, step := range steps {
 		if err := r.settle(ctx, r.scenario.quiet()); err != nil {
@@ -187,8 +188,8 @@ func (r *run) repeat(ctx context.Context, steps []Step) error {
 	return nil
 }
 
-// settle waits until no loop has written for d. Users make what another client deleted again after a while, too: a loop may
-// not come to rest without it.
+// settle waits until no loop has written for d. Users recreate deleted objects after a while too: a loop may not come
+// to rest without them.
 func (r *run) settle(ctx context.Context, d time.Duration) error {
 	began := time.Now()
 	remake := began.Add(r.scenario.lateWatch())
@@ -242,7 +243,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// arrive numbers a write or an event, and returns the faults that strike it, each once.
+// arrive numbers a write or an event, and returns its faults, each once.
 func (r *run) arrive(p Point, event bool) (Point, []Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,13 +260,13 @@ func (r *run) arrive(p Point, event bool) (Point, []Fault) {
 		if f.At == p && !r.struck[i] && f.Kind != Twice {
 			r.struck[i] = true
 			faults = append(faults, f)
-			r.last = time.Now() // the loops get their time after it, also in the rest at the end
+			r.last = time.Now() // give the loops time after it, even in the rest at the end
 		}
 	}
 	return p, faults
 }
 
-// wrote notes that a write has landed.
+// wrote records that a write was executed.
 func (r *run) wrote(p Point) {
 	if r.scenario.Beats != nil && r.scenario.Beats(p) {
 		return
@@ -275,7 +276,7 @@ func (r *run) wrote(p Point) {
 	r.last = time.Now()
 }
 
-// count bounds the requests of a run. What is beyond waits for the end of the run, so that time passes.
+// count bounds the requests of a run. Further requests wait for the end of the run, so that time passes.
 func (r *run) count(p func() Point) {
 	r.mu.Lock()
 	r.requests++
@@ -293,7 +294,7 @@ func (p Plan) twice(loop string) bool {
 	return slices.ContainsFunc(p, func(f Fault) bool { return f.Kind == Twice && f.At.Loop == loop })
 }
 
-// outcome returns what was done so far.
+// outcome returns the results so far.
 func (r *run) outcome() outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -306,10 +307,10 @@ func (r *run) outcome() outcome {
 	return outcome{trace: trace{slices.Clone(r.trace.writes), slices.Clone(r.trace.events)}, missed: missed, owned: r.users.objects()}
 }
 
-// outcome is what a run came to.
+// outcome is the result of a run.
 type outcome struct {
 	trace
 	state  state
 	missed int             // faults whose point the run did not reach
-	owned  map[Object]bool // what users have; true: the script wrote it
+	owned  map[Object]bool // the users' objects; true: the script wrote it
 }

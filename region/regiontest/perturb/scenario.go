@@ -12,13 +12,13 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// Server is an API server of a scenario. *regiontest.Server is one; anything that can be reached is another.
+// Server is an API server of a scenario. *regiontest.Server is one; any reachable API server can be one.
 type Server interface {
-	// Config reaches the server with all rights. It is a copy.
+	// Config returns a configuration with all rights. It is a copy.
 	Config() *rest.Config
 }
 
-// Restorable is a Server that can be put back to an earlier state. *regiontest.Server is one. Without it no plan has a
+// Restorable is a Server that can be restored to an earlier state. *regiontest.Server is one. Without it no plan has a
 // Restore.
 type Restorable interface {
 	Server
@@ -26,84 +26,84 @@ type Restorable interface {
 	Load(regiontest.Saved) error
 }
 
-// Access reaches the server of that name of Scenario.Servers. It panics on an unknown name, since that is a mistake in the
-// scenario. Each call returns a Config of its own.
+// Access returns a configuration for a server in Scenario.Servers. It panics on an unknown name, since that is a
+// mistake in the scenario. Each call returns a separate Config.
 type Access func(server string) *rest.Config
 
-// Scenario is what is perturbed.
+// Scenario is the subject of a perturbation.
 type Scenario struct {
-	// Servers makes the API servers of one run, with what they hold before anything starts. It is called once per run. A
-	// server with a method Close is closed after the run.
+	// Servers makes the API servers of one run, with their initial objects. It is called once per run. A server with a
+	// method Close is closed after the run.
 	Servers func() (map[string]Server, error)
 
 	// Loops are the controllers. All run at once.
 	Loops []Loop
 
-	// Script is what users do, step by step. Each step begins once the loops have made no write for Quiet.
+	// Script lists the actions of users. Each step begins once the loops have made no write for Quiet.
 	Script []Step
 
-	// Holds judges the state in which an undisturbed or disturbed run ends, beside the comparison with the undisturbed
-	// one. It gets all rights. Nil: there is no more to judge.
+	// Holds checks the end state of an undisturbed or disturbed run, in addition to the comparison with the undisturbed
+	// one. It gets all rights. Nil: no further check.
 	Holds func(context.Context, Access) error
 
-	// Always judges a run at each write of a loop that a server has carried out, those at rest and those that are carried out
-	// late included: what must hold all the time, and not only in the end. An error fails the run. It gets all rights, and its
-	// requests meet no fault; it must only read, and must not wait for the loops. Until it returns, no loop, no user and no
-	// fault writes, so that what it reads is what the write has left. It is called by one goroutine at a time in a run, and by
-	// several runs at once. Nil: nothing is judged before the end.
+	// Always checks an invariant after each write of a loop that a server has executed, including writes at rest and
+	// late writes. An error fails the run. It gets all rights, and its requests meet no fault; it must only read, and
+	// must not wait for the loops. Until it returns, no loop, user or fault writes, so it reads the state right after
+	// the write. One run calls it from one goroutine at a time; several runs may call it concurrently. Nil: no check
+	// before the end.
 	Always func(context.Context, Write, Access) error
 
-	// Differ are fields that may differ from run to run.
+	// Differ lists fields that may differ between runs.
 	Differ []Field
 
-	// Beats says of a write that a loop may make it at rest: a heartbeat. Nil: none may be.
+	// Beats reports whether a loop may make a write at rest, such as a heartbeat. Nil: no write.
 	Beats func(Point) bool
 
 	// Quiet is how long no loop may have written before a step begins. Zero: a minute.
 	Quiet time.Duration
 
-	// Rest is how long no loop may write in the end. Zero: an hour.
+	// Rest is how long no loop may write at the end. Zero: an hour.
 	Rest time.Duration
 
-	// Limit is how long the loops may take to come to rest, before that is a failure. Zero: 24 hours.
+	// Limit is how long the loops may take to come to rest; longer is a failure. Zero: 24 hours.
 	Limit time.Duration
 }
 
 // Loop is a controller.
 type Loop struct {
-	// Name tells it from the other loops, in plans and failures.
+	// Name identifies the loop in plans and failures.
 	Name string
 
-	// Run is the controller from its start to its end. It blocks until ctx ends, and may return an error before: then it
-	// is started again after Restart, as a supervisor would. It must have ended all its goroutines when it returns.
+	// Run runs the controller. It blocks until ctx ends, and may return an error earlier: then it is started again
+	// after Restart, as by a supervisor. All its goroutines must have ended when it returns.
 	Run func(ctx context.Context, access Access) error
 
-	// Restart is how long it is gone after a crash. Zero: a second.
+	// Restart is the delay before a restart after a crash. Zero: a second.
 	Restart time.Duration
 
-	// Single is set if the controller must not run twice at the same time. No plan has Twice for it then.
+	// Single means that the controller must not run twice at the same time. No plan has Twice for it.
 	Single bool
 }
 
-// Step is what a user does.
+// Step is an action of a user.
 type Step struct {
 	Name string
 
-	// Do must be repeatable: a user who finds what was done gone, after a restore, does it again. It gets all rights.
+	// Do must be repeatable: a user whose changes are lost in a restore repeats it. It gets all rights.
 	Do func(ctx context.Context, access Access) error
 }
 
 // Field is a field of objects of a resource.
 type Field struct {
-	Resource string // plural; "" is every one
-	Path     string // keys, joined by dots; a key with dots in it stands in brackets: metadata.annotations[example.com/at]
+	Resource string // plural; "" means all
+	Path     string // keys, joined by dots; a key that contains dots is in brackets: metadata.annotations[example.com/at]
 }
 
 func (s *Scenario) quiet() time.Duration { return or(s.Quiet, time.Minute) }
 func (s *Scenario) rest() time.Duration  { return or(s.Rest, time.Hour) }
 func (s *Scenario) limit() time.Duration { return or(s.Limit, 24*time.Hour) }
 
-// Both last longer than quiet, so that the script goes on meanwhile.
+// Both last longer than quiet, so that the script continues meanwhile.
 func (s *Scenario) lateWrite() time.Duration { return s.quiet() * 3 / 2 }
 func (s *Scenario) lateWatch() time.Duration { return s.quiet() * 10 }
 

@@ -19,8 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// toggler writes the ConfigMap "a" once, or without end if its seed is even; seed 3 never
-// holds.
+// toggler writes the ConfigMap "a" once, or without end if its seed is even; with seed 3 Holds always fails.
 func toggler(seed uint64) Scenario {
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	return Scenario{
@@ -62,14 +61,14 @@ func TestSettleNamesTheSeeds(t *testing.T) {
 	}
 	require.Equal(t, []uint64{2, 3, 4}, seeds)
 	require.ErrorContains(t, report.Failures[0].Err, "no rest for 1h0m0s in 24h0m0s")
-	require.ErrorContains(t, report.Failures[1].Err, "what must hold does not: three")
+	require.ErrorContains(t, report.Failures[1].Err, "Scenario.Holds fails: three")
 	again := settle(t, 3, 1, toggler)
 	require.Equal(t, 1, again.Runs)
-	require.ErrorContains(t, again.Failures[0].Err, "what must hold does not: three")
+	require.ErrorContains(t, again.Failures[0].Err, "Scenario.Holds fails: three")
 	require.Empty(t, Settle(t, 1, 1, toggler).Failures)
 }
 
-// Writes that a loop may make at rest are judged too, to the last one.
+// Heartbeats, which a loop may write at rest, are judged too, including the last one.
 func TestAlwaysJudgesHeartbeats(t *testing.T) {
 	beats := func(seed uint64) Scenario {
 		s := toggler(2)
@@ -85,5 +84,5 @@ func TestAlwaysJudgesHeartbeats(t *testing.T) {
 	report := settle(t, 1, 2, beats)
 	require.Len(t, report.Failures, 1)
 	require.Equal(t, uint64(2), report.Failures[0].Seed)
-	require.ErrorContains(t, report.Failures[0].Err, "after toggler patch configmaps default/a at here #6: what must always hold does not: six")
+	require.ErrorContains(t, report.Failures[0].Err, "after toggler patch configmaps default/a at here #6: Scenario.Always fails: six")
 }

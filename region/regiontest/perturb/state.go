@@ -22,13 +22,13 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// state is what all servers hold, as far as it must be equal in each run.
+// state is the content of all servers, reduced to the fields that must be equal in each run.
 type state map[Object]map[string]any
 
-// transient are resources that say what happened, not what is.
+// transient are resources that record events rather than state.
 var transient = []string{"events", "events.events.k8s.io"}
 
-// eachObject shows all objects of a server.
+// eachObject calls visit for all objects of a server.
 func eachObject(ctx context.Context, s Server, visit func(schema.GroupVersionResource, *unstructured.Unstructured)) error {
 	resources, err := resourcesOf(s)
 	if err != nil {
@@ -41,7 +41,7 @@ func eachObject(ctx context.Context, s Server, visit func(schema.GroupVersionRes
 	for _, r := range resources {
 		list, err := client.Resource(r).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			continue // its type has just gone, or cannot be listed
+			continue // its type was just removed, or cannot be listed
 		} else if err != nil {
 			return fmt.Errorf("list %s: %w", r.GroupResource(), err)
 		}
@@ -52,7 +52,7 @@ func eachObject(ctx context.Context, s Server, visit func(schema.GroupVersionRes
 	return nil
 }
 
-// resourcesOf are the resources of a server that can be listed, in one version each.
+// resourcesOf returns the resources of a server that can be listed, in one version each.
 func resourcesOf(s Server) ([]schema.GroupVersionResource, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(s.Config())
 	if err != nil {
@@ -92,7 +92,7 @@ func find(s Server, resource string) (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, fmt.Errorf("no resource %s is served", resource)
 }
 
-// readState reads what all servers hold.
+// readState reads the content of all servers.
 func readState(ctx context.Context, servers map[string]Server, differ []Field) (state, error) {
 	found := state{}
 	uids := map[string]string{}
@@ -112,17 +112,17 @@ func readState(ctx context.Context, servers map[string]Server, differ []Field) (
 	return found, nil
 }
 
-// ofItsOwn are fields that each run gives other values.
+// ofItsOwn are fields that differ in each run.
 var ofItsOwn = []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"}
 
-// normal takes from an object what differs from run to run though nothing is wrong.
+// normal removes from an object the expected differences between runs.
 func normal(of Object, o map[string]any, uids map[string]string, differ []Field) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(o, "metadata", "generation")
 	for _, field := range ofItsOwn {
 		unstructured.RemoveNestedField(o, "metadata", field)
 	}
 	if finalizers, ok, _ := unstructured.NestedStringSlice(o, "metadata", "finalizers"); ok {
-		slices.Sort(finalizers) // they are a set, in the order in which they came
+		slices.Sort(finalizers) // they are a set, in the order of their addition
 		_ = unstructured.SetNestedStringSlice(o, finalizers, "metadata", "finalizers")
 	}
 	annotations, _, _ := unstructured.NestedMap(o, "metadata", "annotations")
@@ -154,7 +154,7 @@ var (
 	instant  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 )
 
-// plain replaces times, UIDs and generations by what they say.
+// plain replaces times, UIDs and generations by comparable text.
 func plain(v any, generation int64, uids map[string]string) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -188,7 +188,7 @@ func plain(v any, generation int64, uids map[string]string) any {
 	return v
 }
 
-// compareTypes orders conditions, which are a map by type in the order in which they came.
+// compareTypes sorts conditions by type: they are a map, in the order of their addition.
 func compareTypes(a, b any) int {
 	typeOf := func(condition any) string {
 		fields, _ := condition.(map[string]any)
@@ -198,7 +198,7 @@ func compareTypes(a, b any) int {
 	return strings.Compare(typeOf(a), typeOf(b))
 }
 
-// equals returns an error that says how a state differs from the one that was expected.
+// equals returns an error with the differences from the expected state, or nil.
 func (s state) equals(expected state) error {
 	if d := s.diff(expected); d != "" {
 		return errors.New("it ends in another state:\n" + d)
@@ -206,7 +206,7 @@ func (s state) equals(expected state) error {
 	return nil
 }
 
-// diff says how a state differs from the one that was expected, "" if it does not.
+// diff returns the differences from the expected state, "" without any.
 func (s state) diff(expected state) string {
 	var lines []string
 	all := maps.Clone(expected)

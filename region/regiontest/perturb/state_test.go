@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Loops add finalizers in the order in which they come: that is no difference, another finalizer is.
+// Loops add finalizers in any order: the order is no difference, another finalizer is.
 func TestFinalizersAreASet(t *testing.T) {
 	of := Object{"up", "configmaps", "default", "a"}
 	held := func(by ...any) state {
@@ -20,7 +20,7 @@ func TestFinalizersAreASet(t *testing.T) {
 	require.Error(t, held("a", "b").equals(held("a", "c")))
 }
 
-// So are conditions, by their types.
+// Conditions are a map by type.
 func TestConditionsAreAMap(t *testing.T) {
 	of := Object{"up", "deployments.apps", "default", "a"}
 	has := func(types ...string) state {
@@ -34,7 +34,7 @@ func TestConditionsAreAMap(t *testing.T) {
 	require.Error(t, has("Ready", "Synced").equals(has("Ready", "Available")))
 }
 
-// A generation is compared with that of its object, also in an annotation.
+// A generation is compared with that of its object, even in an annotation.
 func TestGenerationsAreRelative(t *testing.T) {
 	of := Object{"up", "deployments.apps", "default", "a"}
 	at := func(generation, observed int64) state {

@@ -23,20 +23,20 @@ import (
 	"github.com/atoll-dev/atoll/internal/requestinfo"
 )
 
-// users are all clients that are no loop: those of the script, and the one that meddles.
+// users are all clients except loops: those of the script, and the one that meddles.
 type users struct {
 	servers map[string]Server
-	turns   turns // of all that write, if each write of a loop is judged
+	turns   turns // of all writers, if each write of a loop is judged
 
 	mu      sync.Mutex
-	owned   map[Object]bool // true: the script wrote it; false: it was there before
+	owned   map[Object]bool // true: the script wrote it; false: it existed at the start
 	applied map[Object]applied
-	deleted map[Object]bool // what the script has deleted since it wrote it: it is not made again
+	deleted map[Object]bool // deleted by the script after it was written: not created again
 	removed []removal
 }
 
-// applied is what the script last applied to an object. The object is made again by the same apply: with another request its
-// fields would get another owner, and a later step could not leave one out.
+// applied is the last apply of the script to an object. The object is created again by the same apply: with another
+// request its fields would get another owner, and a later step could not remove one.
 type applied struct {
 	body    []byte
 	manager string
@@ -49,10 +49,10 @@ type removal struct {
 	object   *unstructured.Unstructured
 }
 
-// edited is what a client that edits an object sets, so that its resourceVersion is another.
+// edited is the annotation that a client sets to edit an object, so that its resourceVersion changes.
 const edited = "perturb.atoll.dev/edited"
 
-// newUsers returns the users, to whom all belongs that the servers hold.
+// newUsers returns the users, who own all initial objects of the servers.
 func newUsers(ctx context.Context, servers map[string]Server) (*users, error) {
 	u := &users{servers: servers, owned: map[Object]bool{}, applied: map[Object]applied{}, deleted: map[Object]bool{}}
 	for name, s := range servers {
@@ -72,7 +72,7 @@ func (u *users) objects() map[Object]bool {
 	return maps.Clone(u.owned)
 }
 
-// access reaches a server as a user: what is written belongs to users.
+// access returns a configuration for a server, as a user: users own the objects that they write.
 func (u *users) access(name string) *rest.Config {
 	server, ok := u.servers[name]
 	if !ok {
@@ -83,7 +83,7 @@ func (u *users) access(name string) *rest.Config {
 	return config
 }
 
-// owning notes what a user writes.
+// owning records the writes of a user.
 type owning struct {
 	users  *users
 	server string
@@ -131,8 +131,8 @@ func (o *owning) objectOf(info requestinfo.Info, name string) Object {
 	return Object{o.server, schema.GroupResource{Group: info.Group, Resource: info.Resource}.String(), info.Namespace, name}
 }
 
-// wants says whether an object is to be made again when another client has deleted it: it is a user's, and no user has
-// deleted it.
+// wants reports whether an object is to be created again after another client has deleted it: it is a user's, and no
+// user has deleted it.
 func (u *users) wants(of Object) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -140,7 +140,7 @@ func (u *users) wants(of Object) bool {
 	return owned && !u.deleted[of]
 }
 
-// meddle does to an object what fault f says. An object that is not there stays so.
+// meddle applies fault f to an object. A missing object stays missing.
 func (u *users) meddle(ctx context.Context, f Fault) error {
 	server := u.servers[f.Of.Server]
 	resource, err := find(server, f.Of.Resource)
@@ -165,7 +165,7 @@ func (u *users) meddle(ctx context.Context, f Fault) error {
 		return err
 	}
 	if present.GetDeletionTimestamp() != nil {
-		return nil // it was deleted before
+		return nil // already being deleted
 	}
 	if err := objects.Delete(ctx, f.Of.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -176,11 +176,11 @@ func (u *users) meddle(ctx context.Context, f Fault) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.removed = append(u.removed, r) // for later; one that was to be made again at once is kept by a finalizer
+	u.removed = append(u.removed, r) // retry later: a finalizer keeps the object
 	return nil
 }
 
-// makeAgain makes an object that was removed. It fails if there is one.
+// makeAgain creates an object that was removed. It fails if the object exists.
 func (u *users) makeAgain(ctx context.Context, r removal) error {
 	client, err := dynamic.NewForConfig(u.servers[r.of.Server].Config())
 	if err != nil {
@@ -215,7 +215,8 @@ func strip(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return anew
 }
 
-// remake makes the objects again that were deleted and are gone. It says whether something was made, or is still to be.
+// remake recreates the objects that were deleted and are gone. It reports whether any was recreated, or is still
+// pending.
 func (u *users) remake(ctx context.Context) (bool, error) {
 	u.mu.Lock()
 	removed := u.removed
@@ -235,7 +236,7 @@ func (u *users) remake(ctx context.Context) (bool, error) {
 			present, err := client.Resource(r.resource).Namespace(r.of.Namespace).Get(ctx, r.of.Name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) || err == nil && present.GetDeletionTimestamp() != nil {
 				u.mu.Lock()
-				u.removed = append(u.removed, r) // a finalizer still holds it
+				u.removed = append(u.removed, r) // a finalizer still keeps it
 				u.mu.Unlock()
 			} else if err != nil {
 				errs = append(errs, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// configMapsOf returns the users of a server, and what one of them reaches its ConfigMaps by.
+// configMapsOf returns the users of a server, and a client of one of them for ConfigMaps.
 func configMapsOf(t *testing.T) (*users, dynamic.ResourceInterface) {
 	t.Helper()
 	server := regiontest.NewServer(regiontest.Options{})
@@ -29,7 +29,8 @@ func configMapsOf(t *testing.T) (*users, dynamic.ResourceInterface) {
 	return u, c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
 }
 
-// An object that its user has deleted, and that only a finalizer holds, is not made again when another client deletes it too.
+// An object that its user has deleted, and that only a finalizer keeps, is not created again when another client
+// deletes it too.
 func TestDeletedObjectsAreNotRemade(t *testing.T) {
 	for _, kind := range []Kind{DeleteBefore, RemakeBefore} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestDeletedObjectsAreNotRemade(t *testing.T) {
 	}
 }
 
-// Who made an object by applying it applies it again, so that a later apply can leave a field out.
+// An object that was created by apply is applied again, so that a later apply can remove a field.
 func TestObjectsAreRemadeAsTheyWereMade(t *testing.T) {
 	for _, kind := range []Kind{DeleteBefore, RemakeBefore} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -68,7 +69,7 @@ func TestObjectsAreRemadeAsTheyWereMade(t *testing.T) {
 	}
 }
 
-// What a user has deleted, and a loop has made, is the loop's: nothing else is made in its place.
+// An object that a user has deleted and a loop has created is the loop's: it is not created again for the user.
 func TestWhatUsersDeletedIsNotRemade(t *testing.T) {
 	for _, kind := range []Kind{DeleteBefore, RemakeBefore} {
 		t.Run(string(kind), func(t *testing.T) {

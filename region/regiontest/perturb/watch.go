@@ -17,13 +17,13 @@ import (
 	"github.com/atoll-dev/atoll/internal/requestinfo"
 )
 
-// gap is a time in which a loop cannot read a resource, and whose history is gone afterwards.
+// gap is a period in which a loop cannot read a resource, and after which the history is gone.
 type gap struct {
 	until   time.Time
-	expired bool // the watch that follows has been refused
+	expired bool // the next watch was rejected
 }
 
-// closed says whether the resource cannot be read now. A nil gap is none.
+// closed reports whether the resource cannot be read now. A nil gap is never closed.
 func (g *gap) closed() bool { return g != nil && time.Now().Before(g.until) }
 
 func (r *run) gap(p Point) *gap {
@@ -32,7 +32,7 @@ func (r *run) gap(p Point) *gap {
 	return r.gaps[p]
 }
 
-// expires says whether a watch that resumes is to be told that its history is gone, once for each gap.
+// expires reports whether a resuming watch gets "history is gone", once for each gap.
 func (r *run) expires(p Point) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func (d *door) watch(r *http.Request, info requestinfo.Info) (*http.Response, er
 	return resp, nil
 }
 
-// stream is the body of a watch. It is read by one goroutine, and closed by any.
+// stream is the body of a watch. One goroutine reads it, any may close it.
 type stream struct {
 	door  *door
 	point Point
@@ -98,7 +98,7 @@ func (s *stream) Read(b []byte) (int, error) {
 	return s.rest.Read(b)
 }
 
-// meet lets the faults strike that are planned for an event.
+// meet applies the faults that are planned for an event.
 func (s *stream) meet(line []byte) {
 	var event struct {
 		Type string `json:"type"`

@@ -35,7 +35,7 @@ func (s *session) account() *cobra.Command {
 	return c
 }
 
-// write is Add or Update of a Coordinator.
+// write is the method Add or Update of a Coordinator.
 type write func(*fanout.Coordinator, context.Context, fanout.Object, fanout.AddOptions) (*fanout.Operation, error)
 
 func (s *session) writeAccount(verb, short string, do write) *cobra.Command {
@@ -101,12 +101,11 @@ func (s *session) moveAccount() *cobra.Command {
 	var to string
 	c := &cobra.Command{
 		Use:   "move NAME --to PEER",
-		Short: "Make another peer the one whose object decides about an Account",
-		Long: `Make another peer the one whose object decides about an Account, because the one
-that has it is to leave the ring, or because another is nearer. What the Account
-says stays as it is, in every peer. The peer that had it and the one that gets it
-must answer; the others are brought along. A move that was interrupted is finished
-by the next run, or by an audit's repair.`,
+		Short: "Change which peer's object decides about an Account",
+		Long: `Change which peer's object decides about an Account, because the present peer is to
+leave the ring, or because another one is nearer. The Account's content does not change
+in any peer. The present peer and the next one must be reachable; the others follow. An
+interrupted move is finished by the next run, or by "audit --repair".`,
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			if err := checkAccountName(args[0]); err != nil {

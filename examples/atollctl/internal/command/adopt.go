@@ -23,12 +23,12 @@ func (s *session) adopt(kind fanout.Kind) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   use,
-		Short: fmt.Sprintf("Take up a %s that was applied in one peer, as it stands there", kind.Kind),
-		Long: fmt.Sprintf(`Take up a %s that a person or a tool applied in one peer: its name is guarded in
-all other peers, then it gets its claim and is in force. What it says, and who owns
-its fields, stay as they are. It is refused, and the object stays as it was, if
-another object has the name; of two that were applied in two peers one must be
-deleted by hand first. It may be repeated.`, kind.Kind),
+		Short: fmt.Sprintf("Adopt a %s that was applied in one peer, without changing it", kind.Kind),
+		Long: fmt.Sprintf(`Adopt a %s that a person or a tool applied in one peer. atollctl guards its name in
+all other peers, then writes its claim, which puts it in force. Its content and the
+owners of its fields do not change. The adoption is refused, and the object stays
+unchanged, if another object has the name; if two peers each have one, delete one of
+them first. The command may be repeated.`, kind.Kind),
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			about := subject{kind, types.NamespacedName{Namespace: namespace, Name: args[0]}}
@@ -36,7 +36,7 @@ deleted by hand first. It may be repeated.`, kind.Kind),
 				return err
 			}
 			if peer == "" {
-				return badInput("use --peer PEER", "no peer is given in which it stands")
+				return badInput("use --peer PEER", "no peer with the object is given")
 			}
 			return s.change(ctx, "--peer", peer, func(c *fanout.Coordinator) error {
 				op, err := c.Adopt(ctx, region.PeerName(peer), kind.GroupKind(), about.key)
@@ -50,11 +50,11 @@ deleted by hand first. It may be repeated.`, kind.Kind),
 	if kind.Namespaced {
 		accountFlag(c, &namespace)
 	}
-	s.peerFlag(c, &peer, "peer", "`peer` in which it stands")
+	s.peerFlag(c, &peer, "peer", "`peer` that has the object")
 	return c
 }
 
-// checkSubject refuses names that no object of the kind can have.
+// checkSubject rejects names that no object of the kind can have.
 func checkSubject(about subject) error {
 	switch {
 	case !about.kind.Namespaced:
@@ -65,7 +65,7 @@ func checkSubject(about subject) error {
 	return checkKey(about.key.Namespace, about.key.Name)
 }
 
-// adoptLine is the command that adopts what stands in peer.
+// adoptLine returns the command that adopts the object in peer.
 func adoptLine(about subject, peer region.PeerName) string {
 	line := strings.ToLower(about.kind.Kind) + " adopt " + about.key.Name
 	if about.kind.Namespaced {

@@ -20,17 +20,17 @@ func (s *session) audit() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Read all peers and print every violation of the protocol's invariants",
-		Long: `Read all peers and print every violation of the protocol's invariants, sorted by what
-mends it, each with the command that mends exactly it:
+		Long: `Read all peers and print every violation of the protocol's invariants, sorted by
+class, each with the command that repairs exactly it:
 
-  Repair      a sweep mends it: --repair does
+  Repair      a sweep repairs it, and so does --repair
   Identity    a peer is not the cluster that the ring knows, or may not be
   Restored    a peer was restored from an older state
-  Conflict    a person decides
-  InProgress  it goes on by itself, such as a reservation that is alive; no violation
+  Conflict    a person must decide
+  InProgress  no violation: it ends by itself, such as a reservation in use
 
---repair mends the first class and carries on the last; the others it leaves alone,
-and everything as long as a peer is the wrong cluster.`,
+--repair repairs the first class, continues the last one and changes no other. While a
+peer is the wrong cluster it repairs nothing.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			var about subject
@@ -61,7 +61,7 @@ and everything as long as a peer is the wrong cluster.`,
 				}
 				err, differ := s.printReport(report), s.allNamed(ctx)
 				if found, ok := find[*problem](differ); ok && err != nil {
-					// Violations may be no more than what follows from this.
+					// The violations may be mere consequences of this.
 					s.warn("%v; %s", found.err, found.remedy)
 					return err
 				}
@@ -69,8 +69,8 @@ and everything as long as a peer is the wrong cluster.`,
 			})
 		}),
 	}
-	c.Flags().BoolVar(&repair, "repair", false, "mend what the protocol's rules allow")
-	c.Flags().StringVar(&only, "only", "", "look at one object: servicecluster/ACCOUNT/NAME or account/NAME")
+	c.Flags().BoolVar(&repair, "repair", false, "repair the violations that a sweep can repair")
+	c.Flags().StringVar(&only, "only", "", "audit one object: servicecluster/ACCOUNT/NAME or account/NAME")
 	return c
 }
 
@@ -97,11 +97,11 @@ func (s *session) printReport(r *fanout.Report) error {
 		r.Objects, len(r.Violations), len(r.Repaired), len(r.Pending))
 	unread := s.unread(r.Unread.Err())
 	if r.Refused != nil {
-		return &problem{code: exitInput, remedy: "correct the credentials of that peer first", err: fmt.Errorf("nothing was repaired: %w", r.Refused)}
+		return &problem{code: exitInput, remedy: "correct the credentials of the peer first", err: fmt.Errorf("nothing was repaired: %w", r.Refused)}
 	}
 	if classes[fanout.ClassIdentity] > 0 && wrongPeers(r) {
 		if n := len(r.Violations) - classes[fanout.ClassIdentity]; n > 0 {
-			s.warn("%d further violations may be no more than what follows from this", n)
+			s.warn("%d further violations may be mere consequences of this", n)
 		}
 		return unread
 	}
@@ -111,14 +111,14 @@ func (s *session) printReport(r *fanout.Report) error {
 		}
 		remedy := fmt.Sprintf("run %q", s.program+" audit --repair")
 		if left := len(r.Violations) - classes[fanout.ClassRepair]; left > 0 {
-			remedy = "each of them names the command that mends it"
+			remedy = "each of them names the command that repairs it"
 		}
 		return &problem{code: exitViolations, remedy: remedy, err: fmt.Errorf("%d violations", len(r.Violations))}
 	}
 	return unread
 }
 
-// wrongPeers says whether a peer's credentials, or their rights, are to be corrected.
+// wrongPeers reports whether a peer's credentials, or their rights, have to be corrected.
 func wrongPeers(r *fanout.Report) bool {
 	for o := range r.Unread.All() {
 		if is(o.Err, fanout.ErrWrongPeer) || is(o.Err, region.ErrIdentityUnknown) {

@@ -17,8 +17,8 @@ import (
 
 const nameLog = "write --log kube:KUBECONFIG, with the kubeconfig of the central plane"
 
-// open opens the log that commands write: a file, or the one of a central plane that
-// coordinators share. The caller calls done in the end.
+// open opens the log that commands write: a file, or the log in a central plane that coordinators
+// share. The caller must call done.
 func (s *session) open(ctx context.Context, create bool, opts wal.Options) (log wal.Log, done func() error, err error) {
 	if s.shared != "" {
 		log, err := s.openCentral()
@@ -31,7 +31,7 @@ func (s *session) open(ctx context.Context, create bool, opts wal.Options) (log 
 	return file, file.Close, nil
 }
 
-// openCentral makes a connection to the central plane. It dials nothing.
+// openCentral opens the log in the central plane. It does no network I/O.
 func (s *session) openCentral() (*kubelog.Log, error) {
 	path, ok := strings.CutPrefix(s.shared, "kube:")
 	if !ok || path == "" {
@@ -56,7 +56,7 @@ func (s *session) openCentral() (*kubelog.Log, error) {
 	return log, nil
 }
 
-// describe says what an entry is about, for "kubectl get operations".
+// describe returns the description of an entry for "kubectl get operations".
 func describe(e wal.Entry) kubelog.Description {
 	about, err := fanout.Describe(e)
 	if err != nil {
@@ -65,12 +65,12 @@ func describe(e wal.Entry) kubelog.Description {
 	return kubelog.Description{Action: about.Action, Object: about.Kind.Kind + " " + strings.TrimPrefix(about.Key.String(), "/")}
 }
 
-// ofFile refuses what only a log in a file has.
+// ofFile rejects commands that need a log in a file.
 func (s *session) ofFile() error {
 	if s.shared == "" {
 		return nil
 	}
-	return badInput("leave --log away; a central plane is backed up and kept like any cluster", "%w", errNotFile)
+	return badInput("omit --log; back up a central plane like any cluster", "%w", errNotFile)
 }
 
-var errNotFile = errors.New("this is about a log in a file, and --log names a central plane")
+var errNotFile = errors.New("this command needs a log in a file, and --log names a central plane")

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// change runs f with a Coordinator, after a look at the peer that a flag names:
-// an empty one is for the Coordinator to choose.
+// change runs f with a Coordinator, after checking the peer that a flag names. If peer is empty,
+// the Coordinator chooses one.
 func (s *session) change(ctx context.Context, flag, peer string, f func(*fanout.Coordinator) error) error {
 	if _, err := s.connect(ctx); err != nil {
 		return err

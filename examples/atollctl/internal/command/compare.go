@@ -16,10 +16,10 @@ import (
 func (s *session) compareAccount() *cobra.Command {
 	return &cobra.Command{
 		Use:   "compare NAME",
-		Short: "Say which peers' copies of an Account differ, and in which fields",
-		Long: `Read an Account in all peers and say who differs from the peer that decides, field
-by field. Nothing is printed if all are the same. If one differs the exit code is 5,
-if a peer cannot be read 4.`,
+		Short: "Show which peers' copies of an Account differ, and in which fields",
+		Long: `Read an Account in all peers and show, field by field, which peers differ from the
+peer that decides. Nothing is printed if all are equal. If one differs the exit code
+is 5, if a peer cannot be read 4.`,
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			about := subject{account.Kind(), types.NamespacedName{Name: args[0]}}

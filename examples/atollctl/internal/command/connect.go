@@ -22,8 +22,7 @@ type peers struct {
 	region.Directory
 }
 
-// connect makes connections to all peers that the flags name, once. It dials
-// nothing.
+// connect returns connections to all peers that the flags name, made once. It does no network I/O.
 func (s *session) connect(ctx context.Context) (region.Directory, error) {
 	if s.peers.Directory != nil {
 		return s.peers.Directory, nil
@@ -47,7 +46,7 @@ func (s *session) connect(ctx context.Context) (region.Directory, error) {
 	return s.peers.Directory, nil
 }
 
-// listed reads the peers that the flags name.
+// listed returns the peers that the flags name.
 func (s *session) listed(ctx context.Context) ([]region.Peer, error) {
 	switch {
 	case s.config != "" && len(s.kubeconfigs) > 0:
@@ -84,7 +83,7 @@ func fromKubeconfigs(flags []string) ([]region.Peer, error) {
 	return listed, nil
 }
 
-// fromFile takes the first list of peers that the file gives.
+// fromFile returns the first list of peers from the file.
 func fromFile(ctx context.Context, path string) ([]region.Peer, error) {
 	if _, err := os.ReadFile(path); err != nil {
 		return nil, badInput("", "--config: %w", err)
@@ -130,7 +129,7 @@ func (p peers) names() string {
 	return strings.Join(names, ", ")
 }
 
-// known says that name is one of the peers.
+// known fails for a name without a peer.
 func (p peers) known(flag string, name string) error {
 	if _, err := p.Conn(region.PeerName(name)); err != nil {
 		return badInput("known peers: "+p.names(), "%s %q: %w", flag, name, region.ErrUnknownPeer)
@@ -138,7 +137,7 @@ func (p peers) known(flag string, name string) error {
 	return nil
 }
 
-// peerNames completes the name of a peer from the flags alone.
+// peerNames completes the name of a peer without network I/O.
 func (s *session) peerNames() []string {
 	var names []string
 	for _, flag := range s.kubeconfigs {
@@ -147,7 +146,7 @@ func (s *session) peerNames() []string {
 		}
 	}
 	if s.config != "" {
-		// A file that cannot be read completes nothing.
+		// An unreadable file completes nothing.
 		listed, _ := fromFile(context.Background(), s.config)
 		for _, p := range listed {
 			names = append(names, string(p.Name))

@@ -19,20 +19,20 @@ import (
 
 const lackTimeout = 3 * time.Second
 
-// lack is what a peer must have before it can take part in anything.
+// lack lists what a peer needs and does not have.
 type lack struct {
 	types   []string
 	peerSet bool
 }
 
-// lacking asks each peer for the types and the PeerSet that all commands need.
-// A peer that does not answer lacks nothing that could be told.
+// lacking asks each peer for the types and the PeerSet that all commands need, and returns the
+// remedy if one lacks them. An unreachable peer counts as lacking nothing.
 func (s *session) lacking(ctx context.Context) (remedy string, ok bool) {
 	if s.peers.Directory == nil {
 		return "", false
 	}
-	// The command's own time may be over; this is asked all the same, since it
-	// says why.
+	// The command's timeout may have passed; this diagnosis still runs, since it explains the
+	// failure.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lackTimeout)
 	defer cancel()
 	var remedies []string

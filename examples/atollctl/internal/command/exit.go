@@ -27,7 +27,7 @@ const (
 	exitViolations = 5
 )
 
-// problem is an error whose exit code and remedy are known where it arises.
+// problem is an error with its exit code and remedy.
 type problem struct {
 	code   int
 	remedy string
@@ -41,12 +41,12 @@ func badInput(remedy, format string, args ...any) error {
 	return &problem{code: exitInput, remedy: remedy, err: fmt.Errorf(format, args...)}
 }
 
-// classify returns the exit code of err and what the user can do about it.
+// classify returns the exit code of err and a remedy for the user.
 func (s *session) classify(ctx context.Context, err error) (code int, remedy string) {
 	if p, ok := find[*problem](err); ok {
 		return p.code, p.remedy
 	}
-	if !s.started { // cobra did not understand the command line
+	if !s.started { // cobra rejected the command line
 		return exitInput, "see " + s.program + " --help"
 	}
 	removal := fmt.Sprintf("remove those, then run %q with the same --wal", s.program+" wal recover")
@@ -66,7 +66,7 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 		if is(err, region.ErrUnavailable) {
 			return exitDoubt, "ask again once the peers answer"
 		}
-		return exitFailed, fmt.Sprintf("see what is open: %q", s.program+" operation list --peers")
+		return exitFailed, fmt.Sprintf("list the open operations: %q", s.program+" operation list --peers")
 	}
 	if is(err, fanout.ErrEnded) || is(err, fanout.ErrNotFound) || is(err, fanout.ErrNotHeld) {
 		return exitFailed, ""
@@ -79,7 +79,7 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 	}
 	remedy, input := s.input(err)
 	if !input || noSuchType(err) || is(err, fanout.ErrMembership) && !is(err, fanout.ErrWrongPeer) {
-		if lack, ok := s.lacking(ctx); ok { // which peer, and of what
+		if lack, ok := s.lacking(ctx); ok { // which peer lacks which type
 			return exitInput, lack
 		}
 	}
@@ -89,8 +89,8 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 	return exitFailed, ""
 }
 
-// refused says that err is a check of the request itself, which failed before
-// anything was begun: whatever fails later says where, or how it ended.
+// refused reports whether err is a failed check of the request, before the operation began. A later
+// failure names its peer or outcome.
 func refused(err error) bool {
 	_, somewhere := find[*region.Error](err)
 	begun := somewhere || is(err, fanout.ErrAborted) || is(err, wal.ErrClosed)
@@ -105,8 +105,7 @@ func conflicting(err error) bool {
 	return held || changed || occupied || blocked
 }
 
-// adoption names the command that puts under the protocol what holds a name
-// without a claim.
+// adoption returns the command that adopts an object which has the name without a claim.
 func (s *session) adoption(err error) string {
 	held, ok := find[*fanout.HeldError](err)
 	if !ok || held.Operation != "" {
@@ -114,13 +113,13 @@ func (s *session) adoption(err error) string {
 	}
 	for _, kind := range kinds() {
 		if kind.GroupKind() == held.Kind {
-			return fmt.Sprintf("adopt it as it stands there: %q; or delete it there, or choose another name", s.program+" "+adoptLine(subject{kind, held.Key}, held.Holder))
+			return fmt.Sprintf("adopt it unchanged: %q; or delete it there, or choose another name", s.program+" "+adoptLine(subject{kind, held.Key}, held.Holder))
 		}
 	}
 	return ""
 }
 
-// input says whether err comes from what the user gave, and the remedy.
+// input reports whether the user's input caused err, and returns the remedy.
 func (s *session) input(err error) (remedy string, ok bool) {
 	if noSuchType(err) {
 		return fmt.Sprintf("run %q", s.program+" install-crds"), true
@@ -148,9 +147,9 @@ func (s *session) input(err error) (remedy string, ok bool) {
 	case is(err, region.ErrSameCluster):
 		return "name each cluster once", true
 	case is(err, fanout.ErrOtherLog):
-		return "use the log of this ring with --wal, or name the peers of the ring that the log is of", true
+		return "use the log of this ring with --wal, or name the peers of the log's ring", true
 	case is(err, fanout.ErrWrongPeer):
-		return "correct the kubeconfig of that peer, or its name: each cluster is named once, as its PeerSet calls it", true
+		return "correct the kubeconfig of the peer, or its name: name each cluster once, by the name in its PeerSet", true
 	case is(err, fanout.ErrMembership):
 		return fmt.Sprintf("name all peers that the PeerSets list; in a new ring run %q once", s.program+" peer init"), true
 	case is(err, region.ErrUnknownPeer):
@@ -165,14 +164,14 @@ func (s *session) input(err error) (remedy string, ok bool) {
 	return "", false
 }
 
-// noSuchNamespace says that err is a peer's answer to the creation of an object
-// in a namespace that is not there.
+// noSuchNamespace reports whether err is a peer's response to the creation of an object in a
+// missing namespace.
 func noSuchNamespace(err error) bool {
 	status, ok := find[*apierrors.StatusError](err)
 	return ok && apierrors.IsNotFound(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
 }
 
-// find is errors.AsType that looks into a *region.PartialError too.
+// find is errors.AsType that also searches a *region.PartialError.
 func find[T error](err error) (T, bool) {
 	if found, ok := errors.AsType[T](err); ok {
 		return found, true
@@ -186,7 +185,7 @@ func find[T error](err error) (T, bool) {
 	return none, false
 }
 
-// is is errors.Is that looks into a *region.PartialError too.
+// is is errors.Is that also searches a *region.PartialError.
 func is(err, target error) bool {
 	if errors.Is(err, target) {
 		return true
@@ -214,7 +213,7 @@ func members(err error) func(yield func(error) bool) {
 	}
 }
 
-// oneLine keeps messages of API servers to a line of a table.
+// oneLine joins the lines of an API server's message, for a cell of a table.
 func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }

@@ -71,8 +71,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// The members of a failure over many peers are looked at one by one, since the
-// whole of it is none of them.
+// The members of a PartialError are checked one by one, since it matches none of them itself.
 func TestClassifyPartial(t *testing.T) {
 	t.Parallel()
 	forbidden := &region.Error{Peer: "eu", Op: "list", Err: apierrors.NewForbidden(schema.GroupResource{Resource: "accounts"}, "", nil)}

@@ -19,10 +19,10 @@ func kinds() []fanout.Kind { return account.Kinds() }
 func (s *session) explainOperation() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain ID | servicecluster/ACCOUNT/NAME | account/NAME",
-		Short: "Say how an operation or a name stands in every peer, and why",
-		Long: `Say how an operation or a name stands: for each peer what is there, what it was
-judged to be, the rule of the protocol by which, and what would change it. The
-operation may be one of the log or one of anybody else's.`,
+		Short: "Explain the state of an operation or a name in every peer",
+		Long: `Explain the state of an operation or a name. For each peer, print the object there, how
+the protocol judges it and by which rule, and what would change it. The operation may
+be one of the log or of another coordinator.`,
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			about, ok, err := named(args[0])
@@ -44,7 +44,7 @@ operation may be one of the log or one of anybody else's.`,
 			}
 			err = s.logged(ctx, explain)
 			if busy(err) {
-				s.warn("the log is not looked at: %s", oneLine(err))
+				s.warn("the log is not read: %s", oneLine(err))
 				return s.observe(ctx, explain)
 			}
 			return err
@@ -113,7 +113,7 @@ func (s *session) printExplanation(e *fanout.Explanation) error {
 	return s.print(listing{items: []item{{object: object("Explanation", title, fields)}}, single: true})
 }
 
-// sentence says in a few lines what the table below shows.
+// sentence prints a short summary of the table below.
 func (s *session) sentence(name string, e *fanout.Explanation) {
 	if e.Operation != "" {
 		line := fmt.Sprintf("operation %s: %s %s", e.Operation, or(e.Action), name)

@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// openOwn opens the log that commands write: the one that --wal names, or that of the ring of
-// the peers. The common log of the first release is never left behind: it becomes the ring's
-// log, or its operations are settled, or it is refused.
+// openOwn opens the log that commands write: the one that --wal names, or that of the peers' ring.
+// The common log of the first release is never ignored: it becomes the ring's log, or its
+// operations are settled, or the command is refused.
 func (s *session) openOwn(ctx context.Context, create bool, opts wal.Options) (*wal.File, error) {
 	if err := s.ofFile(); err != nil {
 		return nil, err
@@ -50,9 +50,9 @@ func (s *session) openOwn(ctx context.Context, create bool, opts wal.Options) (*
 	return s.openAt(own, create, opts)
 }
 
-// renamed looks for the log of this ring under an ID that it had before: the CRDs of the first
-// release drop a ring's ID, and the next sweep makes another. It has an operation open that
-// was begun under that ID, and is of this ring. Logs of other rings are left alone.
+// renamed looks for this ring's log under an earlier ID: the CRDs of the first release drop a
+// ring's ID, and the next sweep makes another. The log must have an open operation that began under
+// the earlier ID and belongs to this ring. Logs of other rings are left alone.
 func (s *session) renamed(ctx context.Context, place logs, own string, opts wal.Options) (*wal.File, error) {
 	opts.Existing, opts.LockTimeout, opts.CompactAbove = true, -1, -1
 	for _, path := range place.begun() {
@@ -62,7 +62,7 @@ func (s *session) renamed(ctx context.Context, place logs, own string, opts wal.
 		}
 		file, err := wal.Open(path, opts)
 		if err != nil {
-			continue // a command of its own ring reports that
+			continue // a command for that ring reports the error
 		}
 		var stays, same bool
 		err = s.with(file, func(c *fanout.Coordinator) error {
@@ -82,7 +82,7 @@ func (s *session) renamed(ctx context.Context, place logs, own string, opts wal.
 	return nil, nil
 }
 
-// begunIn reports whether a log has an operation open that was begun in the ring.
+// begunIn reports whether a log has an open operation that began in the ring.
 func begunIn(ctx context.Context, log wal.Log, ring string) bool {
 	for entry, err := range log.Open(ctx) {
 		if about, unread := fanout.Describe(entry); err == nil && unread == nil && about.Ring == ring {
@@ -92,11 +92,11 @@ func begunIn(ctx context.Context, log wal.Log, ring string) bool {
 	return false
 }
 
-// earlier is a log that may become the ring's own, and how it is called.
+// earlier is a log that may become the ring's own, and its description.
 type earlier struct{ path, which string }
 
-// inherit deals with the common log before the ring's own is opened. It returns the common log
-// if that must stay where it is, and the ring has no other.
+// inherit handles the common log before the ring's own is opened. It returns the common log if that
+// cannot be moved and the ring has no other.
 func (s *session) inherit(ctx context.Context, own, common string, opts wal.Options) (*wal.File, error) {
 	if !exists(common) && begun(own) {
 		s.warn("a damaged log was set aside beside %s: save what can be read with %q, or move it away", common, s.program+" wal salvage")
@@ -117,8 +117,8 @@ func (s *session) inherit(ctx context.Context, own, common string, opts wal.Opti
 	return nil, errors.Join(err, file.Close())
 }
 
-// takeOver makes an earlier log the ring's own, or settles its operations if the ring has one.
-// It reports whether the log stays where it is and is to be used there.
+// takeOver makes an earlier log the ring's own, or settles its operations if the ring has one. It
+// returns true if the log cannot be moved and must be used in its place.
 func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old earlier) (stays bool, err error) {
 	var foreign, unclear error
 	err = s.with(file, func(c *fanout.Coordinator) error {
@@ -142,10 +142,10 @@ func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old 
 	case begun(own):
 		return false, nil
 	case unclear != nil:
-		s.warn("the log %s stays there until it is known which ring it is of: %s", old.path, oneLine(unclear))
+		s.warn("the log %s stays there until its ring is known: %s", old.path, oneLine(unclear))
 		return true, nil
 	case linked(old.path):
-		return true, nil // a person chose where it is
+		return true, nil // a person chose the place
 	}
 	err = file.Move(ctx, own)
 	_, locked := find[*wal.LockedError](err)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// In a directory in which nothing can be made the common log is used as it is, and without one
-// the command is refused before anything is sent.
+// If the directory is read-only, the common log is used in place. Without one the command fails
+// before it sends a request.
 func TestReadOnlyDefaultPlace(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -39,7 +39,7 @@ func TestReadOnlyDefaultPlace(t *testing.T) {
 	})
 }
 
-// unprivileged runs fn as a user who may do no more than the modes of dir and its files say.
+// unprivileged runs fn as a user with only the rights that the modes of dir and its files grant.
 func unprivileged(t *testing.T, dir string, fn func()) {
 	t.Helper()
 	if os.Getuid() != 0 {

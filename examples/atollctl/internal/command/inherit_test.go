@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// state is a default place for logs, in the directory of a cell.
+// state is a default directory of logs, below the directory of a cell.
 type state struct {
 	*cell
 	home string
@@ -38,7 +38,7 @@ func newState(t *testing.T) state {
 
 func (s state) common() string { return logs{filepath.Join(s.home, "atoll")}.common() }
 
-// rings are the logs of rings.
+// rings returns the paths of the rings' logs.
 func (s state) rings(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(s.home, "atoll", "rings", "*", logName))
@@ -57,7 +57,7 @@ func (s state) leave(t *testing.T) {
 	require.NoError(t, os.Remove(s.common()+".lock"))
 }
 
-// inPlace runs a command with the log in the default place.
+// inPlace runs a command with the log in the default directory.
 func (s state) inPlace(t *testing.T, args ...string) (code int, errOut string) {
 	t.Helper()
 	var out, text bytes.Buffer
@@ -66,7 +66,7 @@ func (s state) inPlace(t *testing.T, args ...string) (code int, errOut string) {
 	return run.execute(t.Context(), slices.Concat([]string{"atollctl"}, args, s.flags)), text.String()
 }
 
-// forgetRing makes the ring one of the first release: without an ID.
+// forgetRing removes the ring's ID, as in a ring of the first release.
 func (s state) forgetRing(t *testing.T) {
 	t.Helper()
 	const all = "apis/fanout.atoll.dev/v1alpha1/peersets"
@@ -88,7 +88,7 @@ func (s state) forgetRing(t *testing.T) {
 	}
 }
 
-// makeID sweeps the ring, which makes its ID.
+// makeID sweeps the ring, which gives it an ID.
 func (s state) makeID(t *testing.T) {
 	t.Helper()
 	sweeper := &session{kubeconfigs: slices.DeleteFunc(slices.Clone(s.flags), func(arg string) bool { return arg == "--kubeconfig" }), errOut: &bytes.Buffer{}}
@@ -100,7 +100,7 @@ func (s state) makeID(t *testing.T) {
 	}))
 }
 
-// ringIDs are those that the servers have.
+// ringIDs returns the ring IDs of the servers.
 func (s state) ringIDs(t *testing.T) (ids []string) {
 	t.Helper()
 	for _, server := range s.servers {
@@ -115,7 +115,7 @@ func (s state) ringIDs(t *testing.T) (ids []string) {
 	return ids
 }
 
-// settled checks that nothing is open, and nothing lost: the update is in all peers.
+// settled requires that no operation is open, and that the update is in all peers.
 func (s state) settled(t *testing.T) {
 	t.Helper()
 	require.Len(t, s.rings(t), 1)
@@ -130,7 +130,7 @@ func (s state) settled(t *testing.T) {
 	s.run(t, exitDone, "audit")
 }
 
-// Processes that meet the common log at once: one of them moves it, and none begins another.
+// Several processes find the common log at once: one of them moves it, and none begins another.
 func TestCommonLogMetAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -143,7 +143,7 @@ func TestCommonLogMetAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for i, code := range codes {
-		if code != exitDone { // it may have waited too long for the others
+		if code != exitDone { // it may have timed out waiting for the others
 			require.Equal(t, exitInput, code, texts[i])
 			require.Contains(t, texts[i], "in use by process")
 		}
@@ -155,7 +155,7 @@ func TestCommonLogMetAtOnce(t *testing.T) {
 }
 
 // A command that is killed at any of its requests leaves the operation in one log, and the next
-// command settles it: while the common log becomes the ring's, and while the ring has one.
+// command settles it: while the common log becomes the ring's, and while the ring has its own.
 func TestKilledWithTheCommonLog(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -202,7 +202,7 @@ func count(is bool) int {
 	return 0
 }
 
-// A ring that has no ID yet uses the common log, and takes it over when it has one.
+// A ring without an ID uses the common log, and takes it over when it gets an ID.
 func TestRingWithoutID(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -218,7 +218,7 @@ func TestRingWithoutID(t *testing.T) {
 	require.Len(t, s.rings(t), 1)
 }
 
-// A ring whose ID was dropped, and made anew, keeps its log. That of another ring stays.
+// A ring whose ID was dropped and made anew keeps its log. Another ring's log stays.
 func TestRingWithAnotherID(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -236,7 +236,7 @@ func TestRingWithAnotherID(t *testing.T) {
 	left, err := os.ReadFile(s.common())
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(s.common(), path))
-	require.NoError(t, writeFile(another, left)) // its operation was not begun in the ring of that ID
+	require.NoError(t, writeFile(another, left)) // its operation began in a ring with another ID
 	s.forgetRing(t)
 	s.makeID(t)
 	require.NotEqual(t, ids, s.ringIDs(t))
@@ -254,7 +254,7 @@ func TestRingWithAnotherID(t *testing.T) {
 	require.Contains(t, s.errOut.String(), "no open operations")
 }
 
-// The log stays where it is if a person put a link there.
+// A link to the log is not moved.
 func TestLinkedCommonLog(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -269,7 +269,7 @@ func TestLinkedCommonLog(t *testing.T) {
 	require.Empty(t, s.rings(t))
 }
 
-// A ring's ID is read from a cluster: it never names a path outside of the default place.
+// A ring's ID is read from a cluster, so it must never name a path outside the default directory.
 func TestRingNamesAPath(t *testing.T) {
 	t.Parallel()
 	place := logs{"/state/atoll"}

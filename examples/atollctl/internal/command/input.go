@@ -26,16 +26,15 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// serverFields are those that an API server, a controller or Atoll itself
-// writes.
+// serverFields are the fields that an API server, a controller or Atoll itself writes.
 var serverFields = [][]string{
 	{"spec", "fanout"}, {"status"},
 	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"},
 	{"metadata", "deletionTimestamp"}, {"metadata", "managedFields"}, {"metadata", "selfLink"},
 }
 
-// readObject reads the one object of that kind from a file, or from standard
-// input if path is "-". It refuses fields that the kind does not have.
+// readObject reads the one object of kind from a file, or from standard input if path is "-". It
+// rejects fields that the kind does not have.
 func (s *session) readObject(path string, kind fanout.Kind) (*unstructured.Unstructured, error) {
 	data, err := s.readFile(path)
 	if err != nil {
@@ -53,8 +52,8 @@ func (s *session) readObject(path string, kind fanout.Kind) (*unstructured.Unstr
 	if header.GroupVersionKind() != want {
 		return nil, badInput("", "%s: holds %s of %s, want %s of %s", path, or(header.Kind), or(header.APIVersion), want.Kind, want.GroupVersion())
 	}
-	// Decoding into the typed object only checks the fields: what is sent is
-	// what stands in the file, without the zero values of a Go structure.
+	// Decoding into the typed object only checks the fields. The object to send has exactly the
+	// fields of the file, without the zero values of a Go struct.
 	scheme := runtime.NewScheme()
 	if err := errors.Join(regionv1alpha1.AddToScheme(scheme), accountv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -102,7 +101,7 @@ func (s *session) readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// onlyDocument returns the one YAML or JSON document of data that is not empty.
+// onlyDocument returns the only non-empty YAML or JSON document of data.
 func onlyDocument(data []byte) ([]byte, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	var found [][]byte
@@ -128,8 +127,8 @@ func onlyDocument(data []byte) ([]byte, error) {
 	return found[0], nil
 }
 
-// settle takes a name or namespace from the command line into the object, unless
-// the file says otherwise.
+// settle sets a name or namespace in the object from the command line, and fails if the file has
+// another.
 func settle(what, given, inFile string, set func(string)) error {
 	switch {
 	case given == "" && inFile == "":

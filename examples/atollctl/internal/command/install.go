@@ -55,7 +55,7 @@ with the difference; --override replaces it.`,
 	return c
 }
 
-// notInstalled gives the error of an installation its remedy.
+// notInstalled adds a remedy to the error of an installation.
 func (s *session) notInstalled(err error) error {
 	_, foreign := find[*config.ForeignCRDError](err)
 	_, newer := find[*config.NewerCRDError](err)
@@ -64,7 +64,7 @@ func (s *session) notInstalled(err error) error {
 	case err == nil:
 		return nil
 	case foreign:
-		return &problem{code: exitConflict, err: err, remedy: "if nobody needs them, use --override"}
+		return &problem{code: exitConflict, err: err, remedy: "if no other software needs them, use --override"}
 	case newer:
 		return &problem{code: exitInput, err: err}
 	case refused && apierrors.IsForbidden(status):

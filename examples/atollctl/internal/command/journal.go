@@ -19,11 +19,11 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// named says whether --wal must name a log that exists. A mistyped one would begin an empty log beside the one that holds
-// what was begun, or recover nothing from it.
+// named reports whether --wal must name an existing log. A mistyped name would begin an empty log
+// beside the one with open operations, or recover nothing from it.
 func (s *session) named() bool { return s.wal != "" && !s.createWAL }
 
-// openAt opens the log at path, and makes it if there is none and both create and the flags say so.
+// openAt opens the log at path. It creates a missing one if both create and the flags allow that.
 func (s *session) openAt(path string, create bool, opts wal.Options) (*wal.File, error) {
 	switch {
 	case begun(path):
@@ -45,13 +45,12 @@ func (s *session) openAt(path string, create bool, opts wal.Options) (*wal.File,
 
 var errNoSuchLog = errors.New("there is no log")
 
-// begun says that there is a log, or one that was set aside as damaged: package
-// wal tells of that.
+// begun reports whether there is a log, also one that package wal set aside as damaged.
 func begun(path string) bool {
 	if exists(path) {
 		return true
 	}
-	entries, _ := os.ReadDir(filepath.Dir(path)) // what cannot be read holds no log that could be
+	entries, _ := os.ReadDir(filepath.Dir(path)) // an unreadable directory has no usable log
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), filepath.Base(path)+".damaged-")
 	})
@@ -74,7 +73,7 @@ func (s *session) coordinateWith(ctx context.Context, create bool, opts wal.Opti
 	return s.with(log, f)
 }
 
-// observe runs f with a Coordinator that can only read.
+// observe runs f with a Coordinator that only reads.
 func (s *session) observe(ctx context.Context, f func(*fanout.Coordinator) error) error {
 	if _, err := s.connect(ctx); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (s *session) with(log wal.Log, f func(*fanout.Coordinator) error) error {
 	return s.watched(opts.Observer, func() error { return f(c) })
 }
 
-// step prints one command of the protocol once it was carried out.
+// step prints one command of the protocol when it has ended.
 func (s *session) step(_ context.Context, e fanout.StepEvent) {
 	if !e.Done {
 		return
@@ -108,12 +107,12 @@ func (s *session) step(_ context.Context, e fanout.StepEvent) {
 	if e.Err != nil {
 		line += ": " + oneLine(e.Err)
 	}
-	s.steps.Lock() // steps of several peers end at once
+	s.steps.Lock() // steps of several peers end concurrently
 	defer s.steps.Unlock()
 	fmt.Fprintln(s.errOut, line)
 }
 
-// noLog is the log of commands that change nothing: it is empty and stays so.
+// noLog is the log of commands that change nothing. It is always empty.
 type noLog struct{}
 
 var errNoLog = errors.New("this command has no log and changes nothing")

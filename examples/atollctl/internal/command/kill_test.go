@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// childEnv makes the test's binary be atollctl.
+// childEnv names the environment variable that makes the test binary run as atollctl.
 const childEnv = "ATOLLCTL_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -31,11 +31,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A run may be killed at any moment. Here it is killed at each of its writes,
-// before the write has an effect and while others are on their way, and at each
-// of its requests to each peer, after the request had its effect. The next run
-// with the same log finishes it or takes it back, so that an audit finds nothing
-// and the same command can be given again.
+// TestKill kills a command at each of its writes to the log, before the write has an effect and
+// while requests are in flight, and at each of its requests to each peer, after the request has had
+// its effect. The next run with the same log must finish or abort the operation, so that an audit
+// finds nothing and the command can be repeated.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -62,8 +61,8 @@ func TestKill(t *testing.T) {
 			for _, moment := range c.moments() {
 				for n := 1; ; n++ {
 					require.Less(t, n, 50, "the command never ends")
-					// A log of its own: what was taken back stays in one for some
-					// minutes, and each run looks at it again.
+					// A new log for each run: aborted operations stay in a log for some minutes,
+					// and each run would check them.
 					c.log = filepath.Join(c.dir, fmt.Sprintf("%s %d.db", moment.name, n))
 					c.run(t, exitDone, "sc", "remove", "db", "-n", "acme", "--ignore-not-found")
 					c.run(t, exitDone, "account", "remove", "acme", "--ignore-not-found")
@@ -80,8 +79,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// moment is a way to tell when a process is to be killed: the nth time that
-// something happens.
+// moment is a way to choose when a process is killed: the nth time that an event happens.
 type moment struct {
 	name   string
 	arm    func(k *killer, n int)
@@ -115,8 +113,8 @@ func (c *cell) moments() []moment {
 	return all
 }
 
-// killedAt kills the command the nth time that its moment comes, and looks at
-// what is left. It returns false if the command ended before.
+// killedAt kills the command the nth time that its moment comes, and checks the result. It returns
+// false if the command ended before.
 func (c *cell) killedAt(t *testing.T, m moment, n int, command []string, again []int) bool {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], slices.Concat(command, c.flags, []string{"--wal", c.log, "--create-wal"})...)
@@ -138,8 +136,8 @@ func (c *cell) killedAt(t *testing.T, m moment, n int, command []string, again [
 	return true
 }
 
-// rest waits until the servers have done with every request that reached them: what the process sent before it
-// died may stand still in one for a while, and must not go on when its moment is over.
+// rest waits until the servers have finished every request that they received: a request of the
+// killed process may block in a server for a while, and must not continue after its moment is over.
 func (c *cell) rest(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -152,10 +150,10 @@ func (c *cell) rest(t *testing.T) {
 // killer ends a process.
 type killer struct {
 	process *exec.Cmd
-	ended   chan struct{} // closed with the process
+	ended   chan struct{} // closed when the process has ended
 
 	mu     sync.Mutex
-	left   int // writes until it strikes; it never does at zero
+	left   int // writes until it kills the process; zero means never
 	struck bool
 }
 
@@ -174,7 +172,7 @@ func (k *killer) run() error {
 	return err
 }
 
-// write counts one write and says whether it may go on.
+// write counts one write and reports whether it may proceed.
 func (k *killer) write() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -191,7 +189,7 @@ func (k *killer) kill() {
 	k.strike()
 }
 
-// strike returns when the process is dead.
+// strike kills the process and waits for its end.
 func (k *killer) strike() {
 	k.struck = true
 	_ = k.process.Process.Kill()

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// stagePending is shown of an object that carries no claim: nothing acts on it.
+	// stagePending is shown for an object without a claim: it has no effect.
 	stagePending = "Pending"
-	// stageUnknown is shown of an object whose deciding peer could not be read.
+	// stageUnknown is shown for an object whose deciding peer could not be read.
 	stageUnknown = "Unknown"
-	// stageHeld is shown of an object that was deleted in its deciding peer, and whose
-	// removal from all peers is not committed.
+	// stageHeld is shown for an object that was deleted in its deciding peer, and whose removal
+	// from all peers is not committed.
 	stageHeld = "Held"
-	// peerAnnotation says, in what is printed, where an object stands.
+	// peerAnnotation is added to printed objects, with the name of their peer.
 	peerAnnotation = "atollctl.atoll.dev/peer"
 )
 
@@ -49,8 +49,8 @@ func (s *session) listObjects(kind fanout.Kind) *cobra.Command {
 every object in every peer: reservations, guards and replicas too. Without it a
 name that is only reserved is not listed: "operation list --peers" shows it.
 
-If a peer cannot be read, what the others hold is printed and the exit code is 4;
-STAGE is Unknown for an object that only that peer could tell about.`, kind.Kind),
+If a peer cannot be read, the objects of the others are printed and the exit code is 4.
+STAGE is Unknown for an object whose stage only the unread peer knows.`, kind.Kind),
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			d, err := s.connect(ctx)
@@ -113,7 +113,7 @@ func sorted(results region.Results[[]unstructured.Unstructured]) ([]copied, erro
 	return copies, nil
 }
 
-// unreadPeers are the peers that gave no list.
+// unreadPeers returns the peers that could not be listed.
 func unreadPeers(results region.Results[[]unstructured.Unstructured]) []string {
 	var peers []string
 	for o := range results.All() {
@@ -157,7 +157,7 @@ func (s *session) printObjects(kind fanout.Kind, copies []copied, all bool, unre
 	return s.print(l)
 }
 
-// byName yields the copies of one name at a time.
+// byName yields the objects of all peers with one name at a time.
 func byName(copies []copied) func(yield func([]copied) bool) {
 	key := func(c copied) types.NamespacedName {
 		return types.NamespacedName{Namespace: c.obj.GetNamespace(), Name: c.obj.GetName()}
@@ -176,10 +176,9 @@ func byName(copies []copied) func(yield func([]copied) bool) {
 	}
 }
 
-// deciding returns those of one name's copies that say who has the name: the
-// committed primary and objects without a claim. Where the primary's peer is
-// unread, or is on its way to another, a guard or replica stands for it. A name
-// that is only reserved has none.
+// deciding returns the objects of one name that decide who has it: the committed primary and
+// objects without a claim. If the primary's peer is unread, or the primary is being moved, a guard
+// or replica stands for it. A name that is only reserved has none.
 func deciding(group []copied, unread []string) []copied {
 	var found, standing []copied
 	for _, c := range group {
@@ -204,7 +203,7 @@ func (c copied) primary() bool {
 	return c.fanout.Claim != nil && c.fanout.Claim.Role == fanoutv1alpha1.RolePrimary
 }
 
-// holder is the peer of c's primary.
+// holder returns the peer of c's primary.
 func (c copied) holder() string {
 	switch {
 	case c.fanout.Home != nil:
@@ -236,7 +235,7 @@ func columns(kind fanout.Kind, all bool) []string {
 	return append(names, "Age")
 }
 
-// row shows c; group are the copies that it stands for, if it does.
+// row returns the row of c. group are the objects of the name, or nil to show c alone.
 func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 	all := group == nil
 	var cells []any
@@ -250,7 +249,7 @@ func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 		if _, held := kind.Hold(c.obj); held {
 			stage = stageHeld
 		}
-		// The claim's role is that of its beginning: a primary may have moved.
+		// The claim has the role from the beginning, but a primary may have moved since.
 		if role = string(fanoutv1alpha1.RoleSecondary); c.primary() {
 			role = string(fanoutv1alpha1.RolePrimary)
 		} else if !all {
@@ -276,7 +275,7 @@ func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 	return item{cells: append(cells, s.age(c.obj)), object: c.obj}
 }
 
-// current says in how many of the peers c's content is known to be in force.
+// current returns in how many of the peers c's content is known to be in force.
 func (s *session) current(c copied, group []copied) string {
 	n := 0
 	for _, other := range group {

@@ -16,11 +16,11 @@ import (
 
 const logName = "operations.db"
 
-// logs are the logs in the default place: one for each ring, and a common one. That is of
-// rings that have no ID yet; the first release used it for all rings.
+// logs are the logs in the default directory: one for each ring, and a common one. The common log
+// belongs to rings that have no ID yet; the first release used it for all rings.
 type logs struct{ dir string }
 
-// logs returns the default place.
+// logs returns the default directory.
 func (s *session) logs() (logs, error) {
 	state := s.getenv("XDG_STATE_HOME")
 	if state == "" {
@@ -38,10 +38,10 @@ func (s *session) logs() (logs, error) {
 
 func (l logs) common() string { return filepath.Join(l.dir, logName) }
 
-// ringID is what a ring's ID must be to name a directory: it is read from a cluster.
+// ringID matches IDs that can name a directory: a ring's ID is read from a cluster.
 var ringID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
 
-// of is the path of a ring's log.
+// of returns the path of a ring's log.
 func (l logs) of(ring string) (string, error) {
 	switch {
 	case ring == "":
@@ -52,10 +52,10 @@ func (l logs) of(ring string) (string, error) {
 	return filepath.Join(l.dir, "rings", ring, logName), nil
 }
 
-// begun are the paths of all logs that are there.
+// begun returns the paths of all existing logs.
 func (l logs) begun() []string {
 	var paths []string
-	rings, _ := os.ReadDir(filepath.Join(l.dir, "rings")) // what cannot be read holds no log that could be
+	rings, _ := os.ReadDir(filepath.Join(l.dir, "rings")) // an unreadable directory has no usable log
 	for _, r := range rings {
 		if path, err := l.of(r.Name()); err == nil && begun(path) {
 			paths = append(paths, path)
@@ -67,8 +67,8 @@ func (l logs) begun() []string {
 	return paths
 }
 
-// salvaged is where a log goes that is made of a damaged one: in place of that, if it was set
-// aside in the default place.
+// salvaged returns the path of the log that is made from a damaged one: the damaged log's former
+// path, if that was in the default directory.
 func (l logs) salvaged(from string) string {
 	path, _, ok := strings.Cut(from, ".damaged-")
 	if ok && filepath.Base(path) == logName && strings.HasPrefix(path, l.dir+string(filepath.Separator)) {
@@ -77,7 +77,7 @@ func (l logs) salvaged(from string) string {
 	return l.common()
 }
 
-// ring asks the peers for the ID of their ring; "" if they have none yet.
+// ring reads the ID of the peers' ring; "" if they have none yet.
 func (s *session) ring(ctx context.Context) (id string, err error) {
 	if _, err := s.connect(ctx); err != nil {
 		return "", err
@@ -92,7 +92,7 @@ func (s *session) ring(ctx context.Context) (id string, err error) {
 	return id, nil
 }
 
-// unknownRingError says that the peers do not show whose log is to be used.
+// unknownRingError means that the ring, and so the log to use, could not be read from the peers.
 type unknownRingError struct{ err error }
 
 func (e *unknownRingError) Error() string {
@@ -100,8 +100,8 @@ func (e *unknownRingError) Error() string {
 }
 func (e *unknownRingError) Unwrap() error { return e.err }
 
-// own is the log of the ring of the peers, and whether there is one: the common one counts as
-// long as the ring has none.
+// own returns the path of the log of the peers' ring, and whether it exists. It is the common log
+// while the ring has none of its own.
 func (s *session) own(ctx context.Context, place logs) (path string, found bool, err error) {
 	ring, err := s.ring(ctx)
 	if err != nil {
@@ -116,8 +116,8 @@ func (s *session) own(ctx context.Context, place logs) (path string, found bool,
 	return path, begun(path), nil
 }
 
-// found chooses the log of commands that need no peer: the one that --wal names, that of the
-// ring of the peers if they are named and answer soon, or the only one.
+// found returns the log of commands that need no peer: the one that --wal names; else that of the
+// peers' ring, if peers are named and respond within two seconds; else the only one.
 func (s *session) found(ctx context.Context) (string, error) {
 	if s.wal != "" {
 		return s.wal, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Commands show the errors that the library logs, and its other lines to users who ask for them.
+// Commands print the errors that the library logs. Its other lines are printed only with -v.
 func TestLogs(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		var errOut bytes.Buffer

@@ -12,9 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// allNamed says, after all named peers were read, whether the ring has others:
-// what those hold was not looked at. A peer whose PeerSet cannot be read says
-// nothing here.
+// allNamed fails if the ring has peers that are not named: those were not read. It ignores a peer
+// whose PeerSet cannot be read.
 func (s *session) allNamed(ctx context.Context) error {
 	var differ []string
 	for o := range read(ctx, s.peers.Directory, "look at peer", look).All() {
@@ -35,5 +34,5 @@ func (s *session) allNamed(ctx context.Context) error {
 	if len(differ) == 0 {
 		return nil
 	}
-	return badInput("name all peers that the PeerSets list: what the others hold was not read", "configured peers and PeerSet differ: %s", strings.Join(differ, "; "))
+	return badInput("name all peers that the PeerSets list: the others were not read", "configured peers and PeerSet differ: %s", strings.Join(differ, "; "))
 }

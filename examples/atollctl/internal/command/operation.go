@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// change are the flags of commands that change something.
+// change are the common flags of commands that change something.
 type change struct {
 	key         string
 	unreachable string
@@ -24,12 +24,12 @@ type change struct {
 var unreachableModes = map[string]fanout.Unreachable{"fail": fanout.Fail, "wait": fanout.Wait, "forward": fanout.Forward}
 
 func (o *change) flags(c *cobra.Command, modes ...string) {
-	c.Flags().StringVar(&o.key, "idempotency-key", "", "repeating the command with the same `key` gives the first run's answer")
-	c.Flags().StringVar(&o.unreachable, "unreachable", "fail", "what to do about a peer that does not answer: "+strings.Join(modes, ", "))
+	c.Flags().StringVar(&o.key, "idempotency-key", "", "repeating the command with the same `key` returns the result of the first run")
+	c.Flags().StringVar(&o.unreachable, "unreachable", "fail", "how to treat an unreachable peer: "+strings.Join(modes, ", "))
 	_ = c.RegisterFlagCompletionFunc("unreachable", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// mode returns what --unreachable says.
+// mode returns the value of --unreachable.
 func (o *change) mode(modes ...string) (fanout.Unreachable, error) {
 	for _, m := range modes {
 		if o.unreachable == m {
@@ -44,14 +44,14 @@ var (
 	removeModes = []string{"fail", "wait", "forward"}
 )
 
-// subject is what an operation is about.
+// subject is the object of an operation.
 type subject struct {
 	kind fanout.Kind
 	key  types.NamespacedName
 }
 
-// printOperation prints how op ended, and warns of peers that have yet to
-// confirm. A removal that waits for finalizers of others is not over.
+// printOperation prints the result of op, and warns of peers that have yet to confirm. A removal
+// that waits for foreign finalizers is not over.
 func (s *session) printOperation(about subject, op *fanout.Operation) error {
 	s.warnPending(op)
 	if s.output == formatName {
@@ -73,7 +73,8 @@ func (s *session) printOperation(about subject, op *fanout.Operation) error {
 	return errors.Join(err, s.finalizers(op))
 }
 
-// finalizers says that op waits for finalizers of others, and in which peers.
+// finalizers returns an error that names the foreign finalizers for which op waits, and their
+// peers.
 func (s *session) finalizers(op *fanout.Operation) error {
 	var peers []string
 	for o := range op.Peers.All() {
@@ -120,8 +121,8 @@ func operationItem(op *fanout.Operation) item {
 	}
 }
 
-// warnPending names the peers that have yet to confirm a committed operation, or
-// in which one that came to nothing may have left a reservation.
+// warnPending warns of peers that have yet to confirm a committed operation, or in which an aborted
+// one may have left a reservation.
 func (s *session) warnPending(op *fanout.Operation) {
 	if op.AlreadyDone {
 		s.warn("an earlier operation had the same effect; nothing was changed")
@@ -131,7 +132,7 @@ func (s *session) warnPending(op *fanout.Operation) {
 	case fanout.Done:
 		return
 	case fanout.Aborted, fanout.Ended:
-		owes = "may hold a reservation of it, which is dead and goes with the next recovery or sweep that reaches the peer"
+		owes = "may hold a reservation of it, which has no effect; the next recovery or sweep that reaches the peer deletes it"
 	}
 	for o := range op.Peers.All() {
 		if o.Err != nil || o.Value == fanout.PeerPending {
@@ -144,7 +145,7 @@ func (s *session) warnPending(op *fanout.Operation) {
 	}
 }
 
-// began shows a time for people.
+// began formats a time for people.
 func began(t time.Time) string {
 	if t.IsZero() {
 		return "-"

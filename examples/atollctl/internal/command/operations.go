@@ -20,7 +20,7 @@ func (s *session) operationCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "operation",
 		Aliases: []string{"operations", "op"},
-		Short:   "List, explain, resume and abort operations, whoever began them",
+		Short:   "List, explain, resume and abort operations of all coordinators",
 	}
 	c.AddCommand(s.listOperations(), s.explainOperation(), s.resumeOperation(), s.abortOperation())
 	return c
@@ -31,10 +31,10 @@ func (s *session) listOperations() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the operations that are not over",
-		Long: `List the operations that are not over: those of the log, and with --peers also
-those that the peers show, whoever began them: reservations, removals that go on,
-objects that not every peer has, and what is left of operations that are gone.
-What is alive and at work is among them.`,
+		Long: `List the open operations: those of the log, and with --peers also those that the peers
+show, of all coordinators: reservations, removals in progress, objects that not every
+peer has, and leftovers of lost operations. Operations that are still running are
+included.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			l := listing{columns: []string{"Operation", "Action", "Kind", "Namespace", "Name", "Primary", "State", "Began", "Coordinator", "Found"}}
@@ -57,7 +57,7 @@ What is alive and at work is among them.`,
 				return nil
 			})
 			if inPeers && is(err, errNoSuchLog) {
-				err = nil // the peers tell what there is
+				err = nil // the peers show the open operations
 			}
 			if err == nil && inPeers {
 				err = s.observe(ctx, func(c *fanout.Coordinator) error {
@@ -80,7 +80,7 @@ What is alive and at work is among them.`,
 			return errors.Join(s.print(l), err)
 		}),
 	}
-	c.Flags().BoolVar(&inPeers, "peers", false, "list those that the peers show, too")
+	c.Flags().BoolVar(&inPeers, "peers", false, "also list the operations that the peers show")
 	return c
 }
 
@@ -105,11 +105,11 @@ func traceItem(t fanout.Trace) item {
 func (s *session) resumeOperation() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume ID",
-		Short: "Settle one operation now: finish it, or take it back",
-		Long: `Settle one operation now. One of the log is finished or taken back as "wal recover"
-does it. One that only the peers show is settled as an audit's repair does it: a
-reservation is watched for one lease and taken down if it shows no sign of life;
-what is committed goes forward.`,
+		Short: "Settle one operation now: finish or abort it",
+		Long: `Settle one operation now. An operation of the log is finished or aborted, as "wal
+recover" does. One that only the peers show is settled as by "audit --repair": a
+reservation without a heartbeat for one lease is deleted, and a committed operation is
+finished.`,
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			return s.logged(ctx, func(c *fanout.Coordinator) error {
@@ -124,11 +124,11 @@ func (s *session) abortOperation() *cobra.Command {
 	var opts fanout.AbortOptions
 	c := &cobra.Command{
 		Use:   "abort ID",
-		Short: "Take back an operation that is not committed",
-		Long: `Take back an operation that is not committed: its reservations go from all peers
-at once. One of the log is taken back as it is; what another coordinator reserved
-only with --others, and without it the error says who holds it and since when. What
-is committed is refused: only a removal undoes it.`,
+		Short: "Abort an operation that is not committed",
+		Long: `Abort an operation that is not committed: delete its reservations in all peers at once.
+An operation of another coordinator is aborted only with --others; without it the error
+names the coordinator and the time. A committed operation is refused: only a removal
+undoes it.`,
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			return s.logged(ctx, func(c *fanout.Coordinator) error {
@@ -137,12 +137,11 @@ is committed is refused: only a removal undoes it.`,
 			})
 		}),
 	}
-	c.Flags().BoolVar(&opts.Others, "others", false, "take down what another coordinator reserved, too")
+	c.Flags().BoolVar(&opts.Others, "others", false, "also abort operations of other coordinators")
 	return c
 }
 
-// settled prints how an operation stands. That it came to nothing is what was
-// asked to find out, not a failure.
+// settled prints the state of an operation. It is no failure if the operation was aborted.
 func (s *session) settled(op *fanout.Operation, err error) error {
 	_, foreign := find[*fanout.ForeignError](err)
 	if op == nil || foreign || is(err, fanout.ErrCommitted) {
@@ -156,8 +155,7 @@ func (s *session) settled(op *fanout.Operation, err error) error {
 	return errors.Join(s.print(listing{columns: operationColumns, items: []item{operationItem(op)}, single: true}), err, s.finalizers(op))
 }
 
-// logged runs f with the log if there is one, and otherwise without: what the
-// peers show needs none.
+// logged runs f with the log if it exists, else without: operations that the peers show need none.
 func (s *session) logged(ctx context.Context, f func(*fanout.Coordinator) error) error {
 	if s.shared == "" {
 		found := begun(s.wal)
@@ -177,7 +175,7 @@ func (s *session) logged(ctx context.Context, f func(*fanout.Coordinator) error)
 	return s.coordinateWith(ctx, false, wal.Options{}, f)
 }
 
-// named reads KIND/NAMESPACE/NAME, or KIND/NAME for a kind without namespaces.
+// named parses KIND/NAMESPACE/NAME, or KIND/NAME for a kind without namespaces.
 func named(arg string) (about subject, ok bool, err error) {
 	kindName, rest, ok := strings.Cut(arg, "/")
 	if !ok {

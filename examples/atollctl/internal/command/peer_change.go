@@ -17,33 +17,34 @@ func (s *session) peerChanges() []*cobra.Command {
 		by    string
 		never bool
 	)
-	join := s.peerChange("join", "Make a peer a member of the ring", `Make a peer a member of the ring that the other named peers are. It gets every
-Account and guards every other name. A peer that was a member before is
-quarantined first, and what it holds is judged against the ring. Name all members
-and the peer. It may be repeated; a killed run is gone on with by the next one.`, (*fanout.Coordinator).Join)
-	leave := s.peerChange("leave", "Take a peer out of the ring that answers", `Take a peer out of the ring. It is refused, and the ServiceClusters are named,
-while any of them lives in the peer. Accounts that have their home there get it in
-another peer. What the peer holds of others goes last.`, (*fanout.Coordinator).Leave)
-	comeback := s.peerChange("comeback", "Bring a member back that was restored from a backup", `Bring a member back whose store was restored from an older state. It is quarantined,
-and what it holds counts only as far as the other members bear it out. Accounts that it
-has forgotten get another home. ServiceClusters that it has forgotten are printed: their
-names stay held until "servicecluster release". If it holds objects that were removed
-since, they are named and it stays in quarantine: delete them there and run this again.`, (*fanout.Coordinator).Comeback)
+	join := s.peerChange("join", "Make a peer a member of the ring", `Make a peer a member of the ring of the other named peers. It gets every Account, and
+guards every other name. A peer that was a member before is quarantined first, and its
+objects are judged against the ring. Name all members and the peer. The command may be
+repeated; after a killed run, the next run resumes it.`, (*fanout.Coordinator).Join)
+	leave := s.peerChange("leave", "Remove a reachable peer from the ring", `Remove a peer from the ring. This is refused, with their names, while ServiceClusters
+exist in the peer. Accounts with their home there get another home. The peer's guards
+and replicas are deleted last.`, (*fanout.Coordinator).Leave)
+	comeback := s.peerChange("comeback", "Bring back a member that was restored from a backup", `Bring a member back whose store was restored from an older state. The member is
+quarantined, and its objects count only if the other members confirm them. Accounts that
+it has lost get another home. ServiceClusters that it has lost are printed: their names
+stay held until "servicecluster release". If it has objects that were removed since the
+backup, they are named and it stays in quarantine: delete them there and repeat the
+command.`, (*fanout.Coordinator).Comeback)
 	comeback.Aliases = []string{"restore"}
-	force := s.peerChange("force-remove", "Take a peer out of the ring that will never answer again", `Take a peer out of the ring that is lost for ever. What it owned is free for
-others; what only it knew is lost. A coordinator that still reaches the peer may
-add objects there that no other peer knows of: be sure that it is gone. The peer
-need not be named.`, func(c *fanout.Coordinator, ctx context.Context, peer region.PeerName) (*fanout.Change, error) {
+	force := s.peerChange("force-remove", "Remove a peer from the ring that is lost for ever", `Remove a peer from the ring that is lost for ever. The names that it owned become free,
+and objects that only it had are lost. A coordinator that still reaches the peer may
+add objects there that no other peer knows: make sure that the peer is gone. It need
+not be named.`, func(c *fanout.Coordinator, ctx context.Context, peer region.PeerName) (*fanout.Change, error) {
 		if !never {
-			return nil, badInput("add --i-know-it-never-returns once you are sure", "%s is taken out of the ring for ever, with what only it knows", peer)
+			return nil, badInput("add --i-know-it-never-returns once you are sure", "%s is removed from the ring for ever, with the objects that only it has", peer)
 		}
 		if by == "" {
-			return nil, badInput("add --by with your name", "nobody answers for giving %s up", peer)
+			return nil, badInput("add --by with your name", "no person is named who removes %s by force", peer)
 		}
 		return c.ForceRemove(ctx, peer, fanout.ForceRemoveOptions{By: by})
 	})
 	force.Flags().BoolVar(&never, "i-know-it-never-returns", false, "required: the peer is lost for ever")
-	force.Flags().StringVar(&by, "by", "", "required: `who` says so; it is kept in every PeerSet")
+	force.Flags().StringVar(&by, "by", "", "required: the `person` who decides this; stored in every PeerSet")
 	return []*cobra.Command{join, leave, comeback, force}
 }
 
@@ -74,7 +75,7 @@ func (s *session) peerChange(name, short, long string, f func(*fanout.Coordinato
 	}
 }
 
-// printChange prints what the peers call themselves since.
+// printChange prints the states of the peers after a change.
 func (s *session) printChange(change *fanout.Change) error {
 	l := listing{columns: []string{"Name", "State", "Change", "Result"}}
 	result := string(change.State)
@@ -95,7 +96,7 @@ func (s *session) printChange(change *fanout.Change) error {
 		l.items = append(l.items, item{cells: cells, object: object("Peer", string(o.Peer), fields)})
 	}
 	for _, o := range change.Lost {
-		s.warn("%s %s is lost (UID %s, added by operation %s): %s had forgotten it; its name stays held until it is released", o.Kind.Kind, o.Key, o.UID, o.Operation, change.Peer)
+		s.warn("%s %s is lost (UID %s, added by operation %s): %s has lost it; its name stays held until it is released", o.Kind.Kind, o.Key, o.UID, o.Operation, change.Peer)
 	}
 	for _, o := range change.Left {
 		s.warn("%s %s stays in %s, without a claim", o.Resource.Resource, o.Key, o.Peer)

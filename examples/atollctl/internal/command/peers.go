@@ -24,13 +24,15 @@ var peerSets = fanoutv1alpha1.GroupVersion.WithResource("peersets")
 func (s *session) peersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "peers",
-		Short: "Show all peers: address, identity, whether they answer, what they know of the ring",
-		Long: `Show all peers: address, identity, whether they answer, what they know of the ring. A
-peer is Healthy if its cluster is the one that the ring knows under its name.
-Otherwise it is WrongCluster, SameCluster if two names lead to one cluster, Restored
-if its store was restored from an older state ("peer comeback" brings it back), or
-IdentityUnknown if its credentials may not read which cluster it is; then the exit
-code is 2.`,
+		Short: "Show all peers: address, identity, health and membership",
+		Long: `Show all peers: address, identity, health and membership. A peer is Healthy if its
+cluster is the one that the ring knows under its name. Otherwise the exit code is 2,
+and the peer is:
+
+  WrongCluster     another cluster
+  SameCluster      a cluster that two names lead to
+  Restored         restored from an older state ("peer comeback" brings it back)
+  IdentityUnknown  a cluster whose identity the credentials may not read`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			d, err := s.connect(ctx)
@@ -64,16 +66,16 @@ code is 2.`,
 	}
 }
 
-// outlook is what a peer says of itself.
+// outlook is the state of a peer, as read from it.
 type outlook struct {
 	uid     types.UID
 	state   string
 	set     *fanoutv1alpha1.PeerSet
-	problem error // why its answers do not count
+	problem error // why its responses do not count
 }
 
-// outlooks adds to what the peers say of themselves which of them are the wrong
-// clusters; all such problems are in problems too.
+// outlooks marks the peers that are the wrong clusters in seen, and returns the errors for them in
+// problems, too.
 func (s *session) outlooks(ctx context.Context, seen region.Results[outlook]) (results region.Results[outlook], problems error) {
 	judged := map[region.PeerName]error{}
 	err := s.observe(ctx, func(c *fanout.Coordinator) error {
@@ -84,7 +86,7 @@ func (s *session) outlooks(ctx context.Context, seen region.Results[outlook]) (r
 		return err
 	})
 	if err != nil {
-		s.warn("which clusters they are was not compared: %s", oneLine(err))
+		s.warn("the identities of the clusters were not compared: %s", oneLine(err))
 	}
 	var all []region.Outcome[outlook]
 	var wrong []region.Outcome[struct{}]
@@ -96,7 +98,7 @@ func (s *session) outlooks(ctx context.Context, seen region.Results[outlook]) (r
 	return region.ResultsOf("look at peer", all...), region.ResultsOf("identify", wrong...).Err()
 }
 
-// health says in one word whether the peer answers, and as whom.
+// health returns in one word whether the peer is reachable, and the right cluster.
 func (o outlook) health() string {
 	switch {
 	case o.problem == nil:
@@ -114,7 +116,7 @@ func (o outlook) health() string {
 
 const (
 	stateNone  = "None"  // there is no PeerSet
-	stateNoCRD = "NoCRD" // there is not even its type
+	stateNoCRD = "NoCRD" // not even the type PeerSet
 )
 
 func look(ctx context.Context, c *region.Conn) (outlook, error) {
@@ -180,7 +182,7 @@ func peerItem(conn *region.Conn, o region.Outcome[outlook]) item {
 	}
 }
 
-// lonely warns of peers that are in no ring yet.
+// lonely warns of peers that belong to no ring yet.
 func (s *session) lonely(results region.Results[outlook]) error {
 	for o := range results.All() {
 		switch o.Value.state {
@@ -199,7 +201,7 @@ func (s *session) peerCommand() *cobra.Command {
 		Use:   "init",
 		Short: "Write the first PeerSet of every peer, which names all of them",
 		Long: `Write the first PeerSet of every peer, which names all of them. Run it once, with
-all peers of the ring. It may be repeated, and refuses if a peer knows of another
+all peers of the ring. It may be repeated. It is refused if a peer belongs to another
 ring.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
@@ -231,8 +233,8 @@ ring.`,
 	return c
 }
 
-// noSuchType says that err is a peer's answer for a type that it does not
-// serve: it names no object, unlike the answer for an object that is missing.
+// noSuchType reports whether err is a peer's response for a type that it does not serve: unlike the
+// one for a missing object, it names no object.
 func noSuchType(err error) bool {
 	status, ok := find[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsNotFound(status) {

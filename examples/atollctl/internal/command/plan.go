@@ -18,12 +18,12 @@ import (
 const dryRunServer = "server"
 
 func dryRunFlag(c *cobra.Command, mode *string) {
-	c.Flags().StringVar(mode, "dry-run", "", "\"server\" asks all peers what would come of it, and writes nothing")
+	c.Flags().StringVar(mode, "dry-run", "", "\"server\" shows the result that all peers report, and writes nothing")
 	c.Flags().Lookup("dry-run").NoOptDefVal = dryRunServer
 	_ = c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunServer}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// rehearsed says whether --dry-run is given.
+// rehearsed reports whether --dry-run is set.
 func rehearsed(mode string) (bool, error) {
 	switch mode {
 	case "", "none":
@@ -35,7 +35,7 @@ func rehearsed(mode string) (bool, error) {
 	}
 }
 
-// plan prints what adding obj would do. Its errors are those of adding it.
+// plan prints the result that adding obj would have. It returns the errors of adding it.
 func (s *session) plan(ctx context.Context, about subject, obj fanout.Object, opts fanout.AddOptions) error {
 	if _, err := s.connect(ctx); err != nil {
 		return err
@@ -97,12 +97,12 @@ func (s *session) printPlan(about subject, plan *fanout.Plan) error {
 	return s.print(listing{items: []item{{object: object("Plan", about.key.Name, fields)}}, single: true})
 }
 
-// summarize says on standard error how it would end.
+// summarize prints the outcome of a plan on standard error.
 func (s *session) summarize(about subject, plan *fanout.Plan) {
 	name := about.kind.Kind + " " + strings.TrimPrefix(about.key.String(), "/")
 	switch {
 	case plan.AlreadyDone:
-		fmt.Fprintf(s.errOut, "dry run: %s is there already, decided by peer %s; nothing would be changed\n", name, plan.Primary)
+		fmt.Fprintf(s.errOut, "dry run: %s exists, decided by peer %s; nothing would be changed\n", name, plan.Primary)
 	case plan.State == fanout.Done:
 		fmt.Fprintf(s.errOut, "dry run: %s would be added, with its primary in %s, in about %s\n", name, plan.Primary, plan.Latency.Round(time.Millisecond))
 	default:

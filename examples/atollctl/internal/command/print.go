@@ -30,11 +30,10 @@ func checkFormat(format string) error {
 	return badInput("use one of "+strings.Join(formats, ", "), "--output %q is not known", format)
 }
 
-// group is the API group of what exists only in this command's output.
+// group is the API group of objects that exist only in this command's output.
 const group = "atollctl.atoll.dev/v1alpha1"
 
-// listing is a result: rows for people, objects for programs, one of each per
-// item.
+// listing is a result: a row for people and an object for programs, per item.
 type listing struct {
 	columns []string
 	items   []item
@@ -46,7 +45,7 @@ type item struct {
 	object *unstructured.Unstructured
 }
 
-// object makes what is printed of something that is no object in a peer.
+// object returns an output object for an item that is no object in a peer.
 func object(kind, name string, fields map[string]any) *unstructured.Unstructured {
 	content := map[string]any{"apiVersion": group, "kind": kind, "metadata": map[string]any{"name": name}}
 	for field, value := range fields {
@@ -98,7 +97,7 @@ func (l listing) table(out io.Writer) error {
 	return printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, out)
 }
 
-// or returns value, or what a table shows for nothing.
+// or returns value, or "-" if it is empty.
 func or(value string) string {
 	if value == "" {
 		return "-"

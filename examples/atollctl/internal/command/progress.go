@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	progressAfter = time.Second            // of work, unless -v is given
-	progressEvery = 200 * time.Millisecond // it is drawn anew
-	silentAfter   = time.Second            // without an answer
+	progressAfter = time.Second            // running time, without -v
+	progressEvery = 200 * time.Millisecond // refresh interval
+	silentAfter   = time.Second            // without a response
 )
 
-// isTerminal says whether out is something that a person looks at.
+// isTerminal reports whether out is a terminal.
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok {
@@ -32,18 +32,18 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// display shows on a terminal how far operations have come, a line for each
-// peer, and takes the lines away when they are over.
+// display shows the progress of operations on a terminal, a line for each peer, and erases the
+// lines when they are over.
 type display struct {
 	out      io.Writer
 	progress *fanout.Progress
 	now      func() time.Time
 
 	mu    sync.Mutex
-	lines int // that stand on the terminal
+	lines int // on the terminal at present
 }
 
-// show runs f while the progress is shown, from after on.
+// show runs f, and displays the progress once it has taken longer than after.
 func (d *display) show(after time.Duration, f func() error) error {
 	var wg sync.WaitGroup
 	over := make(chan struct{})
@@ -69,7 +69,7 @@ func (d *display) show(after time.Duration, f func() error) error {
 	return err
 }
 
-// above prints something above the lines and draws these anew.
+// above prints something above the lines and redraws them.
 func (d *display) above(print func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,8 +107,8 @@ func (d *display) text() []string {
 	return lines
 }
 
-// notices writes a line for each peer that an operation has waited for, and why,
-// where no display shows it.
+// notices prints a line for each peer that an operation waits for, with the cause, if there is no
+// display.
 type notices struct {
 	out      io.Writer
 	progress *fanout.Progress
@@ -118,10 +118,10 @@ type notices struct {
 	noticed map[string]bool
 }
 
-// step is the hook of an Observer.
+// step is the Step hook of an Observer.
 func (n *notices) step(ctx context.Context, e fanout.StepEvent) {
 	n.progress.Step(ctx, e)
-	if !e.Done || ctx.Err() != nil { // what its own end cut off is no cause; the error names that
+	if !e.Done || ctx.Err() != nil { // a cancelled request is no cause; the error names that
 		return
 	}
 	for _, p := range n.progress.Peers() {
@@ -142,7 +142,7 @@ func (n *notices) step(ctx context.Context, e fanout.StepEvent) {
 	}
 }
 
-// notice writes one line for each cause.
+// notice prints one line for each cause.
 func (n *notices) notice(p fanout.PeerProgress, why, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -153,7 +153,7 @@ func (n *notices) notice(p fanout.PeerProgress, why, text string) {
 	}
 }
 
-// waitText names the peer once.
+// waitText returns text with the peer's name, once.
 func waitText(p fanout.PeerProgress, text string) string {
 	peer := fmt.Sprintf("peer %s: ", p.Peer)
 	if strings.HasPrefix(text, peer) {
@@ -162,8 +162,8 @@ func waitText(p fanout.PeerProgress, text string) string {
 	return peer + text
 }
 
-// watched runs f with a Coordinator whose work is shown: on a terminal all of
-// it, elsewhere the peers that are waited for.
+// watched runs f with a Coordinator whose progress is shown: on a terminal all of it, elsewhere the
+// peers that it waits for.
 func (s *session) watched(observer *fanout.Observer, f func() error) error {
 	if !s.terminal {
 		n := &notices{out: s.errOut, progress: fanout.NewProgress(nil), now: s.now, noticed: map[string]bool{}}
@@ -189,7 +189,7 @@ func (s *session) watched(observer *fanout.Observer, f func() error) error {
 	}
 	observer.End = func(ctx context.Context, e fanout.EndEvent) {
 		d.progress.End(ctx, e)
-		d.above(func() {}) // its lines are not below what is printed next
+		d.above(func() {}) // erase and redraw before the next output
 	}
 	after := progressAfter
 	if s.verbose {

@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// screen is what a terminal shows of what was written to it.
+// screen returns the lines that a terminal shows after the written output.
 func screen(written string) []string {
 	lines := []string{""}
 	for written != "" {
@@ -61,9 +61,9 @@ func TestDisplay(t *testing.T) {
 			d.progress.Step(t.Context(), event("us", "create", "", false))
 			d.progress.Step(t.Context(), event("eu", "create", "OK", true))
 			time.Sleep(900 * time.Millisecond)
-			require.Empty(t, out.String(), "what is quick is not shown")
+			require.Empty(t, out.String(), "a quick command shows no progress")
 			time.Sleep(2100 * time.Millisecond)
-			synctest.Wait() // it is drawn anew at this moment, too
+			synctest.Wait() // it is redrawn at this moment, too
 			shown := screen(out.String())
 			require.Len(t, shown, 3)
 			require.Equal(t, "Account acme: eu: held", shown[0])
@@ -78,8 +78,7 @@ func TestDisplay(t *testing.T) {
 	})
 }
 
-// On a terminal a command that takes long shows each peer, and what it prints in
-// the end stands alone.
+// On a terminal a long command shows each peer, and erases that before its final output.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -27,33 +27,33 @@ func (s *session) rbac() *cobra.Command {
 		Use:   "rbac",
 		Short: "Print the least ClusterRole that each peer must grant",
 		Long: `Print the least ClusterRole that each peer must grant to the user of its
-kubeconfig. It suffices for all commands but install-crds, whose own rights are
-printed with --install; what the central plane of --log must grant is printed
-with --central. Apply it as it is in each peer, and bind it:
+kubeconfig. It suffices for all commands but install-crds, whose rights --install
+prints. --central prints those that the central plane of --log must grant. Apply the
+role in each peer, and bind it:
 
   ` + s.program + ` rbac | kubectl apply -f -
   kubectl create clusterrolebinding atoll --clusterrole=atoll --user=USER
 
-With --loops, print what a program needs that runs those loops, such as the
+With --loops, print the rights of a program that runs these loops, such as the
 controller manager: the roles of a peer, or with --central those of the central
 plane, where some are bound in --loops-namespace. A plane that is a peer too (the
 Peer "local") grants both. The loops are ` + strings.Join(rights.LoopNames(), ", ") + `, or all:
 
   ` + s.program + ` rbac --loops all --central --loops-namespace kubecarrier-system
 
-Where workloads are divided over clusters there is ` + strings.Join(rights.UpstreamLoopNames(), ", ") + ` too, which is not among all.
+For an upstream of clusters there is also ` + strings.Join(rights.UpstreamLoopNames(), ", ") + `, which "all" does not include.
 
-With --sync, print what a program needs that keeps clusters in step with an upstream:
-the roles of the upstream, or with --downstream those of each cluster. The parts are
-` + strings.Join(rights.SyncParts(), ", ") + `. --types names what is synced, divided or defined:
+With --sync, print the rights of a program that syncs clusters with an upstream: the
+roles of the upstream, or with --downstream those of each cluster. The parts are
+` + strings.Join(rights.SyncParts(), ", ") + `. --types names the synced, divided or defined types:
 
   ` + s.program + ` rbac --sync targets --downstream --pull --types deployments.apps,configmaps
 
-With --as, print instead what a program needs that routes requests of those users
-to the peer, and takes new credentials for it, for which it has to read which
-cluster answers (get of the namespace kube-system); a service account is bound in its own namespace, by the Role that
-is printed too. With --as-on, the users may be impersonated for that alone, which
-needs peers with constrained impersonation (Kubernetes 1.36):
+With --as, print instead the rights of a program that routes requests of these users
+to the peer. They include get of the namespace kube-system, which identifies the
+cluster: without it new credentials are rejected. For a service account, a Role in its
+namespace is printed as well. --as-on limits the requests that may be made as these
+users, which needs peers with constrained impersonation (Kubernetes 1.36):
 
   ` + s.program + ` rbac --as alice --as-group dev --as-on get,list:couchdbs.eu-west-1.loodse`,
 		Args: cobra.NoArgs,
@@ -82,31 +82,31 @@ needs peers with constrained impersonation (Kubernetes 1.36):
 			return s.printRoles(name, []*rbacv1.ClusterRole{role}, nil)
 		}),
 	}
-	c.Flags().BoolVar(&install, "install", false, "print what install-crds needs")
-	c.Flags().BoolVar(&central, "central", false, "print what --log, or --loops, needs in the central plane")
-	c.Flags().StringSliceVar(&loops, "loops", nil, "print what a program needs that runs these `loops`")
+	c.Flags().BoolVar(&install, "install", false, "print the rights of install-crds")
+	c.Flags().BoolVar(&central, "central", false, "print the rights of --log, or --loops, in the central plane")
+	c.Flags().StringSliceVar(&loops, "loops", nil, "print the rights of a program that runs these `loops`")
 	c.Flags().StringVar(&namespace, "loops-namespace", "kubecarrier-system", "`namespace` of Leases and kubeconfigs in the central plane")
-	c.Flags().StringSliceVar(&sync.parts, "sync", nil, "print what these `parts` of syncing need")
-	c.Flags().BoolVar(&sync.downstream, "downstream", false, "with --sync, what they need in each cluster")
-	c.Flags().BoolVar(&sync.pull, "pull", false, "with --sync targets, when syncers are installed inside clusters")
-	c.Flags().StringVar(&sync.target, "target", "", "with --sync syncer, the `SyncTarget` in whose status it says how it is")
-	c.Flags().StringSliceVar(&sync.types, "types", nil, "with --sync, the `types`, as resource.group (default what workloads are made of)")
+	c.Flags().StringSliceVar(&sync.parts, "sync", nil, "print the rights of these `parts` of syncing")
+	c.Flags().BoolVar(&sync.downstream, "downstream", false, "with --sync, the rights in each cluster")
+	c.Flags().BoolVar(&sync.pull, "pull", false, "with --sync targets: syncers are installed inside clusters")
+	c.Flags().StringVar(&sync.target, "target", "", "with --sync syncer, the `SyncTarget` whose status it writes")
+	c.Flags().StringSliceVar(&sync.types, "types", nil, "with --sync, the `types`, as resource.group (default the types of workloads)")
 	c.Flags().StringSliceVar(&sync.permit, "permit", nil, "with --sync, the `powers` over clusters that authors of upstream objects may have, such as RBAC")
-	c.Flags().StringSliceVar(&sync.upsync, "upsync", nil, "with --sync, those of the `types` of which objects that are born in clusters are brought up")
-	c.Flags().BoolVar(&sync.deleteUpstream, "delete-upstream", false, "with --sync, when who deletes a copy deletes the object")
-	c.Flags().BoolVar(&sync.unscheduled, "unscheduled", false, "with --sync and --downstream, when pods that find no node are counted")
+	c.Flags().StringSliceVar(&sync.upsync, "upsync", nil, "with --sync, those of the `types` whose objects, if created in clusters, are synced upstream")
+	c.Flags().BoolVar(&sync.deleteUpstream, "delete-upstream", false, "with --sync: the deletion of a downstream object deletes its origin")
+	c.Flags().BoolVar(&sync.unscheduled, "unscheduled", false, "with --sync and --downstream: pods without a node are counted")
 	c.Flags().StringVar(&sync.namespace, "secrets-namespace", "", "with --sync targets, the `namespace` of Secrets with kubeconfigs")
 	c.Flags().StringVar(&name, "name", "", "`name` of the ClusterRole (default atoll, atoll-install, atoll-central or atoll-impersonate)")
-	c.Flags().StringArrayVar(&as.users, "as", nil, "a `user` who may be impersonated; repeat it for each")
-	c.Flags().BoolVar(&as.any, "as-any-user", false, "any user but nodes and service accounts; needs --as-on")
-	c.Flags().StringArrayVar(&as.groups, "as-group", nil, "a `group` that may be impersonated")
-	c.Flags().StringArrayVar(&as.uids, "as-uid", nil, "a user's `UID` that may be impersonated")
-	c.Flags().StringArrayVar(&as.extra, "as-extra", nil, "an extra value that may be impersonated, as `key=value`")
-	c.Flags().StringArrayVar(&as.on, "as-on", nil, "what may be done as them, as `verb,...:resource.group`; repeat it for each resource")
+	c.Flags().StringArrayVar(&as.users, "as", nil, "a `user` to impersonate; repeat it for each")
+	c.Flags().BoolVar(&as.any, "as-any-user", false, "any user except nodes and service accounts; needs --as-on")
+	c.Flags().StringArrayVar(&as.groups, "as-group", nil, "a `group` to impersonate")
+	c.Flags().StringArrayVar(&as.uids, "as-uid", nil, "a user's `UID` to impersonate")
+	c.Flags().StringArrayVar(&as.extra, "as-extra", nil, "an extra value to impersonate, as `key=value`")
+	c.Flags().StringArrayVar(&as.on, "as-on", nil, "requests that are allowed as these users, as `verb,...:resource.group`; repeat it for each resource")
 	return c
 }
 
-// impersonation are the flags of that name.
+// impersonation are the flags --as and --as-*.
 type impersonation struct {
 	users, groups, uids, extra, on []string
 	any                            bool
@@ -163,7 +163,7 @@ func (s *session) printAll(name string, cluster []*rbacv1.ClusterRole, roles []*
 	return s.printRoles(name, cluster, roles)
 }
 
-// printRoles prints YAML unless another format for programs was asked for.
+// printRoles prints YAML unless another format was requested.
 func (s *session) printRoles(name string, cluster []*rbacv1.ClusterRole, roles []*rbacv1.Role) error {
 	var l listing
 	for _, role := range cluster {

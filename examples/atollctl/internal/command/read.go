@@ -18,12 +18,11 @@ import (
 )
 
 const (
-	readTimeout = 10 * time.Second // of one peer, so that the others' answers are printed in time
+	readTimeout = 10 * time.Second // per peer, so that the others' results are printed in time
 	pageSize    = 500
 )
 
-// read calls fn for each peer and waits for all. What could not be read is in
-// the results.
+// read calls fn for each peer concurrently and waits for all. The results include the errors.
 func read[T any](ctx context.Context, d region.Directory, op string, fn func(context.Context, *region.Conn) (T, error)) region.Results[T] {
 	results, _ := region.Each(ctx, d, op, region.BestEffort(), func(ctx context.Context, c *region.Conn) (T, error) {
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -49,14 +48,14 @@ func list(ctx context.Context, c *region.Conn, resource schema.GroupVersionResou
 	}
 }
 
-// unread says which peers could not be read, if any. What the user can mend, such
-// as a right or a type that is missing, is bad input; a peer that does not answer
-// leaves doubt.
+// unread returns an error that names the peers that could not be read, or nil. A cause that the
+// user can correct, such as a missing right or type, is bad input; an unreachable peer leaves
+// doubt.
 func (s *session) unread(err error) error {
 	if err == nil {
 		return nil
 	}
-	doubt := &problem{code: exitDoubt, remedy: "what is printed is all that the other peers hold", err: err}
+	doubt := &problem{code: exitDoubt, remedy: "the output is complete except for these peers", err: err}
 	if _, ok := errors.AsType[*region.PartialError](err); !ok {
 		return doubt
 	}

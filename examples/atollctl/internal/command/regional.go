@@ -29,7 +29,7 @@ the core group. A group that is a provider's stands for the groups of its region
 couchdbs.loodse for couchdbs.eu-west-1.loodse and couchdbs.eu-east-1.loodse. The
 regions are those that the file of --config lists, and those of ServiceClusters.`
 
-// selection is which objects a command is about.
+// selection selects the objects of a command.
 type selection struct {
 	namespace, selector string
 }
@@ -49,7 +49,7 @@ NAME@REGION if several regions have it.
 
 ` + regionalTypes + `
 
-If a region does not answer, what the others hold is printed and the exit code
+If a region is unreachable, the objects of the others are printed and the exit code
 is 4.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: s.run(func(ctx context.Context, args []string) error {
@@ -77,8 +77,8 @@ func (s *session) watch() *cobra.Command {
 		Use:   "watch TYPE",
 		Short: "Show the objects of a type in all regions, and each change",
 		Long: `Show the objects of a type in all regions, then each change until --timeout or a
-signal. A region that does not answer is caught up with once it does; its objects
-are not taken for deleted.
+signal. The changes of an unreachable region follow once it is reachable; its objects
+do not count as deleted.
 
 ` + regionalTypes,
 		Args: oneArg,
@@ -98,7 +98,7 @@ are not taken for deleted.
 	return c
 }
 
-// parseType reads RESOURCE.VERSION.GROUP or RESOURCE.VERSION.
+// parseType parses RESOURCE.VERSION.GROUP or RESOURCE.VERSION.
 func parseType(text string) (schema.GroupVersionResource, error) {
 	parts := strings.SplitN(text, ".", 3)
 	if len(parts) < 2 || parts[0] == "" || parts[1] == "" {
@@ -111,7 +111,7 @@ func parseType(text string) (schema.GroupVersionResource, error) {
 	return gvr, nil
 }
 
-// aggregate is the API of all regions.
+// aggregate returns the API of all regions.
 func (s *session) aggregate(ctx context.Context) (*aggregate.API, error) {
 	d, err := s.connect(ctx)
 	if err != nil {
@@ -141,8 +141,8 @@ func (s *session) aggregate(ctx context.Context) (*aggregate.API, error) {
 	return aggregate.New(set, aggregate.Options{Policy: aggregate.BestEffort(), Timeout: readTimeout, Map: aggregate.ByProvider(providers...)})
 }
 
-// regions are those that the configuration lists and those of ServiceClusters,
-// with the peer that serves each.
+// regions returns the regions of the configuration and of ServiceClusters, with the peer that
+// serves each.
 func (s *session) regions(ctx context.Context, d region.Directory) (map[region.Key]region.PeerName, error) {
 	all := map[region.Key]region.PeerName{}
 	results := read(ctx, d, "list ServiceClusters", func(ctx context.Context, c *region.Conn) ([]unstructured.Unstructured, error) {
@@ -160,7 +160,7 @@ func (s *session) regions(ctx context.Context, d region.Directory) (map[region.K
 		}
 	}
 	for k, p := range d.Snapshot().Regions() {
-		all[k] = p.Name // the configuration is the last word
+		all[k] = p.Name // the configuration takes precedence
 	}
 	return all, ctx.Err()
 }

@@ -18,13 +18,13 @@ import (
 func (s *session) releaseAccount() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release NAME...",
-		Short: "Let the removal of deleted Accounts go on that is held",
-		Long: `Let the removal of Accounts go on that is held. An Account that was deleted with
-kubectl in the peer that decides about it, or with its type there, stays in force in
-all peers while something lives in it, while a peer cannot say whether something does,
-and if too many were deleted at once. A release takes every replica, whatever lives in
-the Account; the Account's namespaces stay until that is gone. "account list" and
-"audit" show what is held and why.
+		Short: "Release the held removals of deleted Accounts",
+		Long: `Release the held removals of Accounts. If an Account is deleted with kubectl in the
+peer that decides about it, or with its type there, its removal is held in each of these
+cases: objects exist in it, a peer cannot report whether objects exist in it, or too many
+Accounts were deleted at once. The Account then stays in force in all peers. A release
+deletes every replica, also of an Account with objects; its namespaces stay until those
+are gone. "account list" and "audit" show which removals are held, and why.
 
 To undo a deletion instead, make another peer decide: "account move NAME --to PEER".`,
 		Args: cobra.MinimumNArgs(1),
@@ -43,11 +43,11 @@ func (s *session) releaseServiceCluster() *cobra.Command {
 	var namespace string
 	c := &cobra.Command{
 		Use:   "release NAME... -n ACCOUNT",
-		Short: "Give the names of lost ServiceClusters up",
-		Long: `Give the names of ServiceClusters up that are lost: they were committed in a peer which
-does not hold them any more, since it was restored from an older state or somebody took
-our finalizer away. Their guards in the other peers hold the names until then. "audit"
-shows what is lost.`,
+		Short: "Release the names of lost ServiceClusters",
+		Long: `Release the names of lost ServiceClusters: they were committed in a peer that no longer
+has them, because it was restored from an older state or our finalizer was removed. Until
+their release, the guards in the other peers hold the names. "audit" lists the lost
+ServiceClusters.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: s.run(func(ctx context.Context, names []string) error {
 			if namespace == "" {
@@ -78,7 +78,7 @@ func (s *session) release(ctx context.Context, kind fanout.Kind, namespace strin
 			}
 			fmt.Fprintf(s.out, "%s released: %s\n", name, holdText(held))
 			if err := c.SweepObject(ctx, gk, key); err != nil {
-				// It is released: whoever sweeps next goes on.
+				// It is released: the next sweep continues.
 				s.warn("%v", err)
 			}
 		}
@@ -86,13 +86,13 @@ func (s *session) release(ctx context.Context, kind fanout.Kind, namespace strin
 	})
 }
 
-// holdText says why the removal of an object is held.
+// holdText explains why the removal of an object is held.
 func holdText(held fanout.Hold) string {
 	switch {
 	case held.Released:
-		return "released before, its removal goes on with the next sweep"
+		return "released before; the next sweep continues its removal"
 	case held.Reason == "":
-		return "not judged yet, a sweep does that"
+		return "not judged yet; a sweep does that"
 	default:
 		return fmt.Sprintf("held (%s): %s", held.Reason, held.Message)
 	}

@@ -23,12 +23,12 @@ func (s *session) walRescue() *cobra.Command {
 		Use:   "rescue",
 		Short: "Find and settle the operations of a lost log in the peers",
 		Long: `Find the open operations of a lost log in the peers, by the coordinator that their
-claims name, and settle them: a reservation that shows no sign of life for one lease
-is taken down, a removal is resumed, what is committed is brought to every peer. The
-report says what was found and done, by whom and when, and what is left.
+claims name, and settle them: a reservation without a heartbeat for one lease is deleted,
+a removal is resumed, and a committed operation is finished in every peer. The report
+lists the operations found, with coordinator and time, their results, and leftovers.
 
-Coordinators of this program are named HOST/PROCESS; the default is all of this
-host's. A "*" at the end stands for all that begin so.`,
+Coordinators of this program are named HOST/PROCESS; the default is all of this host.
+A "*" at the end matches every name that begins with the text before it.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			if identity == "" {
@@ -79,7 +79,7 @@ func (s *session) printRescue(r *fanout.RescueReport) error {
 		clusters = append(clusters, fmt.Sprintf("%s (%s)", peer, uid))
 	}
 	slices.Sort(clusters)
-	state := "complete: nothing of them is left in any peer"
+	state := "complete: no leftovers in any peer"
 	if !r.Complete() {
 		state = "not complete"
 	}
@@ -90,12 +90,12 @@ func (s *session) printRescue(r *fanout.RescueReport) error {
 	}
 	if !r.Complete() {
 		return &problem{code: exitDoubt, remedy: "see what holds them with \"" + s.program + " operation explain ID\", then run it again",
-			err: errors.New("some operations are left")}
+			err: errors.New("some operations remain")}
 	}
 	return nil
 }
 
-// busy says that another process works with the log.
+// busy reports whether another process uses the log.
 func busy(err error) bool {
 	_, locked := find[*wal.LockedError](err)
 	return locked

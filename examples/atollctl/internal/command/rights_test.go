@@ -24,8 +24,8 @@ const (
 	clusterYAML = "apiVersion: kubecarrier.io/v1alpha1\nkind: ServiceCluster\nspec: {kubeconfigSecret: {name: db}}\n"
 )
 
-// The servers grant what is printed and no more, so that all commands succeed
-// shows that it suffices. What no command uses is not in it.
+// The servers grant exactly the printed rights, so the success of all commands shows that these
+// suffice. The printed rights must contain none that no command uses.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,14 +74,14 @@ func TestRights(t *testing.T) {
 	for _, r := range granted(rights.Coordinate(), rights.Install()) {
 		printed[r] = true
 	}
-	// Servers ask for both of these when an apply makes or an upgrade replaces a
-	// type, which did not happen here.
+	// Servers check both of these when an apply creates or an upgrade replaces a CRD, which this
+	// test does not do.
 	types := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	delete(printed, right{"create", types})
 	delete(printed, right{"update", types})
-	// A Role is patched when somebody has edited it.
+	// A Role is patched only after a foreign edit.
 	delete(printed, right{"patch", schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}})
-	// What Roles grant is held and not used.
+	// The rights in Roles are held, but not used.
 	for _, rules := range account.DefaultRights() {
 		for _, r := range granted(&rbacv1.ClusterRole{Rules: rules}) {
 			require.True(t, printed[r])

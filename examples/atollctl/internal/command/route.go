@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// layers are what answers, in this command's words.
+// layers names the sources of routes in the output.
 var layers = map[router.Layer]string{
 	router.FromSource: "Configuration", router.FromResolver: "ServiceCluster", router.FromCache: "Cache",
 }
@@ -29,11 +29,11 @@ func (s *session) route() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "route NAME.PROVIDER",
-		Short: "Say which peer serves a region",
-		Long: `Say which peer serves a region. A region that the file of --config lists is served
-by the peer that it lists; of any other the peers are asked which of them has the
-ServiceCluster of that name in the provider's namespace. With --routes, what they
-answered last is kept in a file and stands in for peers that do not answer.`,
+		Short: "Show which peer serves a region",
+		Long: `Show which peer serves a region. The file of --config decides for the regions that it
+lists. Any other region is served by the peer that has the ServiceCluster of its name
+in the provider's namespace. --routes keeps the last known routes in a file, for use
+while peers are unreachable.`,
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			return s.routed(ctx, args[0], file, func(r *router.Router, k region.Key) error {
@@ -53,8 +53,8 @@ func routesFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVar(file, "routes", "", "`file` that keeps the last known routes")
 }
 
-// routed calls f with a Router that asks the peers about what the configuration
-// does not list, and writes the routes of file anew.
+// routed calls f with a Router that asks the peers for regions that the configuration does not
+// list, and updates the routes in file.
 func (s *session) routed(ctx context.Context, name, file string, f func(*router.Router, region.Key) error) error {
 	k, err := region.ParseKey(name)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *session) routed(ctx context.Context, name, file string, f func(*router.
 	return err
 }
 
-// refresh asks the peers, and falls back to what is in the file.
+// refresh asks the peers, and falls back to the routes in the file.
 func (s *session) refresh(ctx context.Context, r *router.Router, k region.Key) (router.Route, error) {
 	route, err := r.Refresh(ctx, k)
 	if is(err, region.ErrUnknownRegion) {
@@ -107,7 +107,7 @@ func (s *session) refresh(ctx context.Context, r *router.Router, k region.Key) (
 	return known, nil
 }
 
-// resolve looks for the region's ServiceCluster in all peers.
+// resolve searches all peers for the region's ServiceCluster.
 func (s *session) resolve(ctx context.Context, k region.Key) (region.PeerName, error) {
 	results := read(ctx, s.peers.Directory, "find region", func(ctx context.Context, c *region.Conn) (bool, error) {
 		return serves(ctx, c, k)
@@ -123,8 +123,8 @@ func (s *session) resolve(ctx context.Context, k region.Key) (region.PeerName, e
 	return "", region.ErrUnknownRegion
 }
 
-// serves says whether the peer has the region's ServiceCluster, rather than a
-// guard of its name or a reservation.
+// serves reports whether the peer has the region's ServiceCluster, rather than a guard or a
+// reservation.
 func serves(ctx context.Context, c *region.Conn, key region.Key) (bool, error) {
 	obj, err := c.Dynamic().Resource(fanout.ServiceClusters().Resource).Namespace(key.Provider).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && !noSuchType(err) {
@@ -158,7 +158,7 @@ func (s *session) printRoute(route router.Route) error {
 	})
 }
 
-// server is the address of a peer.
+// server returns the address of a peer.
 func (s *session) server(peer region.PeerName) (string, error) {
 	conn, err := s.peers.Conn(peer)
 	if err != nil {
@@ -175,10 +175,10 @@ func (s *session) explainRoute() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "explain NAME.PROVIDER",
-		Short: "Say which peer serves a region, how that is known, and how the peer is",
-		Long: `Say which peer serves a region, what each source of routes has to say about it,
-how old the answer is, and whether the peer answers and is the cluster that it
-was. How an operation or a name stands says "operation explain".`,
+		Short: "Show which peer serves a region, the source of the route, and the peer's health",
+		Long: `Show which peer serves a region, the answer of each source of routes and its age, and
+whether the peer is reachable and still the same cluster. For operations and names use
+"operation explain".`,
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			return s.routed(ctx, args[0], file, func(r *router.Router, k region.Key) error {
@@ -218,7 +218,7 @@ func (s *session) printRouting(ctx context.Context, e router.Explanation) error 
 	return nil
 }
 
-// contact says whether the peer answers, and which cluster it is.
+// contact returns the identity of a peer's cluster, or why it cannot be read.
 func (s *session) contact(ctx context.Context, peer region.PeerName) string {
 	conn, err := s.peers.Conn(peer)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *session) contact(ctx context.Context, peer region.PeerName) string {
 	case err == nil:
 		return fmt.Sprintf("it answers, and is the cluster %s", uid)
 	case apierrors.IsForbidden(err):
-		return "it answers, and does not let us see which cluster it is: " + oneLine(err)
+		return "it answers, but its identity cannot be read: " + oneLine(err)
 	case errors.Is(err, region.ErrUnavailable):
 		return "it does not answer: " + oneLine(err)
 	default:

@@ -18,10 +18,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Run carries out the command line args, whose first element is the program's
-// name, and returns the exit code. It prints results to out and everything else
-// to errOut. When ctx ends, an operation that is not committed is taken back,
-// which may take some seconds more.
+// Run runs the command line args, whose first element is the program's name, and returns the exit
+// code. It prints results to out and everything else to errOut. When ctx ends, an operation that is
+// not committed is aborted, which may take some seconds more.
 func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	s := &session{in: in, out: out, errOut: errOut, getenv: os.Getenv, now: time.Now, terminal: isTerminal(errOut)}
 	return s.execute(ctx, args)
@@ -52,7 +51,7 @@ func (s *session) execute(ctx context.Context, args []string) int {
 	return code
 }
 
-// session is one run: its streams, its flags and what it opened.
+// session is one run: its streams, its flags and the resources that it opened.
 type session struct {
 	in          io.Reader
 	out, errOut io.Writer
@@ -61,31 +60,31 @@ type session struct {
 	now         func() time.Time
 	cleanup     time.Duration // of the Coordinator; zero: its own
 	lease       time.Duration // the same
-	terminal    bool          // somebody looks at errOut
+	terminal    bool          // errOut is a terminal
 
 	kubeconfigs []string
 	config      string
 	wal         string
 	createWAL   bool
-	shared      string // the log of a central plane instead
+	shared      string // --log: the log of a central plane
 	timeout     time.Duration
 	output      string
 	verbose     bool
 
 	steps   sync.Mutex
-	started bool  // the command line was understood and the command began
-	peers   peers // that the command connected to, if it did
+	started bool  // the command line was valid and the command began
+	peers   peers // connections, if the command made any
 }
 
 const exitCodes = `Exit codes:
   0  done; if some peers have yet to confirm, a warning names them
-  1  failed: nothing is in effect, and what an unreachable peer may still hold
-     is dead and will be swept
-  2  bad input, and nothing was done; or a peer lacks a type, grants too little,
-     or was not named
-  3  conflict: the name is another's, or the object changed or is in use
-  4  not over: in doubt, or committed and waiting for what has to go first;
-     for audit and lists: a peer could not be read
+  1  failed: nothing is in effect; a leftover in an unreachable peer has no
+     effect, and a sweep deletes it
+  2  bad input, and nothing was done; or a peer lacks a type, grants too few
+     rights, or was not named
+  3  conflict: another object has the name, or the object changed or is in use
+  4  not over: in doubt, or committed and waiting until other objects or
+     finalizers are gone; for audit and lists: a peer could not be read
   5  audit found violations`
 
 func (s *session) root() *cobra.Command {
@@ -93,14 +92,14 @@ func (s *session) root() *cobra.Command {
 		Use:   "atollctl",
 		Short: "ServiceClusters and Accounts in all peers, or in none",
 		Long: `atollctl adds and removes ServiceClusters and Accounts in all peers or in none,
-finishes what an earlier run left behind, and audits the peers.
+finishes operations that an earlier run left open, and audits the peers.
 
 Name the peers with --kubeconfig NAME=PATH, once for each, or with --config FILE.
 Commands that change something write a log first. A run that was killed is
 finished by the next such run, or by "wal recover", with the same --wal. With
---log the log is one of a central plane that several coordinators share: an
-operation whose coordinator shows no sign of life for a lease is finished by any
-of them. The peers decide what is committed, as with a file.
+--log the log is in a central plane and shared by several coordinators: if the
+coordinator of an operation has no heartbeat for a lease, any other one finishes
+the operation. The peers decide whether it is committed, as with a file.
 
 ` + exitCodes,
 		SilenceErrors:     true,
@@ -131,8 +130,7 @@ of them. The peers decide what is committed, as with a file.
 	return root
 }
 
-// refuseStray makes c, if it only holds other commands, refuse to run without
-// one of them.
+// refuseStray makes c, if it only groups other commands, reject a call without one of them.
 func refuseStray(c *cobra.Command) {
 	if !c.HasSubCommands() {
 		return
@@ -154,12 +152,12 @@ func (s *session) checkFlags() error {
 		return badInput("use one of them", "--wal and --log both name a log")
 	}
 	if s.timeout <= 0 {
-		return badInput("give a duration such as 30s", "--timeout is %s and must be more than nothing", s.timeout)
+		return badInput("give a duration such as 30s", "--timeout is %s and must be positive", s.timeout)
 	}
 	return nil
 }
 
-// run makes a cobra function of f, with the time that --timeout allows.
+// run returns a cobra function that calls f with the timeout of --timeout.
 func (s *session) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		s.started = true
@@ -169,7 +167,7 @@ func (s *session) run(f func(ctx context.Context, args []string) error) func(*co
 	}
 }
 
-// logger shows the library's errors, and all its log lines with --verbose.
+// logger prints the library's errors, and with --verbose all its log lines.
 func (s *session) logger() logr.Logger {
 	level := slog.LevelError
 	if s.verbose {
@@ -182,8 +180,7 @@ func (s *session) warn(format string, args ...any) {
 	fmt.Fprintf(s.errOut, "warning: "+format+"\n", args...)
 }
 
-// oneArg refuses any other number of arguments, and shows how the command is
-// used.
+// oneArg rejects any other number of arguments, and shows the usage.
 func oneArg(c *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil

@@ -34,16 +34,16 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	ring NAME...           starts a server for each name, makes them peers and
 //	                       writes peers.yaml
 //	bare NAME...           the same without CRDs
-//	central NAME           starts a central plane, which grants what "atollctl rbac
+//	central NAME           starts a central plane, with the rights that "atollctl rbac
 //	                       --central" prints
-//	used NAME VERB...      fails if a server grants what no command has used, but
+//	used NAME VERB...      fails if a server grants a right that no command has used, except
 //	                       the verbs
 //	atollctl ARG...        runs atollctl, which must exit 0
 //	plugin ARG...          runs it as kubectl-atoll
 //	exits CODE ARG...      runs atollctl, which must exit with CODE
 //	pipe FILE ARG...       runs atollctl with the file as its standard input
 //	cut NAME, join NAME    makes a server unreachable, and reachable again
-//	backup NAME, restore NAME  takes a backup of a server, and puts it back
+//	backup NAME, restore NAME  takes a backup of a server, and restores it
 //	lock FILE              keeps a log open until the end of the script
 //	begin FILE ID...       writes entries to a log
 //	damage FILE ID         makes an entry of a log unreadable
@@ -51,8 +51,8 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	heal NAME              ends the faults of a server
 //	fault NAME VERB RESOURCE CODE|drop-request|drop-reply|hang [times]
 //	                       lets requests fail
-//	deny NAME VERB RESOURCE  takes a right away
-//	grant NAME VERB RESOURCE  gives another right
+//	deny NAME VERB RESOURCE  removes a right
+//	grant NAME VERB RESOURCE  adds a right
 //	get NAME PATH          prints the object at a path of a server's API
 //	create NAME PATH FILE  creates an object there, as a person may
 //	patch NAME PATH FILE   merges a file into it
@@ -142,7 +142,7 @@ func TestScripts(t *testing.T) {
 			"damage": func(ts *testscript.TestScript, _ bool, args []string) {
 				image, err := os.ReadFile(ts.MkAbs(args[0]))
 				ts.Check(err)
-				whole, hurt := []byte(args[1]+"\x01"), []byte(args[1]+"\x02") // the version of the record that follows the name
+				whole, hurt := []byte(args[1]+"\x01"), []byte(args[1]+"\x02") // the version of the record follows the name
 				ts.Check(writeFile(ts.MkAbs(args[0]), bytes.ReplaceAll(image, whole, hurt)))
 			},
 			"deny": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -174,8 +174,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// start makes the servers and peers.yaml, which gives each peer a region of its
-// own name.
+// start starts the servers and writes peers.yaml, which gives each peer a region of its own name.
 func start(ts *testscript.TestScript, names []string, crds bool) {
 	r := ringOf(ts)
 	var list strings.Builder
@@ -227,7 +226,7 @@ func runScript(ts *testscript.TestScript, want int, in string, args []string) {
 	}
 }
 
-// absolute turns the name of a file of the script into its path.
+// absolute returns the path of a file of the script.
 func absolute(ts *testscript.TestScript, arg string) string {
 	flag, file, ok := strings.Cut(arg, "=")
 	if !ok {
@@ -245,7 +244,7 @@ func absolute(ts *testscript.TestScript, arg string) string {
 	return arg
 }
 
-// changing are what differs from one run to the next.
+// changing are patterns of text that differs between runs.
 var changing = []struct {
 	expr *regexp.Regexp
 	with string
@@ -261,8 +260,7 @@ var changing = []struct {
 	{regexp.MustCompile(`("?resourceVersion"?): "\d+"`), `$1: "VERSION"`},
 }
 
-// normal replaces what changes, and makes columns whose width hangs on it one
-// space apart.
+// normal replaces text that differs between runs, and the spaces between columns by one.
 func normal(ts *testscript.TestScript, text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte(ts.MkAbs(".")+"/"), nil)
 	host, err := os.Hostname()
@@ -302,7 +300,7 @@ func fault(ts *testscript.TestScript, _ bool, args []string) {
 	serverOf(ts, args[0]).Inject(f)
 }
 
-// get prints an object as a peer has it.
+// get prints an object of a peer.
 func get(ts *testscript.TestScript, neg bool, args []string) {
 	text, code := serverOf(ts, args[0]).send(http.MethodGet, args[1], "")
 	if found := code == http.StatusOK; found == neg {

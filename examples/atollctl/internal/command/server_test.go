@@ -43,19 +43,19 @@ func compile(names ...string) (*regiontest.Definitions, error) {
 	return regiontest.Compile(crds...)
 }
 
-// server is one peer: an API server in memory that grants what "atollctl rbac"
-// prints, and no more.
+// server is one peer: an API server in memory that grants exactly the rights that "atollctl rbac"
+// prints.
 type server struct {
 	*regiontest.Server
 	kubeconfig []byte
-	secrets    [][]byte // that stand in it
+	secrets    [][]byte // in this server
 	saved      regiontest.Saved
 
 	mu      sync.Mutex
 	denied  []right
 	allowed []right
 	used    map[right]bool
-	killer  *killer // of the process that makes the requests, if there is one
+	killer  *killer // kills the process that makes the requests; may be nil
 }
 
 // right is a verb on a resource, with its subresource if there is one.
@@ -74,7 +74,7 @@ func newServer(deferred func(func()), check func(error), name string, crds bool)
 	return serve(deferred, check, name, types, rights.Coordinate(), rights.Install())
 }
 
-// serve makes a server with the types, which grants the roles.
+// serve starts a server with the types, which grants the roles.
 func serve(deferred func(func()), check func(error), name string, types *regiontest.Definitions, roles ...*rbacv1.ClusterRole) *server {
 	s := &server{used: map[right]bool{}, allowed: granted(roles...)}
 	s.Server = regiontest.NewServer(regiontest.Options{Name: name, Authorize: s.authorize, Definitions: types})
@@ -95,7 +95,7 @@ func serve(deferred func(func()), check func(error), name string, types *regiont
 	return s
 }
 
-// granted are the rights that roles grant.
+// granted returns the rights that roles grant.
 func granted(roles ...*rbacv1.ClusterRole) []right {
 	var all []right
 	for _, role := range roles {
@@ -110,8 +110,8 @@ func granted(roles ...*rbacv1.ClusterRole) []right {
 	return all
 }
 
-// authorize is what an API server does with the printed role, less what was
-// denied.
+// authorize authorizes requests as an API server does with the printed role, without the denied
+// rights.
 func (s *server) authorize(r regiontest.Request) error {
 	if r.Resource == "" { // discovery, which every authenticated user may read
 		return nil
@@ -132,7 +132,7 @@ func (s *server) authorize(r regiontest.Request) error {
 	return nil
 }
 
-// watch lets k see all writes from now on.
+// watch lets k count all writes from now on.
 func (s *server) watch(k *killer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,7 +73,7 @@ func (s *session) addServiceCluster() *cobra.Command {
 	opts.flags(c, addModes...)
 	accountFlag(c, &namespace)
 	dryRunFlag(c, &dryRun)
-	s.peerFlag(c, &target, "target", "`peer` in which the ServiceCluster comes into being")
+	s.peerFlag(c, &target, "target", "`peer` in which to create the ServiceCluster")
 	fileFlag(c, &file)
 	return c
 }
@@ -115,7 +115,7 @@ func fileFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVarP(file, "filename", "f", "", "`file` with the object, - for standard input")
 }
 
-// peerFlag is a flag that names a peer, and completes its name.
+// peerFlag adds a flag that names a peer, and completes its name.
 func (s *session) peerFlag(c *cobra.Command, peer *string, flag, usage string) {
 	c.Flags().StringVar(peer, flag, "", usage)
 	_ = c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

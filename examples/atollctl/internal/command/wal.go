@@ -16,7 +16,7 @@ import (
 )
 
 func (s *session) walCommand() *cobra.Command {
-	c := &cobra.Command{Use: "wal", Short: "Look at the log of operations and finish what it holds"}
+	c := &cobra.Command{Use: "wal", Short: "Inspect the log of operations, and finish its operations"}
 	c.AddCommand(
 		s.walList(), s.walRecover(), s.walRescue(), s.walVerify(),
 		s.walBackup(), s.walCompact(), s.walDiscard(), s.walSalvage(),
@@ -28,8 +28,8 @@ func (s *session) walList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the operations that are not finished",
-		Long: `List the operations that are not finished. One that was taken back stays for some
-minutes if a peer may yet carry out one of its requests, so that this is seen.`,
+		Long: `List the operations that are not finished. An aborted operation stays for some
+minutes if a peer may still apply one of its requests, so that a late one is noticed.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			return s.readOpen(ctx, func(log wal.Log) error {
@@ -63,16 +63,16 @@ minutes if a peer may yet carry out one of its requests, so that this is seen.`,
 	}
 }
 
-// discard is the remedy for damaged entries.
+// discard returns the remedy for damaged entries.
 func (s *session) discard() string {
-	return fmt.Sprintf("give each up with %q, then %s", s.program+" wal discard OPERATION", s.mend())
+	return fmt.Sprintf("discard each with %q, then %s", s.program+" wal discard OPERATION", s.mend())
 }
 
-// mend is the remedy for operations that the log does not know any more.
+// mend returns the remedy for operations that the log has lost.
 func (s *session) mend() string { return fmt.Sprintf("run %q", s.program+" audit --repair") }
 
 func entryItem(e wal.Entry) item {
-	// An entry that does not tell what it is about is listed all the same.
+	// An entry without a readable description is listed as well.
 	about, _ := fanout.Describe(e)
 	return item{
 		cells: []any{
@@ -93,13 +93,13 @@ func (s *session) walRecover() *cobra.Command {
 	var acceptLoss, thisRing bool
 	c := &cobra.Command{
 		Use:   "recover",
-		Short: "Finish or take back the operations that earlier runs left open",
-		Long: `Finish or take back the operations that earlier runs left open. Without a log
-there is nothing to do: a warning says so, for the case that another one was meant.
+		Short: "Finish or abort the operations that earlier runs left open",
+		Long: `Finish or abort the operations that earlier runs left open. Without a log there is
+nothing to do; a warning says so, in case another log was meant.
 
-Operations of the first release do not have their ring. They are settled if the peers
-show them, or if they are in effect nowhere; otherwise the log is refused. If it is of
-this ring all the same, --this-ring says so.`,
+Operations of the first release do not record their ring. They are settled if the peers
+show them, or if they are in effect nowhere; otherwise the log is refused. --this-ring
+declares that they belong to this ring.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			l := listing{columns: operationColumns}
@@ -107,7 +107,7 @@ this ring all the same, --this-ring says so.`,
 				if thisRing {
 					signed, err := c.SignLog(ctx)
 					for _, id := range signed {
-						s.warn("operation %s of the first release is taken for one of this ring", id)
+						s.warn("operation %s of the first release is treated as one of this ring", id)
 					}
 					if err != nil {
 						return err
@@ -144,14 +144,14 @@ this ring all the same, --this-ring says so.`,
 			if !is(err, errNoSuchLog) || s.named() {
 				return err
 			}
-			s.warn("%v; nothing was begun with it", err)
+			s.warn("%v, so it has no open operations", err)
 			if s.output == formatTable {
 				return nil
 			}
 			return s.print(l)
 		}),
 	}
-	c.Flags().BoolVar(&thisRing, "this-ring", false, "take operations of the first release, which do not have their ring, for this ring's")
+	c.Flags().BoolVar(&thisRing, "this-ring", false, "treat operations of the first release, which do not record their ring, as this ring's")
 	c.Flags().BoolVar(&acceptLoss, "accept-loss", false, "begin an empty log after a damaged one was set aside; then run audit --repair")
 	return c
 }
@@ -172,7 +172,7 @@ func (s *session) walVerify() *cobra.Command {
 	}
 }
 
-// readOpen runs f with the log that is there, in a file or not.
+// readOpen runs f with the existing log, in a file or in a central plane.
 func (s *session) readOpen(ctx context.Context, f func(wal.Log) error) error {
 	if s.shared == "" {
 		return s.read(ctx, func(file *wal.File, _ string) error { return f(file) })
@@ -184,7 +184,7 @@ func (s *session) readOpen(ctx context.Context, f func(wal.Log) error) error {
 	return f(log)
 }
 
-// read runs f with the file of the log that is there, and its path.
+// read runs f with the existing log file, and its path.
 func (s *session) read(ctx context.Context, f func(*wal.File, string) error) error {
 	return s.readWith(ctx, wal.Options{}, f)
 }

@@ -38,9 +38,9 @@ its own: never use both for the same work at once.`,
 func (s *session) walCompact() *cobra.Command {
 	return &cobra.Command{
 		Use:   "compact",
-		Short: "Give back the space that the log does not need any more",
-		Long: `Give back the space that the log does not need any more, and restore damaged
-idempotency keys from their entries. A log of more than 8 MiB that is mostly
+		Short: "Compact the log",
+		Long: `Compact the log to the space that it needs, and restore damaged idempotency keys from
+their entries. A log of more than 8 MiB that is mostly
 empty is compacted whenever a command opens it.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
@@ -59,10 +59,10 @@ empty is compacted whenever a command opens it.`,
 func (s *session) walDiscard() *cobra.Command {
 	return &cobra.Command{
 		Use:   "discard OPERATION",
-		Short: "Remove an entry that is damaged",
-		Long: `Remove an entry that is damaged. What its operation had begun is then known only
-in the peers: run audit afterwards, which finds what it left. An entry that can
-be read is never discarded: wal recover finishes it.`,
+		Short: "Remove a damaged entry",
+		Long: `Remove a damaged entry. Then only the peers show its operation: run audit afterwards,
+which finds the leftovers. A readable entry is never discarded: wal recover finishes
+it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			return s.read(ctx, func(file *wal.File, _ string) error {
@@ -75,7 +75,7 @@ be read is never discarded: wal recover finishes it.`,
 				case err != nil:
 					return err
 				}
-				s.warn("what operation %s had begun is not in the log any more: %s", args[0], s.mend())
+				s.warn("the log no longer has operation %s: %s", args[0], s.mend())
 				return s.print(listing{
 					columns: []string{"Operation", "State"},
 					items:   []item{{cells: []any{args[0], "Discarded"}, object: object("LogEntry", args[0], map[string]any{"state": "Discarded"})}},
@@ -89,10 +89,11 @@ be read is never discarded: wal recover finishes it.`,
 func (s *session) walSalvage() *cobra.Command {
 	return &cobra.Command{
 		Use:   "salvage FILE",
-		Short: "Make a new log of what can be read of a damaged one",
-		Long: `Make a new log, where --wal says and nothing may be, of what can be read of a
-damaged one, which stays as it is. Without --wal it takes the place of a default log
-that was set aside. What was lost is listed as warnings. Then run wal recover, and audit --repair for what the log does not know any more.`,
+		Short: "Make a new log from the readable part of a damaged one",
+		Long: `Make a new log from the readable part of a damaged one, which is not changed. --wal
+names the new log; it must not exist. Without --wal the new log replaces a default log
+that was set aside. Warnings list the lost entries. Then run wal recover, and audit
+--repair for the lost operations.`,
 		Args: cobra.ExactArgs(1),
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			from, err := filepath.Abs(args[0])
@@ -126,7 +127,7 @@ that was set aside. What was lost is listed as warnings. Then run wal recover, a
 	}
 }
 
-// logState is what is printed of a log as a whole.
+// logState returns the output for a log as a whole.
 func logState(path, state string, figures map[string]any) listing {
 	l := listing{columns: []string{"Log", "State"}, single: true}
 	fields := map[string]any{"state": state}

@@ -1,13 +1,13 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command loops runs the loops of the library over peers, one pass a second, until it is
-// killed or interrupted: the Coordinator's sweeps and the Controller of Accounts.
+// Command loops runs the loops of the library over peers, one round a second, until it is killed or
+// interrupted: the Coordinator's sweeps and the Controller of Accounts.
 //
 //	loops LOG NAME=KUBECONFIG...
 //
-// It says on standard output when a pass has ended. It builds with the library of the
-// first release, too.
+// It prints a line on standard output after each round. It also builds with the library of the
+// first release.
 package main
 
 import (

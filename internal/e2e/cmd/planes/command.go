@@ -16,8 +16,8 @@ import (
 // interruptGrace is how long an interrupted command may take to end.
 const interruptGrace = 15 * time.Second
 
-// runCommand runs a command against the planes and returns its exit code: that
-// of a shell, 128 and the number of the signal, if a signal ended it.
+// runCommand runs a command against the planes and returns its exit code. If a signal ended the
+// command, the code is 128 plus the number of the signal, as in a shell.
 func runCommand(ctx context.Context, command []string, files []kubeconfig) (int, error) {
 	args := expand(command, files)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 )
 
-// kubeconfig is where the kubeconfig of a plane is.
+// kubeconfig is the path of a plane's kubeconfig.
 type kubeconfig struct {
 	plane, path string
 }
@@ -54,7 +54,7 @@ func expand(args []string, files []kubeconfig) []string {
 	return expanded
 }
 
-// environment is the variable that tells a command where the kubeconfigs are.
+// environment returns the environment variable with the names and paths of the kubeconfigs.
 func environment(files []kubeconfig) string {
 	var list []string
 	for _, file := range files {

@@ -1,19 +1,18 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command planes starts real control planes on loopback, writes a kubeconfig
-// for each, and stops them when a command that it runs ends or when it is
-// interrupted.
+// Command planes starts real control planes on loopback, writes a kubeconfig for each, and stops
+// them when its command ends or when it is interrupted.
 //
 //	planes [-n N] [-dir DIR] [-controllers] [-pods] [-upstream] [-- COMMAND ARGS...]
 //
-// The planes are eu-west, us-east, ap-south, peer-4 and so on, or with -upstream
-// cluster-1, cluster-2 and so on beside one called upstream, which has neither
-// controllers nor built-in workloads and takes any type; their kubeconfigs are
-// DIR/NAME.kubeconfig. In ARGS, the argument {kubeconfigs} stands for
-// "-kubeconfig NAME=PATH" once per plane. COMMAND also finds them, as
-// NAME=PATH,NAME=PATH, in the environment variable ATOLL_KUBECONFIGS. The exit
-// code is that of COMMAND (go run itself makes 1 of any other than 0).
+// The planes are eu-west, us-east, ap-south, peer-4 and so on. With -upstream they are cluster-1,
+// cluster-2 and so on, and one called upstream, which has neither controllers nor built-in
+// workloads and accepts any type. Their kubeconfigs are DIR/NAME.kubeconfig.
+//
+// In ARGS, the argument {kubeconfigs} stands for "-kubeconfig NAME=PATH" once per plane. COMMAND
+// also gets them, as NAME=PATH,NAME=PATH, in the environment variable ATOLL_KUBECONFIGS. The exit
+// code is that of COMMAND; go run turns any other than 0 into 1.
 package main
 
 import (
@@ -30,7 +29,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 )
 
-// usageCode is the exit code for wrong arguments, as that of package flag.
+// usageCode is the exit code for wrong arguments, the same as that of package flag.
 const usageCode = 2
 
 func main() {
@@ -40,7 +39,7 @@ func main() {
 	os.Exit(code)
 }
 
-// settings are the command line.
+// settings are the flags and arguments of the command line.
 type settings struct {
 	n                 int
 	dir               string
@@ -86,7 +85,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// planes are the options of all planes.
+// planes returns the options of all planes.
 func (s *settings) planes() (all []plane.Options) {
 	if s.upstream {
 		all = append(all, plane.Upstream())
@@ -100,8 +99,8 @@ func (s *settings) planes() (all []plane.Options) {
 	return all
 }
 
-// run starts the planes, runs the command or waits for ctx to end, and stops
-// the planes in any case.
+// run starts the planes, then runs the command or waits for ctx to end, and always stops the
+// planes.
 func (s *settings) run(ctx context.Context, stderr io.Writer) (code int, err error) {
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "atoll-planes-"); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// consumer holds what one list and one watch after it tell, and notes what does not fit.
+// consumer holds the state from one list and the watch after it, and records inconsistent events.
 type consumer struct {
 	mu     sync.Mutex
 	held   map[string]*unstructured.Unstructured
@@ -26,7 +26,7 @@ type consumer struct {
 	wrong  []string
 }
 
-// run lists once and watches once, until ctx ends: whatever happens is repaired inside.
+// run lists once and watches once, until ctx ends. The Reader must hide all interruptions.
 func (c *consumer) run(ctx context.Context, r *aggregate.Reader) error {
 	list, err := r.ListAll(ctx, metav1.ListOptions{LabelSelector: "app=storm"})
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *consumer) event(kind watch.EventType, o *unstructured.Unstructured) {
 	name := o.GetName()
 	before := c.held[name]
 	if fits := before == nil; fits != (kind == watch.Added) || before != nil && before.GetUID() != o.GetUID() {
-		c.wrong = append(c.wrong, fmt.Sprintf("%s of %s, which is there: %t", kind, name, before != nil))
+		c.wrong = append(c.wrong, fmt.Sprintf("%s of %s, which exists: %t", kind, name, before != nil))
 	}
 	if kind == watch.Deleted {
 		delete(c.held, name)
@@ -75,7 +75,7 @@ func (c *consumer) event(kind watch.EventType, o *unstructured.Unstructured) {
 	}
 }
 
-// view is what is held: UID and value by qualified name.
+// view returns UID and value of the held objects, by qualified name.
 func (c *consumer) view() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

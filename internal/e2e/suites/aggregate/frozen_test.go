@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// An API server that is frozen is missing in merged lists, by name, and nothing in it is reported as not found; if no
-// other region answers, a list fails. Once it goes on, so do its events.
+// Merged lists report a frozen API server as missing, by name, and none of its objects as not
+// found. If no other region responds, a list fails. When the server continues, so do its events.
 func TestFrozenRegion(t *testing.T) {
 	planes := planetest.Shared(t, 2)
 	namespace := planetest.Namespace(t, planes...)

@@ -31,23 +31,24 @@ import (
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
 const (
-	compaction = 10 * time.Second // a list and the watch that goes on from it fit between two, on a busy machine
-	calm       = 2 * time.Second  // between two misfortunes
+	compaction = 10 * time.Second // longer than a list and the start of the next watch take on a busy machine
+	calm       = 2 * time.Second  // between two faults
 	settle     = 90 * time.Second
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// site is a region: a plane, the way to it that can be cut, and a writer that writes whenever the plane answers.
+// site is a region: a plane, a network to it that can be cut, and a writer that writes while the
+// plane responds.
 type site struct {
 	*plane.Plane
 	key    region.Key
 	net    breaker
 	member aggregate.Member
-	own    dynamic.ResourceInterface // of the writer, past the breaker
+	own    dynamic.ResourceInterface // the writer's client, which bypasses the breaker
 }
 
-// storm is the whole scene.
+// storm is the state of TestStorm.
 type storm struct {
 	t        *testing.T
 	sites    []*site
@@ -57,9 +58,9 @@ type storm struct {
 	steps    map[region.Key][]aggregate.Step
 }
 
-// TestStorm lets merged lists and watches, and an informer, go through all that befalls regions, under writes. In the end
-// they are equal to the union of what the regions hold; no event is lost, comes twice or does not fit; and one region's
-// misfortune does not keep the others' events.
+// TestStorm runs merged lists and watches, and an informer, through all faults of regions, under
+// writes. In the end they equal the union of the regions' objects, no event is lost, duplicated or
+// inconsistent, and a fault in one region does not delay the events of others.
 func TestStorm(t *testing.T) {
 	s := newStorm(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -85,7 +86,7 @@ func TestStorm(t *testing.T) {
 	s.misfortunes()
 
 	calmDown()
-	time.Sleep(calm) // for writes that are under way
+	time.Sleep(calm) // let writes in progress end
 	present := []*site{s.sites[1], s.sites[2], s.sites[3]}
 	planetest.Eventually(t, settle, "the merged watch is equal to the regions", func(ctx context.Context) error {
 		return differ(s.truth(ctx, present, "app=storm"), s.consumer.view())
@@ -141,7 +142,7 @@ func (s *storm) followed(_ context.Context, e aggregate.FollowEvent) {
 	s.steps[e.Region] = append(s.steps[e.Region], e.Step)
 }
 
-// misfortunes happen one after the other, so that it shows whom they befall.
+// misfortunes injects the faults one after the other, so that a failure shows its cause.
 func (s *storm) misfortunes() {
 	t, ctx := s.t, s.t.Context()
 	a, b, c := s.sites[0], s.sites[1], s.sites[2]
@@ -178,7 +179,7 @@ func (s *storm) misfortunes() {
 	s.flows("a left", b, c, s.sites[3])
 }
 
-// flows waits until the consumer has seen new events of each of these sites.
+// flows waits until the consumer has received new events of each of these sites.
 func (s *storm) flows(when string, sites ...*site) {
 	s.t.Helper()
 	time.Sleep(calm)
@@ -194,7 +195,7 @@ func (s *storm) flows(when string, sites ...*site) {
 	})
 }
 
-// write changes objects until ctx ends. What fails is tried no more.
+// write changes objects until ctx ends. It does not retry failed writes.
 func (s *site) write(ctx context.Context, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for ctx.Err() == nil {
@@ -205,9 +206,9 @@ func (s *site) write(ctx context.Context, seed uint64) {
 			"data": map[string]any{"value": fmt.Sprint(rng.Uint64())},
 		}}
 		if rng.IntN(4) == 0 {
-			_ = s.own.Delete(call, name, metav1.DeleteOptions{}) // it may not be there, and the plane neither
+			_ = s.own.Delete(call, name, metav1.DeleteOptions{}) // the object may be missing, or the plane unreachable
 		} else if _, err := s.own.Create(call, o, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
-			_, _ = s.own.Update(call, o, metav1.UpdateOptions{}) // the same
+			_, _ = s.own.Update(call, o, metav1.UpdateOptions{}) // or the plane unreachable
 		}
 		cancel()
 		select {
@@ -217,7 +218,7 @@ func (s *site) write(ctx context.Context, seed uint64) {
 	}
 }
 
-// truth is what the planes hold.
+// truth lists the objects that the planes hold.
 func (s *storm) truth(ctx context.Context, sites []*site, selector string) map[string]string {
 	all := map[string]string{}
 	for _, site := range sites {

@@ -21,7 +21,7 @@ type breaker struct {
 
 var errCut = errors.New("the network is cut")
 
-// wrap puts the breaker into config's way.
+// wrap inserts the breaker into config's transport.
 func (b *breaker) wrap(config *rest.Config) *rest.Config {
 	b.open = map[*body]struct{}{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -54,7 +54,7 @@ func (b *breaker) track(rc io.ReadCloser) io.ReadCloser {
 	return t
 }
 
-// set cuts the network, with what is under way, or joins it again.
+// set cuts the network, with the responses in progress, or restores it.
 func (b *breaker) set(cut bool) {
 	b.mu.Lock()
 	b.cut = cut
@@ -67,11 +67,11 @@ func (b *breaker) set(cut bool) {
 		return
 	}
 	for _, t := range open {
-		_ = t.Close() // it is to fail
+		_ = t.Close() // makes the reader fail
 	}
 }
 
-// body is an answer that can be cut short.
+// body is a response body that can be cut off.
 type body struct {
 	io.ReadCloser
 	breaker *breaker

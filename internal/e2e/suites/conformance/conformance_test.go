@@ -1,7 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance_test judges a real kube-apiserver by the list that the server in memory is judged by.
+// Package conformance_test runs the conformance list of the in-memory server against a real
+// kube-apiserver.
 package conformance_test
 
 import (

@@ -18,10 +18,10 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 )
 
-// policy writes down who asked for what, once it is answered.
+// policy makes the API server log the user and the resource of each request, once it is answered.
 const policy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}`
 
-// audited are options of a plane that keeps an audit log in the file that is returned.
+// audited returns options of a plane with an audit log, and the path of the log.
 func audited(t *testing.T, name string) (options plane.Options, log string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func audited(t *testing.T, name string) (options plane.Options, log string) {
 	}}, log
 }
 
-// event is as much of a line of an audit log as is looked at.
+// event is the part of an audit log line that the test uses.
 type event struct {
 	Verb      string
 	User      struct{ Username string }
@@ -40,7 +40,7 @@ type event struct {
 	Response  struct{ Code int } `json:"responseStatus"`
 }
 
-// right is one that a role grants, in words.
+// right describes a right that a role can grant.
 func right(verb, group, resource, subresource string) string {
 	if subresource != "" {
 		resource += "/" + subresource
@@ -51,7 +51,7 @@ func right(verb, group, resource, subresource string) string {
 	return verb + " " + resource
 }
 
-// used are the rights that a user used, and what was refused.
+// used returns the rights that a user used, and the user's refused requests.
 func used(t *testing.T, log, user string) (rights map[string]bool, refused []string) {
 	t.Helper()
 	file, err := os.Open(log)
@@ -63,7 +63,7 @@ func used(t *testing.T, log, user string) (rights map[string]bool, refused []str
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.User.Username != user || e.ObjectRef == nil {
-			continue // the last line may not be whole yet; what is no resource is everybody's
+			continue // skip an incomplete last line, other users, and paths that are no resource
 		}
 		name := right(e.Verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource, e.ObjectRef.Subresource)
 		if e.Response.Code == 403 {
@@ -72,7 +72,7 @@ func used(t *testing.T, log, user string) (rights map[string]bool, refused []str
 		}
 		rights[name] = true
 		if e.Verb == "patch" && e.Response.Code == 201 {
-			// Who applies what is not there needs the right to create it.
+			// An apply that creates the object also needs the right to create it.
 			rights[right("create", e.ObjectRef.APIGroup, e.ObjectRef.Resource, e.ObjectRef.Subresource)] = true
 		}
 	}
@@ -80,7 +80,7 @@ func used(t *testing.T, log, user string) (rights map[string]bool, refused []str
 	return rights, refused
 }
 
-// granted are the rights that roles grant, each with the roles that do.
+// granted returns the rights that roles grant, each with the names of the granting roles.
 func granted(roles ...*rbacv1.ClusterRole) map[string][]string {
 	rights := map[string][]string{}
 	for _, role := range roles {

@@ -31,12 +31,14 @@ const (
 	podUser      = "system:serviceaccount:" + installation + ":" + account
 	peerUser     = "atoll"
 
-	// soon is how long a condition is waited for. It is much longer than anything takes, since tests share their machine.
+	// soon is the timeout of conditions. It is much longer than any takes, since the machine may be
+	// busy.
 	soon = 2 * time.Minute
 )
 
-// TestDeploy applies the manifests with kubectl, runs the program in two replicas as the Pods' ServiceAccount, and plays the
-// life of some objects. All of it works, nothing is asked for that is not granted, and nothing is granted in vain.
+// TestDeploy applies the manifests with kubectl, runs the program in two replicas with the Pods'
+// ServiceAccount, and creates, edits and deletes objects. It requires that every loop works, that
+// no request lacks a right, and that every granted right is used.
 func TestDeploy(t *testing.T) {
 	planeOptions, planeLog := audited(t, "plane")
 	peerOptions, peerLog := audited(t, "eu")
@@ -66,8 +68,8 @@ func TestDeploy(t *testing.T) {
 	play(t, central, eu, "first")
 	planetest.Eventually(t, soon, "a is ready", a.ready)
 	planetest.Eventually(t, soon, "b is ready", b.ready)
-	b.stop()                 // its Lease goes with it
-	register(t, central, us) // which joins the ring
+	b.stop()                 // its Lease ends with it
+	register(t, central, us) // the peer joins the ring
 	play(t, central, eu, "second")
 	a.stop()
 
@@ -85,7 +87,8 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
-// apply has the API server look at manifests, and then take them.
+// apply applies manifests, first as a server-side dry run, and requires that all objects are
+// accepted.
 func apply(t *testing.T, p *plane.Plane, files ...string) {
 	t.Helper()
 	args := []string{"apply", "--server-side"}
@@ -95,17 +98,18 @@ func apply(t *testing.T, p *plane.Plane, files ...string) {
 	for _, dry := range []bool{true, false} {
 		out := kubectl(t, p, append(args, fmt.Sprintf("--dry-run=%s", map[bool]string{true: "server", false: "none"}[dry]))...)
 		for line := range strings.Lines(out) {
-			require.Contains(t, line, "serverside-applied", "each object is taken")
+			require.Contains(t, line, "serverside-applied", "each object is accepted")
 			require.Equal(t, dry, strings.Contains(line, "(server dry run)"))
 		}
 	}
 }
 
-// roles are those that are deployed in the plane, or in each peer, of which the plane is one.
+// roles returns the roles that are deployed in the central plane, or in each peer. The central
+// plane is a peer, too.
 func roles(central bool) (all []*rbacv1.ClusterRole) {
 	for _, loop := range rights.LoopNames() {
 		if loop == "catalog" && !central {
-			continue // it is published in the plane
+			continue // the catalogue is published only in the central plane
 		}
 		cluster, namespaced, _ := rights.Loop(loop, rights.Place{Central: central, Namespace: installation})
 		all = append(all, cluster...)
@@ -118,17 +122,17 @@ func roles(central bool) (all []*rbacv1.ClusterRole) {
 	return all
 }
 
-// requireGranted says what was asked for although no role has it.
+// requireGranted requires that a role grants each used right.
 func requireGranted(t *testing.T, where string, used map[string]bool, roles ...[]*rbacv1.ClusterRole) {
 	t.Helper()
 	require.NotEmpty(t, used)
 	have := granted(slices.Concat(roles...)...)
 	for name := range used {
-		require.Contains(t, have, name, "%s was asked for in %s", name, where)
+		require.Contains(t, have, name, "%s was used in %s, and no role grants it", name, where)
 	}
 }
 
-// idle are rights that are not used here.
+// idle are granted rights that this test does not use, with the reason for each.
 var idle = map[string]string{
 	"delete operations.fanout.atoll.dev":    "they are forgotten after a day",
 	"get operations.fanout.atoll.dev":       "to see what became of one whose answer was lost",
@@ -136,19 +140,20 @@ var idle = map[string]string{
 	"patch accounts.catalog.kubecarrier.io": "the finalizer in a plane that is no peer of the ring",
 }
 
-// requireUsed says which rights were used nowhere.
+// requireUsed requires that each granted right was used somewhere.
 func requireUsed(t *testing.T, roles []*rbacv1.ClusterRole, used ...map[string]bool) {
 	t.Helper()
 	held := granted(heldOnly())
 	have := granted(roles...)
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if held[name] == nil && idle[name] == "" && !slices.ContainsFunc(used, func(u map[string]bool) bool { return u[name] }) {
-			t.Errorf("%s is granted by %s, and nobody used it", name, strings.Join(have[name], " and "))
+			t.Errorf("%s is granted by %s, but was never used", name, strings.Join(have[name], " and "))
 		}
 	}
 }
 
-// heldOnly is what is held so that Roles of Accounts can grant it.
+// heldOnly returns the rights that a program must hold only so that it can grant them in Roles of
+// Accounts.
 func heldOnly() *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{}
 	for _, rules := range accounts.DefaultRights() {
@@ -157,19 +162,20 @@ func heldOnly() *rbacv1.ClusterRole {
 	return role
 }
 
-// register makes a Peer of p.
+// register creates a Peer for p.
 func register(t *testing.T, central, p *plane.Plane) {
 	t.Helper()
 	kubeconfig, err := p.KubeconfigFor(peerUser)
 	require.NoError(t, err)
 	planetest.Apply(t, central, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, stringData: {kubeconfig: %q}}", p.Name(), installation, kubeconfig))
 	planetest.Apply(t, central, fmt.Sprintf("{apiVersion: master.kubecarrier.io/v1alpha1, kind: Peer, metadata: {name: %s}, spec: {kubeconfigSecret: {name: %[1]s}}}", p.Name()))
-	await(t, central, "is Ready", "get", "peer", p.Name(), "-o", "jsonpath=is {.status.phase}") // and not NotReady
+	await(t, central, "is Ready", "get", "peer", p.Name(), "-o", "jsonpath=is {.status.phase}") // "is" keeps NotReady from matching
 	await(t, p, "peerset.fanout", "get", "peersets.fanout.atoll.dev", "-o", "name")
 }
 
-// play makes objects, edits what was made of them, and deletes them. The namespaces of Accounts stay: without
-// kube-controller-manager nobody ends them, so that each time others are needed.
+// play creates objects, edits the objects that the loops derive from them, and deletes them. Each
+// call needs new names for Accounts: without kube-controller-manager their namespaces stay
+// Terminating.
 func play(t *testing.T, central, eu *plane.Plane, time string) {
 	t.Helper()
 	provider, tenant := "provider-"+time, "tenant-"+time
@@ -188,13 +194,13 @@ func play(t *testing.T, central, eu *plane.Plane, time string) {
 	await(t, eu, "Bound", "get", in(provider), "regionclaim", "eu-west-1", "-o", "jsonpath={.status.phase}")
 	await(t, central, "eu-west-1."+provider, "get", in(tenant), "regions.catalog.kubecarrier.io", "-o", "name")
 
-	// The region goes to another peer when its claim goes.
+	// When a region's claim is deleted, the region goes to a claim in another peer.
 	planetest.Apply(t, central, fmt.Sprintf(claimed, provider))
 	await(t, central, "Conflict", "get", in(provider), "regionclaim", "eu-west-1", "-o", "jsonpath={.status.phase}")
 	kubectl(t, eu, "delete", in(provider), "regionclaim", "eu-west-1")
 	await(t, central, "Bound", "get", in(provider), "regionclaim", "eu-west-1", "-o", "jsonpath={.status.phase}")
 
-	// What people edit or delete is put right, again and again.
+	// The loops repeat each repair of what people edit or delete.
 	const entry = "eu-west-1."
 	kubectl(t, central, "patch", in(tenant), "regions.catalog.kubecarrier.io", entry+provider, "--type=merge", `--patch={"spec":{"provider":{"name":"mallory"}}}`)
 	await(t, central, provider, "get", in(tenant), "regions.catalog.kubecarrier.io", entry+provider, "-o", "jsonpath={.spec.provider.name}")
@@ -208,7 +214,7 @@ func play(t *testing.T, central, eu *plane.Plane, time string) {
 			await(t, p, "alice", "get", in(tenant), "rolebinding", "kubecarrier-tenant", "-o", "jsonpath={.subjects[*].name}")
 		}
 	}
-	// What is no longer what it was loses what it had.
+	// A change of an Account's role removes the objects of the role before.
 	planetest.Apply(t, central, account(tenant, "Provider"))
 	await(t, eu, "kubecarrier-provider", "get", in(tenant), "role", "-o", "name")
 	gone(t, central, "get", in(tenant), "regions.catalog.kubecarrier.io", "-o", "name")
@@ -226,7 +232,7 @@ func play(t *testing.T, central, eu *plane.Plane, time string) {
 	gone(t, eu, "get", "accounts.catalog.kubecarrier.io", "-o", "name")
 }
 
-// await waits until kubectl prints what is wanted.
+// await waits until the output of kubectl contains want.
 func await(t *testing.T, p *plane.Plane, want string, args ...string) {
 	t.Helper()
 	planetest.Eventually(t, soon, "kubectl "+strings.Join(args, " "), func(context.Context) error {

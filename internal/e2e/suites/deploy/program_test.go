@@ -28,7 +28,7 @@ import (
 
 const example = "../../../../examples/controllermanager"
 
-// kubectl runs the real one as an administrator of p.
+// kubectl runs the real kubectl as an administrator of p.
 func kubectl(t *testing.T, p *plane.Plane, args ...string) string {
 	t.Helper()
 	programs, err := build.Programs(t.Context(), build.Kubectl)
@@ -57,7 +57,7 @@ type replica struct {
 	stop func()
 }
 
-// output is what a process writes, for others to read meanwhile.
+// output collects the output of a process, for concurrent readers.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -75,8 +75,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs the program as Pods of the Deployment do, but for its kubeconfig and addresses, until stop is called. It listens
-// on ports that nobody else has, and says where.
+// start runs the program with the Deployment's arguments, except for its kubeconfig and addresses,
+// until stop is called. It listens on free ports and logs them.
 func start(t *testing.T, program, kubeconfig, identity string) *replica {
 	t.Helper()
 	r := &replica{log: &output{}}
@@ -98,7 +98,7 @@ func start(t *testing.T, program, kubeconfig, identity string) *replica {
 	return r
 }
 
-// ready says why the replica is not.
+// ready returns nil if the replica is ready, else the reason.
 func (r *replica) ready(ctx context.Context) error {
 	health, err := r.health()
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *replica) ready(ctx context.Context) error {
 	return err
 }
 
-// health is where the replica says that its probes are served.
+// health returns the address of the probes, as the replica logs it.
 func (r *replica) health() (string, error) {
 	for line := range strings.Lines(r.log.String()) {
 		var entry struct{ Msg, Name, Addr string }

@@ -22,9 +22,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// A coordinator that may do no more than is printed makes Roles that real API
-// servers accept and act on: alice may in her Account's namespace what its roles
-// say, in every peer, and nothing elsewhere.
+// A coordinator with only the printed rights creates Roles that real API servers accept: alice has
+// the rights of her roles in her Account's namespace, in every peer, and none elsewhere.
 func TestAccountsGrantRights(t *testing.T) {
 	r := newRing(t, planetest.Shared(t, 3))
 	c, _ := r.coordinator(t, fanout.Options{})
@@ -71,7 +70,7 @@ func TestAccountsGrantRights(t *testing.T) {
 	r.audited(t, c)
 }
 
-// as is a client of a plane that is some user.
+// as returns a client of a plane for a user.
 func as(t *testing.T, p *plane.Plane, user string) dynamic.Interface {
 	t.Helper()
 	kubeconfig, err := p.KubeconfigFor(user)

@@ -13,9 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// TestAmbiguity lets each call of each operation meet ambiguities, through a box
-// before each API server: one in ATOLL_AMBIGUITY_EVERY (4), and each with another
-// call.
+// TestAmbiguity makes each call of each operation meet ambiguities, through a box before each API
+// server. It runs one case in ATOLL_AMBIGUITY_EVERY (4), with each ambiguity at another call.
 func TestAmbiguity(t *testing.T) {
 	ambiguitytest.Run(t, false, ctltest.Count(t, "ATOLL_AMBIGUITY_EVERY", 4), func(t *testing.T) *ambiguitytest.Bench {
 		t.Helper()

@@ -26,8 +26,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// What keeps a peer from doing its part is named with the peer, told apart from the other causes, and the exit code says
-// what the planes hold.
+// For each cause that keeps a peer from taking part, the output names the peer and the cause, and
+// the exit code agrees with the objects in the planes.
 func TestCausesOnRealServers(t *testing.T) {
 	t.Parallel()
 	planes := own(t)
@@ -57,14 +57,15 @@ func (c *causes) remove(name string) []string {
 	return []string{"servicecluster", "remove", name, "-n", c.acme}
 }
 
-// named asserts that a run ended with the code and wrote a line of that beginning which names the peer and the cause.
+// named asserts that a run ended with the code, and wrote a line with that prefix which names the
+// peer and the cause.
 func (c *causes) named(t *testing.T, r ctltest.Result, code int, line string, cause region.Cause) {
 	t.Helper()
 	require.Equal(t, code, r.Code, "%s", r)
 	require.Regexp(t, `(?m)^`+line+`: .*peer `+c.away.Name()+`: .*`+regexp.QuoteMeta(string(cause)), r.Output)
 }
 
-// held asserts how many planes hold the name.
+// held asserts that want planes hold an object of the name.
 func (c *causes) held(t *testing.T, name string, want int) {
 	t.Helper()
 	var held []string
@@ -78,7 +79,7 @@ func (c *causes) held(t *testing.T, name string, want int) {
 	require.Len(t, held, want)
 }
 
-// Nothing begins while a peer's kubeconfig is wrong.
+// An add with a wrong kubeconfig for one peer fails before its first write.
 func (c *causes) kubeconfig(t *testing.T) {
 	stranger, err := c.away.KubeconfigFor("stranger")
 	require.NoError(t, err)
@@ -130,7 +131,7 @@ func (c *causes) frozen(t *testing.T) {
 	c.held(t, "before", 0)
 }
 
-// A plane is lost. It can be waited for.
+// A plane is down: an add fails at once, or waits until its timeout.
 func (c *causes) refused(t *testing.T) {
 	shell := c.ring.Shell("refused").With("--timeout", "4s")
 	require.NoError(t, c.away.Kill(t.Context()))
@@ -143,9 +144,9 @@ func (c *causes) refused(t *testing.T) {
 	c.held(t, "refused", 0)
 }
 
-// An admission webhook that accepts connections and answers nothing is no frozen peer.
+// An unresponsive admission webhook is reported as such, not as a frozen peer.
 func (c *causes) webhook(t *testing.T) {
-	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // the kernel accepts
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // the kernel accepts connections; no request is answered
 	require.NoError(t, err)
 	defer silent.Close()
 	planetest.Apply(t, c.away, fmt.Sprintf(`
@@ -189,7 +190,8 @@ webhooks:
 
 var webhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 
-// A removal is not over while a peer's object has the finalizer of another controller: the primary's first, a guard's then.
+// A removal waits while a peer's object has a foreign finalizer: first the primary, then the
+// guards.
 func (c *causes) finalizer(t *testing.T) {
 	shell := c.ring.Shell("finalizer")
 	shell.Succeed(t, c.add(t, "held")...)
@@ -221,7 +223,7 @@ func (c *causes) finalizer(t *testing.T) {
 	c.held(t, "held", 0)
 }
 
-// finalizers changes those of a plane's object.
+// finalizers changes the finalizers of a plane's object.
 func (c *causes) finalizers(t *testing.T, p *plane.Plane, name string, change func([]string) []string) {
 	t.Helper()
 	client := planetest.Dynamic(t, p.Config()).Resource(ctltest.ServiceClusters).Namespace(c.acme)

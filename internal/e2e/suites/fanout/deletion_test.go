@@ -23,8 +23,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// An Account that is deleted in its home, or with its type there, stays in force in all
-// peers while something lives in it.
+// An Account that is deleted in its home, or with its CRD there, stays Active in all peers while
+// its namespace contains objects.
 func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	planes := planetest.Shared(t, 3)
 	r := newRing(t, planes)
@@ -62,16 +62,16 @@ func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	require.NoError(t, err)
 	again, err := home.Resource(account.Kind().Resource).Get(ctx, acme, metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, obj.GetResourceVersion(), again.GetResourceVersion(), "what is held is written once")
+	require.Equal(t, obj.GetResourceVersion(), again.GetResourceVersion(), "the held object is written once")
 
-	// The type goes in the home's cluster. Its objects are held, so that it stays.
+	// Deleting the CRD in the home's cluster deletes its objects, whose finalizers keep it.
 	crds := home.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	const crd = "accounts.catalog.kubecarrier.io"
 	require.NoError(t, crds.Delete(ctx, crd, metav1.DeleteOptions{}))
-	_, _ = c.Sweep(ctx) // replicas of others' homes cannot be made there
+	_, _ = c.Sweep(ctx) // fails: replicas of Accounts with other homes cannot be created there
 	inForce(planes...)
 
-	// Another home undoes the deletion. What is left of the type goes then.
+	// Moving the Account to another home reverts the deletion; only then the CRD is deleted.
 	_, err = c.Move(ctx, account.Kind().GroupKind(), key("", acme), peer(1), fanout.MoveOptions{})
 	require.NoError(t, err)
 	planetest.Eventually(t, time.Minute, "the type is gone", func(ctx context.Context) error {
@@ -95,7 +95,7 @@ func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	})
 	inForce(planes...)
 
-	// Empty, it goes.
+	// Once the namespace is empty, the deletion proceeds.
 	_, err = c.Remove(ctx, serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
 	require.NoError(t, err)
 	require.NoError(t, planetest.Dynamic(t, planes[1].Config()).Resource(account.Kind().Resource).Delete(ctx, acme, metav1.DeleteOptions{}))

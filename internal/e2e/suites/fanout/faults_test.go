@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// own is three planes of one test, to be stopped and frozen.
+// own starts three planes for one test, which stops and freezes them.
 func own(t *testing.T) []*plane.Plane {
 	t.Helper()
 	var options []plane.Options
@@ -45,7 +45,8 @@ func TestOnePeerDown(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, own(t))
 	down := r.planes[0]
-	// A request on a connection that its server has left is perhaps in doubt, and nothing of it can appear.
+	// Killing the server may leave a write in doubt, but none can still be applied afterwards, so
+	// operations need not wait for late requests.
 	c, log := r.coordinator(t, fanout.Options{LeaseTimeout: time.Second, MaxInFlight: time.Nanosecond})
 	acme := addAccount(t, c)
 	_, err := c.Add(within(t, time.Minute), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
@@ -64,7 +65,8 @@ func TestOnePeerDown(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fanout.Committed, op.State, "the tombstone stays until every peer has confirmed")
 
-	// One that waits goes on once the peer is there again, though a server that has just begun refuses what it grants.
+	// A waiting add proceeds once the peer is back, although a starting server may answer 403 at
+	// first.
 	waited := make(chan error, 1)
 	go func() {
 		_, err := c.Add(within(t, 2*time.Minute), newServiceCluster(lasting, "patient"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait})
@@ -84,7 +86,7 @@ func TestOnePeerDown(t *testing.T) {
 	r.audited(t, c)
 }
 
-// A frozen target makes an operation in doubt; a peer that comes back settles it.
+// An add whose target freezes is in doubt; when the peer is back, its outcome is determined.
 func TestOneSlowPeer(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, own(t))
@@ -103,7 +105,7 @@ func TestOneSlowPeer(t *testing.T) {
 			if !e.Done && e.Verb == "put" && e.Stage == "Configured" {
 				once.Do(func() {
 					require.NoError(t, frozen.Pause(t.Context()))
-					time.AfterFunc(2*time.Second, end) // the caller does not wait longer
+					time.AfterFunc(2*time.Second, end) // the caller stops waiting
 				})
 			}
 		}},
@@ -173,7 +175,7 @@ func TestRightsMissingInOnePeer(t *testing.T) {
 	r.audited(t, c)
 }
 
-// Rivals in parallel, each from a coordinator of its own: one is committed.
+// Several coordinators add the same name concurrently: one add is committed.
 func TestRivals(t *testing.T) {
 	r := newRing(t, planetest.Shared(t, 3))
 	c, _ := r.coordinator(t, fanout.Options{})

@@ -51,8 +51,8 @@ spec:
               size: {type: integer, default: 3}
 `
 
-// vaults exist once, with claims in an annotation. Their reservations keep the
-// payload.
+// vaults returns a kind of objects that exist once, with claims in an annotation. Their
+// reservations keep the payload.
 func vaults() fanout.Kind {
 	return fanout.Kind{
 		Resource:   schema.GroupVersionResource{Group: "guards.example.com", Version: "v1", Resource: "vaults"},
@@ -79,9 +79,9 @@ func vault(name string) *unstructured.Unstructured {
 	}}
 }
 
-// TestGuards has guards without payload on real API servers, with their defaults
-// and under the policy: those of an earlier release are scrubbed once, and a
-// guard that a CRD refuses is found before the first write.
+// TestGuards checks guards without payload on real API servers, with CRD defaults and under the
+// policy: guards of an earlier release are scrubbed once, and a guard that a CRD rejects is found
+// before the first write.
 func TestGuards(t *testing.T) {
 	planes := planetest.Shared(t, 3)
 	newRing(t, planes) // writes the PeerSets
@@ -138,7 +138,7 @@ func TestGuards(t *testing.T) {
 	require.Equal(t, fanout.Done, op.State, "%v", op.Peers.Err())
 	for i := 1; i < len(conns); i++ {
 		bare(i, name)
-		// As an earlier release wrote it, with what a tool remembers of it.
+		// A guard as an earlier release wrote it, with a tool's annotation.
 		guard, full := in(i, name), vault(name)
 		guard.Object["spec"] = full.Object["spec"]
 		guard.SetLabels(full.GetLabels())

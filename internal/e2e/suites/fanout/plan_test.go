@@ -18,8 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// TestPlan asks real API servers, with the least rights, what an add would come
-// to.
+// TestPlan plans adds on real API servers, with the least rights.
 func TestPlan(t *testing.T) {
 	planes := planetest.Shared(t, 3)
 	r := newRing(t, planes)
@@ -50,7 +49,7 @@ func TestPlan(t *testing.T) {
 	_, err = c.Plan(ctx, newServiceCluster(unique("nobody"), "db"), opts)
 	require.ErrorIs(t, err, fanout.ErrNoOwner)
 
-	// What an admission policy of one peer refuses is known before.
+	// Plan reports the refusal by an admission policy of one peer.
 	admin, err := region.NewConn(planetest.Peer(t, planes[1]), region.ConnOptions{})
 	require.NoError(t, err)
 	for _, obj := range refuseNamed("refused", unique("refuse")) {
@@ -76,7 +75,7 @@ func TestPlan(t *testing.T) {
 	r.audited(t, c)
 }
 
-// refuseNamed is a policy that refuses ServiceClusters of one name.
+// refuseNamed returns a policy that refuses ServiceClusters of one name.
 func refuseNamed(name, policy string) []*unstructured.Unstructured {
 	object := func(kind string, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

@@ -24,7 +24,7 @@ import (
 
 const claimKey = "policy.example.com/claim"
 
-// secrets are Secrets that are the same everywhere, with their claims in an
+// secrets returns a kind of Secrets that are the same everywhere, with their claims in an
 // annotation.
 func secrets() fanout.Kind {
 	return fanout.Kind{
@@ -49,8 +49,8 @@ func secret(name, password string) *unstructured.Unstructured {
 	}}
 }
 
-// TestAdmissionPolicy puts the policy in force on real API servers: the protocol
-// passes, and whoever breaks its rules is refused, administrators too.
+// TestAdmissionPolicy applies the policy on real API servers: the protocol's writes pass, and
+// writes that break its rules are refused, for administrators too.
 func TestAdmissionPolicy(t *testing.T) {
 	planes := planetest.Shared(t, 3)
 	newRing(t, planes) // writes the PeerSets
@@ -108,7 +108,7 @@ func TestAdmissionPolicy(t *testing.T) {
 		require.True(t, apierrors.IsInvalid(err), "%s: %v", tc.name, err)
 		require.ErrorContains(t, err, tc.refused)
 	}
-	// What else there is of it may be changed by anybody.
+	// Other fields of the object may be changed by any user with the rights.
 	obj, err := client.Get(ctx, name, metav1.GetOptions{})
 	require.NoError(t, err)
 	obj.SetLabels(map[string]string{"example.com/mine": "yes"})
@@ -122,8 +122,8 @@ func TestAdmissionPolicy(t *testing.T) {
 	require.Equal(t, fanout.Done, op.State, "%v", op.Peers.Err())
 }
 
-// enforce puts the policy of kind in force. Probe is an object that is admitted
-// without a claim.
+// enforce applies the policy of kind and waits until it is enforced. probe is an object that is
+// admitted without a claim.
 func enforce(t *testing.T, conn *region.Conn, kind fanout.Kind, probe *unstructured.Unstructured, claim string) {
 	t.Helper()
 	for _, obj := range fanout.AdmissionPolicy(kind) {
@@ -133,7 +133,7 @@ func enforce(t *testing.T, conn *region.Conn, kind fanout.Kind, probe *unstructu
 		t.Cleanup(func() { _ = client.Delete(context.WithoutCancel(t.Context()), obj.GetName(), metav1.DeleteOptions{}) })
 	}
 	probe.SetAnnotations(map[string]string{claim: "mine"})
-	// A policy is in force some time after it was created.
+	// The API server enforces a policy some time after its creation.
 	require.Eventually(t, func() bool {
 		_, err := conn.Dynamic().Resource(kind.Resource).Namespace("default").Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{"All"}})
 		return err != nil && strings.Contains(err.Error(), "is not a claim as a coordinator writes it")

@@ -28,7 +28,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// restricted is a plane's API for a user that may do what roles say and no more.
+// restricted returns a kubeconfig for a plane with exactly the rights of roles.
 func restricted(t *testing.T, p *plane.Plane, roles ...any) []byte {
 	t.Helper()
 	var manifests [][]byte
@@ -42,8 +42,8 @@ func restricted(t *testing.T, p *plane.Plane, roles ...any) []byte {
 	return kubeconfig
 }
 
-// Accounts of a central plane are brought to three peers, kept, and taken away, by
-// programs that may do no more than is printed.
+// Programs with only the printed rights copy Accounts of a central plane to three peers, restore
+// their objects there, and remove them.
 func TestReplicatorOnRealServers(t *testing.T) {
 	t.Parallel()
 	planes := planetest.Shared(t, 4)

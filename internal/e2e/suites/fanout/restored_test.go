@@ -28,27 +28,27 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// restoring is a ring of which one peer is set back, with the names of the present part
-// of the test.
+// restoring is a ring of which one peer is restored, with the names of the current part of the
+// test.
 type restoring struct {
 	*ring
-	set               *plane.Plane // which is set back
+	set               *plane.Plane // the restored plane
 	acme              string       // the Account of the ServiceClusters
-	kept, gone, db    string       // ServiceClusters
-	grown, old, added string       // Accounts
+	kept, gone, db    string       // ServiceClusters: in the backup; removed after it; added after it
+	grown, old, added string       // Accounts: updated after the backup; removed after it; added after it
 	durable           fanout.AddOptions
 }
 
-// TestRestoredPeer sets the data of us-east back to an older state, as a directory and by
-// etcd's own tool. What it forgot is not lost without a report, and the ring agrees in
-// the end, whether the others' notes show the restore or only the objects. With notes,
-// what was removed since does not come back.
+// TestRestoredPeer restores us-east to an older state, as a directory and with etcdutl. Each loss
+// is reported, and the peers agree in the end. That holds whether the restore is detected by notes
+// in the other peers or only by their objects. With notes, objects removed after the backup stay
+// removed.
 func TestRestoredPeer(t *testing.T) {
 	t.Parallel()
 	r := &restoring{ring: newRing(t, own(t))}
 	r.set = r.planes[1]
 	r.durable = fanout.AddOptions{Target: region.PeerName(r.set.Name()), Durable: true}
-	observer := &fanout.Observer{} // a coordinator at work would fill the test's log
+	observer := &fanout.Observer{} // without output: a running coordinator would flood the test's log
 	noting, _ := r.coordinator(t, fanout.Options{LeaseTimeout: time.Second, SweepEvery: 200 * time.Millisecond, NoteEvery: 200 * time.Millisecond, Observer: observer})
 	blind, _ := r.coordinator(t, fanout.Options{LeaseTimeout: time.Second, NoteEvery: -1, Observer: observer})
 	r.acme = addAccount(t, noting)
@@ -72,7 +72,7 @@ func TestRestoredPeer(t *testing.T) {
 	}
 }
 
-// before adds what us-east holds when it is saved.
+// before adds the objects that us-east holds when it is saved.
 func (r *restoring) before(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	r.kept, r.gone, r.db = unique("kept"), unique("gone"), unique("db")
@@ -85,7 +85,7 @@ func (r *restoring) before(t *testing.T, c *fanout.Coordinator) {
 	}
 }
 
-// after does what us-east forgets.
+// after makes the changes that us-east loses by the restore.
 func (r *restoring) after(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	for _, obj := range []*unstructured.Unstructured{newServiceCluster(r.acme, r.db), newAccount(r.added)} {
@@ -97,7 +97,7 @@ func (r *restoring) after(t *testing.T, c *fanout.Coordinator) {
 	require.NoError(t, err)
 }
 
-// noticed is a restore that the others' notes show.
+// noticed is a restore that notes in the other peers reveal.
 func (r *restoring) noticed(t *testing.T, c *fanout.Coordinator, restore func(context.Context) error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -120,7 +120,7 @@ func (r *restoring) noticed(t *testing.T, c *fanout.Coordinator, restore func(co
 	require.NoError(t, restore(t.Context()))
 
 	planetest.Eventually(t, time.Minute, "the restore is found", func(ctx context.Context) error {
-		err := c.Recognize(ctx, region.PeerName(r.set.Name())) // first it does not know its roles
+		err := c.Recognize(ctx, region.PeerName(r.set.Name())) // the restarted server may first answer 403
 		if errors.Is(err, fanout.ErrReturned) {
 			return nil
 		}
@@ -136,7 +136,7 @@ func (r *restoring) noticed(t *testing.T, c *fanout.Coordinator, restore func(co
 	report, err := c.Audit(within(t, time.Minute), true)
 	require.NoError(t, err)
 	require.ErrorContains(t, report.Unread.Err(), fanout.ErrReturned.Error())
-	_, _ = c.Sweep(within(t, time.Minute)) // it says what keeps it from the peer
+	_, _ = c.Sweep(within(t, time.Minute)) // fails: it reports why it skips the peer
 	require.Equal(t, saved, r.held(t, r.set), "nothing is written there")
 
 	_, err = c.Comeback(within(t, time.Minute), region.PeerName(r.set.Name()))
@@ -146,7 +146,7 @@ func (r *restoring) noticed(t *testing.T, c *fanout.Coordinator, restore func(co
 	for _, o := range blocked.Blocking {
 		names = append(names, o.Key.Name)
 	}
-	require.ElementsMatch(t, []string{r.gone, r.old}, names, "they were removed since")
+	require.ElementsMatch(t, []string{r.gone, r.old}, names, "they were removed after the backup")
 	forget(t, r.in(t, r.set, fanout.ServiceClusters(), r.acme), r.gone)
 	forget(t, r.in(t, r.set, account.Kind(), ""), r.old)
 
@@ -159,13 +159,13 @@ func (r *restoring) noticed(t *testing.T, c *fanout.Coordinator, restore func(co
 	require.NotEmpty(t, change.Lost[0].Operation)
 	for _, p := range r.planes {
 		require.Equal(t, []string{"Provider"}, r.roles(t, p, r.grown), "the update is in %s", p.Name())
-		require.Equal(t, []string{"Tenant"}, r.roles(t, p, r.added), "what it forgot is in %s again", p.Name())
+		require.Equal(t, []string{"Tenant"}, r.roles(t, p, r.added), "the lost Account is in %s again", p.Name())
 	}
 	require.Equal(t, kept, r.cluster(t, r.kept))
 	r.released(t, c, lost)
 }
 
-// unnoticed is a restore that only the objects show.
+// unnoticed is a restore that only the objects reveal.
 func (r *restoring) unnoticed(t *testing.T, c *fanout.Coordinator, restore func(context.Context) error) {
 	t.Helper()
 	r.before(t, c)
@@ -186,10 +186,10 @@ func (r *restoring) unnoticed(t *testing.T, c *fanout.Coordinator, restore func(
 	}), "%v", report.Violations)
 	r.requireHeld(t, c)
 
-	// The home has forgotten that revision: its next has the number of that one.
+	// The home has lost the latest revision, so its next one gets the same number.
 	_, err := c.Update(within(t, time.Minute), withRoles(r.grown, "Provider", "Tenant"), fanout.AddOptions{})
 	require.NoError(t, err)
-	_, _ = c.Sweep(within(t, time.Minute)) // it names what is lost
+	_, _ = c.Sweep(within(t, time.Minute)) // fails: it reports the loss
 	revisions := map[string]bool{}
 	for _, p := range r.planes {
 		require.Equal(t, []string{"Provider", "Tenant"}, r.roles(t, p, r.grown), "in %s", p.Name())
@@ -206,11 +206,11 @@ func (r *restoring) unnoticed(t *testing.T, c *fanout.Coordinator, restore func(
 	require.NoError(t, err)
 	require.Len(t, change.Lost, 1)
 	require.Equal(t, key(r.acme, r.db), change.Lost[0].Key)
-	require.Equal(t, []string{"Tenant"}, r.roles(t, r.set, r.added), "what it forgot is there again")
+	require.Equal(t, []string{"Tenant"}, r.roles(t, r.set, r.added), "the lost Account is there again")
 	r.released(t, c, lost)
 }
 
-// released lets the loss go, and takes the name.
+// released releases the name of the lost ServiceCluster, and adds it anew.
 func (r *restoring) released(t *testing.T, c *fanout.Coordinator, uid types.UID) {
 	t.Helper()
 	r.requireHeld(t, c)
@@ -221,7 +221,7 @@ func (r *restoring) released(t *testing.T, c *fanout.Coordinator, uid types.UID)
 	r.audited(t, c)
 }
 
-// requireHeld says that the name of the lost ServiceCluster is held for it.
+// requireHeld requires that the name of the lost ServiceCluster cannot be added.
 func (r *restoring) requireHeld(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	for _, target := range r.planes {
@@ -232,7 +232,7 @@ func (r *restoring) requireHeld(t *testing.T, c *fanout.Coordinator) {
 	}
 }
 
-// awaitNoted waits until the others have noted an epoch of us-east above epoch.
+// awaitNoted waits until the other peers' notes have an epoch of us-east above epoch.
 func (r *restoring) awaitNoted(t *testing.T, epoch int64) {
 	t.Helper()
 	for _, p := range r.planes {
@@ -259,7 +259,7 @@ func (r *restoring) peerSet(t *testing.T, p *plane.Plane) *v1alpha1.PeerSet {
 	return set
 }
 
-// in is a client of an administrator for the objects of a kind in one peer.
+// in returns an administrator's client for the objects of a kind in one peer.
 func (r *restoring) in(t *testing.T, p *plane.Plane, kind fanout.Kind, namespace string) dynamic.ResourceInterface {
 	t.Helper()
 	client := planetest.Dynamic(t, p.Config()).Resource(kind.Resource)
@@ -269,7 +269,7 @@ func (r *restoring) in(t *testing.T, p *plane.Plane, kind fanout.Kind, namespace
 	return client.Namespace(namespace)
 }
 
-// cluster is the UID of a ServiceCluster in us-east.
+// cluster returns the UID of a ServiceCluster in us-east.
 func (r *restoring) cluster(t *testing.T, name string) types.UID {
 	t.Helper()
 	obj, err := r.in(t, r.set, fanout.ServiceClusters(), r.acme).Get(t.Context(), name, metav1.GetOptions{})
@@ -277,7 +277,7 @@ func (r *restoring) cluster(t *testing.T, name string) types.UID {
 	return obj.GetUID()
 }
 
-// held are the objects of the protocol in p, with UIDs and resource versions.
+// held lists the protocol's objects in p, with UIDs and resource versions.
 func (r *restoring) held(t *testing.T, p *plane.Plane) []string {
 	t.Helper()
 	var all []string
@@ -306,7 +306,7 @@ func withRoles(name string, roles ...any) *unstructured.Unstructured {
 	return obj
 }
 
-// forget deletes an object past its finalizers, as a person does.
+// forget deletes an object and removes its finalizers, as a person does.
 func forget(t *testing.T, client dynamic.ResourceInterface, name string) {
 	t.Helper()
 	require.NoError(t, client.Delete(t.Context(), name, metav1.DeleteOptions{}))

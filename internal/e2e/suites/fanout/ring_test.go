@@ -29,16 +29,16 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// ring is planes with CRDs and PeerSets, and connections to them that may do
-// what a coordinator must and no more.
+// ring is a set of planes with CRDs and PeerSets, and connections to them with the rights of a
+// coordinator and no others.
 type ring struct {
 	planes      []*plane.Plane
-	kubeconfigs map[string][]byte // by plane, of the same rights
+	kubeconfigs map[string][]byte // by plane, with the same rights
 	byName      map[region.PeerName]*region.Conn
 	conns       region.Directory
 }
 
-// newRing makes a ring of the planes; their PeerSets are written once.
+// newRing makes a ring of the planes, and writes their PeerSets unless they exist.
 func newRing(t *testing.T, planes []*plane.Plane) *ring {
 	t.Helper()
 	role, err := yaml.Marshal(rights.Coordinate())
@@ -70,7 +70,7 @@ func connect(t *testing.T, p *plane.Plane, kubeconfig []byte) *region.Conn {
 	return conn
 }
 
-// on makes the ring seen by a coordinator of other peers.
+// on returns the ring with other connections, for a coordinator of other peers.
 func (r *ring) on(conns ...*region.Conn) *ring {
 	return &ring{planes: r.planes, kubeconfigs: r.kubeconfigs, byName: r.byName, conns: region.Fixed(conns...)}
 }
@@ -90,7 +90,7 @@ func (r *ring) coordinator(t *testing.T, opts fanout.Options) (*fanout.Coordinat
 	return c, log
 }
 
-// trace logs every command with its answer.
+// trace logs every step with its result.
 func trace(t *testing.T) *fanout.Observer {
 	t.Helper()
 	return &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
@@ -100,7 +100,7 @@ func trace(t *testing.T) *fanout.Observer {
 	}}
 }
 
-// audited fails the test unless all invariants hold and nothing is under way.
+// audited fails the test unless all invariants hold and no operation is pending.
 func (r *ring) audited(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	var report *fanout.Report

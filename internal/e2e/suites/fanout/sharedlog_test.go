@@ -23,11 +23,11 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// measured is a wrapper as programs write them for metrics: it embeds the log.
+// measured wraps a log by embedding it, as programs do for metrics.
 type measured struct{ wal.Log }
 
-// sharing makes a coordinator with a handle of its own of the log in the ring's
-// first plane, with the least rights.
+// sharing makes a coordinator that uses the log in the ring's first plane, with its own client and
+// the least rights.
 func (r *ring) sharing(t *testing.T, identity string, observer *fanout.Observer) *fanout.Coordinator {
 	t.Helper()
 	log, err := kubelog.New(connect(t, r.planes[0], restricted(t, r.planes[0], rights.CoordinateCentral())), kubelog.Options{})
@@ -39,9 +39,9 @@ func (r *ring) sharing(t *testing.T, identity string, observer *fanout.Observer)
 	return c
 }
 
-// Two coordinators share a log that both have wrapped. The one leaves the living
-// operation of the other alone, settles what a dead one left, and what the first
-// release left by a record that was its commit.
+// Two coordinators share a log, each through a wrapper. One leaves the running operation of the
+// other alone, and settles operations of the first release that are open: decided by a record, and
+// undecided.
 func TestSharedLogOnRealServers(t *testing.T) {
 	r := newRing(t, planetest.Shared(t, 3))
 	reached, release := make(chan string, 1), make(chan struct{})
@@ -86,8 +86,8 @@ func TestSharedLogOnRealServers(t *testing.T) {
 	}
 }
 
-// firstRelease leaves what a coordinator of the first release leaves that dies in
-// an add, before or after it decided it by its record.
+// firstRelease writes the objects of an add by a coordinator of the first release that died: after
+// its record decided the add if decided is set, else before.
 func (r *ring) firstRelease(t *testing.T, namespace string, decided bool) string {
 	t.Helper()
 	const digest = "7f076163fffdbe71041bffbf52961bb3e4ff3a343225d1a268bbce505f6c9e98"

@@ -20,12 +20,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// TestKill kills the command at random moments of its operations, and at times
-// the recovery from that, and at times leaves the recovery to the next operation.
-// After each recovery an audit finds every invariant in force, and the planes
-// agree, read without any code of the library: what an exit code acknowledged is
-// so, what it denied is not, what a kill left open is one of both and nothing
-// else has changed. ATOLL_KILLS says how many processes are killed.
+// TestKill kills the command at random moments of its operations; at times also the recovery, and
+// at times the next operation has to recover. After each recovery an audit finds no violation, and
+// the planes, read without code of the library, agree: with exit code 0 the change is made, with a
+// failure it is not, after a kill it is either, and nothing else has changed. ATOLL_KILLS is the
+// number of processes to kill.
 func TestKill(t *testing.T) {
 	kills := ctltest.Count(t, "ATOLL_KILLS", 60)
 	ring := ctltest.New(t, planetest.Shared(t, 3), 3)
@@ -56,17 +55,17 @@ type killer struct {
 	shell  *ctltest.Shell
 	random *rand.Rand
 	acme   string
-	limit  time.Duration     // before which a process is killed
-	known  map[subject]state // what there is, by the last look
-	tenant int               // the number of the latest tenant
+	limit  time.Duration     // upper bound of the moment of a kill
+	known  map[subject]state // state that look read last
+	tenant int               // number of the latest tenant
 
 	operations, killed, killedInRecovery, left int
 	codes                                      [6]int
 	became                                     map[bool]int
 }
 
-// kill runs a command and kills it at some moment before a limit, which is such
-// that about one command in three ends before.
+// kill runs a command and kills it at a random moment before limit. It adjusts limit so that about
+// one command in three ends before the kill.
 func (k *killer) kill(args ...string) ctltest.Result {
 	k.t.Helper()
 	result, err := k.shell.Run(k.t.Context(), 1+time.Duration(k.random.Int64N(int64(k.limit))), args...)
@@ -80,7 +79,7 @@ func (k *killer) kill(args ...string) ctltest.Result {
 	return result
 }
 
-// step carries one operation out and looks what became of it.
+// step runs one operation and checks its result.
 func (k *killer) step() {
 	k.t.Helper()
 	op := k.operation()
@@ -89,8 +88,8 @@ func (k *killer) step() {
 	result := k.kill(op.args...)
 	if result.Code == ctltest.Killed && k.random.IntN(8) == 0 {
 		k.left++
-		// Another operation finds what this one left. It is about something else,
-		// so that what it is told does not depend on how this one ends.
+		// Another operation recovers this one. It has another subject, so that its exit code does
+		// not depend on this one's outcome.
 		other := k.operation()
 		for other.subject == op.subject {
 			other = k.operation()
@@ -120,7 +119,7 @@ func (k *killer) step() {
 	if changed[op.subject] == (state{}) {
 		delete(changed, op.subject)
 	}
-	require.Equal(k.t, before, changed, "something changed that nobody asked for; %s", result)
+	require.Equal(k.t, before, changed, "an object changed that no operation was about; %s", result)
 	if result.Code == ctltest.Killed {
 		require.Contains(k.t, []state{before[op.subject], wanted}, now[op.subject], "%v; %s", op.subject, result)
 		if wanted != before[op.subject] {

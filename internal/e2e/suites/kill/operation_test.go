@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
 )
 
-// subject is what an operation is about.
+// subject is the object of an operation.
 type subject struct{ kind, name string }
 
 const (
@@ -20,9 +20,9 @@ const (
 	account = "account"
 )
 
-// state is what all planes together hold of a subject; the zero value is nothing.
+// state is the state of a subject in all planes; the zero value means that it does not exist.
 type state struct {
-	target string // of a ServiceCluster: where it is
+	target string // of a ServiceCluster: the plane of its primary
 	role   string // of an Account
 }
 
@@ -30,16 +30,15 @@ type state struct {
 type operation struct {
 	subject
 	args []string
-	// on says what an operation that is not killed makes of a state, and how it
-	// exits.
+	// on returns the state after an operation that is not killed, and its exit code.
 	on func(state) (state, int)
 }
 
-// operation chooses one.
+// operation returns a random operation.
 func (k *killer) operation() operation {
 	name := fmt.Sprintf("db-%d", k.random.IntN(4))
-	// An Account that was removed has a namespace that planes without
-	// controllers keep for ever, so the next one has another name.
+	// Planes without controllers keep the namespace of a removed Account for ever, so the next
+	// Account gets another name.
 	tenant := subject{account, fmt.Sprintf("%s-tenant-%d", k.acme, k.tenant)}
 	switch k.random.IntN(8) {
 	case 0, 1, 2:
@@ -67,7 +66,7 @@ func (k *killer) operation() operation {
 		role := []string{"Tenant", "Provider"}[k.random.IntN(2)]
 		return operation{tenant, []string{account, "update", "-f", k.account(tenant.name, role)}, func(s state) (state, int) {
 			if s == (state{}) {
-				return s, ctltest.Input // there is nothing to update
+				return s, ctltest.Input // there is no object to update
 			}
 			return state{role: role}, ctltest.Done
 		}}
@@ -84,7 +83,7 @@ func removed(s state) (state, int) {
 	return state{}, ctltest.Done
 }
 
-// look reads all planes, which must agree.
+// look reads the state of all subjects, and requires that the planes agree.
 func (k *killer) look() map[subject]state {
 	k.t.Helper()
 	seen := map[subject]state{}

@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelog_test holds the central log to its contract on a real API server.
+// Package kubelog_test tests the contract of the central log on a real API server.
 package kubelog_test
 
 import (
@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// connect is a connection of a coordinator to the plane, which grants it the least.
+// connect returns a connection to the plane with the least rights of a coordinator.
 func connect(t *testing.T, p *plane.Plane) *region.Conn {
 	t.Helper()
 	role, err := yaml.Marshal(rights.CoordinateCentral())
@@ -81,7 +81,7 @@ func TestLog(t *testing.T) {
 		require.ErrorIs(t, err, wal.ErrStale)
 	})
 
-	// A record of the first release: its decision is read, and its end is the end.
+	// A record of the first release: its decision can be read, and ending its entry removes it.
 	t.Run("a record of the first release", func(t *testing.T) {
 		empty(t, p)
 		log, err := kubelog.New(conn, kubelog.Options{})

@@ -19,13 +19,13 @@ import (
 
 var serviceClusters = schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"}
 
-// What a coordinator writes into spec.fanout.
+// Values of spec.fanout as a coordinator writes them.
 const (
 	primary = `{claim: {operation: op-1, digest: d, start: "2026-01-02T03:04:05.000000Z", role: Primary, peer: eu-west, target: eu-west}, stage: %s}`
 	guard   = `{claim: {operation: op-1, digest: d, start: "2026-01-02T03:04:05.000000Z", role: Secondary, peer: eu-west, target: us-east, primary: {peer: us-east, uid: u1}}, stage: Reserved}`
 )
 
-// person is a person or a tool with manifests, and a coordinator beside it.
+// person is a user with manifests and kubectl, and a client that writes as a coordinator.
 type person struct {
 	kubectl
 	namespace string
@@ -40,7 +40,7 @@ func newPerson(t *testing.T) *person {
 	return &person{kubectl: newKubectl(t, p), namespace: namespace, client: clients.Dynamic().Resource(serviceClusters).Namespace(namespace)}
 }
 
-// manifest is what stands in the person's repository: it knows nothing of claims.
+// manifest returns the manifest in the person's repository, which contains no claim.
 func (p *person) manifest(secret string) string {
 	return fmt.Sprintf("{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {name: db-1, namespace: %s}, spec: {kubeconfigSecret: {name: %s}, metadata: {displayName: Database}}}", p.namespace, secret)
 }
@@ -53,7 +53,7 @@ func (p *person) create(t *testing.T, spec string) (*unstructured.Unstructured, 
 	return p.client.Create(t.Context(), obj, metav1.CreateOptions{FieldManager: "coordinator"})
 }
 
-// claim writes spec.fanout of the object that is there, as a coordinator does.
+// claim writes spec.fanout of the existing object, as a coordinator does.
 func (p *person) claim(t *testing.T, fanout string) error {
 	t.Helper()
 	obj := p.get(t)
@@ -71,7 +71,7 @@ func (p *person) get(t *testing.T) *unstructured.Unstructured {
 	return obj
 }
 
-// field returns a string of the object, empty if it is absent.
+// field returns a string field of the object, "" if it is absent.
 func (p *person) field(t *testing.T, path ...string) string {
 	t.Helper()
 	value, _, err := unstructured.NestedString(p.get(t).Object, path...)
@@ -79,7 +79,7 @@ func (p *person) field(t *testing.T, path ...string) string {
 	return value
 }
 
-// committed is a primary that a coordinator has added.
+// committed creates a committed primary, as a coordinator does.
 func (p *person) committed(t *testing.T) {
 	t.Helper()
 	_, err := p.create(t, "{kubeconfigSecret: {name: one}, metadata: {displayName: Database}, fanout: "+fmt.Sprintf(primary, "Reserved")+"}")
@@ -87,8 +87,7 @@ func (p *person) committed(t *testing.T) {
 	require.NoError(t, p.claim(t, fmt.Sprintf(primary, "Configured")))
 }
 
-// TestPeopleAndClaims states what becomes of plain API calls on objects that
-// are under the protocol.
+// TestPeopleAndClaims documents the result of plain API calls on objects under the protocol.
 func TestPeopleAndClaims(t *testing.T) {
 	apply := []string{"apply", "-f", "-"}
 	serverSide := []string{"apply", "--server-side", "-f", "-"}

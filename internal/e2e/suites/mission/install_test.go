@@ -30,7 +30,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // only limits these tests to one CRD, which no other test uses.
 var only = config.InstallOptions{Groups: []string{"workload.kcp.io"}}
 
-// seed puts an edited SyncTarget CRD in place of what is there.
+// seed replaces the SyncTarget CRD by an edited one.
 func seed(t *testing.T, client dynamic.ResourceInterface, edit func(crd *unstructured.Unstructured)) {
 	t.Helper()
 	remove(t, client)
@@ -153,7 +153,7 @@ rules:
 	})
 }
 
-// addField gives a CRD's schema a field that ours does not have.
+// addField adds a field to a CRD's schema.
 func addField(t *testing.T, crd *unstructured.Unstructured, name string) {
 	t.Helper()
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// kubectl runs the kubectl of the pinned release against one plane.
+// kubectl runs the pinned kubectl against one plane.
 type kubectl struct {
 	program    string
 	kubeconfig string
@@ -31,8 +31,7 @@ func newKubectl(t *testing.T, p *plane.Plane) kubectl {
 	return kubectl{program: programs[build.Kubectl], kubeconfig: planetest.WriteKubeconfig(t, p.Name(), p.Kubeconfig())}
 }
 
-// run returns what kubectl prints, and whether it succeeded. A manifest is given
-// to it as standard input.
+// run returns the output of kubectl, and an error if it failed. The manifest is its standard input.
 func (k kubectl) run(t *testing.T, manifest string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), k.program, append([]string{"--kubeconfig", k.kubeconfig, "--cache-dir", t.TempDir()}, args...)...)
@@ -43,7 +42,7 @@ func (k kubectl) run(t *testing.T, manifest string, args ...string) (string, err
 	return out.String(), err
 }
 
-// must is run for what has to succeed.
+// must runs kubectl and fails the test if it fails.
 func (k kubectl) must(t *testing.T, manifest string, args ...string) string {
 	t.Helper()
 	out, err := k.run(t, manifest, args...)
@@ -51,7 +50,7 @@ func (k kubectl) must(t *testing.T, manifest string, args ...string) string {
 	return out
 }
 
-// refused is run for what the API server has to refuse, in these words.
+// refused runs kubectl and requires that it fails with these words.
 func (k kubectl) refused(t *testing.T, words, manifest string, args ...string) {
 	t.Helper()
 	out, err := k.run(t, manifest, args...)
@@ -59,7 +58,7 @@ func (k kubectl) refused(t *testing.T, words, manifest string, args ...string) {
 	require.Contains(t, out, words)
 }
 
-// api returns the clients of a plane that has our CRDs.
+// api installs the CRDs in a plane and returns its clients.
 func api(t *testing.T, p *plane.Plane) region.API {
 	t.Helper()
 	clients, err := region.APIFor(p.Config())

@@ -12,11 +12,11 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// manifests holds the manifests of the proposals as they stand there.
+// manifests is the directory of the proposals' manifests, verbatim.
 const manifests = "../../../../config/testdata/mission"
 
-// TestProposals applies the manifests with kubectl, unchanged: each way of
-// applying, then the status that they print, then the table that people see.
+// TestProposals applies the manifests with kubectl, unchanged: with each way of applying, then with
+// the statuses that the proposals print, then as the tables that people see.
 func TestProposals(t *testing.T) {
 	p := planetest.Shared(t, 1)[0]
 	api(t, p)

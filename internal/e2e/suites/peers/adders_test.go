@@ -15,27 +15,26 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 )
 
-// adders are processes that add and remove ServiceClusters all the time.
+// adders are processes that continuously add and remove ServiceClusters.
 type adders struct {
 	ring    *ring
-	turn    sync.RWMutex // held for reading by an operation, for writing by who looks
+	turn    sync.RWMutex // read-locked by operations, write-locked by pause
 	running sync.WaitGroup
-	stop    func() // ends them and waits until they have ended; may be called twice
+	stop    func() // ends them and waits for it; idempotent
 
 	mu         sync.Mutex
 	operations int
 	codes      map[int]int
-	known      map[string]string          // what is there, by name: where its primary is
-	denied     map[string]ctltest.Result  // what was not added
-	open       map[string]*ctltest.Result // what a killed or doubtful process was about
+	known      map[string]string          // acknowledged objects: name to plane of the primary
+	denied     map[string]ctltest.Result  // names that must not exist
+	open       map[string]*ctltest.Result // names of unknown state: killed or in doubt
 	broken     []string
 	deaths     int
 }
 
 const workers = 2
 
-// addDuring starts the adders. They have ended before the test's directories go,
-// however it ends.
+// addDuring starts the adders. A cleanup ends them before the test's directories are removed.
 func (r *ring) addDuring() *adders {
 	ended := make(chan struct{})
 	a := &adders{
@@ -66,12 +65,11 @@ func (r *ring) addDuring() *adders {
 	return a
 }
 
-// pause waits for the operations at work, and lets none begin.
+// pause waits for the running operations and blocks further ones.
 func (a *adders) pause()  { a.turn.Lock() }
 func (a *adders) resume() { a.turn.Unlock() }
 
-// shell is a worker's. It is configured as it was when the guest was no member, or
-// as if it were one.
+// shell returns a worker's shell, configured with the guest or without it.
 func (a *adders) shell(worker int, guest bool) *ctltest.Shell {
 	planes := a.ring.core
 	if guest {
@@ -80,7 +78,7 @@ func (a *adders) shell(worker int, guest bool) *ctltest.Shell {
 	return a.ring.Shell(fmt.Sprintf("adder-%d", worker), planes...)
 }
 
-// operate adds an object, and removes it again more often than not.
+// operate adds an object, and in most cases removes it again.
 func (a *adders) operate(random *rand.Rand, worker, n int) {
 	name := fmt.Sprintf("db-%d-%d", worker, n)
 	shell := a.shell(worker, random.IntN(2) == 0)
@@ -107,7 +105,7 @@ func (a *adders) operate(random *rand.Rand, worker, n int) {
 	}
 }
 
-// add adds an object, and notes what came of it. It returns whether it is there.
+// add adds an object and records the result. It returns true if the add was acknowledged.
 func (a *adders) add(shell *ctltest.Shell, name string, random *rand.Rand, kill time.Duration) bool {
 	target := a.ring.core[random.IntN(len(a.ring.core))].Name()
 	result, err := shell.Run(a.ring.t.Context(), kill, "servicecluster", "add", name, "-n", a.ring.acme, "--target", target, "-f", a.ring.cluster(name))
@@ -127,8 +125,7 @@ func (a *adders) add(shell *ctltest.Shell, name string, random *rand.Rand, kill 
 	return result.Code == ctltest.Done
 }
 
-// die kills some processes that have the guest configured as they add. The
-// workers are paused.
+// die starts adds with the guest configured, and kills them. The workers must be paused.
 func (a *adders) die(random *rand.Rand) {
 	for worker := range 2 * workers {
 		a.deaths++
@@ -137,7 +134,7 @@ func (a *adders) die(random *rand.Rand) {
 	}
 }
 
-// note counts a result. It returns false if there is none.
+// note counts a result. It returns false if the command could not be run.
 func (a *adders) note(result ctltest.Result, err error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -150,7 +147,7 @@ func (a *adders) note(result ctltest.Result, err error) bool {
 	return true
 }
 
-// acknowledged are the names that an exit code has said are there.
+// acknowledged returns the names of all objects whose add was acknowledged.
 func (a *adders) acknowledged() map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,7 +158,7 @@ func (a *adders) acknowledged() map[string]bool {
 	return names
 }
 
-// recover settles what the workers' logs have open, over the planes given.
+// recover settles the open operations of the workers' logs, with the given planes configured.
 func (a *adders) recover(planes []*plane.Plane) {
 	a.ring.t.Helper()
 	require.Empty(a.ring.t, a.broken)
@@ -171,7 +168,7 @@ func (a *adders) recover(planes []*plane.Plane) {
 	}
 }
 
-// requireTruth compares what the exit codes said with what the members hold.
+// requireTruth compares the exit codes with the objects in the members.
 func (a *adders) requireTruth(members []*plane.Plane) {
 	t := a.ring.t
 	t.Helper()
@@ -191,12 +188,12 @@ func (a *adders) requireTruth(members []*plane.Plane) {
 		if target, known := a.known[name]; known {
 			require.Equal(t, target, owner.Plane, "%v", objects)
 		}
-		if a.open[name] != nil { // now it is known
+		if a.open[name] != nil { // the outcome is now known
 			a.known[name] = owner.Plane
 		}
 	}
 	for name := range a.known {
-		require.Contains(t, held, name, "what was acknowledged is not there")
+		require.Contains(t, held, name, "an acknowledged object is missing")
 	}
 	for name, result := range a.open {
 		if held[name] == nil {

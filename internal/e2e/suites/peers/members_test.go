@@ -17,8 +17,8 @@ import (
 
 var peerSets = schema.GroupVersionResource{Group: "fanout.atoll.dev", Version: "v1alpha1", Resource: "peersets"}
 
-// requireMembers reads the PeerSet of each member: it lists all of them, Active,
-// and no change is under way.
+// requireMembers requires that the PeerSet of each member lists exactly all of them, Active, and
+// that no change is in progress.
 func (r *ring) requireMembers(members []*plane.Plane) {
 	r.t.Helper()
 	var want []string
@@ -48,18 +48,17 @@ func (r *ring) requireMembers(members []*plane.Plane) {
 	}
 }
 
-// requireNothing says that the guest, which has left, holds nothing of the
-// protocol's. What it held when it left is gone, before is names of that. Of
-// Accounts it gets nothing more. But an add that still has it configured reserves
-// a ServiceCluster there, too, before it knows who is a member:
+// requireNothing requires that the guest, which has left, holds no object of the protocol, except
+// guards of committed ServiceClusters. before are the names from before the guest left.
 //
-//   - If it read the members as they were before, and the guest took the
-//     reservation after it had been emptied, the add is committed and its guard
-//     stays, which keeps nobody from anything.
-//   - Else it is refused and takes its reservation back, or if it was killed, the
-//     next recovery does that has the guest configured. A request that was on its
-//     way when its process was killed may be served after that recovery: its entry
-//     stays in the log, and the one after it finds what came.
+// An add that still has the guest configured reserves its ServiceCluster there before it reads the
+// members:
+//
+//   - If it read the old members, and reserved after the guest was emptied, the add is committed.
+//     Its guard stays in the guest and has no effect.
+//   - Otherwise the add is refused and deletes its reservation. If it was killed, the next recovery
+//     with the guest configured deletes it. The guest may apply a request of a killed process after
+//     that recovery; the entry stays in the log, and a later recovery deletes the reservation.
 func (r *ring) requireNothing(before map[string]bool) {
 	r.t.Helper()
 	accounts, err := r.Objects(r.t.Context(), r.guest.Name(), ctltest.Accounts, "")
@@ -78,8 +77,8 @@ func (r *ring) requireNothing(before map[string]bool) {
 	}
 }
 
-// leftInGuest are the reservations in the guest that no committed ServiceCluster
-// accounts for. It holds nothing that is more than a reservation.
+// leftInGuest returns the reservations in the guest without a committed ServiceCluster. It fails
+// the test if the guest holds anything else.
 func (r *ring) leftInGuest(before map[string]bool) []ctltest.Object {
 	r.t.Helper()
 	var left []ctltest.Object

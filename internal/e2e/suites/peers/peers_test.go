@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package peers_test lets peers join and leave a ring that is in use.
+// Package peers_test tests peers that join and leave a ring in use.
 package peers_test
 
 import (
@@ -22,33 +22,32 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// Changes of the ring, as atollctl calls them.
+// Changes of the ring, as subcommands of "atollctl peer".
 const (
 	join        = "join"
 	leave       = "leave"
 	forceRemove = "force-remove"
 )
 
-// TestPeers lets a fourth peer join a ring, leave it, join again, be given up
-// while it is dead, and come back, again and again, while processes add and
-// remove ServiceClusters. Each change is killed at random moments and then run
-// again, by the same process's log, by its recovery, or by somebody else.
+// TestPeers makes a fourth peer join a ring, leave it, join again, be removed by force while it is
+// dead, and come back, repeatedly, while processes add and remove ServiceClusters. Each change is
+// killed at random moments and then repeated: with the same log, after its recovery, or with
+// another log.
 //
-// After each change every member's PeerSet has the members that were asked for,
-// an audit is clean, after a join once a sweep has been there, what was acknowledged meanwhile is in every member, and what
-// was denied is nowhere. No name ever has two owners. A peer that has left holds
-// nothing of what was there before; of what is added meanwhile it has a reservation
-// at most, which nobody needs, and the next recovery that has the peer configured
-// finds what a killed process left.
+// After each change every member's PeerSet has the right members, and an audit is clean; after a
+// join, only after a sweep. Acknowledged adds are in every member, and denied ones in none. No name
+// ever has two owners. A peer that has left keeps no object of its time as a member. Adds during
+// the change may leave reservations there; the next recovery with the peer configured deletes those
+// of killed processes.
 //
-// ATOLL_CHANGES says how many processes of each kind of change are killed.
+// ATOLL_CHANGES is the number of processes to kill for each kind of change.
 func TestPeers(t *testing.T) {
 	kills := ctltest.Count(t, "ATOLL_CHANGES", 4)
 	var options []plane.Options
 	for _, name := range plane.Names(4) {
 		options = append(options, plane.Options{Name: name})
 	}
-	planes := planetest.NewAll(t, options...) // of its own: one of them dies
+	planes := planetest.NewAll(t, options...) // own planes: one of them is killed
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := &ring{
@@ -78,7 +77,7 @@ func TestPeers(t *testing.T) {
 	adders.stop()
 	t.Logf("changes: %v, of their processes killed: %v, in %s", r.done, r.killed, time.Since(start).Round(time.Second))
 	t.Logf("meanwhile %d operations, by exit code: %v; %d ServiceClusters in the end", adders.operations, adders.codes, len(adders.known))
-	t.Logf("the guest held %d reservations of killed processes after it had left, and %d guards of what came to nothing as it joined", r.left, r.swept)
+	t.Logf("the guest held %d reservations of killed processes after it had left, and %d guards of adds that were aborted as it joined", r.left, r.swept)
 	reads, events := r.witness.Seen()
 	t.Logf("the witness read all planes %d times and saw %d events", reads, events)
 }
@@ -92,18 +91,17 @@ type ring struct {
 	adders  *adders
 	acme    string
 	core    []*plane.Plane
-	guest   *plane.Plane // who comes and goes
+	guest   *plane.Plane // the peer that joins and leaves
 
-	killed, done map[string]int           // by change
-	left, swept  int                      // reservations in the guest that only its recovery could take back, and guards that a sweep did
-	limit        map[string]time.Duration // before which a process is killed
+	killed, done map[string]int           // by kind of change
+	left, swept  int                      // objects in the guest: reservations left to a recovery, guards left to a sweep
+	limit        map[string]time.Duration // upper bound of the moment of a kill
 }
 
-// core3 is a shell that is configured with the peers that always are members.
+// core3 returns a shell with only the permanent members configured.
 func (r *ring) core3() *ctltest.Shell { return r.Shell("core", r.core...) }
 
-// change carries one change out, however often it is killed, and looks at what
-// came of it.
+// change runs one change until it succeeds, however often it is killed, and checks the result.
 func (r *ring) change(change string) {
 	r.t.Helper()
 	args := []string{"peer", change, r.guest.Name()}
@@ -124,7 +122,7 @@ func (r *ring) change(change string) {
 		if r.random.IntN(3) > 0 {
 			continue
 		}
-		if r.random.IntN(3) == 0 { // somebody else's, with another log
+		if r.random.IntN(3) == 0 { // by another process, with another log
 			r.Shell(fmt.Sprintf("changer-%d", r.killed[change])).Succeed(r.t, args...)
 		} else {
 			r.recover(change)
@@ -136,9 +134,8 @@ func (r *ring) change(change string) {
 	r.look(change, before)
 }
 
-// recover settles what the killed processes left in their log. While the guest is
-// dead an earlier join or leave, which somebody else has finished, is in doubt there:
-// nobody can tell whether the guest still holds the slot of that change.
+// recover settles the operations of killed processes. While the guest is dead, an earlier join or
+// leave that another log completed stays in doubt: the guest may still hold the slot of the change.
 func (r *ring) recover(change string) {
 	r.t.Helper()
 	if change == forceRemove {
@@ -152,8 +149,7 @@ func (r *ring) recover(change string) {
 	require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
 }
 
-// look checks what holds after a change. The names of before were there when it
-// began.
+// look checks the ring after a change. before are the names from before it began.
 func (r *ring) look(change string, before map[string]bool) {
 	r.t.Helper()
 	members := slices.Clone(r.core)
@@ -175,10 +171,9 @@ func (r *ring) look(change string, before map[string]bool) {
 	}
 }
 
-// requireClean audits the members. A join guards in the guest what is reserved
-// meanwhile. If that comes to nothing in a process that does not have the guest
-// configured, the guard is left there, dead, for a sweep: nothing else is left for
-// one.
+// requireClean audits the members. After a join it first repairs: a join makes concurrent
+// reservations get a guard in the guest. If such an add aborts in a process without the guest
+// configured, the guard stays until a sweep deletes it; the sweep must find nothing else.
 func (r *ring) requireClean(members []*plane.Plane, change string) {
 	r.t.Helper()
 	auditor := r.Shell("auditor", members...)

@@ -25,9 +25,9 @@ var (
 	accounts        = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"}
 )
 
-// wrongClusters makes the guest a ring of its own whose peer has the name of a core
-// peer, and runs the program with kubeconfigs that lead to it, are swapped, or name one
-// plane twice. Nothing is deleted in the ring, and nothing is made in the guest.
+// wrongClusters makes the guest a ring of its own whose peer has the name of a core peer. It then
+// runs the program with kubeconfigs that lead to the guest, are swapped, or lead twice to one
+// plane, and requires that nothing is deleted in the ring and nothing is created in the guest.
 func (r *ring) wrongClusters() {
 	t := r.t
 	a, b, c := r.core[0], r.core[1], r.core[2]
@@ -66,13 +66,13 @@ func (r *ring) wrongClusters() {
 	r.core3().Succeed(t, "peers")
 	r.core3().Succeed(t, "servicecluster", "remove", "guarded", "-n", r.acme)
 	t.Run("logs", r.defaultLogs)
-	// The guest is to join this ring, and by its own name.
+	// Later the guest joins this ring by its own name, so its PeerSet is deleted.
 	require.NoError(t, planetest.Dynamic(t, r.guest.Config()).Resource(peerSets).Delete(t.Context(), "default", metav1.DeleteOptions{}))
 }
 
-// defaultLogs leaves an operation of the first release open in the log that its rings
-// shared. The guest's ring, which has a peer of the same name, refuses that log; this ring
-// takes it over, and each has its own from then on.
+// defaultLogs leaves an operation open in the default log of the first release, which all rings
+// shared. The guest's ring, which has a peer of the same name, refuses that log. This ring adopts
+// it; from then on each ring has its own.
 func (r *ring) defaultLogs(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", home)
@@ -125,7 +125,7 @@ func isOpen(t *testing.T, path string) bool {
 	return false
 }
 
-// held are the objects of the protocol in planes, by UID and resource version.
+// held lists the protocol's objects in planes, with UIDs and resource versions.
 func (r *ring) held(planes ...*plane.Plane) []string {
 	r.t.Helper()
 	var all []string

@@ -32,11 +32,11 @@ import (
 
 const (
 	long = 3 * time.Minute
-	// still is for how long nothing is to be written at rest.
+	// still is how long nothing may be written at rest.
 	still = 5 * time.Second
 )
 
-// manifests are a workload and everything its pods refer to.
+// manifests are a workload and all objects that its pods refer to.
 const manifests = `
 apiVersion: splitter.atoll.dev/v1alpha1
 kind: PlacementPolicy
@@ -88,7 +88,7 @@ var (
 	dependents  = map[string]string{"configmaps": "settings", "secrets": "key", "serviceaccounts": "robot", "persistentvolumeclaims": "data", "services": "web"}
 )
 
-// script is a list of clusters that the test changes.
+// script is a list of clusters that the test can change.
 type script struct {
 	mu      sync.Mutex
 	list    []splitter.Cluster
@@ -157,7 +157,7 @@ func (w *world) patch(gvr schema.GroupVersionResource, name string, content any,
 	require.NoError(w.t, err)
 }
 
-// works reports a shard as a syncer would.
+// works reports the status of a shard as a syncer would.
 func (w *world) works(name string, available int64) {
 	w.t.Helper()
 	obj, err := w.get(w.t.Context(), deployments, name)
@@ -167,8 +167,8 @@ func (w *world) works(name string, available int64) {
 		"updatedReplicas": wanted, "readyReplicas": available, "availableReplicas": available}}, "status")
 }
 
-// eventually waits until the Deployment has that placement, its dependents have those labels, and the shards those
-// replicas.
+// eventually waits until the Deployment has that placement, its dependents have those labels, and
+// the shards have those replicas.
 func (w *world) eventually(placed, labels string, shards map[string]int64) {
 	w.t.Helper()
 	planetest.Eventually(w.t, long, placed, func(ctx context.Context) error {
@@ -211,7 +211,8 @@ func (w *world) eventually(placed, labels string, shards map[string]int64) {
 	})
 }
 
-// rests awaits that nothing is written for a while, and returns the resourceVersions of all that is there.
+// rests waits until nothing is written for a while, and returns the resourceVersions of all
+// objects.
 func (w *world) rests() (versions map[string]string) {
 	w.t.Helper()
 	planetest.Eventually(w.t, long, "nothing is written", func(ctx context.Context) error {
@@ -220,7 +221,7 @@ func (w *world) rests() (versions map[string]string) {
 			return err
 		}
 		select {
-		case <-time.After(still): // that nothing happens can only be seen in time that passes
+		case <-time.After(still): // inactivity can only be observed over time
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -251,7 +252,8 @@ func (w *world) versions(ctx context.Context) (map[string]string, error) {
 	return versions, nil
 }
 
-// A workload and what it refers to are placed, moved without a dip, left alone by a restart, and taken away when told.
+// A workload and the objects it refers to are placed, moved without loss of available replicas,
+// unchanged by a restart, and removed on request.
 func TestPlacement(t *testing.T) {
 	plane := planetest.Shared(t, 1)[0]
 	api, err := region.APIFor(plane.Config())

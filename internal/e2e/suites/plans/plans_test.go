@@ -21,8 +21,9 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// A splitter and two syncers, each disturbed once at one of their writes or events, end as undisturbed and rest, on real API
-// servers. ATOLL_PLANS says how many plans are run (6); 0: all.
+// A splitter and two syncers, each disturbed once at one of their writes or events, reach the same
+// end state as undisturbed and stop writing, on real API servers. ATOLL_PLANS is the number of
+// plans to run (6); 0 means all.
 func TestPlans(t *testing.T) {
 	plans, err := strconv.Atoi(cmp.Or(os.Getenv("ATOLL_PLANS"), "6"))
 	require.NoError(t, err, "ATOLL_PLANS is a number of plans")
@@ -34,7 +35,8 @@ func TestPlans(t *testing.T) {
 	require.Less(t, report.Missed, report.Runs)
 }
 
-// workloads is a ConfigMap that moves between two clusters, and a Deployment that is divided over both.
+// workloads is a scenario with a ConfigMap that moves between two clusters, and a Deployment that
+// is divided over both.
 func workloads(t *testing.T) perturb.Scenario {
 	planes := planetest.Shared(t, 3)
 	servers := map[string]perturb.Server{upstream: server{planes[0]}, "a": server{planes[1]}, "b": server{planes[2]}}
@@ -71,7 +73,7 @@ func workloads(t *testing.T) perturb.Scenario {
 			{Path: "metadata.annotations[syncer.atoll.dev/applied]"},
 			{Resource: "leases.coordination.k8s.io", Path: "spec"},
 		},
-		Quiet: quiet, Rest: 15 * quiet, Limit: 5 * time.Minute, // a watch is late for 10 times Quiet
+		Quiet: quiet, Rest: 15 * quiet, Limit: 5 * time.Minute, // a watch is delayed by 10 times Quiet
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 
 const (
 	upstream = "up"
-	// clusterOf is what the names of loops begin with that stand for the controllers of a cluster.
+	// clusterOf is the prefix of the names of loops that stand for the controllers of a cluster.
 	clusterOf = "cluster "
 )
 
@@ -36,10 +36,10 @@ var (
 	resourceOf  = map[string]schema.GroupVersionResource{"ConfigMap": configMaps, "Deployment": deployments}
 )
 
-// server is a plane whose namespace default is used anew by each run.
+// server is a plane whose namespace default each run uses anew.
 type server struct{ *plane.Plane }
 
-// clear deletes what a run left.
+// clear deletes the objects of the previous run.
 func (s server) clear(ctx context.Context) error {
 	d, err := dynamic.NewForConfig(s.Config())
 	if err != nil {
@@ -101,7 +101,8 @@ func client(access perturb.Access, name string, gvr schema.GroupVersionResource)
 	return d.Resource(gvr).Namespace("default"), nil
 }
 
-// apply is a step in which a user applies a manifest upstream, once no object of that name is being deleted.
+// apply is a step in which a user applies a manifest upstream, after any deletion of the object has
+// ended.
 func apply(name, manifest string) perturb.Step {
 	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
 		obj := &unstructured.Unstructured{}
@@ -122,7 +123,8 @@ func apply(name, manifest string) perturb.Step {
 	}}
 }
 
-// remove is a step in which a user deletes an object upstream and waits until it is gone, as kubectl does.
+// remove is a step in which a user deletes an object upstream and waits for its end, as kubectl
+// does.
 func remove(name string, gvr schema.GroupVersionResource, object string) perturb.Step {
 	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
 		c, err := client(access, upstream, gvr)
@@ -136,7 +138,7 @@ func remove(name string, gvr schema.GroupVersionResource, object string) perturb
 	}}
 }
 
-// await reads an object until is holds of it; nil: it is missing.
+// await reads an object until is returns true for it. is gets nil if the object is missing.
 func await(ctx context.Context, c dynamic.ResourceInterface, name string, is func(*unstructured.Unstructured) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -184,7 +186,8 @@ func absent(ctx context.Context, access perturb.Access, gvr schema.GroupVersionR
 	return nil
 }
 
-// reporting stands for the controllers of a cluster: it reports that all replicas of each Deployment are available.
+// reporting stands for the controllers of a cluster: it reports all replicas of each Deployment as
+// available.
 func reporting(cluster string) perturb.Loop {
 	return perturb.Loop{Name: clusterOf + cluster, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
 		c, err := client(access, cluster, deployments)

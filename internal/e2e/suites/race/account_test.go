@@ -19,12 +19,15 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// TestAccountRace removes an Account while other processes add ServiceClusters to
-// it, and in every third round one removes the last that it had. Some are killed.
-// In the end the Account is gone with all that was in it, or there with all that
-// was acknowledged. Or its removal waits for what came in: while it was committed,
-// or after its process was killed as it began to commit. It ends when that is
-// gone. ATOLL_ROUNDS says how many rounds there are, twice.
+// TestAccountRace removes an Account while other processes add ServiceClusters to it; in every
+// third round one also removes its last one. Some processes are killed. In the end:
+//
+//   - the Account is gone with all its ServiceClusters, or
+//   - it exists with all acknowledged ServiceClusters, or
+//   - its removal waits for the ServiceClusters added while it was committed, or after its process
+//     was killed when it began to commit. It ends when they are removed.
+//
+// The number of rounds is half of ATOLL_ROUNDS.
 func TestAccountRace(t *testing.T) {
 	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 15) / 2
 	seed := uint64(time.Now().UnixNano())
@@ -73,12 +76,12 @@ func (r *accountRaces) round(n int) {
 		if r.random.IntN(4) == 0 {
 			kill = 1 + time.Duration(r.random.Int64N(int64(4*r.usual)))
 		}
-		if i > 0 { // a removal takes a while before it is committed
+		if i > 0 { // a removal takes a while until its commit
 			wait = time.Duration(r.random.Int64N(int64(r.usual)))
 		}
 		running.Go(func() {
 			sleep(r.t.Context(), wait)
-			if i == 0 && n%5 == 1 { // the moment from which on nobody knows
+			if i == 0 && n%5 == 1 { // after this log write the outcome is unknown
 				p.result, p.err = p.shell.RunUntil(r.t.Context(), "log advance", p.args...)
 				return
 			}
@@ -105,7 +108,7 @@ func (r *accountRaces) round(n int) {
 			require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
 		}
 	}
-	// The removal comes last: it may have waited for one of the others.
+	// The removal is recovered last: it may have waited for one of the others.
 	remover, waits := racers[0], false
 	if open(remover) || r.removing() {
 		result := remover.shell.Recover(r.t)
@@ -127,7 +130,7 @@ func (r *accountRaces) round(n int) {
 	}
 }
 
-// stages are those of the Account, by plane.
+// stages returns the stages of the Account, by plane.
 func (r *accountRaces) stages() map[string]string {
 	r.t.Helper()
 	stages := map[string]string{}
@@ -141,14 +144,14 @@ func (r *accountRaces) stages() map[string]string {
 	return stages
 }
 
-// removing says that the Account's removal is committed and not at its end.
+// removing reports whether the Account's removal is committed and not finished.
 func (r *accountRaces) removing() bool {
 	r.t.Helper()
 	return slices.Contains(slices.Collect(maps.Values(r.stages())), "Removing")
 }
 
-// settled compares what the processes said with what the planes hold, and whether
-// the removal waits for that.
+// settled compares the exit codes with the objects in the planes, and checks whether the removal
+// waits.
 func (r *accountRaces) settled(racers []*racer, waits bool) {
 	r.t.Helper()
 	clusters := map[string]int{}
@@ -176,8 +179,8 @@ func (r *accountRaces) settled(racers []*racer, waits bool) {
 			require.Equal(r.t, "Active", stage)
 		}
 		if waits {
-			// Its log says that the commit may have been sent. It was not, and what
-			// came in after keeps the recovery from sending it.
+			// Its log shows that the commit may have been sent. It was not, and the later
+			// ServiceClusters keep the recovery from sending it.
 			r.doubted++
 		}
 	}

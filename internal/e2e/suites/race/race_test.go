@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package race_test lets processes race for names.
+// Package race_test tests processes that race for names.
 package race_test
 
 import (
@@ -23,20 +23,18 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// TestRace lets two and four processes of atollctl, each with a log of its own,
-// add the same name in different peers; in every third round the name is taken
-// and one of them removes it instead. Some are killed at a random moment; in some
-// rounds the API server of a peer is frozen for a while, and at times a log is
-// lost with its process. A witness that knows nothing of the library reads and
-// watches all planes meanwhile.
+// TestRace makes two or four processes of atollctl, each with its own log, add the same name in
+// different peers. In every third round the name is taken, and one of them removes it instead. Some
+// processes are killed at a random moment, in some rounds an API server is frozen for a while, and
+// at times a killed process loses its log. Meanwhile a witness without code of the library reads
+// and watches all planes.
 //
-// No name has two owners, ever. Whoever exits with 0 owns the name, whoever exits
-// with 1 or 3 never did, and so it is with what was there before and who removes
-// it. After recovery an audit is clean, and the name can be removed and added
-// again.
+// No name ever has two owners. A process that exits with 0 owns the name; one that exits with 1 or
+// 3 never owned it. The same holds, reversed, for the removal. After recovery an audit is clean,
+// and the name can be removed and added again.
 //
-// ATOLL_ROUNDS says how many rounds there are, ATOLL_FREEZE for how long an API
-// server is frozen at most.
+// ATOLL_ROUNDS is the number of rounds, ATOLL_FREEZE the maximum time for which an API server is
+// frozen.
 func TestRace(t *testing.T) {
 	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 15)
 	freeze := 5 * time.Second
@@ -45,7 +43,7 @@ func TestRace(t *testing.T) {
 		freeze, err = time.ParseDuration(text)
 		require.NoError(t, err)
 	}
-	// Planes of its own: they are frozen.
+	// Own planes: they are frozen.
 	var options []plane.Options
 	for _, name := range plane.Names(3) {
 		options = append(options, plane.Options{Name: name})
@@ -91,13 +89,13 @@ type races struct {
 
 // racer is one process.
 type racer struct {
-	payload string // what its object carries and no other's; if it removes, the payload of what was there before
-	target  string // empty if it removes
+	payload string // unique content of its object; for a removal, the content of the object to remove
+	target  string // empty for a removal
 	args    []string
 	shell   *ctltest.Shell
 	result  ctltest.Result
 	err     error
-	lost    bool // its log is lost
+	lost    bool // its log is deleted
 }
 
 func (r *races) manifest(name, payload string) string {
@@ -108,7 +106,7 @@ func (r *races) add(name, payload, target string) []string {
 	return []string{"servicecluster", "add", name, "-n", r.acme, "--target", target, "-f", r.manifest(name, payload)}
 }
 
-// before is the payload of what is there before a race.
+// before is the payload of an object that exists before a race.
 const before = "before"
 
 // round is one race for one name.
@@ -161,7 +159,7 @@ func (r *races) round(n int) {
 	r.free(name)
 }
 
-// whileFrozen freezes an API server after some time for some time.
+// whileFrozen freezes an API server for long, after a delay.
 func (r *races) whileFrozen(p *plane.Plane, after, long time.Duration) {
 	r.t.Helper()
 	sleep(r.t.Context(), after)
@@ -177,8 +175,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// told checks what the processes said against what the planes hold and the
-// witness saw.
+// told compares the exit codes with the objects in the planes and the owners that the witness saw.
 func (r *races) told(name string, racers []*racer) {
 	r.t.Helper()
 	owners := r.owners(name)
@@ -204,11 +201,11 @@ func (r *races) told(name string, racers []*racer) {
 	}
 }
 
-// recovered lets the logs that are left be recovered, after which an audit is
-// clean, and no process was told what has not come true.
+// recovered recovers the remaining logs, and requires that an audit is then clean and that no exit
+// code was wrong.
 func (r *races) recovered(name string, racers []*racer, frozen bool) {
 	r.t.Helper()
-	repair := frozen // what a thawed API server still had before it is swept
+	repair := frozen // the thawed API server may have applied late requests
 	for _, p := range racers {
 		if p.lost {
 			r.lost++
@@ -222,7 +219,7 @@ func (r *races) recovered(name string, racers []*racer, frozen bool) {
 	}
 	auditor := r.ring.Shell("auditor")
 	if repair {
-		// A reservation that shows no sign of life is taken down after a lease.
+		// The audit deletes a reservation whose coordinator shows no heartbeat for a lease.
 		auditor.Audit(r.t, "--repair")
 	}
 	auditor.Audit(r.t)
@@ -232,8 +229,8 @@ func (r *races) recovered(name string, racers []*racer, frozen bool) {
 	require.LessOrEqual(r.t, len(ever), 1, "%v", ever)
 }
 
-// free removes what the race left, adds the name once more in another peer, and
-// removes that.
+// free removes the object that the race left, adds the name once more in another peer, and removes
+// it.
 func (r *races) free(name string) {
 	r.t.Helper()
 	shell := r.ring.Shell("next")
@@ -250,7 +247,7 @@ func (r *races) free(name string) {
 	}
 }
 
-// owners reads who owns a name now.
+// owners returns the present owners of a name.
 func (r *races) owners(name string) []ctltest.Object {
 	r.t.Helper()
 	var owners []ctltest.Object

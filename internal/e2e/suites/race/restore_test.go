@@ -28,28 +28,28 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// TestRestores restores a random peer from a backup, in each of its rounds, while
-// processes of atollctl add and remove ServiceClusters. The backup is taken and put back
-// at random moments: as a directory, or by etcdutl with and without a higher revision. In
-// half of the rounds the others have noted how far the peer had come. Then processes bring
-// the peer back, some of which are killed; a person deletes what they name.
+// TestRestores restores a random peer from a backup, in each of its rounds, while processes of
+// atollctl add and remove ServiceClusters. The backup is taken and restored at random moments: as a
+// directory, or with etcdutl, with and without a higher revision. In half of the rounds the other
+// peers have noted the peer's epoch after the backup. Then processes bring the peer back, some of
+// which are killed, and a person deletes the objects that they name.
 //
-// The witness sees no second owner, except in the restored peer until it is back. After
-// the comeback and the commands that the audit prints an audit is clean. What a process
-// acknowledged is in all planes with the UID that it had, or a finding named that UID as
-// lost; what a process denied, or removed, is nowhere.
+// The witness sees no second owner, except in the restored peer until it is back. After the
+// comeback and the commands that the audit prints, an audit is clean. An acknowledged object is in
+// all planes with its UID, or a finding reported that UID as lost. An object that was denied or
+// removed is in no plane.
 //
-// Some operations run with kubeconfigs that are swapped, or of which two lead to one cluster:
-// each names the wrong cluster, no addition succeeds, and nothing is written to it.
+// Some operations run with kubeconfigs that are swapped, or of which two lead to one cluster: each
+// names the wrong cluster, no add succeeds, and nothing is written to the wrong cluster.
 //
-// ATOLL_RESTORES says how many rounds there are.
+// ATOLL_RESTORES is the number of rounds.
 func TestRestores(t *testing.T) {
 	rounds := ctltest.Count(t, "ATOLL_RESTORES", 2)
 	var options []plane.Options
 	for _, name := range plane.Names(3) {
 		options = append(options, plane.Options{Name: name})
 	}
-	planes := planetest.NewAll(t, options...) // of its own: they are set back
+	planes := planetest.NewAll(t, options...) // own planes: they are restored
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := &restores{
@@ -76,7 +76,7 @@ func TestRestores(t *testing.T) {
 	t.Logf("the witness read all planes %d times and saw %d events", reads, events)
 }
 
-// restores are a ring of which one peer after the other is restored.
+// restores is a ring whose peers are restored one after the other.
 type restores struct {
 	t       *testing.T
 	ring    *ctltest.Ring
@@ -85,9 +85,9 @@ type restores struct {
 	noting  *fanout.Coordinator
 	acme    string
 	hands   hands
-	first   int // the first round with notes
-	// restarts counts the beginnings and ends of restarts of API servers: it is odd
-	// while one is under way.
+	first   int // first round with notes
+	// restarts is incremented when a restart of an API server begins and when it ends: it is odd
+	// during a restart.
 	restarts atomic.Int64
 
 	operations, misled, noted, killed, refused, lost, deleted int
@@ -139,7 +139,7 @@ func (r *restores) round(n int) {
 	require.Empty(t, r.witness.Twice())
 }
 
-// restart does what restarts an API server.
+// restart runs do, which restarts an API server.
 func (r *restores) restart(do func(context.Context) error) {
 	r.t.Helper()
 	r.restarts.Add(1)
@@ -151,7 +151,7 @@ func (r *restores) wait(most time.Duration) {
 	sleep(r.t.Context(), time.Duration(r.random.Int64N(int64(most))))
 }
 
-// coordinator is one that only takes notes, when it is started.
+// coordinator returns a coordinator that, when started, only writes notes.
 func (r *restores) coordinator() *fanout.Coordinator {
 	t := r.t
 	t.Helper()
@@ -170,7 +170,7 @@ func (r *restores) coordinator() *fanout.Coordinator {
 	return c
 }
 
-// note lets the others note how far a peer has come since it was saved.
+// note makes the other peers note an epoch of the peer that is later than the saved one.
 func (r *restores) note(at *plane.Plane) {
 	t := r.t
 	t.Helper()
@@ -212,14 +212,14 @@ func (r *restores) note(at *plane.Plane) {
 
 var removedSince = regexp.MustCompile(`serviceclusters ([a-z0-9-]+)/([a-z0-9-]+) in ([a-z0-9-]+)`)
 
-// comeback brings a peer back. Its process is killed at times; a person deletes what it
-// names.
+// comeback brings a peer back. Its process is killed at times, and the test deletes the objects
+// that it names, as a person would.
 func (r *restores) comeback(at *plane.Plane) {
 	t := r.t
 	t.Helper()
 	shell := r.ring.Shell("comeback")
 	for n := 0; ; n++ {
-		require.Less(t, n, 20, "the comeback of %s finds no end", at.Name())
+		require.Less(t, n, 20, "the comeback of %s does not end", at.Name())
 		kill := ctltest.Never
 		if n < 3 && r.random.IntN(2) == 0 {
 			kill = 1 + time.Duration(r.random.Int64N(int64(time.Second)))
@@ -238,15 +238,15 @@ func (r *restores) comeback(at *plane.Plane) {
 				r.forget(at, named[2])
 			}
 		default:
-			// The API server may still be at its start; an operation may be about to end.
+			// The API server may still be starting, or an operation ending.
 			t.Logf("%s", result)
 			r.wait(time.Second)
 		}
 	}
 }
 
-// forget deletes an object past its finalizers, as a person does. No process was told that
-// it is there.
+// forget deletes an object and removes its finalizers, as a person does. It must not be
+// acknowledged.
 func (r *restores) forget(at *plane.Plane, name string) {
 	t := r.t
 	t.Helper()
@@ -264,7 +264,7 @@ func (r *restores) forget(at *plane.Plane, name string) {
 	require.NoError(t, err)
 }
 
-// recover settles what the logs have open.
+// recover settles the open operations of all logs.
 func (r *restores) recover() {
 	r.t.Helper()
 	leads := map[string]*plane.Plane{}
@@ -284,24 +284,24 @@ func (r *restores) recover() {
 
 var lossOf = regexp.MustCompile(`operation (\S+) committed ServiceCluster \S+ in \S+ \(UID ([0-9a-f-]+)\)`)
 
-// loss is an object that an audit named as lost.
+// loss is an object that an audit reported as lost.
 type loss struct{ operation, uid string }
 
-// finding is one line of an audit.
+// finding is one item of an audit.
 type finding struct {
 	Class, Mend, Invariant, Text string
 	Object                       struct{ Namespace, Name string }
 }
 
-// mend runs the commands that audits print until one is clean, and returns what they named
-// as lost.
+// mend runs the commands that audits print until an audit is clean, and returns the reported
+// losses.
 func (r *restores) mend() []loss {
 	t := r.t
 	t.Helper()
 	auditor := r.ring.Shell("auditor")
 	var losses []loss
 	for n := 0; ; n++ {
-		require.Less(t, n, 10, "audits find no end")
+		require.Less(t, n, 10, "audits do not become clean")
 		result := auditor.End(t, "audit", "-o", "json")
 		if result.Code == ctltest.Done {
 			return losses
@@ -317,7 +317,7 @@ func (r *restores) mend() []loss {
 					losses = append(losses, l)
 					r.lost++
 				}
-				// The peer has come back.
+				// The peer is back, so its name may be released.
 				mend = "atollctl servicecluster release " + f.Object.Name + " -n " + f.Object.Namespace
 				require.Contains(t, f.Text, mend)
 			}

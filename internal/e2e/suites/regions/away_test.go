@@ -16,11 +16,11 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// fault begins or ends something.
+// fault begins or ends a fault.
 type fault func(context.Context) error
 
-// peerAway makes us-east silent, or refuse everything. It is told why, nothing is
-// deleted, what us-east has stays its own, and the others are served.
+// peerAway makes us-east unreachable, or makes it reject all requests. The status of its Peer has
+// the reason, nothing is deleted, us-east keeps its regions, and the other peers are served.
 func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	planetest.Apply(t, w.usEast, regionClaim("loodse", "kept"))
 	w.awaitClaim(t, w.usEast, "kept", "Bound")
@@ -29,13 +29,13 @@ func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 
 	require.NoError(t, begin(t.Context()))
 	endsIfFailed(t, end)
-	away := w.of(w.central).await(t, "it is told that us-east is away", peers, "", "us-east",
+	away := w.of(w.central).await(t, "us-east is reported as unreachable", peers, "", "us-east",
 		isObserved, has("NotReady", "phase"), hasCondition("Reachable", "False", reason))
 	require.NoError(t, servesRegion("kept")(away), "an unreachable peer keeps its regions")
 	w.of(w.central).await(t, "loodse is not known to be everywhere", accounts, "", "loodse",
 		hasCondition("Ready", "Unknown", ""), has([]any{"us-east"}, "peers", "unknown"), has(nil, "peers", "missing"))
 
-	// The others go on, and get what is free, but not what us-east has.
+	// The other peers get regions that are free, but not those of us-east.
 	for _, name := range []string{"kept", "other"} {
 		planetest.Apply(t, w.euWest, regionClaim("loodse", name))
 	}
@@ -53,8 +53,8 @@ func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	w.forget(t, "kept", "other")
 }
 
-// endsIfFailed ends a fault if the test fails before it does. A test that passes has done
-// so: to restart a plane once more would be a fault in the test that follows.
+// endsIfFailed ends a fault if the test fails before it does. It does nothing after a test that
+// passed: a second restart of the plane would be a fault in the next test.
 func endsIfFailed(t *testing.T, end fault) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -90,8 +90,8 @@ func servesRegion(name string) expectation {
 	}
 }
 
-// centralAway makes the central plane silent. What is Bound stays so, what is new is
-// not decided before it is back, and no Account is lost.
+// centralAway makes the central plane unreachable. Bound claims stay Bound, new ones are decided
+// once it is back, and no Account is lost.
 func centralAway(t *testing.T, w *world, members *shard.Members, begin, end fault) {
 	planetest.Apply(t, w.euWest, regionClaim("loodse", "kept"))
 	w.awaitClaim(t, w.euWest, "kept", "Bound")
@@ -106,10 +106,10 @@ func centralAway(t *testing.T, w *world, members *shard.Members, begin, end faul
 		planetest.Apply(t, p, regionClaim("loodse", "kept"))
 		planetest.Apply(t, p, regionClaim("loodse", "new"))
 	}
-	// Without the plane nobody is known to own any work, so none is done.
-	planetest.Eventually(t, soon, "the program lets go of its work", func(context.Context) error {
+	// Without the plane no replica knows its share of the work, so none works.
+	planetest.Eventually(t, soon, "the program releases its work", func(context.Context) error {
 		if live := members.Live(); len(live) > 0 {
-			return fmt.Errorf("it shares it with %v", live)
+			return fmt.Errorf("its live members are %v", live)
 		}
 		return nil
 	})
@@ -131,12 +131,12 @@ func centralAway(t *testing.T, w *world, members *shard.Members, begin, end faul
 	w.forget(t, "kept", "new")
 }
 
-// badKubeconfig puts one into the Secret of eu-west that must not be used. It is
-// told, and the one before stays in use, until there is a good one.
+// badKubeconfig writes an unusable kubeconfig into the Secret of eu-west. The Peer's status has the
+// reason, and the previous kubeconfig stays in use until a good one replaces it.
 func badKubeconfig(t *testing.T, w *world, bad []byte, reason string) {
 	uid := w.of(w.central).get(t, peers, "", "eu-west").Object["status"].(map[string]any)["clusterUID"]
 	w.store(t, "eu-west", bad)
-	w.of(w.central).await(t, "it is told what is wrong", peers, "", "eu-west", isObserved,
+	w.of(w.central).await(t, "the bad kubeconfig is reported", peers, "", "eu-west", isObserved,
 		hasCondition("KubeconfigValid", "False", reason), hasCondition("Reachable", "True", ""), has(uid, "clusterUID"))
 	planetest.Apply(t, w.euWest, regionClaim("loodse", "served"))
 	w.awaitClaim(t, w.euWest, "served", "Bound")
@@ -147,9 +147,8 @@ func badKubeconfig(t *testing.T, w *world, bad []byte, reason string) {
 	w.forget(t, "served")
 }
 
-// becomesMaster lets ap-south become a master, with a program of its own, that
-// registers the central plane in turn, and cease to be one. Neither of the two masters
-// serves what the other one has.
+// becomesMaster makes ap-south a master for a while, with a program of its own that registers the
+// central plane as a peer. Neither master serves the other one.
 func becomesMaster(t *testing.T, w *world) {
 	other := &world{planes: w.planes, central: w.apSouth, clients: w.clients}
 	planetest.Apply(t, w.apSouth, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")

@@ -32,16 +32,16 @@ var (
 	leases          = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 )
 
-// client is the administrator's of one plane.
+// client is an administrator's client of one plane.
 type client struct {
 	name string
 	dynamic.Interface
 }
 
-// expectation says what an object lacks to be as it is expected; nil: nothing.
+// expectation returns an error that says how an object differs from the expected one, or nil.
 type expectation func(obj *unstructured.Unstructured) error
 
-// get reads an object that has to be there.
+// get reads an object, and fails the test if it is missing.
 func (c *client) get(t *testing.T, resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	obj, err := c.Resource(resource).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -49,11 +49,11 @@ func (c *client) get(t *testing.T, resource schema.GroupVersionResource, namespa
 	return obj
 }
 
-// await waits until an object is as expected, and returns it.
+// await waits until an object meets all expectations, and returns it.
 func (c *client) await(t *testing.T, what string, resource schema.GroupVersionResource, namespace, name string, wanted ...expectation) *unstructured.Unstructured {
 	t.Helper()
 	var found *unstructured.Unstructured
-	var lacks error // when it was last read
+	var lacks error // the difference at the latest read
 	planetest.Eventually(t, soon, what, func(ctx context.Context) error {
 		obj, err := c.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -71,7 +71,7 @@ func (c *client) await(t *testing.T, what string, resource schema.GroupVersionRe
 	return found
 }
 
-// remove deletes an object and waits until it is gone.
+// remove deletes an object and waits for its end.
 func (c *client) remove(t *testing.T, resource schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
 	err := c.Resource(resource).Namespace(namespace).Delete(t.Context(), name, metav1.DeleteOptions{})
@@ -88,7 +88,7 @@ func (c *client) remove(t *testing.T, resource schema.GroupVersionResource, name
 	})
 }
 
-// uids are those of all objects of some resources, by what they are.
+// uids returns the UIDs of all objects of some resources, by resource, namespace and name.
 func (c *client) uids(t *testing.T, resources ...schema.GroupVersionResource) map[string]string {
 	t.Helper()
 	uids := map[string]string{}
@@ -113,7 +113,7 @@ func has(value any, path ...string) expectation {
 	}
 }
 
-// hasCondition expects a condition; an empty reason is any.
+// hasCondition expects a condition; an empty reason matches any.
 func hasCondition(kind, status, reason string) expectation {
 	return func(obj *unstructured.Unstructured) error {
 		conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
@@ -130,7 +130,7 @@ func hasCondition(kind, status, reason string) expectation {
 	}
 }
 
-// isObserved expects a status of the present generation, with conditions.
+// isObserved expects a status of the current generation, with conditions.
 func isObserved(obj *unstructured.Unstructured) error {
 	observed, _, err := unstructured.NestedInt64(obj.Object, "status", "observedGeneration")
 	if err != nil {

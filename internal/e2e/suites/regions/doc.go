@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package regions plays the multi-region proposal on real kube-apiservers: a
-// central plane and three peers, with the loops as a program embeds them, which
-// may do no more than internal/rights grants. Then it breaks what can break.
+// Package regions runs the multi-region proposal on real kube-apiservers: a central plane and three
+// peers, with the loops embedded in a program that has exactly the rights of internal/rights. Then
+// it injects faults.
 package regions

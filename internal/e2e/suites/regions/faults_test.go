@@ -21,11 +21,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// TestFaults breaks one thing after the other. Each test begins with a world in
-// which all is well, and ends when it is so again.
+// TestFaults injects one fault after the other. Each test begins and ends with all objects in
+// order.
 //
-// During all of them no region is ever Bound in two planes at once, and what is not
-// touched stays as it was: a region in eu-west, and the provider in all planes.
+// Meanwhile no region is ever Bound in two planes at once, and objects that no test touches stay as
+// they are: a region in eu-west, and the provider in all planes.
 func TestFaults(t *testing.T) {
 	w := newWorld(t)
 	rotated := newRotations("eu-west", "us-east")
@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 		{"a cluster is registered twice", registeredTwice},
 		{"two programs at once", twoPrograms},
 		{"a replica is killed", func(t *testing.T, w *world) {
-			stop() // or it would do all the work
+			stop() // otherwise it would do all the work
 			replicaKilled(t, w)
 		}},
 	} {
@@ -68,12 +68,12 @@ func TestFaults(t *testing.T) {
 			w.awaitClaim(t, w.euWest, "steady", "Bound")
 			require.Equal(t, before, w.steady(t), "something was deleted, or replaced")
 		}) {
-			break // what is broken stays broken
+			break // the later tests would fail for the same reason
 		}
 	}
 }
 
-// steady are the UIDs of what no test touches.
+// steady returns the UIDs of objects that no test touches.
 func (w *world) steady(t *testing.T) map[string]types.UID {
 	t.Helper()
 	uids := map[string]types.UID{"claim": w.of(w.euWest).get(t, regionClaims, "loodse", "steady").GetUID()}
@@ -84,12 +84,12 @@ func (w *world) steady(t *testing.T) map[string]types.UID {
 	return uids
 }
 
-// claimsRace claims regions in all planes at the same time. Each is given to one, and
-// all agree to which; as it gives up, another gets it, until nobody claims it.
+// claimsRace claims the same regions in all planes at once. Each is given to one plane, and all
+// planes agree on it. When that plane gives it up, another gets it, until no plane claims it.
 func claimsRace(t *testing.T, w *world) { w.race(t, "race", 6) }
 
-// race expects each of n regions that are claimed in all planes at once to be Bound
-// once in each of them, one after the other.
+// race claims each of n regions in all planes at once, and requires that each is Bound in one plane
+// after the other.
 func (w *world) race(t *testing.T, prefix string, n int) {
 	t.Helper()
 	var claiming sync.WaitGroup
@@ -97,7 +97,7 @@ func (w *world) race(t *testing.T, prefix string, n int) {
 	for i, p := range w.planes {
 		claiming.Go(func() {
 			for region := range n {
-				// Each begins with another region, so that each is first somewhere.
+				// Each plane starts with another region, so that each is first for some region.
 				name := fmt.Sprintf("%s-%d", prefix, (region+i)%n)
 				if err := p.Apply(t.Context(), []byte(regionClaim("loodse", name))); err != nil {
 					errs[i] = err
@@ -117,7 +117,7 @@ func (w *world) race(t *testing.T, prefix string, n int) {
 			held[holder] = append(held[holder], region)
 		}
 		t.Logf("of %d planes: %v", len(claimants), held)
-		// The plane that has most gives all of its claims up, held and lost ones.
+		// The plane with the most regions deletes all its claims, held and lost ones.
 		most := slices.MaxFunc(slices.Collect(maps.Keys(held)), func(a, b string) int { return len(held[a]) - len(held[b]) })
 		for region := range n {
 			require.NoError(t, w.clients[most].Resource(regionClaims).Namespace("loodse").Delete(t.Context(), fmt.Sprintf("%s-%d", prefix, region), metav1.DeleteOptions{}))
@@ -126,8 +126,8 @@ func (w *world) race(t *testing.T, prefix string, n int) {
 	}
 }
 
-// settled waits until the claims of a region in these planes are Bound once and in
-// Conflict otherwise, and all name the holder; it returns the plane that has it.
+// settled waits until the claims of a region in these planes are Bound in one and in Conflict in
+// the others, and all name the holder. It returns the holding plane.
 func (w *world) settled(t *testing.T, name string, claimants []*plane.Plane) string {
 	t.Helper()
 	var holders []string
@@ -155,7 +155,7 @@ func (w *world) settled(t *testing.T, name string, claimants []*plane.Plane) str
 	return bound
 }
 
-// peerOf is the name of the Peer that stands for a plane.
+// peerOf returns the name of the Peer that stands for a plane.
 func peerOf(p *plane.Plane) string {
 	if p.Name() == "central" {
 		return "local"
@@ -163,7 +163,7 @@ func peerOf(p *plane.Plane) string {
 	return p.Name()
 }
 
-// twoPrograms runs a second program that knows nothing of the first.
+// twoPrograms runs a second program, which does not share work with the first.
 func twoPrograms(t *testing.T, w *world) {
 	_, stop := w.start(t, "another", "another", nil)
 	w.race(t, "two", 4)

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// kubectl runs the kubectl of the pinned release against one plane.
+// kubectl runs the pinned kubectl against one plane.
 type kubectl struct {
 	program, kubeconfig string
 }
@@ -29,7 +29,7 @@ func newKubectl(t *testing.T, p *plane.Plane) kubectl {
 	return kubectl{program: programs[build.Kubectl], kubeconfig: planetest.WriteKubeconfig(t, p.Name(), p.Kubeconfig())}
 }
 
-// run returns what kubectl prints.
+// run returns the output of kubectl.
 func (k kubectl) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, k.program, append([]string{"--kubeconfig", k.kubeconfig, "--cache-dir", k.kubeconfig + ".cache"}, args...)...)
 	var out bytes.Buffer
@@ -38,7 +38,7 @@ func (k kubectl) run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// must is run for what has to succeed.
+// must runs kubectl and fails the test if it fails.
 func (k kubectl) must(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := k.run(t.Context(), args...)

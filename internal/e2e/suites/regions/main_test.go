@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// What makes a process of this test a replica of the program, instead of a test.
+// With these environment variables the test binary runs as a replica of the program.
 const (
 	replicaKubeconfig = "ATOLL_REPLICA_KUBECONFIG"
 	replicaIdentity   = "ATOLL_REPLICA_IDENTITY"
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(planetest.Run(m))
 }
 
-// replica runs the program until it is told to end.
+// replica runs the program until a signal ends it.
 func replica(path, identity string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -21,24 +21,23 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// program runs all loops beside a central plane, as long as it is a master.
+// program runs all loops beside a central plane while that is a master.
 type program struct {
 	config   *rest.Config
 	plane    region.API
 	members  *shard.Members
 	observer *region.Observer
 
-	loops atomic.Pointer[loops] // those that run; nil if none do
+	loops atomic.Pointer[loops] // the running loops; nil if none run
 }
 
-// loops are those of one time for which the installation is a master.
+// loops are the loops of one period in which the installation is a master.
 type loops struct {
 	ring        *region.Ring
 	coordinator *fanout.Coordinator
 }
 
-// newProgram makes a replica of that identity, which shares its work with the others
-// of its group.
+// newProgram makes a replica with the given identity, which shares the work of its group.
 func newProgram(config *rest.Config, group, identity string, observer *region.Observer) (*program, error) {
 	plane, err := region.APIFor(config)
 	if err != nil {
@@ -60,7 +59,7 @@ func (p *program) Start(ctx context.Context) error {
 	return together(ctx, p.members.Start, master.Start)
 }
 
-// run is what a master does.
+// run runs the loops of a master.
 func (p *program) run(ctx context.Context) error {
 	local, err := region.FromConfig(p.config)
 	if err != nil {
@@ -112,8 +111,8 @@ func (p *program) run(ctx context.Context) error {
 	return together(ctx, ring.Start, peers.Start, claims.Start, coordinator.Start, accounts.Start, upkeep.Start, catalog.Start)
 }
 
-// kinds are those of the module. ServiceClusters that people apply are adopted, since
-// the proposal knows no other way to make them.
+// kinds returns the module's kinds. ServiceClusters that people apply are adopted, since the
+// proposal has no other way to create them.
 func kinds() []fanout.Kind {
 	kinds := account.Kinds()
 	for i := range kinds {
@@ -122,7 +121,7 @@ func kinds() []fanout.Kind {
 	return kinds
 }
 
-// together runs all until ctx ends or one of them does, which ends the others.
+// together runs all functions until ctx ends or one of them returns, which ends the others.
 func together(ctx context.Context, starts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

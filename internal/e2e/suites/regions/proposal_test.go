@@ -23,11 +23,11 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// manifests holds the manifests of the proposal as they stand there.
+// manifests is the directory of the proposal's manifests, verbatim.
 const manifests = "../../../../config/testdata/mission"
 
-// TestProposal plays the multi-region proposal from its own manifests to the
-// statuses that it prints.
+// TestProposal applies the manifests of the multi-region proposal and waits for the statuses that
+// it prints.
 func TestProposal(t *testing.T) {
 	w := newWorld(t)
 	central := w.kubectl["central"]
@@ -43,7 +43,7 @@ func TestProposal(t *testing.T) {
 	w.awaitPeers(t, "local", "eu-west", "us-east", "ap-south")
 	w.form(t, program)
 
-	// Accounts are made in the central plane alone.
+	// Accounts are created in the central plane only.
 	for _, name := range []string{"loodse", "not-loodse"} {
 		planetest.Apply(t, w.central, provider(name))
 	}
@@ -72,7 +72,7 @@ func TestProposal(t *testing.T) {
 		w.of(w.euWest).await(t, "RegionClaim "+want.GetName()+" is as it is printed", regionClaims, want.GetNamespace(), want.GetName(),
 			isObserved, has(phaseOf(want), "phase"))
 	}
-	w.of(w.euWest).await(t, "the loser knows who has it", regionClaims, "loodse", "us-east-1",
+	w.of(w.euWest).await(t, "the Conflict names the holder", regionClaims, "loodse", "us-east-1",
 		has("us-east", "holder", "peer"), hasCondition("Bound", "False", "HeldElsewhere"))
 	for _, want := range printed(t, "peers.yaml") {
 		regions, _, err := unstructured.NestedSlice(want.Object, "status", "regions")
@@ -80,7 +80,7 @@ func TestProposal(t *testing.T) {
 		w.of(w.central).await(t, "Peer "+want.GetName()+" is as it is printed", peers, "", want.GetName(),
 			isObserved, has(phaseOf(want), "phase"), hasCondition("Ready", "True", ""), hasRegions(regions))
 	}
-	w.of(w.central).await(t, "the version is told", peers, "", "local", has("v0.2.0", "kubeCarrierVersion", "version"))
+	w.of(w.central).await(t, "the version is reported", peers, "", "local", has("v0.2.0", "kubeCarrierVersion", "version"))
 	w.of(w.euWest).await(t, "a ServiceCluster is open", serviceClusters, "loodse", "eu-west-1",
 		has("Ready", "phase"), hasCondition("RegionBound", "True", ""))
 
@@ -99,7 +99,7 @@ func TestProposal(t *testing.T) {
 	})
 }
 
-// printed are the objects of a manifest, with their statuses.
+// printed returns the objects of a manifest, with their statuses.
 func printed(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(manifests, file))
@@ -114,7 +114,7 @@ func printed(t *testing.T, file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// hasRegions expects the regions of a Peer, in this order.
+// hasRegions expects a Peer to list exactly these regions, in this order.
 func hasRegions(regions []any) expectation {
 	return func(obj *unstructured.Unstructured) error {
 		if len(regions) > 0 {
@@ -128,7 +128,7 @@ func hasRegions(regions []any) expectation {
 	}
 }
 
-// tables looks at what people see.
+// tables checks the output of kubectl get.
 func (w *world) tables(t *testing.T) {
 	for _, tc := range []struct {
 		plane   string
@@ -168,7 +168,8 @@ func (w *world) tables(t *testing.T) {
 	}
 }
 
-// waits has the region claimed in another peer than its ServiceCluster's.
+// waits claims a region in another peer than that of its ServiceCluster, and then deletes the
+// claim.
 func (w *world) waits(t *testing.T) {
 	planetest.Apply(t, w.apSouth, regionClaim("loodse", "moving"))
 	w.awaitClaim(t, w.apSouth, "moving", "Bound")

@@ -15,9 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// replicaKilled runs two replicas in processes of their own, and no other program, and
-// kills one of them while claims race. The other takes its work over, and ends cleanly
-// when it is told to.
+// replicaKilled runs two replicas in processes of their own, without other programs, and kills one
+// of them while claims race. The other takes over its work, and ends cleanly on SIGTERM.
 func replicaKilled(t *testing.T, w *world) {
 	path := planetest.WriteKubeconfig(t, "central", kubeconfig(t, w.central))
 	victim := spawn(t, path, "victim")

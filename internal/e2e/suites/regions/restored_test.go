@@ -16,13 +16,16 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// TestRestored sets us-east back to an older state. What it held then and has given up
-// since is not its own again, what it held and was not given up is; a claim that it
-// forgot is free; an Account that was added since comes back to it, and one that was
-// removed since comes back nowhere.
+// TestRestored restores us-east to an older state:
 //
-// A region is never Bound in two planes at once but for the one that us-east has given
-// up: its API server serves the old status until an arbiter reads it.
+//   - A region that it has given up since the backup stays with its present holder.
+//   - A region that it held, and has not given up, stays with it.
+//   - A region whose claim is not in the backup becomes free.
+//   - An Account added since the backup comes back to us-east. One removed since stays removed
+//     everywhere.
+//
+// A region is never Bound in two planes at once, except the one that us-east has given up: its API
+// server serves the old status until an arbiter updates it.
 func TestRestored(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.start(t, "restored", "a", nil)

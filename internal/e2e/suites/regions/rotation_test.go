@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// rotations tells how the ring of this process fared with new credentials, by peer.
+// rotations has, by peer, the latest event about new credentials from this process's ring.
 type rotations map[region.PeerName]chan region.RotateEvent
 
 func newRotations(peers ...region.PeerName) rotations {
@@ -33,7 +33,7 @@ func newRotations(peers ...region.PeerName) rotations {
 	return r
 }
 
-// note keeps the newest event for who waits for it.
+// note keeps only the latest event.
 func (r rotations) note(_ context.Context, e region.RotateEvent) {
 	events, ok := r[e.Peer]
 	if !ok {
@@ -46,13 +46,12 @@ func (r rotations) note(_ context.Context, e region.RotateEvent) {
 	events <- e
 }
 
-// change stores a kubeconfig of a peer and returns when the ring uses it. It fails if
-// stop says so before. That a peer does not answer within the time of one probe is no
-// failure: the ring tries again.
+// change stores a kubeconfig of a peer and returns when the ring uses it. It fails the test if stop
+// delivers an error first. A probe that times out is no failure: the ring retries it.
 func (r rotations) change(t *testing.T, w *world, peer region.PeerName, kubeconfig []byte, stop <-chan error) {
 	t.Helper()
 	select {
-	case <-r[peer]: // of an earlier change
+	case <-r[peer]: // drop the event of an earlier change
 	default:
 	}
 	w.store(t, string(peer), kubeconfig)
@@ -69,14 +68,13 @@ func (r rotations) change(t *testing.T, w *world, peer region.PeerName, kubeconf
 		case err := <-stop:
 			t.Fatal(err)
 		case <-over:
-			t.Fatalf("a changed Secret was not taken up: %v", late)
+			t.Fatalf("the ring does not use the changed Secret: %v", late)
 		}
 	}
 }
 
-// rotate changes the kubeconfig of eu-west many times, while clients that were
-// made before the first change go on. None of their requests fails. ATOLL_ROTATIONS says
-// how often.
+// rotate changes the kubeconfig of eu-west many times, while clients from before the first change
+// send requests. None of the requests may fail. ATOLL_ROTATIONS is the number of changes.
 func rotate(t *testing.T, w *world, p *program, rotated rotations) {
 	n := ctltest.Count(t, "ATOLL_ROTATIONS", 100)
 	conn, err := p.loops.Load().ring.Conn("eu-west")
@@ -92,7 +90,7 @@ func rotate(t *testing.T, w *world, p *program, rotated rotations) {
 			_, err := conn.Dynamic().Resource(namespaces).Get(ctx, "loodse", metav1.GetOptions{})
 			return err
 		}
-		if i == 0 { // one writes
+		if i == 0 { // the first one writes
 			request = func(ctx context.Context) error {
 				label := fmt.Appendf(nil, `{"metadata":{"labels":{"example.org/rotation":"%d"}}}`, requests.Load())
 				_, err := conn.Dynamic().Resource(roles).Namespace("loodse").Patch(ctx, "load", types.MergePatchType, label, metav1.PatchOptions{})
@@ -101,7 +99,7 @@ func rotate(t *testing.T, w *world, p *program, rotated rotations) {
 		}
 		load.Go(func() {
 			for ctx.Err() == nil {
-				// Not ctx: its end is not a failure.
+				// Not ctx: a cancelled request would count as a failure.
 				if err := request(t.Context()); err != nil {
 					failures <- err
 					return
@@ -128,8 +126,8 @@ func rotate(t *testing.T, w *world, p *program, rotated rotations) {
 	w.awaitPeers(t, "eu-west")
 }
 
-// revoke gives us-east's Peer the token of a service account, which is deleted once the
-// token is in use: from then on the peer answers, and refuses it.
+// revoke gives us-east's Peer the token of a service account, and deletes the account once the
+// token is in use. From then on the peer rejects all requests.
 func revoke(t *testing.T, w *world, rotated rotations) {
 	const namespace, name = "default", "revoked"
 	token, err := w.usEast.ServiceAccountKubeconfig(t.Context(), namespace, name)
@@ -140,7 +138,7 @@ func revoke(t *testing.T, w *world, rotated rotations) {
 	config, err := plane.ConfigOf(token)
 	require.NoError(t, err)
 	allowed := planetest.Dynamic(t, config)
-	planetest.Eventually(t, soon, "the token may do all", func(ctx context.Context) error {
+	planetest.Eventually(t, soon, "the token has all rights", func(ctx context.Context) error {
 		_, err := allowed.Resource(namespaces).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		return err
 	})

@@ -18,18 +18,18 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// witness looks at all planes for regions that are Bound in two of them at once.
+// witness searches all planes for regions that are Bound in two of them at once.
 type witness struct {
 	clients map[string]dynamic.Interface // by plane
 	before  map[string]map[types.NamespacedName]string
 	rounds  int
-	saw     int // regions that were Bound in two rounds
+	saw     int // number of Bound regions that two rounds confirmed
 	twice   []string
-	except  []types.NamespacedName // not looked at
+	except  []types.NamespacedName // not reported
 }
 
-// watched runs a witness until the test ends, and fails the test if it saw a region
-// that is Bound twice, other than those excepted.
+// watched runs a witness until the test ends, and fails the test if a region, other than those
+// excepted, was Bound in two planes at once.
 func (w *world) watched(t *testing.T, except ...types.NamespacedName) {
 	t.Helper()
 	seer := &witness{clients: map[string]dynamic.Interface{}, except: except}
@@ -62,8 +62,9 @@ func (w *world) watched(t *testing.T, except ...types.NamespacedName) {
 	})
 }
 
-// look reads all planes once. What is the same in two rounds was so when the first
-// had ended, in all planes at once.
+// look reads all planes once. A claim with the same resourceVersion in two consecutive rounds had
+// that state in the whole time between, in particular when the first round had ended. So two such
+// Bound claims of one region coexisted.
 func (s *witness) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -74,7 +75,7 @@ func (s *witness) look(ctx context.Context) {
 		reading.Go(func() {
 			bound, err := boundIn(ctx, client)
 			if err != nil {
-				return // a plane that does not answer serves nothing
+				return // an unreachable plane serves no claim
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -100,7 +101,7 @@ func (s *witness) look(ctx context.Context) {
 	s.rounds++
 }
 
-// boundIn are the RegionClaims that are Bound in a plane, with their resourceVersions.
+// boundIn returns the Bound RegionClaims of a plane, with their resourceVersions.
 func boundIn(ctx context.Context, client dynamic.Interface) (map[types.NamespacedName]string, error) {
 	list, err := client.Resource(regionClaims).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	user         = "atoll" // whom the program is to the planes
+	user         = "atoll" // the program's user name in all planes
 	installation = "kubecarrier-system"
 
-	// soon is how long a condition is waited for. It is much longer than anything
-	// takes, since tests share their machine.
+	// soon is the timeout of conditions. It is much longer than any takes, since the machine may be
+	// busy.
 	soon = 2 * time.Minute
 )
 
@@ -41,8 +41,8 @@ type world struct {
 	kubectl                 map[string]kubectl // by plane
 }
 
-// newWorld starts planes of the test's own, with the types and the rights that the
-// program needs. Nothing is registered and nothing runs yet.
+// newWorld starts planes for one test, with the CRDs and the rights that the program needs. No peer
+// is registered and no program runs yet.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	var options []plane.Options
@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// grantCentral lets the program use a plane as its central one.
+// grantCentral grants the program the rights for its central plane.
 func grantCentral(t *testing.T, p *plane.Plane) {
 	t.Helper()
 	planetest.Apply(t, p, grants(t, "", rights.PeersCentral(), rights.CoordinateCentral(), rights.AccountsCentral(), rights.Publish()))
@@ -81,8 +81,8 @@ func grantCentral(t *testing.T, p *plane.Plane) {
 	planetest.Apply(t, p, grants(t, installation, rights.ClaimsCentral(), shards, kubeconfigs))
 }
 
-// grants are manifests that let the program's user do what the roles say: in one
-// namespace, or everywhere if it is empty.
+// grants returns manifests that grant the roles to the program's user: in a namespace, or
+// cluster-wide if it is empty.
 func grants(t *testing.T, namespace string, roles ...*rbacv1.ClusterRole) string {
 	t.Helper()
 	var manifests bytes.Buffer
@@ -101,7 +101,7 @@ func grants(t *testing.T, namespace string, roles ...*rbacv1.ClusterRole) string
 	return manifests.String()
 }
 
-// kubeconfig is that of the program for a plane: a new one each time.
+// kubeconfig returns a new kubeconfig of the program for a plane.
 func kubeconfig(t *testing.T, p *plane.Plane) []byte {
 	t.Helper()
 	kubeconfig, err := p.KubeconfigFor(user)
@@ -109,19 +109,19 @@ func kubeconfig(t *testing.T, p *plane.Plane) []byte {
 	return kubeconfig
 }
 
-// secret is the manifest of the Secret that holds the kubeconfig of a Peer.
+// secret returns the manifest of the Secret with the kubeconfig of a Peer.
 func secret(peer string, kubeconfig []byte) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s-kubeconfig, namespace: %s}, stringData: {kubeconfig: %q}}",
 		peer, installation, kubeconfig)
 }
 
-// store puts a kubeconfig into the Secret of a Peer.
+// store writes a kubeconfig into the Secret of a Peer.
 func (w *world) store(t *testing.T, peer string, kubeconfig []byte) {
 	t.Helper()
 	planetest.Apply(t, w.central, secret(peer, kubeconfig))
 }
 
-// register makes a Peer of a plane.
+// register creates a Peer for a plane.
 func (w *world) register(t *testing.T, name string, p *plane.Plane) {
 	t.Helper()
 	w.store(t, name, kubeconfig(t, p))
@@ -129,7 +129,7 @@ func (w *world) register(t *testing.T, name string, p *plane.Plane) {
 		"{apiVersion: master.kubecarrier.io/v1alpha1, kind: Peer, metadata: {name: %s}, spec: {kubeconfigSecret: {name: %[1]s-kubeconfig}}}", name))
 }
 
-// start runs the program in this process until the test ends, or stop is called.
+// start runs the program in this process until the test ends or stop is called.
 func (w *world) start(t *testing.T, group, identity string, observer *region.Observer) (p *program, stop func()) {
 	t.Helper()
 	config, err := plane.ConfigOf(kubeconfig(t, w.central))
@@ -147,8 +147,8 @@ func (w *world) start(t *testing.T, group, identity string, observer *region.Obs
 	return p, stop
 }
 
-// populate registers the peers, makes the central plane a master and all of them a
-// ring, and adds the provider loodse. The program has to run.
+// populate registers the peers, makes the central plane a master and all of them a ring, and adds
+// the provider loodse. The program must be running.
 func (w *world) populate(t *testing.T, p *program) {
 	t.Helper()
 	for _, peer := range w.planes[1:] {
@@ -161,7 +161,7 @@ func (w *world) populate(t *testing.T, p *program) {
 	w.awaitAccount(t, "loodse")
 }
 
-// form makes all peers a ring, as a person does it once.
+// form makes all peers a ring, which a person does once.
 func (w *world) form(t *testing.T, p *program) {
 	t.Helper()
 	planetest.Eventually(t, soon, "the peers are a ring", func(ctx context.Context) error {
@@ -189,10 +189,10 @@ func serviceCluster(provider, name string) string {
 	return fmt.Sprintf("{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {name: %s, namespace: %s}, spec: {kubeconfigSecret: {name: %[1]s}}}", name, provider)
 }
 
-// of is the administrator's client of a plane.
+// of returns the administrator's client of a plane.
 func (w *world) of(p *plane.Plane) *client { return w.clients[p.Name()] }
 
-// awaitPeers waits until these Peers, and no others, are Ready.
+// awaitPeers waits until all these Peers are Ready.
 func (w *world) awaitPeers(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {

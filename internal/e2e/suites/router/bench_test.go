@@ -27,11 +27,12 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// BenchmarkProxy compares requests of alice through the proxy with alice's own, straight to the API server: a GET of 2 KB and
-// a LIST of 1 MB, by client-go's transport as it is set up by default. Batches of both take turns. The ratio is the proxy's
-// throughput over the direct one, the plain ratio that of a proxy of net/http/httputil with alice's own credentials that does
-// nothing else than the second hop. Clients, proxy, API server and etcd share the machine's cores, so that whatever a proxy
-// computes is missing elsewhere.
+// BenchmarkProxy compares alice's requests through the proxy with direct ones to the API server: a
+// GET of 2 KB and a LIST of 1 MB, with client-go's default transport. Batches of both alternate.
+// The ratio is the proxy's throughput over the direct one. The plain ratio is the same for a
+// net/http/httputil proxy with alice's own credentials, which only adds the second hop. Clients,
+// proxy, API server and etcd share the machine's cores, so the proxy's CPU time reduces the others'
+// throughput.
 func BenchmarkProxy(b *testing.B) {
 	g := newGatewayOf(b, router.Options{Budget: router.Budget{QPS: -1}})
 	namespace := planetest.Namespace(b, g.planes[0])
@@ -63,7 +64,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// settingsOf are so many ConfigMaps of 2 KB each.
+// settingsOf returns the manifests of n ConfigMaps of 2 KB each.
 func settingsOf(namespace string, n int) string {
 	var manifests strings.Builder
 	for i := range n {
@@ -98,7 +99,8 @@ func getting(b *testing.B, kubeconfig []byte, path string) func() error {
 	}
 }
 
-// newHop serves a proxy that makes all requests with the credentials of kubeconfig, and returns a kubeconfig for it.
+// newHop serves a proxy that sends all requests with the credentials of kubeconfig, and returns a
+// kubeconfig for the proxy.
 func newHop(b *testing.B, kubeconfig []byte) []byte {
 	b.Helper()
 	config, err := plane.ConfigOf(kubeconfig)
@@ -118,7 +120,7 @@ func newHop(b *testing.B, kubeconfig []byte) []byte {
 	return served
 }
 
-// batch makes n requests with so many clients at a time.
+// batch makes n requests, with that many concurrent clients, and returns the time it took.
 func batch(b *testing.B, clients, n int, request func() error) time.Duration {
 	b.Helper()
 	var made atomic.Int64

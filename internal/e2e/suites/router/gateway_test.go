@@ -38,10 +38,11 @@ var (
 	us = region.Key{Provider: "loodse", Name: "us-east-1"}
 )
 
-// impersonator is all that the gateway may do in a plane.
+// impersonator is the only role of the gateway in a plane.
 var impersonator = rights.Impersonation{Users: []string{"alice", "bob"}, Groups: []string{"dev"}}
 
-// gateway is a proxy to two planes, over TLS. alice and bob of the group dev are known to it by tokens.
+// gateway is a proxy to two planes, over TLS. It knows alice and bob of the group dev by their
+// tokens.
 type gateway struct {
 	server *httptest.Server
 	planes []*plane.Plane // of eu and us
@@ -97,7 +98,7 @@ func (g *gateway) serve(t testing.TB, opts router.Options, peers ...region.Peer)
 	g.server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	g.server.StartTLS()
 	t.Cleanup(func() {
-		cancel() // which ends the streams
+		cancel() // ends the streams
 		g.server.CloseClientConnections()
 		g.server.Close()
 	})
@@ -111,14 +112,14 @@ func authenticate(r *http.Request) (router.Identity, error) {
 		return router.Impersonate(router.User{Name: "bob"}), nil
 	case "token-of-root":
 		return router.Impersonate(router.User{Name: "root", Groups: []string{"system:masters"}}), nil
-	case "token-of-carol": // whom the planes do not let the gateway impersonate
+	case "token-of-carol": // the planes do not let the gateway impersonate carol
 		return router.Impersonate(router.User{Name: "carol"}), nil
 	default:
 		return router.Identity{}, errors.New("the token is not known")
 	}
 }
 
-// kubeconfig is for a user of the gateway, and all that the user has.
+// kubeconfig returns a kubeconfig for a user of the gateway, without direct access to a plane.
 func (g *gateway) kubeconfig(t testing.TB, path, token string) string {
 	t.Helper()
 	config := api.NewConfig()
@@ -132,7 +133,8 @@ func (g *gateway) kubeconfig(t testing.TB, path, token string) string {
 	return planetest.WriteKubeconfig(t, "gateway", data)
 }
 
-// keyPair writes a certificate and its key, which nobody verifies: an API server takes any of a kubelet, unless told.
+// keyPair writes a self-signed certificate and its key for a kubelet. An API server does not verify
+// a kubelet's certificate by default.
 func keyPair(t *testing.T, dir string) (certificate, key string) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.NotFoundHandler())

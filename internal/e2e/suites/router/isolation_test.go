@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stalledBody begins, and goes on once its context has ended.
+// stalledBody returns one byte, and its end only when its context ends.
 type stalledBody struct {
 	ctx   context.Context //nolint:containedctx // of the request that it is the body of
 	begun bool
@@ -28,8 +28,9 @@ func (b *stalledBody) Read(p []byte) (int, error) {
 	return 0, b.ctx.Err()
 }
 
-// TestOneRegionDoesNotTakeDownTheOthers freezes the API server of one region, which alice floods; bob's requests to the
-// other succeed, all of them, also while alice sends bodies there that never end.
+// TestOneRegionDoesNotTakeDownTheOthers floods the proxy as alice, with requests to a frozen API
+// server of one region, and with bodies that never end. All of bob's requests to the other region
+// must succeed.
 func TestOneRegionDoesNotTakeDownTheOthers(t *testing.T) {
 	const workers, requests = 450, 100
 	g := newGateway(t)

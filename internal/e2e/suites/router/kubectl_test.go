@@ -19,13 +19,13 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/build"
 )
 
-// kubectl runs the kubectl of the pinned release.
+// kubectl runs the pinned kubectl.
 type kubectl struct {
 	program, kubeconfig, cache string
 	env                        []string
 }
 
-// patience is how long one kubectl may take, so that one that hangs is named.
+// patience is the timeout of one kubectl, so that the log names a hanging one.
 const patience = 2 * time.Minute
 
 func (g *gateway) kubectl(t *testing.T, path, token string, env ...string) kubectl {
@@ -41,7 +41,7 @@ func (k kubectl) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what kubectl prints, and whether it succeeded. What stdin says is given to it.
+// run returns the output of kubectl, and an error if it failed.
 func (k kubectl) run(t *testing.T, stdin string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -54,7 +54,7 @@ func (k kubectl) run(t *testing.T, stdin string, args ...string) (string, error)
 	return out.String(), err
 }
 
-// must is run for what has to succeed.
+// must runs kubectl and fails the test if it fails.
 func (k kubectl) must(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, err := k.run(t, stdin, args...)
@@ -62,7 +62,7 @@ func (k kubectl) must(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// refused is run for what has to be refused, in these words.
+// refused runs kubectl and requires that it fails with these words.
 func (k kubectl) refused(t *testing.T, words, stdin string, args ...string) {
 	t.Helper()
 	out, err := k.run(t, stdin, args...)
@@ -70,7 +70,7 @@ func (k kubectl) refused(t *testing.T, words, stdin string, args ...string) {
 	require.Contains(t, out, words)
 }
 
-// start runs kubectl until the test ends or stop is called, and returns the lines that it prints.
+// start runs kubectl until the test ends or stop is called, and returns its output.
 func (k kubectl) start(t *testing.T, args ...string) (lines *bufio.Reader, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,7 +84,7 @@ func (k kubectl) start(t *testing.T, args ...string) (lines *bufio.Reader, stop 
 			stopped = true
 			cancel()
 			_, _ = io.Copy(io.Discard, out)
-			_ = cmd.Wait() // it was killed
+			_ = cmd.Wait() // an error: the process was killed
 		}
 	}
 	t.Cleanup(stop)

@@ -33,11 +33,11 @@ var (
 	pods  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// logged is what the containers of the node have said.
+// logged is the log of the node's containers.
 const logged = "the first line\nthe second line\n"
 
-// node is what KWOK does for the streams of pods: exec runs a command on this machine, logs and attach read files, and
-// a forwarded port ends at a server of the test.
+// node configures KWOK for the streams of pods: exec runs a command on this machine, logs and
+// attach read files, and a forwarded port ends at a server of the test.
 const node = `
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
@@ -61,8 +61,8 @@ metadata: {name: forward}
 spec: {forwards: [{target: {address: 127.0.0.1, port: %[2]d}}]}
 `
 
-// newNode gives a plane a node with a kubelet of KWOK's, until the test ends. With say, its containers say something to
-// whoever is attached.
+// newNode gives a plane a node with KWOK's kubelet, until the test ends. say appends a line to the
+// containers' output, for attached clients.
 func newNode(t *testing.T, p *plane.Plane) (say func(line string)) {
 	t.Helper()
 	programs, err := build.Programs(t.Context(), build.KWOK)
@@ -70,7 +70,7 @@ func newNode(t *testing.T, p *plane.Plane) (say func(line string)) {
 	stages, err := build.Stages(t.Context())
 	require.NoError(t, err)
 	dir := t.TempDir()
-	// Its lines are what kubectl logs shows.
+	// kubectl logs shows these lines without the stamp.
 	const stamp = "2026-01-01T00:00:00.000000000Z stdout F "
 	log := ""
 	for line := range strings.Lines(logged) {
@@ -96,7 +96,7 @@ func newNode(t *testing.T, p *plane.Plane) (say func(line string)) {
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // an error: the process was killed
 		if t.Failed() {
 			t.Logf("kwok says:\n%s", out.String())
 		}
@@ -121,7 +121,7 @@ func newNode(t *testing.T, p *plane.Plane) (say func(line string)) {
 	return func(line string) { _, _ = said.WriteString(stamp + line + "\n") }
 }
 
-// newPod makes a pod that runs on the node.
+// newPod creates a pod and waits until it runs on the node.
 func newPod(t *testing.T, p *plane.Plane, namespace, name string) {
 	t.Helper()
 	planetest.Apply(t, p, fmt.Sprintf(`

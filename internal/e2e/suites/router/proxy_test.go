@@ -25,7 +25,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// team is what alice may do in a namespace of one plane. bob may only read pods, and nobody may anything elsewhere.
+// team are alice's rights in a namespace of one plane. bob may only read pods there. Neither has
+// rights elsewhere.
 const team = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -53,7 +54,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: readers}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
 `
 
-// formTeam grants all this, and returns when the API server knows it: it learns of roles and bindings by watches.
+// formTeam grants these rights, and returns when the API server's authorizer, which watches roles
+// and bindings, has them.
 func formTeam(t *testing.T, p *plane.Plane, namespace string) {
 	t.Helper()
 	planetest.Apply(t, p, fmt.Sprintf(team, namespace))
@@ -76,7 +78,7 @@ func formTeam(t *testing.T, p *plane.Plane, namespace string) {
 
 const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: %s}}"
 
-// TestKubectl uses a region through the proxy as people do.
+// TestKubectl runs kubectl through the proxy, as people do.
 func TestKubectl(t *testing.T) {
 	g := newGateway(t)
 	p := g.planes[0]
@@ -123,7 +125,8 @@ func TestKubectl(t *testing.T) {
 	})
 }
 
-// TestStreams uses what is upgraded: exec, attach and port-forward, by WebSocket and by SPDY; and logs.
+// TestStreams uses the upgraded requests exec, attach and port-forward, by WebSocket and by SPDY;
+// and logs.
 func TestStreams(t *testing.T) {
 	g := newGateway(t)
 	p := g.planes[0]
@@ -153,18 +156,18 @@ func TestStreams(t *testing.T) {
 		t.Run("exec by "+name, func(t *testing.T) {
 			require.Equal(t, "said there\n", alice.must(t, "", "exec", in, "web", "--", "echo", "said there"))
 			big := strings.Repeat("0123456789abcdef", 1<<14)
-			// KWOK does not tell a command that its input has ended, so that this one has to know.
+			// KWOK does not close the command's input, so the command must know the length.
 			require.Equal(t, big, alice.must(t, big, "exec", in, "-i", "web", "--", "head", "-c", fmt.Sprint(len(big))))
 			out, err := alice.run(t, "", "exec", in, "web", "--", "sh", "-c", "exit 3")
 			require.Error(t, err)
-			require.Contains(t, out, "exit status 3") // in the words of KWOK
+			require.Contains(t, out, "exit status 3") // KWOK's words
 			bob.refused(t, `User "bob" cannot`, "", "exec", in, "web", "--", "echo", "said there")
 		})
 		t.Run("attach by "+name, func(t *testing.T) {
 			lines, stop := alice.start(t, "attach", in, "web")
 			heard := make(chan struct{})
 			var saying sync.WaitGroup
-			saying.Go(func() { // what was said before it was attached is not shown
+			saying.Go(func() { // lines from before the attach are not shown
 				for {
 					say("hello")
 					select {

@@ -37,7 +37,7 @@ var (
 	accounts   = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 )
 
-// issuer makes tokens of the gateway's service account in a plane, each of which ends with a Secret.
+// issuer makes tokens of the gateway's service account in a plane. Each is bound to a Secret.
 type issuer struct {
 	plane           *plane.Plane
 	key             region.Key
@@ -45,7 +45,7 @@ type issuer struct {
 	namespace, name string
 }
 
-// issuerOf reads from its token which service account the gateway has in a plane.
+// issuerOf reads the gateway's service account in a plane from its token.
 func (g *gateway) issuerOf(t *testing.T, i int, key region.Key) *issuer {
 	t.Helper()
 	conn, err := g.ring.Conn(region.PeerName(g.planes[i].Name()))
@@ -61,7 +61,8 @@ func (g *gateway) issuerOf(t *testing.T, i int, key region.Key) *issuer {
 	return &issuer{plane: g.planes[i], key: key, client: planetest.Dynamic(t, g.planes[i].Config()), namespace: who[2], name: who[3]}
 }
 
-// issue makes a token that is good as long as the Secret of that name exists.
+// issue creates a Secret with the given name and returns the peer with a token that is valid while
+// the Secret exists.
 func (i *issuer) issue(t *testing.T, name string) region.Peer {
 	t.Helper()
 	secret, err := i.client.Resource(secrets).Namespace(i.namespace).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -78,7 +79,7 @@ func (i *issuer) issue(t *testing.T, name string) region.Peer {
 	return peerWith(t, i.plane, token, i.key)
 }
 
-// peerWith is a plane as a peer, reached with a token.
+// peerWith returns a plane as a peer with a token.
 func peerWith(t *testing.T, p *plane.Plane, token string, key region.Key) region.Peer {
 	t.Helper()
 	config, err := clientcmd.Load(p.Kubeconfig())
@@ -91,13 +92,13 @@ func peerWith(t *testing.T, p *plane.Plane, token string, key region.Key) region
 	return planetest.PeerAs(t, p, kubeconfig, key)
 }
 
-// revoke ends a token. The API server believes it for 10 seconds more if it has seen it.
+// revoke invalidates a token. An API server that has seen the token accepts it for 10 more seconds.
 func (i *issuer) revoke(t *testing.T, name string) {
 	t.Helper()
 	require.NoError(t, i.client.Resource(secrets).Namespace(i.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// clientOf is alice's, through the gateway.
+// clientOf returns alice's configuration and client, through the gateway.
 func (g *gateway) clientOf(t *testing.T, key region.Key) (*rest.Config, dynamic.Interface) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", g.kubeconfig(t, "/regions/"+key.String(), "token-of-alice"))
@@ -106,8 +107,9 @@ func (g *gateway) clientOf(t *testing.T, key region.Key) (*rest.Config, dynamic.
 	return config, planetest.Dynamic(t, config)
 }
 
-// TestRotation replaces the gateway's credentials for eu a hundred times and ends each old one, and those for us only after
-// us has refused them. The gateway has the printed rights and no others. No request of alice's fails.
+// TestRotation replaces the gateway's credentials for eu a hundred times and revokes each old
+// token. It replaces those for us only after us has rejected them. The gateway has only the printed
+// rights. None of alice's requests may fail.
 func TestRotation(t *testing.T) {
 	g := newGatewayOf(t, router.Options{Budget: router.Budget{QPS: -1}})
 	namespace := planetest.Namespace(t, g.planes...)
@@ -156,10 +158,10 @@ func TestRotation(t *testing.T) {
 		})
 	}
 	select {
-	case <-g.source.asked: // of the start
+	case <-g.source.asked: // drop a value from the start
 	default:
 	}
-	// As soon as us refuses the first token the second one is known: requests wait for it, but not for long.
+	// The second token is provided as soon as us rejects the first one; requests wait for it.
 	second, known := atUS.issue(t, "gateway-second"), make(chan bool, 1)
 	go func() {
 		select {
@@ -192,7 +194,7 @@ func TestRotation(t *testing.T) {
 	t.Logf("%d requests over 102 rotations, none failed", calls.Load())
 }
 
-// getOnce asks once, without the repetitions of client-go.
+// getOnce sends one request, without client-go's retries.
 func getOnce(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -210,7 +212,8 @@ func getOnce(ctx context.Context, client *http.Client, url string) error {
 	return err
 }
 
-// TestRefusedGateway shows callers and peers that do not accept the gateway itself, by what real servers answer.
+// TestRefusedGateway checks the proxy's answers if a real API server refuses the impersonation of
+// the caller, or rejects the gateway's credentials.
 func TestRefusedGateway(t *testing.T) {
 	g := newGateway(t)
 	namespace := planetest.Namespace(t, g.planes[0])
@@ -242,7 +245,8 @@ func TestRefusedGateway(t *testing.T) {
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
 	inProtobuf := http.Header{"Accept": {"application/vnd.kubernetes.protobuf"}}
 
-	// carol may not be impersonated. A server says so in words that depend on what it let the gateway do before.
+	// The gateway may not impersonate carol. The server's message depends on earlier requests of
+	// the gateway, so the test repeats them.
 	for range 2 {
 		for path, header := range map[string]http.Header{list: {}, list + "?watch=true": {}, exec: upgrade, "/version": {}, list + "?limit=1": inProtobuf} {
 			code, body := ask(g, "token-of-carol", path, header)
@@ -250,12 +254,12 @@ func TestRefusedGateway(t *testing.T) {
 			require.Contains(t, body, ours)
 			code, body = ask(g, "token-of-bob", list, header)
 			require.Equal(t, http.StatusForbidden, code, body)
-			require.Contains(t, body, "bob", "what is refused to the user is the user's to read")
+			require.Contains(t, body, "bob", "a refusal of the user is passed on to the user")
 		}
 		code, body := ask(g, "token-of-alice", list, http.Header{})
 		require.Equal(t, http.StatusOK, code, body)
 	}
-	// No peer knows this gateway.
+	// No peer accepts this gateway's credentials.
 	for path, header := range map[string]http.Header{list: {}, list + "?watch=true": {}, exec: upgrade, list + "?limit=1": inProtobuf} {
 		code, body := ask(refused, "token-of-alice", path, header)
 		require.Equal(t, http.StatusServiceUnavailable, code, "%s: %s", path, body)

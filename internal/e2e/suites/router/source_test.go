@@ -13,12 +13,12 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// source is a region.Source of peers whose credentials are replaced.
+// source is a region.Source whose peers' credentials can be replaced.
 type source struct {
 	mu      sync.Mutex
 	peers   map[region.PeerName]region.Peer
 	changed chan struct{}
-	asked   chan struct{} // holds a value once a peer has refused its credentials
+	asked   chan struct{} // holds a value after a peer rejected its credentials
 }
 
 func newSource(peers ...region.Peer) *source {
@@ -29,7 +29,7 @@ func newSource(peers ...region.Peer) *source {
 	return s
 }
 
-// put adds a peer, or replaces it.
+// put adds or replaces a peer.
 func (s *source) put(p region.Peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *source) Run(ctx context.Context, publish func(*region.Snapshot)) error 
 	}
 }
 
-// Refresh notes that a peer refuses its credentials.
+// Refresh records that a peer rejects its credentials.
 func (s *source) Refresh() {
 	select {
 	case s.asked <- struct{}{}:
@@ -69,7 +69,7 @@ func (s *source) Refresh() {
 	}
 }
 
-// start runs what blocks until the test ends.
+// start runs a blocking function until the test ends.
 func start(t testing.TB, run func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

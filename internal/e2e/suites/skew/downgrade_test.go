@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// downgrade goes back to the first release: its programs on the present CRDs, and then
-// its CRDs, too. At last the ring is upgraded again.
+// downgrade returns to the first release: first its programs with the present CRDs, then also its
+// CRDs. Finally it upgrades the ring again.
 func (w *world) downgrade() {
 	t := w.t
 	ring := w.ring()
 	here := state(w.core[1].Name())
 
-	// Its programs on the present CRDs do all but changes of the membership.
+	// With the present CRDs its programs can do everything but change the membership.
 	w.present.Shell("last", w.core...).Succeed(t, w.add("last", w.core[1])...)
 	w.kill(w.present, "last", "put ServiceCluster", w.add("cut", w.core[1])...)
 	w.recover(w.first, "last")
@@ -25,7 +25,7 @@ func (w *world) downgrade() {
 	w.repair(w.first)
 	w.clean()
 
-	// Its CRDs keep no ring ID: a change of the membership loses it in each PeerSet.
+	// Its CRDs do not keep the ring ID: a change of the membership removes it from each PeerSet.
 	w.kill(w.present, "open", "put ServiceCluster", w.add("open", w.core[1])...)
 	w.first.Administrator().Succeed(t, "install-crds")
 	require.Empty(t, w.ring())
@@ -43,7 +43,7 @@ func (w *world) downgrade() {
 	w.repair(w.present)
 	require.NotEmpty(t, w.ring())
 	require.NotEqual(t, ring, w.ring())
-	// Its members are the clusters that the log knows.
+	// The log belongs to the old ring ID, but is accepted: the members are the same clusters.
 	w.recover(w.present, "open")
 	require.Equal(t, here, w.clusterAt("open"))
 	w.repair(w.present)

@@ -17,11 +17,11 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// upgradeIt is how the API server refuses a change of the membership by the first
-// release.
+// upgradeIt is part of the error with which the API server refuses a change of the membership by
+// the first release.
 const upgradeIt = "upgrade it (atollctl, and every coordinator of the ring)"
 
-// mix lets both releases work in the ring at once.
+// mix runs operations of both releases in the ring concurrently.
 func (w *world) mix(steps int) {
 	ring := w.ring()
 	w.refused(steps > usual)
@@ -58,8 +58,8 @@ func (w *world) mix(steps int) {
 	require.Equal(w.t, ring, w.ring())
 }
 
-// refused asks the first release for a change of the membership, and, with lease, to go
-// on with one of the present release that was killed, which takes a lease.
+// refused requires that the first release cannot change the membership. With lease it also cannot
+// recover a killed change of the present release; that waits for a lease.
 func (w *world) refused(lease bool) {
 	t := w.t
 	join := []string{"peer", "join", w.guest.Name()}
@@ -80,8 +80,8 @@ func (w *world) refused(lease bool) {
 	w.present.Shell("mixed-leave", w.all()...).Succeed(t, "peer", "leave", w.guest.Name())
 }
 
-// worker carries out one operation after the other on names of its own, each by either
-// release and with one log. It kills some, and has either release settle them.
+// worker runs operations in sequence on names of its own, each with either release and with one
+// log. It kills some, and recovers them with either release.
 type worker struct {
 	*world
 	number          int
@@ -92,7 +92,7 @@ type worker struct {
 	killed, crossed int
 }
 
-// change is one command.
+// change is one command with its expected result.
 type change struct {
 	name string
 	args []string
@@ -143,7 +143,7 @@ func (k *worker) work(steps int) {
 	}
 }
 
-// choose chooses a change, and says what it makes of the state that is known.
+// choose returns a random change with its expected result.
 func (k *worker) choose() change {
 	name := fmt.Sprintf("mixed-%d-%d", k.number, k.random.IntN(3))
 	tenant := fmt.Sprintf("%s-%d-%d", k.acme, k.number, k.tenant)
@@ -174,8 +174,8 @@ func (k *worker) choose() change {
 		}
 		return change{tenant, []string{"account", "move", tenant, "--to", target.Name()}, account, has, ctltest.Done}
 	default:
-		// An Account that was removed leaves its namespace behind in planes without
-		// controllers: the next one has another name.
+		// Planes without controllers keep the namespace of a removed Account, so the next Account
+		// gets another name.
 		k.tenant++
 		if has == "" {
 			return change{tenant, []string{"account", "remove", tenant}, account, "", ctltest.Failed}

@@ -26,11 +26,11 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// passes is how often the loops of both releases look at everything before they must be
-// at rest, and again while they are watched.
+// passes is how many rounds the loops of both releases get until they must not write any more, and
+// how many rounds they are then watched.
 const passes = 3
 
-// rest runs the loops of both releases: nothing is written after a few passes.
+// rest runs the loops of both releases, and requires that they stop writing after a few rounds.
 func (w *world) rest() {
 	present := filepath.Join(w.t.TempDir(), "loops")
 	ctltest.Build(w.t, present, "internal", "e2e", "cmd", "loops")
@@ -61,9 +61,9 @@ func (w *world) rest() {
 	w.clean()
 }
 
-// deleteHome deletes the home of the Account in which all ServiceClusters live. The loops of
-// the first release delete its replicas for that, and those of the present one restore
-// them, until the home moves: that ends the request.
+// deleteHome deletes the home of the Account that contains all ServiceClusters. The loops of the
+// first release then delete its replicas, and those of the present release restore them. Moving the
+// home ends that.
 func (w *world) deleteHome() {
 	t := w.t
 	accounts := map[string]ctltest.Object{}
@@ -94,7 +94,7 @@ func (w *world) deleteHome() {
 	})
 	planetest.Eventually(t, time.Minute, "the home moves", func(context.Context) error {
 		if moved := w.present.Shell("mover", w.core...).End(t, "account", "move", w.acme, "--to", heir.Name()); moved.Code != ctltest.Done {
-			return errors.New(moved.String()) // the replica was away again
+			return errors.New(moved.String()) // the first release had deleted the replica again
 		}
 		return nil
 	})
@@ -114,7 +114,7 @@ func (w *world) deleteHome() {
 	require.Equal(t, state(w.core[0].Name()), w.clusterAt("kept"))
 }
 
-// loops is a process that sweeps all the time.
+// loops is a process that continuously sweeps.
 type loops struct {
 	w    *world
 	cmd  *exec.Cmd
@@ -135,7 +135,7 @@ func (w *world) loops(path string) *loops {
 	return l
 }
 
-// await waits for the end of a pass.
+// await waits for the end of a round.
 func (l *loops) await() {
 	l.w.t.Helper()
 	require.True(l.w.t, l.says.Scan(), "the loops have ended: %v", l.says.Err())
@@ -144,13 +144,13 @@ func (l *loops) await() {
 func (l *loops) stop() {
 	l.w.t.Helper()
 	require.NoError(l.w.t, l.cmd.Process.Signal(os.Interrupt))
-	for l.says.Scan() { // it may be about to write
+	for l.says.Scan() { // a write may be in progress
 	}
 	require.NoError(l.w.t, l.cmd.Wait())
 }
 
-// versions are the resource versions of all that either release writes in the members.
-// Of a PeerSet the notes do not count: the present release writes them once a minute.
+// versions returns the versions of all objects that either release writes in the members. For a
+// PeerSet it leaves out the notes, which the present release writes once a minute.
 func (w *world) versions() map[string]string {
 	w.t.Helper()
 	versions := map[string]string{}

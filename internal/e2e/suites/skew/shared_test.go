@@ -15,13 +15,13 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
 )
 
-// sharer carries out adds and removals by either release with the log that both share
-// in a plane. What it kills is left to others, which settle it after a lease.
+// sharer adds and removes ServiceClusters with either release, with the shared log in a plane. It
+// does not recover killed operations: other coordinators settle them after a lease.
 type sharer struct {
 	*world
 	random *rand.Rand
 	known  map[string]state
-	open   map[string]bool // not known
+	open   map[string]bool // names of unknown state
 	killed int
 }
 
@@ -40,7 +40,7 @@ func (s *sharer) work(steps int) {
 	}
 }
 
-// operate returns false if the operation did not end as it should have.
+// operate runs an operation that may be killed. It returns false if the operation failed.
 func (s *sharer) operate(name string, want state, args []string) bool {
 	limit := ctltest.Never
 	if s.random.IntN(3) == 0 {
@@ -67,8 +67,8 @@ func (s *sharer) operate(name string, want state, args []string) bool {
 	return assert.Equal(s.t, ctltest.Done, result.Code, "%s", result)
 }
 
-// settle ends what was killed by either release, and compares what was acknowledged
-// with what the members hold.
+// settle recovers the killed operations with either release, and compares the acknowledged
+// operations with the objects in the members.
 func (s *sharer) settle() {
 	s.t.Helper()
 	release := s.either(s.random)

@@ -1,8 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skew_test runs programs of the first release and of the present tree in one
-// ring: upgraded, mixed and downgraded.
+// Package skew_test runs programs of the first release and of the present tree in one ring:
+// upgraded, mixed and downgraded.
 package skew_test
 
 import (
@@ -22,16 +22,15 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// usual is how many operations a worker does in the small size.
+// usual is the default number of operations of a worker.
 const usual = 12
 
-// TestSkew makes a ring with the first release and leaves its operations open, upgrades
-// it, lets both releases work in it at once, and downgrades it. Nothing that was
-// acknowledged is lost, no name has two owners, and neither release overwrites the
-// other in turns. Changes of the membership by the first release are refused, by a
-// message that names it, from the moment when the ring has an ID.
+// TestSkew makes a ring with the first release, leaves operations open, upgrades the ring, runs
+// both releases in it concurrently, and downgrades it. No acknowledged object is lost, no name has
+// two owners, and the releases do not overwrite each other repeatedly. Once the ring has an ID,
+// changes of the membership by the first release are refused with a message that names it.
 //
-// ATOLL_SKEW says how many operations each worker of the mixed ring does.
+// ATOLL_SKEW is the number of operations of each worker of the mixed ring.
 func TestSkew(t *testing.T) {
 	steps := ctltest.Count(t, "ATOLL_SKEW", usual)
 	seed := uint64(time.Now().UnixNano())
@@ -69,12 +68,12 @@ type world struct {
 	guest          *plane.Plane
 }
 
-// either is one of the releases.
+// either returns a random release.
 func (w *world) either(random *rand.Rand) *ctltest.Ring {
 	return []*ctltest.Ring{w.first, w.present}[random.IntN(2)]
 }
 
-// other is the release that r is not.
+// other returns the other release.
 func (w *world) other(r *ctltest.Ring) *ctltest.Ring {
 	if r == w.first {
 		return w.present
@@ -82,7 +81,7 @@ func (w *world) other(r *ctltest.Ring) *ctltest.Ring {
 	return w.first
 }
 
-// clean audits the ring with both releases.
+// clean requires clean audits by both releases.
 func (w *world) clean() {
 	w.t.Helper()
 	for _, r := range []*ctltest.Ring{w.present, w.first} {
@@ -90,14 +89,14 @@ func (w *world) clean() {
 	}
 }
 
-// repair sweeps the ring.
+// repair audits the ring with repair, which sweeps it.
 func (w *world) repair(r *ctltest.Ring) {
 	w.t.Helper()
 	r.Shell("auditor", w.core...).Audit(w.t, "--repair")
 }
 
-// kill runs a command with the log and kills it when it has printed a text. On a machine
-// that others use it may have ended before the kill; then its log has nothing open.
+// kill runs a command with the log and kills it when it has printed a text. On a busy machine it
+// may end before the kill; then its log has no open operation.
 func (w *world) kill(r *ctltest.Ring, log, printed string, args ...string) {
 	w.t.Helper()
 	result, err := r.Shell(log, w.core...).With("-v").RunUntil(w.t.Context(), printed, args...)
@@ -108,7 +107,7 @@ func (w *world) kill(r *ctltest.Ring, log, printed string, args ...string) {
 	}
 }
 
-// recover settles what a log has open.
+// recover settles the open operations of a log.
 func (w *world) recover(r *ctltest.Ring, log string) {
 	w.t.Helper()
 	w.recoverOver(r, log, w.all())
@@ -119,9 +118,9 @@ func (w *world) recoverOver(r *ctltest.Ring, log string, planes []*plane.Plane) 
 	w.settled(r, r.Shell(log, planes...))
 }
 
-// settled recovers with a shell of that ring. An operation of the first release that left no
-// trace does not show which ring it is of: the present one refuses it by name, until a
-// person signs for it.
+// settled recovers with a shell of r's release. An operation of the first release without a trace
+// in the peers does not show its ring: the present release refuses it by name until a person
+// confirms it with "wal recover --this-ring".
 func (w *world) settled(r *ctltest.Ring, shell *ctltest.Shell) {
 	w.t.Helper()
 	result := shell.Recover(w.t)
@@ -135,7 +134,7 @@ func (w *world) settled(r *ctltest.Ring, shell *ctltest.Shell) {
 
 func (w *world) all() []*plane.Plane { return append(slices.Clone(w.core), w.guest) }
 
-// add is the command line of an add of a ServiceCluster.
+// add returns the arguments of an add of a ServiceCluster.
 func (w *world) add(name string, target *plane.Plane) []string {
 	return []string{"servicecluster", "add", name, "-n", w.acme, "--target", target.Name(), "-f", w.cluster(name)}
 }

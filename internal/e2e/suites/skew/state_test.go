@@ -15,8 +15,8 @@ import (
 
 var peerSets = schema.GroupVersionResource{Group: "fanout.atoll.dev", Version: "v1alpha1", Resource: "peersets"}
 
-// state is what the members together hold under a name; empty: nothing. Of a
-// ServiceCluster it is the peer that owns it, of an Account its role.
+// state is the state of a name in all members: of a ServiceCluster the owning peer, of an Account
+// its role. It is empty if the object does not exist.
 type state string
 
 // clusterAt reads a ServiceCluster in all members, which must agree.
@@ -42,8 +42,8 @@ func (w *world) clusterAt(name string) state {
 	return state(owner.Plane)
 }
 
-// of is the UID of a guard's primary. With a shared log the claims of the first release
-// name a record, and the primary is the one that they were bound to.
+// of returns the UID of a guard's primary. With a shared log a claim of the first release names a
+// record instead, and the primary is in spec.fanout.bound.
 func of(o ctltest.Object) string {
 	return cmp.Or(o.Of, o.Field("spec", "fanout", "bound", "uid"))
 }
@@ -73,10 +73,10 @@ func (w *world) accountAt(name string) state {
 	return ""
 }
 
-// home is the peer whose object decides about an Account, as o knows it.
+// home returns the peer that o names as the home of its Account.
 func home(o ctltest.Object) string { return o.Field("spec", "fanout", "home", "peer") }
 
-// held is what the members hold under a name.
+// held returns the objects of the members under a name.
 func (w *world) held(resource schema.GroupVersionResource, namespace, name string) []ctltest.Object {
 	w.t.Helper()
 	var all []ctltest.Object
@@ -90,7 +90,7 @@ func (w *world) held(resource schema.GroupVersionResource, namespace, name strin
 	return all
 }
 
-// rings are the ring IDs that the members' PeerSets have, by plane.
+// rings returns the ring IDs in the members' PeerSets, by plane.
 func (w *world) rings() map[string]string {
 	w.t.Helper()
 	rings := map[string]string{}
@@ -101,7 +101,7 @@ func (w *world) rings() map[string]string {
 	return rings
 }
 
-// ring is the ID that all members have.
+// ring returns the ring ID, which all members must share.
 func (w *world) ring() string {
 	w.t.Helper()
 	rings := w.rings()
@@ -112,7 +112,7 @@ func (w *world) ring() string {
 	return id
 }
 
-// requireBound says that each guard of a name names the object that was committed.
+// requireBound requires that each guard of a name is bound to the committed object.
 func (w *world) requireBound(name string) {
 	w.t.Helper()
 	for _, o := range w.held(ctltest.ServiceClusters, w.acme, name) {

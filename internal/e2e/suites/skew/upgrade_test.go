@@ -11,8 +11,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
 )
 
-// upgrade makes objects and open logs with the first release, and then does as the
-// documentation says: the CRDs, the programs, a sweep.
+// upgrade creates objects and open operations with the first release, and then upgrades as
+// documented: the CRDs, the programs, a sweep.
 func (w *world) upgrade() {
 	t := w.t
 	old := w.first.Shell("old", w.core...)
@@ -45,7 +45,7 @@ func (w *world) upgrade() {
 	require.Equal(t, ctltest.Killed, join.Code, "%s", join)
 	logs = append(logs, "join")
 
-	// Programs before CRDs: operations work, and guards are not bound.
+	// New programs with old CRDs: operations work, but guards are not bound.
 	early := w.present.Shell("early", w.core...)
 	early.Succeed(t, w.add("early", w.core[2])...)
 	early.Succeed(t, w.add("short", w.core[2])...)
@@ -56,7 +56,7 @@ func (w *world) upgrade() {
 	for _, log := range slices.Backward(logs) {
 		w.recover(w.present, log)
 	}
-	// Until the ring has an ID the first release changes the membership on these CRDs, too.
+	// While the ring has no ID, the first release can change the membership with these CRDs.
 	w.first.Shell("guest", w.all()...).Succeed(t, "peer", "join", w.guest.Name())
 	w.first.Shell("guest", w.all()...).Succeed(t, "peer", "leave", w.guest.Name())
 

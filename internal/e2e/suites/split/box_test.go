@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// box is a network that can be cut, between the process and one API server. What is sent while it is cut is lost, without
-// a word to either end; the connections that lost something are reset when it is whole again.
+// box is a network between the process and one API server that can be cut. Data sent while it is
+// cut is silently lost. The affected connections are reset when the network is restored.
 type box struct {
 	to string
 
 	mu    sync.Mutex
-	whole chan struct{} // closed unless the network is cut
+	whole chan struct{} // closed while the network works
 }
 
-// newBox returns a box in front of a server, and its own address.
+// newBox returns a box in front of a server, and the box's URL.
 func newBox(t *testing.T, server string) (b *box, url string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -60,7 +60,7 @@ func (b *box) mend() {
 	close(b.whole)
 }
 
-// through says whether the network is whole, and waits until it is, or ctx ends, if not.
+// through reports whether the network works. If not, it first waits until it does or ctx ends.
 func (b *box) through(ctx context.Context) bool {
 	b.mu.Lock()
 	whole := b.whole
@@ -77,9 +77,9 @@ func (b *box) through(ctx context.Context) bool {
 	return false
 }
 
-// serve passes on what one connection says, in both directions, until either end closes it.
+// serve copies one connection in both directions until either end closes it.
 func (b *box) serve(ctx context.Context, conn net.Conn) {
-	shut := func(c net.Conn) { _ = c.Close() } // either end may have done it
+	shut := func(c net.Conn) { _ = c.Close() } // either end may be closed already
 	defer shut(conn)
 	if !b.through(ctx) {
 		return

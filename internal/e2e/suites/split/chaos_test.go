@@ -34,12 +34,13 @@ var (
 	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// everywhere are the labels of an object for all three clusters.
+// everywhere are the labels that sync an object to all three clusters.
 const everywhere = `{state.workload.kcp.io/cluster-1: Sync, state.workload.kcp.io/cluster-2: Sync, state.workload.kcp.io/cluster-3: Sync}`
 
-// In each of ATOLL_SPLIT_CHAOS rounds one server is stopped, another is cut off the network, the process is killed twice at
-// random moments, types come and go, and workloads are made, changed, placed elsewhere, drained and deleted. Then all sides
-// are equal again: nothing is lost or left over, what was to live has lived, and what others made is as they made it.
+// In each of ATOLL_SPLIT_CHAOS rounds one server is stopped, another is cut off the network, the
+// process is killed twice at random moments, CRDs are created and deleted, and workloads are
+// created, changed, rescheduled, drained and deleted. In the end all sides agree: no object is lost
+// or left over, the permanent ones are the same, and foreign ones are unchanged.
 func TestChaos(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -63,8 +64,8 @@ func TestChaos(t *testing.T) {
 	w.rests(clusterNames...)
 }
 
-// furnish makes what is to live, and in each cluster what belongs to others: a Deployment, and a ConfigMap in whose place
-// one of the upstream's is to be.
+// furnish creates the permanent objects. In each cluster it also creates two foreign ones: a
+// Deployment, and a ConfigMap under the name of an upstream one.
 func (w *world) furnish() {
 	w.create(policies, "{apiVersion: splitter.atoll.dev/v1alpha1, kind: PlacementPolicy, metadata: {name: all}, spec: {dependents: true}}")
 	w.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: followed}, data: {round: none}}")
@@ -88,7 +89,7 @@ func (w *world) furnish() {
 	w.copied()
 }
 
-// createIn makes an object in a cluster.
+// createIn creates a foreign object in a cluster.
 func (w *world) createIn(side string, gvr schema.GroupVersionResource, manifest string) {
 	w.t.Helper()
 	obj := &unstructured.Unstructured{}
@@ -97,8 +98,8 @@ func (w *world) createIn(side string, gvr schema.GroupVersionResource, manifest 
 	require.NoError(w.t, err)
 }
 
-// learn makes a type, after the end of one of that name that is being deleted, and waits until it is served, which is a
-// moment after it is established. forget deletes it.
+// learn creates a type, after any deletion of the type has ended, and waits until it is served, a
+// moment after it is established.
 func (w *world) learn(side, plural, kind string) {
 	w.t.Helper()
 	crd := &unstructured.Unstructured{}
@@ -126,13 +127,13 @@ func (w *world) forget(side, plural string) {
 	require.NoError(w.t, w.clients[side].Resource(definitions).Delete(w.t.Context(), plural+".example.com", metav1.DeleteOptions{}))
 }
 
-// round stops a server and cuts another off, changes what can be changed meanwhile, and brings them back. It says how often
-// the process was killed in the midst of a placement.
+// round stops a server and cuts another off, changes objects meanwhile, and brings the servers
+// back. It returns how often the process was killed in the middle of a placement.
 func (w *world) round(i int, stopped, cut string) (midst int) {
 	w.churn(i)
 	before := w.version(stopped)
 	w.change(i)
-	outlived := w.random.IntN(2) == 0 // the cut, by a process
+	outlived := w.random.IntN(2) == 0 // kill the process before the cut
 	if !outlived {
 		w.boxes[cut].cut()
 	}
@@ -152,7 +153,8 @@ func (w *world) round(i int, stopped, cut string) (midst int) {
 	return midst + w.dies()
 }
 
-// dies kills the process at a random moment, and another one begins. It returns 1 if a parent was about to leave a cluster.
+// dies kills the process at a random moment and starts it again. It returns 1 if a parent was then
+// being moved off a cluster.
 func (w *world) dies() (midst int) {
 	w.moment()
 	w.manager.kill(w.t)
@@ -161,10 +163,10 @@ func (w *world) dies() (midst int) {
 	return midst
 }
 
-// moment is of random length.
+// moment sleeps for a random time.
 func (w *world) moment() { time.Sleep(time.Duration(w.random.IntN(1200)) * time.Millisecond) }
 
-// churn lets types and a whole workload come and go.
+// churn creates or deletes types and a whole workload.
 func (w *world) churn(i int) {
 	if i%2 == 0 {
 		w.forget("cluster-1", "widgets")
@@ -195,7 +197,8 @@ func (w *world) change(i int) {
 	}
 }
 
-// version is the resourceVersion from which a watch would go on, of a time when not all was written yet.
+// version returns a resourceVersion for a watch. A write after it keeps it older than the latest
+// one.
 func (w *world) version(side string) string {
 	w.t.Helper()
 	list, err := w.of(side, deployments).List(w.t.Context(), metav1.ListOptions{})
@@ -206,7 +209,8 @@ func (w *world) version(side string) string {
 	return list.GetResourceVersion()
 }
 
-// expires requires that a server that was stopped takes back no watch of before: whoever follows it has to list anew.
+// expires requires that a restarted server accepts no watch from a version before its stop, so that
+// each client must list anew.
 func (w *world) expires(side, version string) {
 	w.t.Helper()
 	planetest.Eventually(w.t, long, "watches of "+side+" have expired", func(ctx context.Context) error {
@@ -232,7 +236,8 @@ func (w *world) expires(side, version string) {
 	})
 }
 
-// settle ends all changes but one, kills the process in the midst of that, and awaits that all sides are equal.
+// settle reverts all changes but one, kills the process during that one, and waits until all sides
+// agree.
 func (w *world) settle() {
 	w.learn("cluster-1", "widgets", "Widget")
 	list, err := w.of("upstream", deployments).List(w.t.Context(), metav1.ListOptions{LabelSelector: "!splitter.atoll.dev/parent"})
@@ -246,7 +251,7 @@ func (w *world) settle() {
 	w.patchTarget("cluster-3", `{"metadata":{"labels":{"splitter.atoll.dev/weight":"4"}}}`)
 	w.patch(deployments, "web", `{"spec":{"replicas":15}}`)
 	w.patch(statefulSets, "db", `{"spec":{"replicas":9}}`)
-	// From here on replicas are counted.
+	// From here on the available replicas are counted.
 	w.manager.stop(w.t)
 	w.manager.grace = grace
 	w.manager.start(w.t)
@@ -263,7 +268,8 @@ func (w *world) settle() {
 	planetest.Eventually(w.t, long, "all sides are equal", w.equal)
 }
 
-// copied awaits that the objects that keep their name are in their clusters as they are upstream.
+// copied waits until the downstream objects of ConfigMaps, Secrets and widgets equal the upstream
+// ones.
 func (w *world) copied() {
 	w.t.Helper()
 	same := func(ctx context.Context, cluster string, gvr schema.GroupVersionResource, name, field string) error {
@@ -289,7 +295,7 @@ func (w *world) copied() {
 	})
 }
 
-// equal says what a cluster has that it should not have, or lacks.
+// equal returns an error that names the first missing or surplus workload of a cluster.
 func (w *world) equal(ctx context.Context) error {
 	for _, gvr := range []schema.GroupVersionResource{deployments, statefulSets, daemonSets} {
 		want := map[string]map[string]bool{}
@@ -329,7 +335,7 @@ func (w *world) equal(ctx context.Context) error {
 	return nil
 }
 
-// lives are the UIDs of what is to live through it all, and the versions of what nobody is to touch.
+// lives returns the UIDs of the permanent objects, and the versions of the foreign ones.
 func (w *world) lives() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// demo runs the example on the same planes, in which nothing is left: its story ends as it is told.
+// demo runs the example on the same planes, which are empty. It must exit with 0.
 func (w *world) demo() {
 	w.manager.stop(w.t)
 	program := filepath.Join(w.t.TempDir(), "kubecon")

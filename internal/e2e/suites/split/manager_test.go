@@ -30,16 +30,18 @@ import (
 )
 
 const (
-	// managed is the environment variable that makes the test program the manager: the directory of the kubeconfigs.
+	// managed is the environment variable that makes the test binary the manager: its value is the
+	// directory of the kubeconfigs.
 	managed = "ATOLL_SPLIT_MANAGER"
-	// placed is the one that makes it place parents by PlacementPolicies, if it is not empty.
+	// placed is the environment variable that, if not empty, makes the manager place parents by
+	// PlacementPolicies.
 	placed = "ATOLL_SPLIT_PLACED"
-	// graced is for how long a cluster may be silent there.
+	// graced is the environment variable with the grace period for unreachable clusters.
 	graced = "ATOLL_SPLIT_GRACE"
 )
 
-// Nobody waits as long as life should. While replicas are counted, no cluster is lost that a crowded machine only slows
-// down; in chaos clusters are to be lost.
+// The periods are shorter than in production. While replicas are counted, the grace period is long,
+// so that a cluster that a busy machine slows down is not lost; in chaos clusters must be lost.
 const (
 	heartbeat    = time.Second
 	grace        = 20 * time.Second
@@ -47,13 +49,13 @@ const (
 	rejoin       = 2 * time.Second
 )
 
-// manage runs splitter, syncers and types, and placement if it is to, until the process is told to end.
+// manage runs splitter, syncers, types and, if configured, placement, until SIGTERM.
 func manage(dir string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop() // the test is gone, in whatever way
+		stop() // the test process has ended
 	}()
 	log := funcr.New(func(prefix, args string) {
 		_, _ = fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"), os.Getpid(), prefix, args)
@@ -140,7 +142,7 @@ func runManager(ctx context.Context, dir string) error {
 	return group.Wait()
 }
 
-// observe logs what a syncer does.
+// observe returns an observer that logs a syncer's writes.
 func observe(target string) *syncer.Observer {
 	log := func(ctx context.Context, event string, e any) {
 		logr.FromContextOrDiscard(ctx).Info("synced", "to", target, "event", event, "what", fmt.Sprintf("%+v", e))
@@ -164,7 +166,7 @@ func connect(dir, name string) (*region.Conn, error) {
 	return region.NewConn(region.Peer{Name: region.PeerName(name), Credentials: credentials}, region.ConnOptions{})
 }
 
-// manager is the process.
+// manager is the process under test.
 type manager struct {
 	dir      string
 	policies bool // place parents
@@ -183,19 +185,19 @@ func (m *manager) start(t *testing.T) {
 		m.cmd.Env = append(m.cmd.Env, placed+"=true")
 	}
 	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
-	_, err = m.cmd.StdinPipe() // open until the process, or this one, ends
+	_, err = m.cmd.StdinPipe() // its other end closes when this process ends
 	require.NoError(t, err)
 	require.NoError(t, m.cmd.Start())
 }
 
-// kill ends the process without a warning.
+// kill ends the process with SIGKILL.
 func (m *manager) kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, m.cmd.Process.Kill())
 	require.ErrorContains(t, m.cmd.Wait(), "killed", "it had ended by itself: %s", m.log.Name())
 }
 
-// stop lets the process end by itself, if it runs.
+// stop ends the process in an orderly way, if it runs.
 func (m *manager) stop(t *testing.T) {
 	t.Helper()
 	if m.cmd == nil {
@@ -207,7 +209,8 @@ func (m *manager) stop(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-// newManager starts the process, which logs among the logs of a plane. It ends with the test.
+// newManager starts the process, with its log in the log directory of a plane. It ends with the
+// test.
 func newManager(t *testing.T, dir, logs string, policies bool) *manager {
 	t.Helper()
 	log, err := os.Create(filepath.Join(logs, "manager.log"))

@@ -25,17 +25,20 @@ import (
 var (
 	policies = v1alpha1.GroupVersion.WithResource("placementpolicies")
 
-	// parents are those that live through chaos. The pods of db refer to the ConfigMap "followed".
+	// parents are the permanent workloads of chaos. The pods of db refer to the ConfigMap
+	// "followed".
 	parents = map[schema.GroupVersionResource]string{deployments: "web", statefulSets: "db", daemonSets: "agent"}
 )
 
-// allow lets the policy place parents in all clusters but one, in so many of them at most; zero: in all of them.
+// allow makes the policy exclude cluster-<but>, and place parents in at most that many of the
+// others; zero means all.
 func (w *world) allow(but, most int) {
 	w.t.Helper()
 	w.patch(policies, "all", fmt.Sprintf(`{"spec":{"clusters":[{"name":"cluster-%d","max":0}],"maxClusters":%d}}`, but, most))
 }
 
-// leaving is 1 if a parent is about to leave a cluster, and 0 if none is or nobody can say.
+// leaving returns 1 if a parent is being moved off a cluster, and 0 if none is or it cannot be
+// read.
 func (w *world) leaving() int {
 	for gvr, name := range parents {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
@@ -48,8 +51,8 @@ func (w *world) leaving() int {
 	return 0
 }
 
-// leaves moves all parents away from cluster-2, in which they are first, and kills the process when web is about to go. No
-// replica that could stay is lost by it.
+// leaves moves all parents off cluster-2, and kills the process while web is being moved. The
+// available replicas must stay within the budget.
 func (w *world) leaves() {
 	w.t.Helper()
 	w.patch(policies, "all", `{"spec":{"clusters":null,"maxClusters":null}}`)
@@ -73,12 +76,13 @@ func (w *world) leaves() {
 				return
 			}
 		}
-		require.Fail(w.t, "the watch has ended, and web was not about to leave")
+		require.Fail(w.t, "the watch has ended, and web was not being moved")
 	})
 	require.GreaterOrEqual(w.t, fewest, budget)
 }
 
-// placed says what is placed elsewhere than in the first and the third cluster, or by somebody else than it should be.
+// placed returns an error unless all objects are placed in the first and the third cluster, by the
+// right controller.
 func (w *world) placed(ctx context.Context) error {
 	in := []string{"cluster-1", "cluster-3"}
 	is := func(obj *unstructured.Unstructured, by string) error {
@@ -123,7 +127,7 @@ func (w *world) placed(ctx context.Context) error {
 			return fmt.Errorf("followed is %v in %s", down.Object["data"], c)
 		}
 	}
-	// Where these go others say.
+	// The placement controller does not place these.
 	for gvr, name := range map[schema.GroupVersionResource]string{configMaps: "settings", secrets: "key"} {
 		obj, err := w.of("upstream", gvr).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {

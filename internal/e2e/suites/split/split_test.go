@@ -22,7 +22,8 @@ import (
 
 const pod = `{metadata: {labels: {app: %[1]s}}, spec: {%[2]s containers: [{name: c, image: "registry.example.com/app:1", resources: {requests: {cpu: 10m}}}]}}`
 
-// budget is how many of the fifteen replicas of a Deployment are to be available, by its own maxUnavailable.
+// budget is how many of a Deployment's fifteen replicas must be available, by its own
+// maxUnavailable.
 const budget = 13
 
 func deployment(name string, replicas int) string {
@@ -30,7 +31,7 @@ func deployment(name string, replicas int) string {
 		strategy: {rollingUpdate: {maxUnavailable: 2, maxSurge: 2}}, selector: {matchLabels: {app: %[1]s}}, template: %[3]s}}`, name, replicas, fmt.Sprintf(pod, name, ""))
 }
 
-// The story of the multi-cluster demonstration and what follows, in one world and in this order.
+// The steps of the multi-cluster demonstration and further ones, in one world and in this order.
 func TestSplit(t *testing.T) {
 	w := newWorld(t, false)
 	for _, story := range []struct {
@@ -49,7 +50,7 @@ func TestSplit(t *testing.T) {
 		{"demo", (*world).demo},
 	} {
 		if !t.Run(story.name, func(t *testing.T) { story.tell(w.in(t)) }) {
-			return // what follows needs what was before
+			return // later steps need the earlier ones
 		}
 	}
 }
@@ -85,7 +86,7 @@ func (w *world) deployment() {
 		require.Equal(w.t, "registry.example.com/app:2", containers[0].(map[string]any)["image"])
 	}
 
-	// What somebody does by hand is put right.
+	// Manual changes are reverted.
 	w.replaced("upstream", deployments, "web--cluster-1")
 	w.replaced("cluster-2", deployments, "web--cluster-2")
 	w.divided(deployments, "web", map[string]int{"cluster-1": 6, "cluster-2": 9})
@@ -96,7 +97,7 @@ func (w *world) deployment() {
 	w.gone(deployments, "web", clusterNames...)
 }
 
-// kinds are the others, each with its own way of being divided.
+// kinds tests the other kinds, each with its own way of being divided.
 func (w *world) kinds() {
 	w.create(cronJobs, fmt.Sprintf("{apiVersion: batch/v1, kind: CronJob, metadata: {name: tick}, spec: {schedule: '* * * * *', jobTemplate: {spec: {template: %s}}}}",
 		fmt.Sprintf(pod, "tick", "restartPolicy: Never,")))
@@ -134,12 +135,13 @@ func (w *world) kinds() {
 	require.Len(w.t, list.Items, 2)
 
 	w.ticks()
-	w.delete("upstream", cronJobs, "tick") // it would not let the world rest
+	w.delete("upstream", cronJobs, "tick") // its runs would be writes at rest
 	w.gone(cronJobs, "tick", clusterNames...)
 }
 
-// ticks awaits that a CronJob is in one cluster, and that what it does there is known. Nobody waits for the next minute: its
-// controller makes up for the run that it is told to have missed.
+// ticks waits until a CronJob is in one cluster and its status there is known upstream. To avoid
+// waiting for the next minute, it makes the controller catch up on a run that it seems to have
+// missed.
 func (w *world) ticks() {
 	var at []string
 	planetest.Eventually(w.t, long, "tick is in one cluster", func(ctx context.Context) error {
@@ -172,7 +174,7 @@ func (w *world) ticks() {
 	})
 }
 
-// restart kills the process, and the next one finds nothing to do.
+// restart kills the process and requires that the next one writes nothing.
 func (w *world) restart() {
 	w.create(deployments, deployment("web", 15))
 	w.divided(deployments, "web", map[string]int{"cluster-1": 6, "cluster-2": 9})
@@ -197,7 +199,7 @@ func (w *world) restart() {
 	require.Equal(w.t, before, versions())
 }
 
-// lost is the second cluster, with all that it runs, for a while.
+// lost stops the second cluster for a while.
 func (w *world) lost() {
 	require.NoError(w.t, w.planes["cluster-2"].Kill(w.t.Context()))
 	planetest.Eventually(w.t, long, "replicas of the lost cluster are in the other", func(ctx context.Context) error {
@@ -245,8 +247,8 @@ func (w *world) drain() {
 	w.divided(deployments, "web", map[string]int{"cluster-1": 3, "cluster-2": 5, "cluster-3": 7})
 }
 
-// kills ends the process at random moments, ATOLL_SPLIT_KILLS times, while things change. No replica that could stay is
-// lost by it.
+// kills kills the process at random moments, ATOLL_SPLIT_KILLS times, during changes. The available
+// replicas must stay within the budget.
 func (w *world) kills() {
 	drained := false
 	fewest, _ := w.least("web", clusterNames, func() {
@@ -262,7 +264,7 @@ func (w *world) kills() {
 			case 3:
 				w.patch(statefulSets, "db", fmt.Sprintf(`{"spec":{"replicas":%d}}`, 1+rand.IntN(12)))
 			}
-			time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond) // the moment is at random
+			time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond) // a random moment
 			w.manager.kill(w.t)
 			w.manager.start(w.t)
 		}
@@ -282,9 +284,9 @@ func (w *world) kills() {
 	w.rests(clusterNames...)
 }
 
-// end looks back, deletes all that there is, and nothing is left.
+// end checks the results of earlier steps, deletes all objects, and requires that none is left.
 func (w *world) end() {
-	// The Job had ended before clusters were lost, joined and drained, and was not begun again anywhere.
+	// The Job had completed before clusters were lost, joined and drained, and did not run again.
 	batch, err := w.of("upstream", jobs).Get(w.t.Context(), "batch", metav1.GetOptions{})
 	require.NoError(w.t, err)
 	require.Equal(w.t, 20, number(batch, "status", "succeeded"))
@@ -295,7 +297,7 @@ func (w *world) end() {
 		at = append(at, shard.GetLabels()["workloads.kcp.io/cluster"])
 	}
 	require.ElementsMatch(w.t, clusterNames[:2], at)
-	// Nothing that was written was refused.
+	// No write was rejected as invalid.
 	log, err := os.ReadFile(w.manager.log.Name())
 	require.NoError(w.t, err)
 	require.NotContains(w.t, string(log), "is invalid")

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unscheduled are workloads for whose pods the schedulers of the clusters find no node, until they may run on any.
+// unscheduled creates workloads whose pods fit no node of the clusters, and then lets one of them
+// run on any node.
 func (w *world) unscheduled() {
 	const nowhere = "nodeSelector: {there-is: none},"
 	w.create(deployments, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: stuck}, spec: {replicas: 5,
@@ -23,13 +24,13 @@ func (w *world) unscheduled() {
 		fmt.Sprintf(pod, "stuck-batch", "restartPolicy: Never, "+nowhere)))
 	all := map[string]schema.GroupVersionResource{"stuck": deployments, "stuck-db": statefulSets, "stuck-batch": jobs}
 	for name, gvr := range all {
-		w.eventually(gvr, name, "names where its pods find no node", func(_ context.Context, parent *unstructured.Unstructured) error {
+		w.eventually(gvr, name, "reports clusters without a node for its pods", func(_ context.Context, parent *unstructured.Unstructured) error {
 			if c := conditionOf(parent, "Scheduled"); c != "False Unschedulable" {
 				return fmt.Errorf("Scheduled is %q: %v", c, parent.Object["status"])
 			}
 			for _, want := range []string{"cluster-1: 2 pods find no node (0/1 nodes are available: ", "; cluster-2: 3 pods find no node (0/1 nodes are available: "} {
 				if !strings.Contains(fmt.Sprint(parent.Object["status"]), want) {
-					return fmt.Errorf("%q is not said: %v", want, parent.Object["status"])
+					return fmt.Errorf("%q is not reported: %v", want, parent.Object["status"])
 				}
 			}
 			return nil
@@ -39,7 +40,7 @@ func (w *world) unscheduled() {
 
 	w.patch(deployments, "stuck", `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`)
 	w.divided(deployments, "stuck", map[string]int{"cluster-1": 2, "cluster-2": 3})
-	w.eventually(deployments, "stuck", "says no more that nodes are missing", func(_ context.Context, parent *unstructured.Unstructured) error {
+	w.eventually(deployments, "stuck", "no longer reports missing nodes", func(_ context.Context, parent *unstructured.Unstructured) error {
 		if c := conditionOf(parent, "Scheduled"); c != "" {
 			return fmt.Errorf("Scheduled is %q", c)
 		}

@@ -49,19 +49,20 @@ var (
 	syncTargets = syncerv1alpha1.GroupVersion.WithResource("synctargets")
 )
 
-// world is an upstream, three clusters that run workloads, and the process between them.
+// world is an upstream, three clusters that run workloads, and the process that connects them.
 type world struct {
 	t           *testing.T
 	planes      map[string]*plane.Plane
 	clients     map[string]dynamic.Interface
-	boxes       map[string]*box   // between the process and each of them
-	kubeconfigs map[string][]byte // which lead there
+	boxes       map[string]*box   // between the process and each plane
+	kubeconfigs map[string][]byte // that lead to the boxes
 	namespace   string
 	manager     *manager
-	random      *rand.Rand // of chaos
+	random      *rand.Rand // set by chaos
 }
 
-// newWorld starts one. With policies parents are placed by PlacementPolicies, otherwise everywhere.
+// newWorld starts a world. With policies, parents are placed by PlacementPolicies, otherwise in all
+// clusters.
 func newWorld(t *testing.T, policies bool) *world {
 	t.Helper()
 	options := []plane.Options{plane.Upstream()}
@@ -95,7 +96,7 @@ func newWorld(t *testing.T, policies bool) *world {
 	return w
 }
 
-// in is the world for a subtest.
+// in returns the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	inner := *w
 	inner.t = t
@@ -122,7 +123,7 @@ func (w *world) of(side string, gvr schema.GroupVersionResource) dynamic.Resourc
 	return w.clients[side].Resource(gvr).Namespace(w.namespace)
 }
 
-// create makes a parent.
+// create creates a parent.
 func (w *world) create(gvr schema.GroupVersionResource, manifest string) {
 	w.t.Helper()
 	obj := &unstructured.Unstructured{}
@@ -142,7 +143,7 @@ func (w *world) delete(side string, gvr schema.GroupVersionResource, name string
 	require.NoError(w.t, w.of(side, gvr).Delete(w.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 }
 
-// replaced deletes an object and awaits the next of its name.
+// replaced deletes an object and waits until a new one has its name.
 func (w *world) replaced(side string, gvr schema.GroupVersionResource, name string) {
 	w.t.Helper()
 	before, err := w.of(side, gvr).Get(w.t.Context(), name, metav1.GetOptions{})
@@ -162,7 +163,7 @@ func number(obj *unstructured.Unstructured, path ...string) int {
 	return int(n)
 }
 
-// conditionOf is STATUS REASON of a condition.
+// conditionOf returns "STATUS REASON" of a condition.
 func conditionOf(obj *unstructured.Unstructured, kind string) string {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, v := range list {
@@ -173,7 +174,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// eventually awaits that a parent upstream is as it should be.
+// eventually waits until holds accepts a parent upstream.
 func (w *world) eventually(gvr schema.GroupVersionResource, name, what string, holds func(ctx context.Context, parent *unstructured.Unstructured) error) {
 	w.t.Helper()
 	var last error
@@ -189,8 +190,8 @@ func (w *world) eventually(gvr schema.GroupVersionResource, name, what string, h
 	})
 }
 
-// divided awaits that a Deployment or StatefulSet has exactly these shards, upstream and in the clusters, that all their
-// replicas are available, and that the parent says so.
+// divided waits until a Deployment or StatefulSet has exactly these shards, upstream and in the
+// clusters, all their replicas are available, and the parent's status agrees.
 func (w *world) divided(gvr schema.GroupVersionResource, name string, want map[string]int) {
 	w.t.Helper()
 	total := 0
@@ -236,7 +237,7 @@ func (w *world) shardsAre(ctx context.Context, gvr schema.GroupVersionResource, 
 	return nil
 }
 
-// gone awaits that nothing is left of a parent, upstream and in the clusters.
+// gone waits until no object of a parent is left, upstream and in the clusters.
 func (w *world) gone(gvr schema.GroupVersionResource, name string, clusters ...string) {
 	w.t.Helper()
 	planetest.Eventually(w.t, long, name+" is gone", func(ctx context.Context) error {
@@ -255,7 +256,8 @@ func (w *world) gone(gvr schema.GroupVersionResource, name string, clusters ...s
 	})
 }
 
-// least does something and says how few replicas of a Deployment were available meanwhile, over clusters.
+// least runs do, and returns the lowest number of available replicas of a Deployment meanwhile,
+// over the clusters, and the number of samples.
 func (w *world) least(name string, clusters []string, do func()) (fewest, samples int) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -266,7 +268,7 @@ func (w *world) least(name string, clusters []string, do func()) (fewest, sample
 			if n, err := w.available(ctx, name, clusters); err == nil {
 				fewest, samples = min(fewest, n), samples+1
 			}
-			time.Sleep(20 * time.Millisecond) // leaves the processors to the clusters
+			time.Sleep(20 * time.Millisecond) // leaves processor time to the clusters
 		}
 		counted <- [2]int{fewest, samples}
 	}()
@@ -278,8 +280,9 @@ func (w *world) least(name string, clusters []string, do func()) (fewest, sample
 	return result[0], result[1]
 }
 
-// available is how many replicas are available over clusters. Each is asked twice, and the greater number counts: what
-// left one cluster after it was available in another is counted at least once.
+// available returns the number of available replicas over the clusters. It reads each cluster twice
+// and takes the greater number, so that replicas that move between two reads are counted at least
+// once.
 func (w *world) available(ctx context.Context, name string, clusters []string) (total int, err error) {
 	most := map[string]int{}
 	for range 2 {
@@ -300,7 +303,7 @@ func (w *world) available(ctx context.Context, name string, clusters []string) (
 	return total, nil
 }
 
-// rests requires that nothing is written for a while, upstream or in the clusters.
+// rests requires that no object changes for a while, upstream or in the clusters.
 func (w *world) rests(clusters ...string) {
 	w.t.Helper()
 	versions := func(ctx context.Context) (map[string]string, error) {
@@ -324,7 +327,7 @@ func (w *world) rests(clusters ...string) {
 			return err
 		}
 		select {
-		case <-time.After(still(w.t)): // that nothing happens can only be seen in time that passes
+		case <-time.After(still(w.t)): // inactivity can only be observed over time
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -343,7 +346,8 @@ func (w *world) rests(clusters ...string) {
 	})
 }
 
-// still is how long nothing is to be written at rest: ATOLL_REST, or 5 seconds, in which all that repeats does so twice.
+// still is how long no object may change at rest: ATOLL_REST, or 5 seconds, in which each periodic
+// task runs twice.
 func still(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ATOLL_REST")

@@ -24,20 +24,20 @@ import (
 )
 
 const (
-	// concurrency is how many workers write, ours and those of the baselines.
+	// concurrency is the number of concurrent writers, of the syncer and of the baselines.
 	concurrency = 16
-	// costRounds is in how many parts the objects are written: the baselines and the syncer take turns, since what else the
-	// machine does changes from one moment to the next.
+	// costRounds is the number of parts in which the objects are written. The baselines and the
+	// syncer alternate, since the load of the machine varies.
 	costRounds = 5
 )
 
-// cost is what something took, from its beginning and from its first write.
+// cost is the cost of writing objects, from the beginning and from the first write.
 type cost struct {
 	objects       int
 	whole, writes span
 }
 
-// span is a time and what it took of the CPU in this process: the planes are others.
+// span is a wall time and the CPU time of this process in it. The planes are other processes.
 type span struct{ wall, cpu time.Duration }
 
 func (c *cost) add(other cost) {
@@ -50,7 +50,7 @@ func (c *cost) add(other cost) {
 func (c *cost) rate(s span) float64        { return float64(c.objects) / s.wall.Seconds() }
 func (c *cost) perThousand(s span) float64 { return s.cpu.Seconds() / float64(c.objects) * 1000 }
 
-// moment is a time and what this process had used of the CPU.
+// moment is a time and the CPU time that this process had used by then.
 type moment struct {
 	at  time.Time
 	cpu time.Duration
@@ -65,7 +65,7 @@ func now(t *testing.T) moment {
 
 func (m moment) until(end moment) span { return span{end.at.Sub(m.at), end.cpu - m.cpu} }
 
-// everything runs write for n objects and says what that took.
+// everything runs write for n objects, with concurrent workers, and returns the cost.
 func everything(t *testing.T, n int, write func(ctx context.Context, i int) error) cost {
 	t.Helper()
 	work, errs := make(chan int), make(chan error, n)
@@ -93,7 +93,7 @@ func everything(t *testing.T, n int, write func(ctx context.Context, i int) erro
 	return cost{objects: n, whole: begun.until(end), writes: first.until(end)}
 }
 
-// deployment is what is written.
+// deployment returns the i-th object to write.
 func deployment(namespace string, i int) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": fmt.Sprintf("d-%05d", i), "namespace": namespace},
@@ -147,10 +147,11 @@ func inTurn(writes ...func(context.Context, int) error) func(context.Context, in
 	}
 }
 
-// TestCost compares a syncer with three bare loops that do as little as can be done for the same objects: one creates them
-// downstream, one puts a finalizer on each upstream before, as the syncer has to, and one does that and applies them
-// downstream instead of creating them, which are the requests of the syncer. ATOLL_OBJECTS is how many there are. It fails
-// if there is another number of writes, not because of a time.
+// TestCost compares a syncer with three bare loops that make the minimal requests for the same
+// objects. One creates them downstream. One also puts a finalizer on each upstream object first, as
+// the syncer must. One puts the finalizer and applies them downstream instead of creating them,
+// which equals the syncer's requests. ATOLL_OBJECTS is the number of objects. The test fails if the
+// number of writes differs; the times are only logged.
 func TestCost(t *testing.T) {
 	n := ctltest.Count(t, "ATOLL_OBJECTS", 150) / costRounds
 	planes := planetest.Shared(t, 2)
@@ -204,8 +205,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// startToRest starts a syncer of Deployments and waits until all n of them are in place and its copies show it. It says
-// what that took.
+// startToRest starts a syncer of Deployments, waits until all n are downstream and in its caches,
+// and returns the cost.
 func (w *world) startToRest(t *testing.T, n int) cost {
 	t.Helper()
 	begun := now(t)
@@ -228,18 +229,18 @@ func (w *world) startToRest(t *testing.T, n int) cost {
 	if w.first == nil {
 		return cost{objects: n, whole: begun.until(end)}
 	}
-	end.at = w.last // nobody looks at the copies all the time
+	end.at = w.last // the caches are only polled
 	return cost{objects: n, whole: begun.until(end), writes: w.first.until(end)}
 }
 
-// count is how many writes there were.
+// count returns the number of writes.
 func (w *world) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.writes)
 }
 
-// quiet waits until there are no more writes.
+// quiet waits until the syncer stops writing.
 func (w *world) quiet(t *testing.T) {
 	t.Helper()
 	known := -1

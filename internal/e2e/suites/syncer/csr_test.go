@@ -29,7 +29,7 @@ import (
 
 var signingRequests = gvr("certificates.k8s.io", "v1", "certificatesigningrequests")
 
-// requestOf is a request for the certificate of a node.
+// requestOf returns a request for the certificate of a node.
 func requestOf(t *testing.T, node string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -40,7 +40,7 @@ func requestOf(t *testing.T, node string) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
-// problemOf waits until the syncer reports an object, and returns what it says.
+// problemOf waits until the syncer reports an object, and returns the Problem.
 func (w *world) problemOf(t *testing.T, of schema.GroupVersionResource, name string) syncer.Problem {
 	t.Helper()
 	var found syncer.Problem
@@ -51,13 +51,14 @@ func (w *world) problemOf(t *testing.T, of schema.GroupVersionResource, name str
 				return nil
 			}
 		}
-		return errors.New("nothing is reported of it")
+		return errors.New("it is not reported")
 	})
 	return found
 }
 
-// A tenant's CertificateSigningRequest does not become that of the syncer, which the cluster approves and signs as the
-// certificate of a node. With the permit it does, which shows that nothing else stands in the way.
+// A tenant's CertificateSigningRequest is not copied downstream, where the cluster would approve
+// and sign the syncer's request for a node's certificate. With the permit it is copied, which shows
+// that only the permit prevented it.
 func TestCertificateSigningRequests(t *testing.T) {
 	w := newWorld(t, syncer.Options{Conditions: true})
 	up, down := w.up.global(), w.down.global()
@@ -92,7 +93,7 @@ func TestCertificateSigningRequests(t *testing.T) {
 	w.stop()
 	w.start(t, syncer.Options{Permit: []syncer.Power{syncer.PermitCertificateSigningRequests}})
 	down.has(signingRequests, name, map[string]string{"spec.username": "admin", "spec.groups": "[system:masters system:authenticated]", "status.certificate": "*"})
-	// The certificate is not handed back up: an API server takes no approval in a status.
+	// The certificate is not copied upstream: an API server rejects an approval in a status update.
 	p = w.problemOf(t, signingRequests, name)
 	require.Equal(t, syncer.ReasonStatusRefused, p.Reason)
 	up.has(signingRequests, name, map[string]string{"spec.username": name, "status.certificate": ""})

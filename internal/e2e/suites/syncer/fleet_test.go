@@ -33,11 +33,11 @@ var (
 	syncTargets = v1alpha1.GroupVersion.WithResource("synctargets")
 	namespaces  = gvr("", "v1", "namespaces")
 
-	// few are the types that are synced here: one without a status and one with.
+	// few are the synced types of these tests: one without a status and one with.
 	few = []schema.GroupResource{configMaps.GroupResource(), deployments.GroupResource()}
 )
 
-// fleet is an upstream with SyncTargets, a downstream, and Targets that may do what is printed and no more.
+// fleet is an upstream with SyncTargets, a downstream, and Targets with only the printed rights.
 type fleet struct {
 	t        *testing.T
 	up, down *side
@@ -47,7 +47,7 @@ type fleet struct {
 func newFleet(t *testing.T, mode syncer.Mode, install func(context.Context, *v1alpha1.SyncTarget) (syncer.Install, error)) *fleet {
 	t.Helper()
 	up, down := planetest.Shared(t, 1)[0], planetest.SharedPods(t, 1)[0]
-	namespace := planetest.Namespace(t, up) // the syncer makes it downstream
+	namespace := planetest.Namespace(t, up) // the syncer creates it downstream
 	f := &fleet{t: t, up: newSide(t, up, namespace), down: newSide(t, down, namespace)}
 	_, err := config.InstallCRDs(t.Context(), f.up.api, config.InstallOptions{})
 	require.NoError(t, err)
@@ -72,7 +72,8 @@ func newFleet(t *testing.T, mode syncer.Mode, install func(context.Context, *v1a
 	return f
 }
 
-// runAs is a kubeconfig with the roles that are printed for a part. Roles of one namespace hold everywhere here.
+// runAs returns a kubeconfig with the printed roles of a part. Roles of one namespace are granted
+// cluster-wide.
 func runAs(t *testing.T, p *plane.Plane, part string, s rights.Syncing) []byte {
 	t.Helper()
 	cluster, namespaced, ok := rights.Sync(part, s)
@@ -99,13 +100,13 @@ func (f *fleet) register(name, spec string) {
 	planetest.Apply(f.t, f.up.plane, fmt.Sprintf("{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, metadata: {name: %s}, spec: %s}", name, spec))
 }
 
-// secret holds a kubeconfig of the downstream.
+// secret stores a kubeconfig of the downstream in a Secret.
 func (f *fleet) secret(name string, kubeconfig []byte) {
 	f.t.Helper()
 	planetest.Apply(f.t, f.up.plane, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, stringData: {kubeconfig: %q}}", name, f.up.namespace, kubeconfig))
 }
 
-// create makes an object for a SyncTarget.
+// create creates an object for a SyncTarget.
 func (f *fleet) create(target string, gvr schema.GroupVersionResource, manifest string) {
 	f.t.Helper()
 	obj := &unstructured.Unstructured{}
@@ -138,7 +139,7 @@ func (f *fleet) delete(target string) {
 	require.NoError(f.t, f.up.api.Dynamic().Resource(syncTargets).Delete(f.t.Context(), target, metav1.DeleteOptions{}))
 }
 
-// gone waits until there is no such object, whose namespace may be empty.
+// gone waits until the object does not exist. The namespace may be empty.
 func gone(t *testing.T, s *side, gvr schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
 	planetest.Eventually(t, long, fmt.Sprintf("no %s %s in %s", gvr.Resource, name, s.plane.Name()), func(ctx context.Context) error {

@@ -27,7 +27,7 @@ var tools = gvr("example.org", "v1", "tools")
 
 const (
 	settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {k: %s}}"
-	// toolType has the schema of its spec to be filled in.
+	// toolType is a CRD with a placeholder for the schema of its spec.
 	toolType = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: tools.example.org}, spec: {
   group: example.org, scope: Namespaced, names: {plural: tools, kind: Tool}, versions: [{name: v1, served: true, storage: true,
   schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}]}}`
@@ -39,7 +39,7 @@ func only(resources ...schema.GroupVersionResource) syncer.TypeFilter {
 	}
 }
 
-// newPlainWorld is a world without Pods, with that upstream.
+// newPlainWorld returns a world with that upstream and a downstream without Pods.
 func newPlainWorld(t *testing.T, up *plane.Plane, opts syncer.Options) *world {
 	t.Helper()
 	namespace := planetest.Namespace(t, up)
@@ -79,8 +79,9 @@ func TestUpstreamInTrouble(t *testing.T) {
 	t.Run("restored", func(t *testing.T) { restored(t, up) })
 }
 
-// An upstream that is restored from a backup deletes nothing downstream that is newer than the backup. What is made again
-// takes its copy over, and the rest goes when a person lets it go.
+// After a restore of the upstream, downstream objects newer than the backup are not deleted. An
+// upstream object that is created again takes over its downstream object; Release deletes the
+// others.
 func restored(t *testing.T, up *plane.Plane) {
 	t.Helper()
 	w := newPlainWorld(t, up, syncer.Options{Types: only(configMaps)})
@@ -112,7 +113,8 @@ func restored(t *testing.T, up *plane.Plane) {
 	}
 }
 
-// A syncer whose upstream is frozen writes nothing downstream once its lease is over, and goes on when it has it again.
+// A syncer whose upstream is frozen stops writing downstream when its lease expires, and resumes
+// with the next lease.
 func frozen(t *testing.T, up *plane.Plane) {
 	t.Helper()
 	w := newPlainWorld(t, up, syncer.Options{Types: only(configMaps), Heartbeat: time.Second, Lease: 3 * time.Second})
@@ -139,7 +141,8 @@ func frozen(t *testing.T, up *plane.Plane) {
 	require.Zero(t, w.Status().Stale)
 }
 
-// A field that the downstream does not have, and a bound that it alone has, are named, also while no object uses them.
+// A field that the downstream lacks, and a bound that only the downstream has, are reported, also
+// while no object uses them.
 func TestSchemasThatDiffer(t *testing.T) {
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(tools)})
 	planetest.Apply(t, w.up.plane, fmt.Sprintf(toolType, "size: {type: integer}, color: {type: string}"))
@@ -177,12 +180,12 @@ func removeType(t *testing.T, s *side, name string) {
 	require.NoError(t, err)
 }
 
-// An object of a type that is not synced is named, with what would change that.
+// An object of an unsynced type is reported, with the option that would sync it.
 func TestUnsyncedTypeIsNamed(t *testing.T) {
 	everything := func(schema.GroupResource) bool { return true }
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(configMaps), Report: everything, Conditions: true})
 	w.up.create(gvr("", "v1", "secrets"), "{apiVersion: v1, kind: Secret, metadata: {name: a}}")
-	w.restart(t, syncer.Options{Types: only(configMaps), Report: everything, Conditions: true}) // objects are looked for at the start
+	w.restart(t, syncer.Options{Types: only(configMaps), Report: everything, Conditions: true}) // the syncer searches for objects only at its start
 	require.Contains(t, w.problem(t, gvr("", "v1", "secrets"), "a", syncer.ReasonExcluded), "Options.Types")
 }
 
@@ -192,7 +195,7 @@ func (w *world) restart(t *testing.T, opts syncer.Options) {
 	w.start(t, opts)
 }
 
-// Two syncers of one target notice each other.
+// Two syncers of one target detect each other.
 func TestTwoSyncers(t *testing.T) {
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(configMaps)})
 	w.up.create(configMaps, fmt.Sprintf(settings, "a", "v"))
@@ -211,7 +214,8 @@ func TestTwoSyncers(t *testing.T) {
 	})
 }
 
-// A downstream object that lost its marks gets them back, and goes with its origin.
+// A downstream object that lost the syncer's annotation or label gets them back, and is deleted
+// with its origin.
 func TestLostMarks(t *testing.T) {
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(configMaps)})
 	for name, patch := range map[string]string{
@@ -240,7 +244,8 @@ func TestLostMarks(t *testing.T) {
 	}
 }
 
-// An object of another client in the place of a copy is reported and left alone; when it goes, the copy is made.
+// A foreign object in the place of a downstream object is reported and left alone. When it is
+// deleted, the downstream object is created.
 func TestForeignObjectLeaves(t *testing.T) {
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(configMaps)})
 	planetest.Apply(t, w.down.plane, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", w.down.namespace))
@@ -255,7 +260,8 @@ func TestForeignObjectLeaves(t *testing.T) {
 	w.down.has(configMaps, "a", map[string]string{"data.k": "v"})
 }
 
-// The upstream runs no namespace controller: the syncer ends a namespace there, and the one that it made downstream.
+// The upstream has no namespace controller: the syncer finalizes a namespace there, and deletes the
+// downstream one that it created.
 func TestNamespaceEnds(t *testing.T) {
 	up, down := planetest.Shared(t, 1)[0], planetest.SharedPods(t, 1)[0]
 	namespace := planetest.Namespace(t, up)

@@ -29,8 +29,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestCostAtRest compares the memory of a syncer at rest with that of an informer that holds one side, and starts the
-// syncer again: it fails if that writes. ATOLL_OBJECTS is how many objects there are.
+// TestCostAtRest compares the memory of a syncer at rest with that of an informer of one side, and
+// restarts the syncer, which must not write. ATOLL_OBJECTS is the number of objects.
 func TestCostAtRest(t *testing.T) {
 	n := ctltest.Count(t, "ATOLL_OBJECTS", 300)
 	planes := planetest.Shared(t, 2)

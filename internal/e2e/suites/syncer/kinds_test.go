@@ -15,16 +15,17 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// kind is a type with an object of it, what the copy is to have, what is then known upstream, a change and what it does.
+// kind is a type with a test object, the expected fields downstream and upstream, a patch, and the
+// expected fields after it.
 type kind struct {
 	gvr      schema.GroupVersionResource
 	manifest string
-	report   string // what controllers that are not there would write into the copy's status
-	whole    bool   // status is no subresource
+	report   string // status of the downstream object that an absent controller would write
+	whole    bool   // status is not a subresource
 	down, up map[string]string
 	patch    string
-	changed  map[string]string // downstream
-	settled  map[string]string // upstream
+	changed  map[string]string // expected downstream after the patch
+	settled  map[string]string // expected upstream after the patch
 }
 
 func gvr(group, version, resource string) schema.GroupVersionResource {
@@ -67,7 +68,7 @@ var kinds = []kind{
 	},
 	{
 		gvr: gvr("batch", "v1", "cronjobs"), manifest: `{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}`,
-		report: `{"status":{"lastScheduleTime":"2026-01-01T00:00:00Z"}}`, // so that it is late, and runs at once
+		report: `{"status":{"lastScheduleTime":"2026-01-01T00:00:00Z"}}`, // makes it late, so that it runs at once
 		down:   map[string]string{"spec.schedule": "* * * * *"}, up: map[string]string{"status.lastSuccessfulTime": "*"},
 		patch: `{"spec":{"suspend":true}}`, changed: map[string]string{"spec.suspend": "true"}, settled: map[string]string{"status.active": ""},
 	},
@@ -112,7 +113,7 @@ var kinds = []kind{
 	},
 }
 
-// definitions are a type with status as a subresource and one without.
+// definitions are a type with a status subresource and one without.
 const definitions = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -133,7 +134,8 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}, status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}]
 `
 
-// Every kind goes down, is changed, reports up, rests, outlives a restart of the syncer, and goes.
+// An object of every kind is synced, changed, reports its status, is not written at rest or after a
+// restart of the syncer, and is deleted.
 func TestKinds(t *testing.T) {
 	w := newWorld(t, syncer.Options{DeleteCap: syncer.DeleteCap{Objects: -1}})
 	planetest.Apply(t, w.up.plane, definitions)
@@ -186,18 +188,18 @@ func TestKinds(t *testing.T) {
 			w.up.lacks(k.gvr, "a")
 			continue
 		}
-		// The upstream's admission adds a finalizer to claims that a controller removes, and there is none.
+		// The upstream's admission adds this finalizer, and no controller removes it there.
 		w.up.has(claims, "a", map[string]string{"metadata.finalizers": "[kubernetes.io/pvc-protection]"})
 	}
 }
 
-// volume makes one downstream for the claim.
+// volume creates a PersistentVolume downstream for the claim.
 func (w *world) volume() {
 	planetest.Apply(w.down.t, w.down.plane, fmt.Sprintf("{apiVersion: v1, kind: PersistentVolume, metadata: {name: volume-%s}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], "+
 		"persistentVolumeReclaimPolicy: Retain, hostPath: {path: /tmp/none}, claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: %[1]s, name: a}}}", w.down.namespace))
 }
 
-// A Job runs to its end, is cleaned up downstream, and does not run again.
+// A Job that completed and was deleted downstream does not run again.
 func TestJobFinishes(t *testing.T) {
 	w := newWorld(t, syncer.Options{})
 	w.up.create(jobs, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}")
@@ -220,7 +222,7 @@ func TestJobFinishes(t *testing.T) {
 	w.up.lacks(jobs, "a")
 }
 
-// RBAC goes down with its permit only.
+// RBAC objects are synced only with their permit.
 func TestRBAC(t *testing.T) {
 	role := "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"
 	binding := "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [{kind: User, name: alice, apiGroup: rbac.authorization.k8s.io}]}"

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// synced waits until an upstream object says that it is synced, as a condition or as an annotation.
+// synced waits until an upstream object is marked as synced, by a condition or an annotation.
 func (s *side) synced(gvr schema.GroupVersionResource, name string, asCondition bool) {
 	s.t.Helper()
 	planetest.Eventually(s.t, long, fmt.Sprintf("%s %s says that it is synced", gvr.Resource, name), func(ctx context.Context) error {
@@ -46,8 +46,8 @@ func (s *side) synced(gvr schema.GroupVersionResource, name string, asCondition 
 	})
 }
 
-// TestOptions: what is only done when asked for, on real servers: fields go up, copies of immutable objects are made anew,
-// conditions, objects that are born downstream, and what would be written.
+// TestOptions checks optional behavior on real servers: fields synced upstream, immutable objects
+// recreated, conditions, objects synced upstream, and dry runs.
 func TestOptions(t *testing.T) {
 	of := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	opts := syncer.Options{
@@ -93,7 +93,7 @@ func TestOptions(t *testing.T) {
 	w.down.delete(configMaps, "born")
 	w.up.lacks(configMaps, "born")
 
-	// The selector of the copy changes, which no server allows.
+	// The selector of the downstream object changes, which API servers refuse.
 	w.stop()
 	opts.Transform = []syncer.Transformer{func(obj *unstructured.Unstructured) error {
 		if obj.GroupVersionKind().GroupKind() != of {

@@ -18,8 +18,9 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// A Service changes its type, and with it what its cluster has allocated; one that somebody else has under the same name
-// stays as it is, although a server that is to create a Service with the same port says that it is invalid, and no conflict.
+// The type of a Service changes, and with it the fields that its cluster allocates. A foreign
+// Service of the same name is left alone, although the API server answers a create with the same
+// nodePort with Invalid instead of AlreadyExists.
 func TestServices(t *testing.T) {
 	w := newWorld(t, syncer.Options{})
 	w.up.create(services, "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: NodePort, selector: {app: a}, ports: [{port: 80}]}}")
@@ -41,7 +42,7 @@ func TestServices(t *testing.T) {
 	require.NoError(t, err)
 	port := theirs.Object["spec"].(map[string]any)["ports"].([]any)[0].(map[string]any)["nodePort"]
 	w.up.create(services, fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {name: b}, spec: {type: NodePort, selector: {app: b}, ports: [{port: 80, nodePort: %v}]}}", port))
-	planetest.Eventually(t, long, "the Service of somebody else is noticed", func(context.Context) error {
+	planetest.Eventually(t, long, "the foreign Service is reported", func(context.Context) error {
 		for _, s := range w.Status().Types {
 			for _, p := range s.Problems {
 				if p.Object.Name == "b" && p.Reason == syncer.ReasonForeign {
@@ -56,7 +57,8 @@ func TestServices(t *testing.T) {
 	require.Equal(t, theirs.GetResourceVersion(), now.GetResourceVersion())
 }
 
-// The Pods of a Job go with it: unlike other workloads, Jobs leave them behind unless they are asked not to.
+// Deleting a Job deletes its Pods: unlike those of other workloads, they would be orphaned by
+// default.
 func TestJobTakesItsPods(t *testing.T) {
 	w := newWorld(t, syncer.Options{})
 	w.up.create(jobs, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}")

@@ -31,14 +31,14 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// installed are the resources of what is installed, by kind.
+// installed are the resources of the installed objects, by kind.
 var installed = map[string]schema.GroupVersionResource{
 	"Namespace": namespaces, "ServiceAccount": gvr("", "v1", "serviceaccounts"), "Secret": gvr("", "v1", "secrets"), "Deployment": deployments,
 	"ClusterRole":        gvr("rbac.authorization.k8s.io", "v1", "clusterroles"),
 	"ClusterRoleBinding": gvr("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
 }
 
-// Each manifest is taken by an API server as it is, with all its fields.
+// An API server accepts each manifest unchanged, with all its fields.
 func TestManifestsAreAccepted(t *testing.T) {
 	down := newSide(t, planetest.SharedPods(t, 1)[0], "")
 	all, err := syncer.Manifests(syncer.Install{Target: "dry-run", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Unscheduled: time.Minute})
@@ -50,7 +50,7 @@ func TestManifestsAreAccepted(t *testing.T) {
 			metav1.PatchOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationStrict, DryRun: dry})
 		require.NoError(t, err, obj.GetKind())
 	}
-	apply(all[0]) // without it nothing can be tried in it
+	apply(all[0]) // the others cannot be tried without the namespace
 	for _, obj := range all {
 		apply(obj, metav1.DryRunAll)
 	}
@@ -58,8 +58,9 @@ func TestManifestsAreAccepted(t *testing.T) {
 	gone(t, down, namespaces, "", all[0].GetName())
 }
 
-// The syncer is installed in the cluster by who may do that and no more. The program that its Deployment names runs with the
-// arguments, the token and the rights that it has there. It syncs, says that it is ready, and nothing is left of it.
+// The syncer is installed by a user with exactly the printed rights. The program runs with the
+// arguments, the token and the rights of its Deployment. It syncs and becomes ready, and its
+// uninstallation leaves nothing behind.
 func TestPull(t *testing.T) {
 	const name = "pulled"
 	var upstream atomic.Pointer[[]byte]
@@ -69,7 +70,7 @@ func TestPull(t *testing.T) {
 	upstream.Store(new(runAs(t, f.up.plane, "syncer", rights.Syncing{Target: name, Types: few})))
 	f.secret("k", runAs(t, f.down.plane, "targets", rights.Syncing{Downstream: true, Mode: syncer.Pull, Types: few, Unscheduled: true}))
 	f.register(name, fmt.Sprintf("{kubeconfigSecret: {name: k, namespace: %s}}", f.up.namespace))
-	f.says(name, "Installed", "True", "Installed") // its Pods run, though not the program
+	f.says(name, "Installed", "True", "Installed") // its Pods run, but not yet the program
 	f.says(name, "Ready", "Unknown", "Pending")
 
 	all, err := f.down.api.Dynamic().Resource(namespaces).List(t.Context(), metav1.ListOptions{LabelSelector: syncer.InstallationLabel})
@@ -91,7 +92,7 @@ func TestPull(t *testing.T) {
 	f.up.has(deployments, "a", map[string]string{"status.readyReplicas": "1", "status.observedGeneration": "1"})
 	f.says(name, "Ready", "True", "Syncing")
 	f.says(name, "Installed", "True", "Installed")
-	f.up.global().has(syncTargets, name, map[string]string{"status.capacity.pods": "1M"}) // of KWOK's node
+	f.up.global().has(syncTargets, name, map[string]string{"status.capacity.pods": "1M"}) // the capacity of KWOK's node
 	unscheduled := func(ctx context.Context) (string, error) {
 		stuck, err := f.up.get(ctx, deployments, "stuck")
 		if err != nil {
@@ -102,7 +103,7 @@ func TestPull(t *testing.T) {
 	planetest.Eventually(t, long, "a pod finds no node", func(ctx context.Context) error {
 		text, err := unscheduled(ctx)
 		if err == nil && !strings.HasPrefix(text, `{"pods":1,"message":"0/1 nodes are available: `) {
-			err = fmt.Errorf("what is said is %q", text)
+			err = fmt.Errorf("the annotation is %q", text)
 		}
 		return err
 	})
@@ -115,17 +116,17 @@ func TestPull(t *testing.T) {
 	for _, gvr := range []schema.GroupVersionResource{configMaps, deployments} {
 		f.up.has(gvr, "a", map[string]string{"metadata.finalizers": ""})
 		f.up.delete(gvr, "a")
-		f.up.lacks(gvr, "a") // nobody has taken hold of it again
+		f.up.lacks(gvr, "a") // no finalizer was added again
 		f.down.has(gvr, "a", nil)
 	}
 	text, err := unscheduled(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, text, "nobody counts any more")
+	require.Empty(t, text, "the annotation must be removed")
 	stop()
 }
 
-// runInstalled runs what the Deployment in a namespace of the downstream runs, as a process, with its ServiceAccount's own
-// token, until the func that it returns is called.
+// runInstalled runs the program of the Deployment in a downstream namespace, as a process with a
+// token of its ServiceAccount, until the returned func is called.
 func (f *fleet) runInstalled(namespace string) (stop func()) {
 	f.t.Helper()
 	path := filepath.Join(f.t.TempDir(), "syncer")
@@ -173,7 +174,7 @@ func (f *fleet) runInstalled(namespace string) (stop func()) {
 	return stop
 }
 
-// output is what a process writes, for others to read meanwhile.
+// output collects the output of a process, for concurrent readers.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

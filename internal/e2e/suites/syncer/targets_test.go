@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// A SyncTarget with its kubeconfig in it, as the demonstration has it, is served and let go.
+// A SyncTarget with an inline kubeconfig, as in the demonstration, is served and released.
 func TestTargetInline(t *testing.T) {
 	f := newFleet(t, syncer.Push, nil)
 	kubeconfig := runAs(t, f.down.plane, "targets", rights.Syncing{Downstream: true, Types: few})
@@ -27,7 +27,7 @@ func TestTargetInline(t *testing.T) {
 	f.up.has(deployments, "a", map[string]string{"status.readyReplicas": "1", "status.observedGeneration": "1"})
 	f.says("inline", "Ready", "True", "Syncing")
 	f.says("inline", "TypesCompatible", "True", "Compatible")
-	f.up.global().has(syncTargets, "inline", map[string]string{"status.capacity.pods": "1M"}) // of KWOK's node
+	f.up.global().has(syncTargets, "inline", map[string]string{"status.capacity.pods": "1M"}) // the capacity of KWOK's node
 	for _, s := range f.targets.Syncer("inline").Status().Types {
 		require.NoError(t, s.Err, s.Resource)
 		require.Empty(t, s.Problems, s.Resource)
@@ -38,11 +38,12 @@ func TestTargetInline(t *testing.T) {
 	f.up.has(configMaps, "a", map[string]string{"metadata.finalizers": ""})
 	f.up.delete(configMaps, "a")
 	f.up.lacks(configMaps, "a")
-	f.down.has(configMaps, "a", map[string]string{"data.k": "v"}) // what runs goes on
+	f.down.has(configMaps, "a", map[string]string{"data.k": "v"}) // downstream objects are kept
 }
 
-// The kubeconfig of a Secret is replaced by another user's under the Syncer, and nothing is missed. When the SyncTarget goes
-// while the cluster is away, it is released all the same: that needs the upstream only.
+// The kubeconfig in a Secret is replaced by another user's while the Syncer runs, and no change is
+// missed. A SyncTarget that is deleted while the cluster is unreachable is released: that needs
+// only the upstream.
 func TestTargetOfASecret(t *testing.T) {
 	f := newFleet(t, syncer.Push, nil)
 	f.register("rotated", fmt.Sprintf("{kubeconfigSecret: {name: k, namespace: %s}}", f.up.namespace))
@@ -89,7 +90,7 @@ func TestTargetOfASecret(t *testing.T) {
 	f.down.has(configMaps, "a", map[string]string{"data.k": "w"})
 }
 
-// revoke takes a user's rights away.
+// revoke deletes the binding of a user's rights.
 func (s *side) revoke(t *testing.T, binding string) {
 	t.Helper()
 	require.NoError(t, s.api.Dynamic().Resource(gvr("rbac.authorization.k8s.io", "v1", "clusterrolebindings")).Delete(t.Context(), binding, metav1.DeleteOptions{}))

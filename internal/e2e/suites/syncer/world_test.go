@@ -31,8 +31,8 @@ import (
 
 const long = 90 * time.Second
 
-// side is one of the two control planes, in the test's namespace. The target has the name of the namespace: tests that
-// follow one another on the same planes do not sync each other's objects.
+// side is one of the two control planes, in the test's namespace. The target has the name of the
+// namespace, so that successive tests on the same planes do not sync each other's objects.
 type side struct {
 	t         *testing.T
 	plane     *plane.Plane
@@ -41,7 +41,7 @@ type side struct {
 	target    string
 }
 
-// global is the same outside of all namespaces.
+// global returns the side for cluster-wide objects.
 func (s *side) global() *side {
 	g := *s
 	g.namespace = ""
@@ -56,14 +56,14 @@ type world struct {
 
 	mu     sync.Mutex
 	writes []string
-	first  *moment // of the writes
+	first  *moment // first write
 	last   time.Time
 }
 
 func newWorld(t *testing.T, opts syncer.Options) *world {
 	t.Helper()
 	up, down := planetest.Shared(t, 1)[0], planetest.SharedPods(t, 1)[0]
-	namespace := planetest.Namespace(t, up) // the syncer makes it downstream
+	namespace := planetest.Namespace(t, up) // the syncer creates it downstream
 	w := &world{up: newSide(t, up, namespace), down: newSide(t, down, namespace)}
 	w.start(t, opts)
 	return w
@@ -111,7 +111,7 @@ func (w *world) start(t *testing.T, opts syncer.Options) {
 	})
 }
 
-// written forgets and returns what the syncer wrote.
+// written returns the writes of the syncer since the last call.
 func (w *world) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *world) written() []string {
 	return all
 }
 
-// create makes an object from YAML, labelled for the target, in the test's namespace.
+// create creates an object from YAML, labelled for the target, in the test's namespace.
 func (s *side) create(gvr schema.GroupVersionResource, manifest string) {
 	s.t.Helper()
 	obj := &unstructured.Unstructured{}
@@ -130,7 +130,7 @@ func (s *side) create(gvr schema.GroupVersionResource, manifest string) {
 	require.NoError(s.t, err)
 }
 
-// make makes an object as it is.
+// make creates an object unchanged.
 func (s *side) make(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
 	_, err := s.api.Dynamic().Resource(gvr).Namespace(s.namespace).Create(ctx, obj, metav1.CreateOptions{FieldManager: "user"})
 	return err
@@ -153,7 +153,7 @@ func (s *side) delete(gvr schema.GroupVersionResource, name string) {
 	require.NoError(s.t, s.api.Dynamic().Resource(gvr).Namespace(s.namespace).Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}))
 }
 
-// has waits until an object has the values at the given paths; "" stands for no value, "*" for any.
+// has waits until an object has the values at the given paths; "" means absent, "*" any value.
 func (s *side) has(gvr schema.GroupVersionResource, name string, want map[string]string) {
 	s.t.Helper()
 	var last error
@@ -176,7 +176,7 @@ func (s *side) has(gvr schema.GroupVersionResource, name string, want map[string
 	})
 }
 
-// lacks waits until there is no such object.
+// lacks waits until the object does not exist.
 func (s *side) lacks(gvr schema.GroupVersionResource, name string) {
 	s.t.Helper()
 	planetest.Eventually(s.t, long, fmt.Sprintf("no %s %s in %s", gvr.Resource, name, s.plane.Name()), func(ctx context.Context) error {
@@ -191,17 +191,17 @@ func (s *side) lacks(gvr schema.GroupVersionResource, name string) {
 	})
 }
 
-// rest waits until everything rests for a while, see restFor.
+// rest is restFor with two seconds.
 func (w *world) rest(t *testing.T, types []kind) map[string]string {
 	t.Helper()
 	return w.restFor(t, 2*time.Second, types)
 }
 
-// restFor waits until for so long the syncer has written nothing and nobody has changed what it syncs, and returns the
-// resourceVersions of that, by side, type and name.
+// restFor waits until, for a time of still, the syncer has written nothing and no synced object has
+// changed. It returns the resourceVersions of all objects, by side, type and name.
 func (w *world) restFor(t *testing.T, still time.Duration, types []kind) (versions map[string]string) {
 	t.Helper()
-	var last error // of the time before
+	var last error // the result of the previous attempt
 	planetest.Eventually(t, long+still, "all rests", func(ctx context.Context) error {
 		w.written()
 		before, err := w.versions(ctx, types)
@@ -209,7 +209,7 @@ func (w *world) restFor(t *testing.T, still time.Duration, types []kind) (versio
 			return errors.Join(err, last)
 		}
 		select {
-		case <-time.After(still): // that nothing happens can only be seen in time that passes
+		case <-time.After(still): // inactivity can only be observed over time
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), last)
 		}
@@ -245,7 +245,8 @@ func (w *world) versions(ctx context.Context, types []kind) (map[string]string, 
 	return versions, nil
 }
 
-// reads waits until the syncer has read all objects of the types: one that has just begun rests because it knows of nothing.
+// reads waits until the syncer's caches of all types are synced: before, it writes nothing in any
+// case.
 func (w *world) reads(t *testing.T, types []kind) {
 	t.Helper()
 	planetest.Eventually(t, long, "all is read", func(context.Context) error {
@@ -262,7 +263,7 @@ func (w *world) reads(t *testing.T, types []kind) {
 	})
 }
 
-// still is how long nothing is to be written at rest: ATOLL_REST, or 10 seconds.
+// still is how long no object may be written at rest: ATOLL_REST, or 10 seconds.
 func still(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ATOLL_REST")

@@ -36,7 +36,8 @@ import (
 
 var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// elsewhere is where manifests that name no group of their own go: kube-apiserver has CRDs in groups with a dot only.
+// elsewhere is appended to groups without a dot: kube-apiserver accepts CRDs only in groups with a
+// dot.
 const elsewhere = ".example.com"
 
 func apiOf(t *testing.T, p *plane.Plane) region.API {
@@ -46,7 +47,7 @@ func apiOf(t *testing.T, p *plane.Plane) region.API {
 	return api
 }
 
-// learned is what a plane says about its types.
+// learned is the discovery data of a plane.
 type learned struct {
 	documents map[string]*schema.Document
 	lists     map[string]*metav1.APIResourceList
@@ -60,7 +61,7 @@ func learn(t *testing.T, api region.API) learned {
 	for _, list := range lists {
 		out.lists[list.GroupVersion] = list
 	}
-	// A server that has just begun publishes its documents one after another.
+	// A starting server publishes its documents one after another.
 	planetest.Eventually(t, long, "all types have a document", func(context.Context) error {
 		paths, err := api.Discovery().OpenAPIV3().Paths()
 		if err != nil {
@@ -96,7 +97,7 @@ func (l learned) crd(t *testing.T, groupVersion, plural string) *apiextensionsv1
 	require.NoError(t, err)
 	group := r.Group
 	if r.Group == "" {
-		// The document's own kind is in the core group: only the schema is taken from it.
+		// The kind is in the core group, which a CRD cannot have: only its schema is used.
 		group = "core"
 		r.Group = "apps"
 		out, err := l.documents["apps/v1"].CustomResourceDefinition(schema.Resource{
@@ -127,7 +128,8 @@ func toObject(t *testing.T, v any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: o}
 }
 
-// Every type of a real API server becomes a CRD that a real API server takes, but for the group's name.
+// Every type of a real API server becomes a CRD that a real API server accepts, apart from the
+// group's name.
 func TestEveryTypeBecomesACRD(t *testing.T) {
 	planes := planetest.Shared(t, 2)
 	types := learn(t, apiOf(t, planes[0]))
@@ -135,7 +137,7 @@ func TestEveryTypeBecomesACRD(t *testing.T) {
 	taken := 0
 	for groupVersion, list := range types.lists {
 		if strings.Contains(groupVersion, "apiregistration") || strings.Contains(groupVersion, "authentication") || strings.Contains(groupVersion, "authorization.k8s.io") && !strings.Contains(groupVersion, "rbac") {
-			continue // served by the aggregator, or nothing that is stored
+			continue // served by the aggregator, or not stored
 		}
 		for _, r := range list.APIResources {
 			if strings.Contains(r.Name, "/") || r.Name == "bindings" {
@@ -167,8 +169,8 @@ func manifests(t *testing.T) map[string]*unstructured.Unstructured {
 	return out
 }
 
-// Manifests of real types are stored as CRD objects without losing a field, and what is stored is what the real type
-// would take.
+// Manifests of built-in types can be stored as CRD objects without losing a field, and the built-in
+// type accepts the stored objects.
 func TestManifestsAsCRDs(t *testing.T) {
 	planes := planetest.Shared(t, 2)
 	source, target := apiOf(t, planes[0]), apiOf(t, planes[1])
@@ -184,7 +186,7 @@ func TestManifestsAsCRDs(t *testing.T) {
 		manifest.SetAPIVersion(gvr.GroupVersion().String())
 		manifest.SetNamespace(namespace)
 		var stored *unstructured.Unstructured
-		planetest.Eventually(t, long, kind+" is taken", func(ctx context.Context) error {
+		planetest.Eventually(t, long, kind+" is accepted", func(ctx context.Context) error {
 			stored, err = target.Dynamic().Resource(gvr).Namespace(namespace).Create(ctx, manifest, metav1.CreateOptions{FieldValidation: "Strict"})
 			if apierrors.IsNotFound(err) {
 				return err
@@ -193,7 +195,7 @@ func TestManifestsAsCRDs(t *testing.T) {
 			return nil
 		})
 		requireWithin(t, kind, all[kind].Object["spec"], stored.Object["spec"])
-		// The real type takes what was stored.
+		// The built-in type accepts the stored object.
 		back := stored.DeepCopy()
 		back.SetAPIVersion(at[0])
 		for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"} {
@@ -203,13 +205,13 @@ func TestManifestsAsCRDs(t *testing.T) {
 		require.NoError(t, err)
 		again, err := source.Dynamic().Resource(gv.WithResource(at[1])).Namespace(namespace).Create(t.Context(), back, metav1.CreateOptions{FieldValidation: "Strict"})
 		require.NoError(t, err)
-		if kind != "Service" { // whose quantities and clusterIPs are its own
+		if kind != "Service" { // a Service's quantities and clusterIPs differ
 			requireWithin(t, kind, normalized(all[kind].Object["spec"]), normalized(again.Object["spec"]))
 		}
 	}
 }
 
-// normalized leaves out quantities, which API servers write in another way.
+// normalized removes quantities, which API servers rewrite.
 func normalized(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -230,7 +232,7 @@ func normalized(v any) any {
 	return v
 }
 
-// requireWithin checks that everything in a manifest is in what was stored.
+// requireWithin requires that every field of a manifest is in the stored object.
 func requireWithin(t *testing.T, path string, manifest, stored any) {
 	t.Helper()
 	switch manifest := manifest.(type) {
@@ -253,8 +255,9 @@ func requireWithin(t *testing.T, path string, manifest, stored any) {
 	}
 }
 
-// A stock API server without apps/v1 refuses a CRD in that group for its name alone. Where that check is not made, as in
-// the multi-cluster proposal's control plane, the type is served under its own name, with status and scale.
+// A stock API server without apps/v1 rejects a CRD in that group only because of the group's name.
+// Without that check, as in the multi-cluster proposal's control plane, the type is served under
+// its own name, with status and scale.
 func TestDeploymentUnderItsOwnName(t *testing.T) {
 	dir := t.TempDir()
 	source := planetest.Shared(t, 1)[0]
@@ -281,7 +284,7 @@ func TestDeploymentUnderItsOwnName(t *testing.T) {
 	requireWithin(t, "spec", manifest.Object["spec"], stored.Object["spec"])
 	require.EqualValues(t, 1, stored.GetGeneration())
 
-	// Status and spec keep apart.
+	// Updates of the status do not change the spec.
 	require.NoError(t, unstructured.SetNestedField(stored.Object, int64(2), "status", "readyReplicas"))
 	require.NoError(t, unstructured.SetNestedField(stored.Object, int64(99), "spec", "replicas"))
 	stored, err = deployments.UpdateStatus(t.Context(), stored, metav1.UpdateOptions{})
@@ -298,7 +301,8 @@ func TestDeploymentUnderItsOwnName(t *testing.T) {
 	require.EqualValues(t, 2, stored.Object["status"].(map[string]any)["readyReplicas"])
 }
 
-// store puts a CRD into a plane's storage, as a control plane does that takes CRDs in the groups of built-in types.
+// store writes a CRD directly into a plane's etcd, as if its API server accepted CRDs in the groups
+// of built-in types.
 func store(t *testing.T, dir string, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	crd = crd.DeepCopy()

@@ -1,5 +1,6 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package types carries types from one real API server to another: built-in types as CRDs, and what stands in the way.
+// Package types tests the transfer of types between real API servers: built-in types as CRDs, and
+// the cases in which that is impossible.
 package types

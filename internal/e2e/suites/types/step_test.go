@@ -25,10 +25,10 @@ import (
 	"github.com/atoll-dev/atoll/syncer/crds"
 )
 
-// long is how long anything may take: a pass waits up to half a minute for each side.
+// long is the timeout of conditions: a sync waits up to half a minute for each side.
 const long = 3 * time.Minute
 
-// policy is what the test keeps in step.
+// policy is the policy of the test.
 var policy = crds.Policy{
 	{Group: "node.k8s.io", Resource: "*", Direction: crds.Pull, Remove: true},
 	{Group: "apps", Resource: "deployments", Direction: crds.Pull},
@@ -68,7 +68,8 @@ func define(t *testing.T, p *plane.Plane, group, plural, kind string, maximum in
 	planetest.Apply(t, p, fmt.Sprintf(definition, plural+"."+group, group, plural, kind, maximum))
 }
 
-// Two clusters and an upstream that lacks built-in types: types go up and down, and what cannot go is said.
+// Two clusters and an upstream that lacks built-in types: types are copied up and down, and types
+// that cannot be copied are reported.
 func TestTypesInStep(t *testing.T) {
 	planes := planetest.NewAll(t,
 		plane.Options{Name: "upstream", APIServerFlags: []string{"--runtime-config=apps/v1=false,node.k8s.io/v1=false", "--disable-admission-plugins=RuntimeClass"}},
@@ -103,7 +104,8 @@ func TestTypesInStep(t *testing.T) {
 	})
 	require.Len(t, things.Differences, 1)
 
-	// What the upstream takes, both clusters take; what it refuses, some cluster refuses.
+	// An object that the upstream accepts, both clusters accept; one that it rejects, some cluster
+	// rejects.
 	at := runtimeschema.GroupVersionResource{Group: "down.example.org", Version: "v1", Resource: "things"}
 	thing := func(name string, size int64) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -118,7 +120,7 @@ func TestTypesInStep(t *testing.T) {
 	})
 	require.Equal(t, map[string]any{"size": int64(5), "color": "red"}, stored.Object["spec"])
 	for name, size := range map[string]int64{"six": 6, "three": 3} {
-		// They may have been served as one cluster alone has them.
+		// The definition served at first may be that of one cluster only.
 		planetest.Eventually(t, long, name+" would be refused", func(ctx context.Context) error {
 			_, err := upThings.Create(ctx, thing(name, size), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			if !apierrors.IsInvalid(err) {
@@ -145,7 +147,7 @@ func TestTypesInStep(t *testing.T) {
 		return err
 	})
 
-	// At rest nothing is written, also by a controller that has just begun.
+	// At rest nothing is written, also not by a new controller.
 	cancel()
 	require.NoError(t, <-done)
 	planetest.Eventually(t, long, "API servers have said all of the definitions", func(ctx context.Context) error { return said(ctx, apis) })
@@ -157,7 +159,8 @@ func TestTypesInStep(t *testing.T) {
 	}
 	require.Equal(t, before, versions(t, apis))
 
-	// A cluster that is away takes nothing with it, and one that changes is followed as far as objects allow.
+	// An unreachable cluster removes no type. A change in a cluster is adopted as far as the
+	// existing objects allow.
 	require.NoError(t, two.Kill(t.Context()))
 	state := syncOne(t, fresh, "things", crds.Upstream)
 	require.Equal(t, crds.Defined, state.Reason, state.Message)
@@ -171,7 +174,7 @@ func TestTypesInStep(t *testing.T) {
 		return err
 	})
 
-	// A definition goes when its origin has gone and it is empty, not before.
+	// A definition is deleted when its origin is deleted and it has no objects, not before.
 	for _, name := range []string{"cluster-1", "cluster-2"} {
 		remove(t, apis[name], "things.down.example.org")
 	}
@@ -216,8 +219,8 @@ func await(t *testing.T, c *crds.Controller, resource, side string, want crds.Re
 	return found
 }
 
-// becomes syncs until a type is as it should be: discovery shows one a moment longer than it is defined, and a server that
-// has just begun may not answer in time.
+// becomes syncs until a type has the wanted state: discovery lists a type a moment longer than it
+// is defined, and a starting server may time out.
 func becomes(t *testing.T, c *crds.Controller, resource, side string, want crds.Reason) {
 	t.Helper()
 	planetest.Eventually(t, long, fmt.Sprintf("%s on %s becomes %s", resource, side, want), func(context.Context) error {
@@ -225,7 +228,7 @@ func becomes(t *testing.T, c *crds.Controller, resource, side string, want crds.
 		if err != nil {
 			return err
 		}
-		// Of a side that has not answered there is no state of the type.
+		// A side that did not respond has no state of the type.
 		if state, _ := stateOf(states, resource, side); state.Reason != want {
 			return fmt.Errorf("it is %q: %s; all: %v", state.Reason, state.Message, states)
 		}
@@ -233,8 +236,8 @@ func becomes(t *testing.T, c *crds.Controller, resource, side string, want crds.
 	})
 }
 
-// said says which definition an API server has something to write in yet: that it is served, and, of a group of
-// Kubernetes' own, whether it may be.
+// said returns an error that names a definition whose status is incomplete: whether it is served
+// and, for a group of Kubernetes itself, whether it is approved.
 func said(ctx context.Context, apis map[string]region.API) error {
 	for name, api := range apis {
 		list, err := api.Dynamic().Resource(crdResource).List(ctx, metav1.ListOptions{})
@@ -282,7 +285,7 @@ func versions(t *testing.T, apis map[string]region.API) map[string]string {
 	return out
 }
 
-// remove deletes a definition and waits until it is gone.
+// remove deletes a definition and waits for its end.
 func remove(t *testing.T, api region.API, name string) {
 	t.Helper()
 	client := api.Dynamic().Resource(crdResource)
