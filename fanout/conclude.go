@@ -357,6 +357,13 @@ func (r *runner) inDoubt(result protocol.Result) error {
 			Settles:   "it is settled by Recover (atollctl wal recover) once the peer has come back or the loss is released",
 			Err:       r.held(result),
 		}
+	case protocol.HeldByOther:
+		return &InDoubtError{
+			Operation: r.operationID(),
+			Peers:     []region.PeerName{region.PeerName(result.Peer)},
+			Settles:   fmt.Sprintf("it is settled by Recover (atollctl wal recover) once that object is gone from peer %s: a sweep deletes a reservation that no operation completes", result.HolderAt),
+			Err:       r.held(result),
+		}
 	case protocol.TakenOver:
 		return &InDoubtError{
 			Operation: r.operationID(),

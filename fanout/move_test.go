@@ -5,6 +5,7 @@ package fanout_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -93,6 +94,30 @@ func TestMoveThereAndBack(t *testing.T) {
 	require.Nil(t, held(t, r, key("", name)))
 	requireSettled(t, log)
 	requireClean(t, c)
+}
+
+// The target answers, and a person's object has the name there.
+func TestMoveReportsWhatHasTheNameInItsTarget(t *testing.T) {
+	r := newRing(t)
+	log := waltest.NewMemory()
+	c := coordinator(t, r, log, fanout.Options{})
+	name := addAccount(t, c)
+	conn, err := r.Conn("eu-west")
+	require.NoError(t, err)
+	there := conn.Dynamic().Resource(fanout.ServiceClusters().Within)
+	require.NoError(t, there.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	theirs, err := there.Create(t.Context(), newAccount(name, "Provider"), metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	_, err = c.Move(t.Context(), accounts, key("", name), "eu-west", fanout.MoveOptions{})
+	held, ok := errors.AsType[*fanout.HeldError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, []any{region.PeerName("eu-west"), theirs.GetUID(), ""}, []any{held.Holder, held.UID, held.Operation})
+	require.NotErrorIs(t, err, region.ErrUnavailable)
+	requireSettled(t, log)
+	home, _, err := unstructured.NestedMap(accountIn(t, r, "ap-south", name).Object, "spec", "fanout", "home")
+	require.NoError(t, err)
+	require.Equal(t, []any{"ap-south", int64(1)}, []any{home["peer"], home["term"]}, "it never yielded")
 }
 
 func TestMoveRefuses(t *testing.T) {

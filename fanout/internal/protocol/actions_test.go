@@ -55,9 +55,13 @@ func (c Command) remote() bool {
 	return c.onRecord() && c.Verb != Forget || c.Verb == Read || c.Verb == Create || c.Verb == Put || c.Verb == Delete
 }
 
-// rivalPending reports whether the primary that p gave way to is still undecided.
+// rivalPending reports whether the reservation that p gave way to or met is still undecided.
 func (w *world) rivalPending(p *proc) bool {
-	o := w.store.cells[w.store.index(p.result.HolderAt)].obj
+	at := w.store.index(p.result.HolderAt)
+	if at < 0 {
+		return false
+	}
+	o := w.store.cells[at].obj
 	return o != nil && o.UID == p.result.Holder.UID && o.Stage == Reserved && (o.Claim.Record == "" || o.Undecided())
 }
 

@@ -143,7 +143,7 @@ func (m *Machine) rivalRecord(i int, r Reply) {
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		return
 	}
-	m.unconfirmed(i)
+	m.obstructed(i, s.X, s.Peer)
 }
 
 // help brings y in peer into force, as its record decided, and reads again. If only the log has

@@ -44,11 +44,12 @@ func (m *Machine) renew(i int) {
 	m.send(i, "renew", Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// obstructed ends strand i because o in peer has the name that the strand is to guard. A cover
-// reports o as the holder if o is unclaimed or in effect; any other o may still disappear by
-// itself.
+// obstructed ends strand i because o in peer has the name that the strand is to guard or to
+// elect. The operation reports o as the holder: a move always, a cover only if o is unclaimed or
+// in effect, because any other o may still disappear by itself.
 func (m *Machine) obstructed(i int, o Object, peer string) {
-	if m.Op.Action == Cover && m.Result.HolderAt == "" && o.UID != "" && (!o.Claimed || o.Primary(m.Op.Mode) && o.InEffect()) {
+	lasts := !o.Claimed || o.Primary(m.Op.Mode) && o.InEffect()
+	if m.Result.HolderAt == "" && o.UID != "" && (m.Phase == electing || m.Op.Action == Cover && lasts) {
 		m.Result.Holder, m.Result.HolderAt = o, peer
 	}
 	m.unconfirmed(i)
@@ -70,7 +71,7 @@ func (m *Machine) rivaled(i int, y Reply) {
 		m.unproved(i)
 		return
 	}
-	if y.Code == OK && !y.Object.Claimed {
+	if y.Code == OK && (!y.Object.Claimed || m.Phase == electing) {
 		m.obstructed(i, y.Object, m.Strands[i].X.Of(m.Op.Mode).Peer)
 		return
 	}

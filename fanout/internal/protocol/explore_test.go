@@ -214,13 +214,13 @@ func (w *world) complete() string {
 				return "L1: nothing is on its way and " + p.op.ID + " is not over"
 			case p.state == idle && i < len(w.cfg.plans):
 				w.do(action{actBegin, uint8(i), 0})
-			case p.state == crashed:
-				p.configure()
-				w.do(action{actRecover, uint8(i), 0})
-			case p.state == waiting && w.rivalPending(p):
+			case (p.state == waiting || p.state == crashed && p.result.Ending == InDoubt) && w.rivalPending(p):
 				// It watches the rival until its lease has expired.
 				w.procs = append(w.procs, &proc{sweep: true})
 				w.sweepAt(len(w.procs)-1, w.store.index(p.result.HolderAt), min(1, w.cfg.lease))
+			case p.state == crashed:
+				p.configure()
+				w.do(action{actRecover, uint8(i), 0})
 			case p.state == waiting:
 				w.do(action{actRetry, uint8(i), 0})
 			}

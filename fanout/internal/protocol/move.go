@@ -57,6 +57,7 @@ func (m *Machine) elect() {
 		m.refrain()
 	default:
 		m.Record.Committed = false
+		m.Result.Holder, m.Result.HolderAt = Object{}, ""
 		m.enter(electing)
 		m.spawn(jobPeerSet, m.Record.Primary.Peer)
 		m.spawn(jobPeerSet, m.Op.Target)
@@ -93,6 +94,11 @@ func (m *Machine) afterElecting() {
 		m.refrain()
 	case m.Stopping, len(m.Result.Pending) > 0, !known, !m.HaveSet:
 		m.Result.Pending = nil
+		if m.Result.HolderAt != "" {
+			// Another object has the name in the target: the owner of that object's reservation
+			// or a sweep may still delete it.
+			m.because(HeldByOther, m.Op.Target)
+		}
 		m.because(Unreachable, m.Op.Target)
 		if m.Unsure {
 			m.end(InDoubt)

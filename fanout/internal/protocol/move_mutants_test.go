@@ -134,4 +134,12 @@ var moveMutants = []broken{
 			return m.take()
 		}},
 	}, "I", false},
+	{"", "a move reports the reservation that has the name in its target", config{
+		mode: Everywhere, peers: 2, committed: "p", duplicates: 1, deletes: 1, plans: []plan{add("z", "b", 1, "q"), move("m", "b")},
+		mutant: mutant{over: func(_ *world, p *proc) {
+			if p.op.Action == Move {
+				p.m.Result.Holder, p.m.Result.HolderAt = Object{}, ""
+			}
+		}},
+	}, "L1", true},
 }

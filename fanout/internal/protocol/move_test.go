@@ -147,6 +147,42 @@ func TestDoubtAboutUnknownHome(t *testing.T) {
 	require.Equal(t, Done, w.procs[0].result.Ending)
 }
 
+// TestMoveReportsWhatHasTheNameInItsTarget moves a home to a peer where another object has the
+// name. The peer answers, so the move reports that object and not an unreachable peer.
+func TestMoveReportsWhatHasTheNameInItsTarget(t *testing.T) {
+	reservation := func(peer string, primary bool) *Object {
+		o := &Object{UID: "other", RV: "r90", Claimed: true, Stage: Reserved, Claim: Claim{Operation: "z", Primary: primary, Peer: peer, Target: peer}}
+		if !primary {
+			o.Claim.Target, o.Claim.Of = "c", Ref{Peer: "c", UID: "other"}
+		}
+		return o
+	}
+	for name, row := range map[string]struct {
+		held map[string]*Object
+		at   string
+	}{
+		"the reservation of another add":   {map[string]*Object{"b": reservation("b", true)}, "b"},
+		"an object without a claim":        {map[string]*Object{"b": {UID: "other", RV: "r90"}}, "b"},
+		"a guard of an add in a third one": {map[string]*Object{"b": reservation("b", false), "c": reservation("c", true)}, "c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(&config{mode: Everywhere, peers: 3, committed: "p", plans: []plan{move("m", "b")}})
+			w.alone = true
+			for peer, o := range row.held {
+				w.store.cells[w.store.index(peer)].obj = o
+			}
+			w.do(action{kind: actBegin})
+			for n := 0; len(w.net) > 0; n++ {
+				require.Less(t, n, 400)
+				w.deliver(0)
+			}
+			got := w.procs[0].result
+			require.Equal(t, []any{Aborted, HeldByOther, "b", row.at, "other"}, []any{got.Ending, got.Reason, got.Peer, got.HolderAt, got.Holder.UID})
+			require.Empty(t, got.Pending)
+		})
+	}
+}
+
 // judgeEnded checks that an operation that returned Ended has no effect. Objects in a peer
 // that was removed by force are outside the membership, as in I1 and I7: no process that
 // settles an operation can know of them.
@@ -233,6 +269,7 @@ var movesDeep = []config{
 	{name: "add, move, a late create", mode: Everywhere, peers: 2, duplicates: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
 	{name: "add, move, timeout, crash", mode: Everywhere, peers: 2, timeouts: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
 	{name: "add, move, removal", mode: Everywhere, peers: 2, plans: []plan{add("x", "a", 1, "p"), move("m", "b"), removal("r")}},
+	{name: "move to where a late create has the name", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, duplicates: 1, deletes: 1, plans: []plan{add("z", "b", 1, "q"), move("m", "b")}},
 	{name: "homes that nobody was told of, removal, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{removal("r")}},
 	{name: "homes that nobody was told of, update, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{update("x", "q")}},
 	{name: "homes that nobody was told of, move, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{move("m", "a")}},
