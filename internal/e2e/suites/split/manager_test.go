@@ -38,6 +38,8 @@ const (
 	placed = "ATOLL_SPLIT_PLACED"
 	// graced is the environment variable with the grace period for unreachable clusters.
 	graced = "ATOLL_SPLIT_GRACE"
+	// beats is the environment variable with the period of the heartbeat.
+	beats = "ATOLL_SPLIT_HEARTBEAT"
 )
 
 // The periods are shorter than in production. While replicas are counted, the grace period is long,
@@ -94,8 +96,12 @@ func runManager(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	period, err := time.ParseDuration(os.Getenv(beats))
+	if err != nil {
+		return err
+	}
 	targets, err := syncer.NewTargets(up, syncer.TargetsOptions{
-		Heartbeat: heartbeat,
+		Heartbeat: period,
 		Configure: func(target *syncerv1alpha1.SyncTarget, opts *syncer.Options) {
 			opts.Observer = observe(target.Name)
 			opts.Discovery, opts.Unscheduled, opts.Capacity = 2*time.Second, 2*time.Second, 2*time.Second
@@ -168,11 +174,12 @@ func connect(dir, name string) (*region.Conn, error) {
 
 // manager is the process under test.
 type manager struct {
-	dir      string
-	policies bool // place parents
-	grace    time.Duration
-	log      *os.File
-	cmd      *exec.Cmd
+	dir       string
+	policies  bool // place parents
+	grace     time.Duration
+	heartbeat time.Duration
+	log       *os.File
+	cmd       *exec.Cmd
 }
 
 func (m *manager) start(t *testing.T) {
@@ -180,7 +187,7 @@ func (m *manager) start(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	m.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), self)
-	m.cmd.Env = append(os.Environ(), managed+"="+m.dir, graced+"="+m.grace.String())
+	m.cmd.Env = append(os.Environ(), managed+"="+m.dir, graced+"="+m.grace.String(), beats+"="+m.heartbeat.String())
 	if m.policies {
 		m.cmd.Env = append(m.cmd.Env, placed+"=true")
 	}
@@ -215,7 +222,7 @@ func newManager(t *testing.T, dir, logs string, policies bool) *manager {
 	t.Helper()
 	log, err := os.Create(filepath.Join(logs, "manager.log"))
 	require.NoError(t, err)
-	m := &manager{dir: dir, policies: policies, grace: grace, log: log}
+	m := &manager{dir: dir, policies: policies, grace: grace, heartbeat: heartbeat, log: log}
 	if policies {
 		m.grace = graceInChaos
 	}
