@@ -95,8 +95,7 @@ func (m *Machine) afterElecting() {
 	case m.Stopping, len(m.Result.Pending) > 0, !known, !m.HaveSet:
 		m.Result.Pending = nil
 		if m.Result.HolderAt != "" {
-			// Another object has the name in the target: the owner of that object's reservation
-			// or a sweep may still delete it.
+			// The target answers. The other object's operation, or a sweep, may still delete it.
 			m.because(HeldByOther, m.Op.Target)
 		}
 		m.because(Unreachable, m.Op.Target)
