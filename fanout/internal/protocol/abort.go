@@ -8,76 +8,84 @@ import (
 	"slices"
 )
 
-// abort deletes the operation's own reservations: the primary first, so that no commit can land
+// An abortJob deletes the operation's own reservations.
+type abortJob struct{ m *Machine }
+
+// begin deletes the operation's own reservations: the primary first, so that no commit can land
 // while the secondaries are being deleted.
-func (m *Machine) abort() {
+func (j abortJob) begin() {
+	m := j.m
 	m.Stopping = true
 	if m.Op.Action == Adopt {
-		m.unadopted()
+		adoptJob{m}.unadopted()
 		return
 	}
 	if !m.Present {
-		m.clean()
+		j.clean()
 		return
 	}
 	m.enter(fencing)
-	m.spawn(jobFence, m.Record.Primary.Peer)
+	m.spawn(taskFence, m.Record.Primary.Peer)
 }
 
-func (m *Machine) stepFence(i int, r Reply) {
-	s := &m.Strands[i]
+// A fenceTask deletes the operation's own primary.
+type fenceTask struct{ strand }
+
+func (s fenceTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
+	case stepStart:
 		if m.Primary.UID == "" {
-			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 			return
 		}
-		m.takeDown(i, m.Primary)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "delete":
+		s.takeDown(m.Primary)
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepDelete:
 		switch {
 		case r.Class == Applied:
-			m.tookDown(s.X.UID)
-			m.finish(i)
-		case !m.reread(i, r, tries):
-			m.unfenced(i)
+			abortJob{m}.tookDown(s.X.UID)
+			s.finish()
+		case !s.reread(r, tries):
+			s.unfenced()
 		}
-	case "read":
+	case stepRead:
 		o := r.Object
 		switch {
 		case r.Code == NotFound, r.Code == OK && o.Claim.Operation != m.Op.ID:
-			m.gone()
-			m.finish(i)
+			abortJob{m}.gone()
+			s.finish()
 		case r.Code != OK:
-			if !m.reread(i, Reply{Code: Unavailable}, tries) {
-				m.unfenced(i)
+			if !s.reread(Reply{Code: Unavailable}, tries) {
+				s.unfenced()
 			}
 		case o.Stage != Reserved:
 			m.Primary = o
 			m.Record.Primary.UID = o.UID
 			m.Record.Committed = true
-			m.finish(i)
+			s.finish()
 		case o.Terminating:
-			m.tookDown(o.UID)
-			m.finish(i)
+			abortJob{m}.tookDown(o.UID)
+			s.finish()
 		default:
-			m.takeDown(i, o)
+			s.takeDown(o)
 		}
 	}
 }
 
 // takeDown deletes the reservation o.
-func (m *Machine) takeDown(i int, o Object) {
-	m.Strands[i].X = o
-	m.send(i, "delete", Command{Verb: Delete, Peer: m.Strands[i].Peer, UID: o.UID, RV: o.RV})
+func (s fenceTask) takeDown(o Object) {
+	s.X = o
+	s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 }
 
 // tookDown records that the primary's incarnation uid is deleted or terminating and was not
 // committed. That proves the abort, unless the commit may have been sent to another
 // incarnation: a create that was sent twice can be applied after the first object was committed
 // and removed.
-func (m *Machine) tookDown(uid string) {
+func (j abortJob) tookDown(uid string) {
+	m := j.m
 	m.Result.Ending = Aborted
 	if m.Unsure && uid != m.Record.Primary.UID {
 		m.Result.Ending = Ended
@@ -85,26 +93,29 @@ func (m *Machine) tookDown(uid string) {
 }
 
 // gone records that the primary does not exist. If no commit was sent, that is an abort.
-func (m *Machine) gone() {
+func (j abortJob) gone() {
+	m := j.m
 	m.Result.Ending = Aborted
 	if m.Unsure {
 		m.Result.Ending = Ended
 	}
 }
 
-// unfenced ends strand i although the primary may still exist.
-func (m *Machine) unfenced(i int) {
-	peer := m.Strands[i].Peer
-	m.leave(peer)
+// unfenced ends the strand although the primary may still exist.
+func (s fenceTask) unfenced() {
+	m := s.m
+	peer := s.Peer
+	abortJob{m}.leave(peer)
 	if m.Unsure {
 		m.Result.Ending = InDoubt
 		m.because(Unreachable, peer)
 	}
-	m.finish(i)
+	s.finish()
 }
 
 // leave records that an object of the operation may still appear in peer.
-func (m *Machine) leave(peer string) {
+func (j abortJob) leave(peer string) {
+	m := j.m
 	if m.Withdrawn {
 		// Its record is gone, so an object that appears late is dead.
 		return
@@ -115,77 +126,82 @@ func (m *Machine) leave(peer string) {
 	}
 }
 
-func (m *Machine) afterFencing() {
+func (j abortJob) afterFencing() {
+	m := j.m
 	switch {
 	case m.Record.Committed:
 		m.Result.Ending, m.Result.Reason = Running, ""
-		m.bring()
+		bringJob{m}.begin()
 	case m.Result.Ending == InDoubt:
 		m.end(InDoubt)
 	default:
-		m.clean()
+		j.clean()
 	}
 }
 
 // clean deletes the operation's secondaries. A missing primary may also have been committed and
 // then moved: an Everywhere operation that Ended searches for its home first.
-func (m *Machine) clean() {
+func (j abortJob) clean() {
+	m := j.m
 	if m.central() && m.Op.Mode == Everywhere && m.Result.Ending == Ended && !m.Searched {
-		m.inquire()
+		centralJob{m}.inquire()
 		return
 	}
 	if m.Op.Mode == Everywhere && m.Result.Ending == Ended && !m.Searched {
 		m.Record.Origin, m.Searched = m.Op.ID, true
-		m.find()
+		findJob{m}.begin()
 		return
 	}
 	if m.Adrift {
-		m.leave(m.Record.Primary.Peer)
+		j.leave(m.Record.Primary.Peer)
 	}
 	m.enter(cleaning)
 	for _, p := range slices.Sorted(maps.Keys(m.Claims)) {
-		m.spawn(jobClean, p)
+		m.spawn(taskClean, p)
 	}
 }
 
-func (m *Machine) stepClean(i int, r Reply) {
-	s := &m.Strands[i]
+// A cleanTask deletes the operation's own secondary in one peer.
+type cleanTask struct{ strand }
+
+func (s cleanTask) step(r Reply) {
+	m := s.m
 	c := m.Claims[s.Peer]
 	if c.Unsure {
-		m.leave(s.Peer)
+		abortJob{m}.leave(s.Peer)
 	}
 	switch s.Step {
-	case "":
+	case stepStart:
 		if !c.Held {
-			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 			return
 		}
-		m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: c.Object.UID, RV: c.Object.RV})
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "delete":
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: c.Object.UID, RV: c.Object.RV})
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepDelete:
 		switch {
 		case r.Class == Applied:
-			m.finish(i)
-		case !m.reread(i, r, tries):
-			m.leave(s.Peer)
-			m.unconfirmed(i)
+			s.finish()
+		case !s.reread(r, tries):
+			abortJob{m}.leave(s.Peer)
+			s.unconfirmed()
 		}
-	case "read":
+	case stepRead:
 		switch {
-		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && m.ours(r.Object):
-			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
+		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && abortJob{m}.ours(r.Object):
+			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
 		case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.outlives():
 			// Its first home was restored and lacks the object, which may have or get another
 			// home.
 			m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Suspect, s.Peer
 			m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
-			m.finish(i)
+			s.finish()
 		case r.Code == OK, r.Code == NotFound:
-			m.finish(i)
-		case !m.reread(i, Reply{Code: Unavailable}, tries):
-			m.leave(s.Peer)
-			m.unconfirmed(i)
+			s.finish()
+		case !s.reread(Reply{Code: Unavailable}, tries):
+			abortJob{m}.leave(s.Peer)
+			s.unconfirmed()
 		}
 	}
 }
@@ -196,10 +212,11 @@ func (o Object) outlives() bool {
 	return !o.Released && (o.Evidence(Everywhere) || o.inForce() && o.Home.Term > 0 && o.Home.Term%generation == 0)
 }
 
-func (m *Machine) afterCleaning() {
+func (j abortJob) afterCleaning() {
+	m := j.m
 	switch {
 	case m.Result.Reason == alreadyDone:
-		m.alreadyDone()
+		addJob{m}.alreadyDone()
 	case m.Result.Ending == Running:
 		m.end(Aborted)
 	default:

@@ -8,8 +8,12 @@ import (
 	"slices"
 )
 
+// An addJob takes the name in all peers, the target first.
+type addJob struct{ m *Machine }
+
 // claim returns the object that reserves the name in peer.
-func (m *Machine) claim(peer string) Object {
+func (j addJob) claim(peer string) Object {
+	m := j.m
 	o := Object{
 		Claimed: true,
 		Stage:   Reserved,
@@ -28,7 +32,7 @@ func (m *Machine) claim(peer string) Object {
 		o.Claim.Of = m.Record.Primary
 	}
 	if m.Op.Action == Adopt {
-		return m.waiting(o)
+		return adoptJob{m}.waiting(o)
 	}
 	if m.Op.Mode == Everywhere {
 		o.Revision = Revision{Number: 1, Operation: m.Op.ID, Digest: m.Op.Digest}
@@ -39,106 +43,107 @@ func (m *Machine) claim(peer string) Object {
 	return o
 }
 
-// stepAcquire takes the name in the strand's peer, with the primary in the target and with a
-// secondary in every other peer.
-func (m *Machine) stepAcquire(i int, r Reply) {
-	s := &m.Strands[i]
+// An acquireTask takes the name in its peer, with the primary in the target and with a secondary
+// in every other peer.
+type acquireTask struct{ strand }
+
+func (s acquireTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "", "retry":
+	case stepStart, stepRetry:
 		if m.Stopping || m.Expired {
-			m.fail(i, Late)
+			s.fail(Late)
 			return
 		}
-		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.claim(s.Peer)})
-	case "create":
-		m.created(i, r)
-	case "read":
+		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: addJob{m}.claim(s.Peer)})
+	case stepCreate:
+		s.created(r)
+	case stepRead:
 		switch {
 		case r.Code == OK:
 			s.X = r.Object
-			m.inspect(i)
+			s.inspect()
 		case r.Code == NotFound:
-			m.recreate(i)
-		case !m.again(i, "reread"):
-			m.fail(i, Unreachable)
+			s.recreate()
+		case !s.again(stepReread):
+			s.fail(Unreachable)
 		}
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "record":
-		m.acquireRecord(i, s.Peer, s.X, r)
-	case "primary record":
-		m.acquireRecord(i, s.X.Of(m.Op.Mode).Peer, s.Y, r)
-	case "decided":
-		m.acquireDecided(i, r)
-	case "judge":
-		m.judged(i, m.verdict(s.X, r), r.Object)
-	case "follow":
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRecord:
+		s.decideByRecord(s.Peer, s.X, r)
+	case stepPrimaryRecord:
+		s.decideByRecord(s.X.Of(m.Op.Mode).Peer, s.Y, r)
+	case stepDecided:
+		s.decideByPrimary(r)
+	case stepJudge:
+		s.judged(m.verdict(s.X, r), r.Object)
+	case stepFollow:
 		if v := m.verdict(s.Y, r); v == owned || v == leaving {
-			m.owner(i, s.Y.Of(m.Op.Mode).Peer, r.Object)
+			s.owner(s.Y.Of(m.Op.Mode).Peer, r.Object)
 			return
 		}
-		m.linger(i)
-	case "stray":
+		s.linger()
+	case stepStray:
 		v := judgeStray(m.Op.Mode, s.X, r)
 		if at := s.X.Of(m.Op.Mode).Peer; v == undecidable && !slices.Contains(m.Op.Peers, at) {
 			if m.Result.Reason == "" {
 				m.Result.Reason, m.Result.Peer = UnknownOwner, at
 			}
-			m.fail(i, UnknownOwner)
+			s.fail(UnknownOwner)
 			return
 		}
-		m.judged(i, v, Object{})
-	case "fence":
+		s.judged(v, Object{})
+	case stepFence:
 		// Read again whatever the reply: a deleted primary makes its secondary dead, which the
 		// next read finds.
-		m.takeover(i, r)
-	case "remove":
+		s.takeover(r)
+	case stepRemove:
 		if r.Class == Applied || r.Code == NotFound {
-			m.recreate(i)
+			s.recreate()
 			return
 		}
-		m.takeover(i, r)
+		s.takeover(r)
 	}
 }
 
 // takeover reads again after an attempt to delete the object that holds the name. It fails the
 // strand if the peer refuses the attempt or stays unavailable.
-func (m *Machine) takeover(i int, r Reply) {
+func (s acquireTask) takeover(r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
-		m.fail(i, Refused)
+		s.fail(Refused)
 	case r.Code != Unavailable:
-		m.send(i, "read", Command{Verb: Read, Peer: m.Strands[i].Peer})
-	case !m.again(i, "reread"):
-		m.fail(i, Unreachable)
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case !s.again(stepReread):
+		s.fail(Unreachable)
 	}
 }
 
-func (m *Machine) created(i int, r Reply) {
-	s := &m.Strands[i]
+func (s acquireTask) created(r Reply) {
 	switch {
 	case r.Class == Applied:
 		s.X = r.Object
-		m.hold(i)
+		s.hold()
 	case r.Code == Exists:
 		// It may be this operation's own create whose reply was lost.
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case r.Class == Unknown:
 		s.Unsure = true
-		m.maybe(i)
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		s.maybe()
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case r.Code == Unavailable || r.Code == NoSuchPeer:
-		if r.Code == NoSuchPeer || !m.again(i, "retry") {
-			m.fail(i, Unreachable)
+		if r.Code == NoSuchPeer || !s.again(stepRetry) {
+			s.fail(Unreachable)
 		}
 	default:
-		m.fail(i, Refused)
+		s.fail(Refused)
 	}
 }
 
 // maybe records that a create in the strand's peer may be applied at any time.
-func (m *Machine) maybe(i int) {
-	s := &m.Strands[i]
+func (s acquireTask) maybe() {
+	m := s.m
 	if s.Peer == m.Op.Target {
 		m.Present, m.Adrift = true, true
 		return
@@ -148,10 +153,10 @@ func (m *Machine) maybe(i int) {
 	m.Claims[s.Peer] = c
 }
 
-// hold ends strand i after it has taken the name.
-func (m *Machine) hold(i int) {
-	s := &m.Strands[i]
-	m.finish(i)
+// hold ends the strand after it has taken the name.
+func (s acquireTask) hold() {
+	m := s.m
+	s.finish()
 	if s.Peer == m.Op.Target {
 		m.Present = true
 		m.Primary = s.X
@@ -161,103 +166,103 @@ func (m *Machine) hold(i int) {
 	m.Claims[s.Peer] = Claimed{Object: s.X, Held: true, Unsure: s.Unsure}
 }
 
-func (m *Machine) recreate(i int) {
-	s := &m.Strands[i]
+func (s acquireTask) recreate() {
+	m := s.m
 	s.Turns++
 	switch {
 	case m.Stopping || m.Expired:
-		m.fail(i, Late)
+		s.fail(Late)
 	case s.Turns > takeovers:
-		m.fail(i, Contended)
+		s.fail(Contended)
 	default:
-		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.claim(s.Peer)})
+		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: addJob{m}.claim(s.Peer)})
 	}
 }
 
 // inspect decides how to treat the object that already has the name.
-func (m *Machine) inspect(i int) {
-	s := &m.Strands[i]
+func (s acquireTask) inspect() {
+	m := s.m
 	o := s.X
 	switch {
-	case m.guards(o) && o.Claim.Peer == s.Peer:
-		m.hold(i)
-	case m.guards(o), m.Op.Action == Adopt && o.UID == m.Record.Primary.UID:
+	case adoptJob{m}.guards(o) && o.Claim.Peer == s.Peer:
+		s.hold()
+	case adoptJob{m}.guards(o), m.Op.Action == Adopt && o.UID == m.Record.Primary.UID:
 		m.Result.Peers = []string{cmp.Or(o.Claim.Peer, m.Op.Target)}
-		m.fail(i, OneCluster)
+		s.fail(OneCluster)
 	case o.Claimed && o.Claim.Operation == m.Op.ID && m.Op.Action != Adopt:
-		m.own(i)
+		s.own()
 	case (o.InEffect() || o.Leaving()) && o.Primary(m.Op.Mode):
-		m.owner(i, s.Peer, o)
+		s.owner(s.Peer, o)
 	case o.yielded(m.Op.Mode):
-		m.owner(i, s.Peer, o)
+		s.owner(s.Peer, o)
 	case o.Terminating:
-		m.linger(i)
+		s.linger()
 	case !o.Claimed:
-		m.heldBy(i, HeldByOther, s.Peer, o)
+		s.heldBy(HeldByOther, s.Peer, o)
 	case o.Undecided():
-		m.readRecord(i, "record", o)
+		s.readRecord(stepRecord, o)
 	case o.Primary(m.Op.Mode):
-		m.rival(i, s.Peer, o)
+		s.rival(s.Peer, o)
 	default:
-		m.send(i, "judge", Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
+		s.send(stepJudge, Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
 	}
 }
 
 // own handles an object of this operation: a create whose reply was lost, or the same cluster
 // under a second peer name.
-func (m *Machine) own(i int) {
-	s := &m.Strands[i]
+func (s acquireTask) own() {
+	m := s.m
 	switch {
 	case s.X.Claim.Peer != s.Peer:
 		m.Result.Peers = []string{s.X.Claim.Peer}
-		m.fail(i, OneCluster)
+		s.fail(OneCluster)
 	case s.X.Terminating, s.Peer == m.Op.Target && s.X.Stage != Reserved:
-		m.hold(i)
+		s.hold()
 		m.because(Fenced, s.Peer)
 		m.Stopping = true
 	case s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
 		// A secondary is never bound to another primary: it may come from a create that was
 		// sent twice.
-		m.maybe(i)
-		m.fail(i, Contended)
+		s.maybe()
+		s.fail(Contended)
 	default:
-		m.hold(i)
+		s.hold()
 	}
 }
 
 // judged acts on the verdict about the secondary that holds the name; y is its primary, if
 // there is one.
-func (m *Machine) judged(i int, v verdict, y Object) {
-	s := &m.Strands[i]
+func (s acquireTask) judged(v verdict, y Object) {
+	m := s.m
 	at := s.X.Of(m.Op.Mode).Peer
 	switch v {
 	case dead:
-		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case pending:
 		if y.Undecided() {
 			s.Y = y
-			m.readRecord(i, "primary record", y)
+			s.readRecord(stepPrimaryRecord, y)
 			return
 		}
-		m.rival(i, at, y)
+		s.rival(at, y)
 	case moved:
 		if y.yielded(m.Op.Mode) {
-			m.owner(i, at, y)
+			s.owner(at, y)
 			return
 		}
 		s.Y = y
-		m.send(i, "follow", Command{Verb: Read, Peer: y.Of(m.Op.Mode).Peer})
+		s.send(stepFollow, Command{Verb: Read, Peer: y.Of(m.Op.Mode).Peer})
 	case fenced:
-		m.linger(i)
+		s.linger()
 	case owned, leaving:
-		m.owner(i, at, y)
+		s.owner(at, y)
 	case lost:
-		m.heldBy(i, Suspect, s.Peer, s.X)
+		s.heldBy(Suspect, s.Peer, s.X)
 	case stray:
-		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
+		s.send(stepStray, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	default:
-		if !m.again(i, "reread") {
-			m.fail(i, Unreachable)
+		if !s.again(stepReread) {
+			s.fail(Unreachable)
 			if m.Result.Reason == Unreachable && m.Result.Peer == s.Peer {
 				m.Result.Peer = at
 			}
@@ -267,12 +272,12 @@ func (m *Machine) judged(i int, v verdict, y Object) {
 
 // linger waits for an object that is being deleted; a Hasty operation waits at most for a
 // lease.
-func (m *Machine) linger(i int) {
-	s := &m.Strands[i]
+func (s acquireTask) linger() {
+	m := s.m
 	s.Tries++
 	if m.Stopping || m.Expired || m.Op.Patience == Hasty && s.Tries > max(tries, m.Op.Lease) {
-		m.heldBy(i, HeldByOther, s.Peer, s.X)
+		s.heldBy(HeldByOther, s.Peer, s.X)
 		return
 	}
-	m.pause(i, "reread")
+	s.pause(stepReread)
 }

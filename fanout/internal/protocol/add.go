@@ -13,134 +13,145 @@ import (
 // to the create of the primary: if two operations both reached their commit, each would hold a
 // secondary in the other's target that is newer than its own primary, so each primary would be
 // older than the other.
-func (m *Machine) afterReserving() {
+func (j addJob) afterReserving() {
+	m := j.m
 	if m.Stopping || m.Expired {
-		m.abort()
+		abortJob{m}.begin()
 		return
 	}
-	m.claimOthers()
+	j.claimOthers()
 }
 
 // claimOthers takes the name in the other peers and, in parallel, reads the PeerSets and the
 // namespace's owner, on which the commit depends.
-func (m *Machine) claimOthers() {
+func (j addJob) claimOthers() {
+	m := j.m
 	m.enter(claiming)
-	m.spawn(jobPeerSet, m.Op.Target)
+	m.spawn(taskPeerSet, m.Op.Target)
 	if m.Op.Within {
-		m.spawn(jobOwner, m.Op.Target)
+		m.spawn(taskOwner, m.Op.Target)
 	}
 	for _, p := range m.Op.Peers {
 		if p != m.Op.Target {
-			m.spawn(jobAcquire, p)
-			m.spawn(jobPeerSet, p)
+			m.spawn(taskAcquire, p)
+			m.spawn(taskPeerSet, p)
 		}
 	}
 	if m.Op.Lease > 1 && m.Op.Action != Adopt {
-		m.spawn(jobBeat, m.Op.Target)
+		m.spawn(taskBeat, m.Op.Target)
 	}
 }
 
-// stepPeerSet reads the PeerSet of the strand's peer.
-func (m *Machine) stepPeerSet(i int, r Reply) {
-	s := &m.Strands[i]
+// A peerSetTask reads the PeerSet of its peer.
+type peerSetTask struct{ strand }
+
+func (s peerSetTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step != "read":
-		m.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case s.Step != stepRead:
+		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == OK:
 		if s.Peer == m.Record.Primary.Peer {
 			m.Set, m.HaveSet = r.PeerSet, true
 		} else {
 			m.Sets[s.Peer] = r.PeerSet
 		}
-		m.finish(i)
+		s.finish()
 	case r.Code == NotFound:
-		m.misfit(i, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
+		s.misfit(fmt.Sprintf("peer %s has no PeerSet", s.Peer))
 	case r.Code == Denied:
-		m.fail(i, Refused)
-	case !m.again(i, "retry"):
-		m.fail(i, Unreachable)
+		s.fail(Refused)
+	case !s.again(stepRetry):
+		s.fail(Unreachable)
 	}
 }
 
-// misfit ends strand i because its peer is no member. This reason replaces any other: in a peer
+// misfit ends the strand because its peer is no member. This reason replaces any other: in a peer
 // that was never made a member, all other requests fail too.
-func (m *Machine) misfit(i int, problem string) {
+func (s peerSetTask) misfit(problem string) {
+	m := s.m
 	if m.Result.Reason != Membership {
-		m.Result.Reason, m.Result.Peer, m.Result.Problem = Membership, m.Strands[i].Peer, problem
+		m.Result.Reason, m.Result.Peer, m.Result.Problem = Membership, s.Peer, problem
 	}
-	m.fail(i, Membership)
+	s.fail(Membership)
 }
 
-// stepOwner reads the owner of the namespace in the target after the primary was created there.
-// A removal of the owner marks the owner first and lists the namespace afterwards, so at least
-// one of the two sees the other.
-func (m *Machine) stepOwner(i int, r Reply) {
-	s := &m.Strands[i]
+// An ownerTask reads the owner of the namespace in the target after the primary was created
+// there. A removal of the owner marks the owner first and lists the namespace afterwards, so at
+// least one of the two sees the other.
+type ownerTask struct{ strand }
+
+func (s ownerTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step != "read":
-		m.send(i, "read", Command{Verb: ReadOwner, Peer: s.Peer})
+	case s.Step != stepRead:
+		s.send(stepRead, Command{Verb: ReadOwner, Peer: s.Peer})
 	case r.Code == OK && r.Object.InEffect() && r.Object.Stage == Active:
-		m.finish(i)
+		s.finish()
 	case r.Code == OK || r.Code == NotFound:
 		if m.Result.Reason == "" {
 			m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
 		}
-		m.fail(i, NoOwner)
+		s.fail(NoOwner)
 	case r.Code == Denied:
-		m.fail(i, Refused)
-	case !m.again(i, "retry"):
-		m.fail(i, Unreachable)
+		s.fail(Refused)
+	case !s.again(stepRetry):
+		s.fail(Unreachable)
 	}
 }
 
-// stepBeat writes a heartbeat every half lease while names are being taken.
-func (m *Machine) stepBeat(i int, r Reply) {
-	s := &m.Strands[i]
+// A beatTask writes a heartbeat every half lease while names are being taken.
+type beatTask struct{ strand }
+
+func (s beatTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
-		m.pause(i, "wait")
-	case "wait":
+	case stepStart:
+		s.pause(stepWait)
+	case stepWait:
 		if s.Tries++; s.Tries < max(1, m.Op.Lease/2) {
-			m.pause(i, "wait")
+			s.pause(stepWait)
 			return
 		}
 		s.Tries = 0
 		beat := m.Primary
 		beat.Heartbeat++
-		m.send(i, "beat", Command{Verb: Put, Peer: s.Peer, Object: beat, UID: beat.UID, RV: beat.RV})
-	case "beat":
+		s.send(stepBeat, Command{Verb: Put, Peer: s.Peer, Object: beat, UID: beat.UID, RV: beat.RV})
+	case stepBeat:
 		if r.Class == Applied {
 			m.Primary = r.Object
-			m.pause(i, "wait")
+			s.pause(stepWait)
 			return
 		}
 		// The primary may be deleted, or the heartbeat may still land: the commit detects both.
-		m.finish(i)
+		s.finish()
 	}
 }
 
 // afterClaiming compares the claims with the membership in the PeerSet of the primary's peer,
 // read after the primary existed. A join adds the newcomer to the membership before it lists
 // the primaries: either it lists this primary, or the newcomer is seen here.
-func (m *Machine) afterClaiming() {
+func (j addJob) afterClaiming() {
+	m := j.m
 	if m.Stopping || m.Expired {
-		m.abort()
+		abortJob{m}.begin()
 		return
 	}
-	if problem := m.membership(); problem != "" {
+	if problem := j.membership(); problem != "" {
 		m.Result.Problem = problem
 		m.because(Membership, m.Op.Target)
-		m.abort()
+		abortJob{m}.begin()
 		return
 	}
 	m.enter(advancing)
 	m.Record.Committing = true
-	m.spawn(jobAdvance, "")
+	m.spawn(taskAdvance, "")
 }
 
 // membership compares the configured peers with the PeerSets. All configured
 // peers hold a claim by now.
-func (m *Machine) membership() string {
+func (j addJob) membership() string {
+	m := j.m
 	if m.Set.Self.Peer != m.Op.Target {
 		return fmt.Sprintf("the cluster behind peer %s calls itself %s", m.Op.Target, m.Set.Self.Peer)
 	}
@@ -178,9 +189,10 @@ func (m *Machine) membership() string {
 }
 
 // afterAdvancing sends the commit. The log already says that a commit may have been sent.
-func (m *Machine) afterAdvancing() {
+func (j commitJob) afterAdvancing() {
+	m := j.m
 	if m.Result.Reason == TakenOver {
-		m.relinquish()
+		endJob{m}.relinquish()
 		return
 	}
 	if m.Stopping || m.Expired {
@@ -188,11 +200,11 @@ func (m *Machine) afterAdvancing() {
 		m.because(Late, "")
 		switch {
 		case m.Op.Action == Add:
-			m.abort()
+			abortJob{m}.begin()
 		case m.Unlogged:
-			m.relinquish()
+			endJob{m}.relinquish()
 		case m.Op.Action == Move:
-			m.refrain()
+			moveJob{m}.refrain()
 		case m.Unsure:
 			m.end(InDoubt)
 		default:
@@ -203,42 +215,43 @@ func (m *Machine) afterAdvancing() {
 	m.enter(committing)
 	switch m.Op.Action {
 	case Add:
-		m.commit()
+		j.begin()
 	case Adopt:
-		m.claimMet()
+		adoptJob{m}.claimMet()
 	case Update:
-		m.spawn(jobRevise, m.Record.Primary.Peer)
+		m.spawn(taskRevise, m.Record.Primary.Peer)
 	case Move:
-		m.spawn(jobYield, m.Record.Primary.Peer)
+		m.spawn(taskYield, m.Record.Primary.Peer)
 	default:
-		m.spawn(jobMark, m.Record.Primary.Peer)
+		m.spawn(taskMark, m.Record.Primary.Peer)
 	}
 }
 
 // afterCommitting starts the phase that follows from the commit or from its failure.
-func (m *Machine) afterCommitting() {
+func (j commitJob) afterCommitting() {
+	m := j.m
 	switch {
 	case m.Astray:
-		m.regain()
+		findJob{m}.regain()
 	case m.Op.Action == Move:
-		m.afterYield()
+		moveJob{m}.afterYield()
 	case m.Op.Action == Remove, m.Op.Action == Sweep:
-		m.afterMark()
+		removeJob{m}.afterMark()
 	case m.Record.Committed:
 		m.Result.Reason, m.Result.Peer = "", ""
 		m.Result.Revision = m.Primary.Revision.Number
-		m.bring()
+		bringJob{m}.begin()
 	case m.Result.Ending == InDoubt:
 		m.end(InDoubt)
 	case m.Op.Action == Adopt:
-		m.afterAdopting()
+		adoptJob{m}.afterAdopting()
 	case m.Op.Action == Update && m.Result.Ending == Running:
 		m.end(Aborted)
 	case m.Op.Action == Update:
 		m.end(m.Result.Ending)
 	case m.Result.Ending == Running:
-		m.abort()
+		abortJob{m}.begin()
 	default:
-		m.clean()
+		abortJob{m}.clean()
 	}
 }

@@ -25,67 +25,75 @@ func (c Claim) Begins() Action {
 	return Add
 }
 
-// meet reads the object to adopt.
-func (m *Machine) meet() {
+// An adoptJob puts an object that a person applied under the protocol.
+type adoptJob struct{ m *Machine }
+
+// begin reads the object to adopt.
+func (j adoptJob) begin() {
+	m := j.m
 	m.enter(meeting)
-	m.spawn(jobMeet, m.Op.Target)
+	m.spawn(taskMeet, m.Op.Target)
 }
 
-func (m *Machine) stepMeet(i int, r Reply) {
-	s := &m.Strands[i]
+// A meetTask reads the object to adopt.
+type meetTask struct{ strand }
+
+func (s meetTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step == "" || s.Step == "retry":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case s.Step == "holder":
+	case s.Step == stepStart || s.Step == stepRetry:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case s.Step == stepHolder:
 		// The object is a guard: its primary holds the name.
 		if judge(m.Op.Mode, s.X, r) == dead {
-			m.fail(i, Missing)
+			s.fail(Missing)
 			return
 		}
 		holder := r.Object
 		if r.Code != OK {
 			holder = s.X
 		}
-		m.heldBy(i, HeldByOther, s.X.Of(m.Op.Mode).Peer, holder)
+		s.heldBy(HeldByOther, s.X.Of(m.Op.Mode).Peer, holder)
 	case r.Code == OK:
 		s.X = r.Object
-		m.met(i)
+		s.met()
 	case r.Code == NotFound:
-		m.fail(i, Missing)
+		s.fail(Missing)
 	case r.Code == Denied:
 		m.Result.Peers = append(m.Result.Peers, s.Peer)
-		m.fail(i, Refused)
-	case !m.again(i, "retry"):
+		s.fail(Refused)
+	case !s.again(stepRetry):
 		m.Result.Peers = append(m.Result.Peers, s.Peer)
-		m.fail(i, Unreachable)
+		s.fail(Unreachable)
 	}
 }
 
 // met accepts the object in the strand's peer as the one to adopt, or reports the holder of the
 // name.
-func (m *Machine) met(i int) {
-	s := &m.Strands[i]
+func (s meetTask) met() {
+	m := s.m
 	o := s.X
 	switch {
 	case o.Claimed && !o.Primary(m.Op.Mode):
-		m.send(i, "holder", Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
+		s.send(stepHolder, Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
 	case o.Claimed && o.Stage == Reserved:
-		m.heldBy(i, HeldByOther, s.Peer, o)
+		s.heldBy(HeldByOther, s.Peer, o)
 	case m.Op.UID != "" && o.UID != m.Op.UID:
 		m.Primary = o
-		m.fail(i, Missing)
+		s.fail(Missing)
 	case !o.Claimed && o.Terminating:
 		m.Unsure = false // no attempt can land on a terminating object
-		m.fail(i, Departing)
+		s.fail(Departing)
 	default:
 		m.Present = true
 		m.Primary = o
 		m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
-		m.finish(i)
+		s.finish()
 	}
 }
 
-func (m *Machine) afterMeeting() {
+func (j adoptJob) afterMeeting() {
+	m := j.m
 	o := m.Primary
 	switch {
 	case len(m.Result.Peers) > 0 && m.Resumed:
@@ -95,30 +103,31 @@ func (m *Machine) afterMeeting() {
 		m.Result.Reason, m.Result.Peer = "", ""
 		m.end(Done)
 	case !m.Present || m.Expired:
-		m.abort()
+		abortJob{m}.begin()
 	case m.Record.Committed:
 		m.Result.Revision = o.Revision.Number
-		m.bring()
+		bringJob{m}.begin()
 	case o.Committed():
 		m.Result.Holder, m.Result.HolderAt, m.Result.Reason = o, m.Op.Target, alreadyDone
-		m.alreadyDone()
+		addJob{m}.alreadyDone()
 	case o.Claimed:
 		m.Result.Holder, m.Result.HolderAt = o, m.Op.Target
 		m.because(HeldByOther, m.Op.Target)
-		m.abort()
+		abortJob{m}.begin()
 	case m.Unsure:
 		// All guards were held before a commit could be sent, and the guards of an existing
 		// object are never deleted: send the commit again.
 		m.enter(committing)
-		m.claimMet()
+		j.claimMet()
 	default:
-		m.claimOthers()
+		addJob{m}.claimOthers()
 	}
 }
 
 // unadopted ends an adoption without effect. Its guards stay: they are valid while the object
 // exists.
-func (m *Machine) unadopted() {
+func (j adoptJob) unadopted() {
+	m := j.m
 	if m.Unsure {
 		m.end(Ended)
 		return
@@ -128,13 +137,15 @@ func (m *Machine) unadopted() {
 
 // guards reports whether o is a live secondary of the object to adopt, whichever adoption
 // created it.
-func (m *Machine) guards(o Object) bool {
+func (j adoptJob) guards(o Object) bool {
+	m := j.m
 	return m.Op.Action == Adopt && o.Claimed && !o.Primary(m.Op.Mode) && !o.Terminating && o.Of(m.Op.Mode) == m.Record.Primary
 }
 
 // waiting completes o, a secondary of an unclaimed object. In an Everywhere object it gets
 // revision 0, because the content that is finally committed may differ.
-func (m *Machine) waiting(o Object) Object {
+func (j adoptJob) waiting(o Object) Object {
+	m := j.m
 	o.Claim.Operation = adoptionOf(m.Primary.UID)
 	o.Claim.Digest = m.Primary.Digest
 	if m.Op.Mode == Everywhere {
@@ -148,16 +159,18 @@ func (m *Machine) waiting(o Object) Object {
 
 // claimMet sends the commit of an adoption. For an Everywhere object it reads the membership in
 // parallel, as an add does.
-func (m *Machine) claimMet() {
-	m.spawn(jobAdopt, m.Record.Primary.Peer)
+func (j adoptJob) claimMet() {
+	m := j.m
+	m.spawn(taskAdopt, m.Record.Primary.Peer)
 	m.HaveSet = false
 	if m.Op.Mode == Everywhere {
-		m.spawn(jobLook, m.Record.Primary.Peer)
+		m.spawn(taskLook, m.Record.Primary.Peer)
 	}
 }
 
 // adopted returns the object as the commit writes it, with the person's content.
-func (m *Machine) adopted() Object {
+func (j adoptJob) adopted() Object {
+	m := j.m
 	o := m.Primary
 	o.Claimed, o.Finalizer = true, true
 	o.Claim = Claim{
@@ -180,28 +193,31 @@ func (m *Machine) adopted() Object {
 	return o
 }
 
-func (m *Machine) stepAdopt(i int, r Reply) {
-	s := &m.Strands[i]
+// An adoptTask commits an adoption.
+type adoptTask struct{ attempt }
+
+func (s adoptTask) step(r Reply) {
 	switch s.Step {
-	case "":
-		m.sendAdoption(i)
-	case "put":
-		m.attempted(i, r)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
-		m.adoptionRead(i, r)
+	case stepStart:
+		s.sendPut()
+	case stepPut:
+		s.attempted(r)
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
+		s.read(r)
 	}
 }
 
-func (m *Machine) sendAdoption(i int) {
-	o := m.adopted()
-	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
+func (s adoptTask) sendPut() {
+	m := s.m
+	o := adoptJob{m}.adopted()
+	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-// adoptionRead determines the outcome of an adoption whose commit was not acknowledged.
-func (m *Machine) adoptionRead(i int, r Reply) {
-	s := &m.Strands[i]
+// read determines the outcome of an adoption whose commit was not acknowledged.
+func (s adoptTask) read(r Reply) {
+	m := s.m
 	o := r.Object
 	if r.Code == OK && o.RV != m.Primary.RV && !o.Claimed {
 		// The object has changed, so no earlier attempt can land.
@@ -213,38 +229,39 @@ func (m *Machine) adoptionRead(i int, r Reply) {
 		if m.Unsure {
 			m.Result.Ending = Ended
 		}
-		m.fail(i, Missing)
+		s.fail(Missing)
 	case r.Code != OK:
-		m.ask(i, Reply{Code: Unavailable})
+		s.ask(Reply{Code: Unavailable})
 	case o.Committed():
 		// Adopted, by this operation or by another one.
 		m.Result.Holder, m.Result.HolderAt, m.Result.Reason = o, s.Peer, alreadyDone
-		m.finish(i)
+		s.finish()
 	case o.Claimed:
 		// An adoption, perhaps this one, was committed, and the object is being removed.
 		m.Result.Ending = Aborted
 		if m.Unsure {
 			m.Result.Ending = Ended
 		}
-		m.heldBy(i, HeldByOther, s.Peer, o)
+		s.heldBy(HeldByOther, s.Peer, o)
 	case o.Terminating:
-		m.fail(i, Departing)
+		s.fail(Departing)
 	case m.Expired && !m.Unsure:
-		m.fail(i, Late)
+		s.fail(Late)
 	default:
 		// A person edited it: adopt the present content.
 		m.Primary = o
-		m.sendAdoption(i)
+		s.sendPut()
 	}
 }
 
 // afterAdopting ends an adoption that this operation did not commit.
-func (m *Machine) afterAdopting() {
+func (j adoptJob) afterAdopting() {
+	m := j.m
 	switch {
 	case m.Result.Reason == alreadyDone:
-		m.alreadyDone()
+		addJob{m}.alreadyDone()
 	case m.Result.Ending == Running:
-		m.unadopted()
+		j.unadopted()
 	default:
 		m.end(m.Result.Ending)
 	}

@@ -94,7 +94,7 @@ var adoptMutants = []broken{
 	{n: "N31", rule: "an adoption is never Reserved", cfg: config{
 		peers: 2, strangers: "a", sweepers: 1, plans: []plan{adoption("x", "a")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobAdopt {
+			if c.Verb == Put && p.strand(c).Task == taskAdopt {
 				c.Object.Stage, c.Object.Finalizer = Reserved, false
 			}
 			return c
@@ -111,7 +111,7 @@ var adoptMutants = []broken{
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			if p.m.Phase == claiming {
 				p.m.enter(committing)
-				p.m.claimMet()
+				adoptJob{p.m}.claimMet()
 				return p.m.take()
 			}
 			return cmds
@@ -120,7 +120,7 @@ var adoptMutants = []broken{
 	{n: "N49", rule: "content comes from the primary", cfg: config{
 		mode: Everywhere, peers: 2, strangers: "a", persons: persons{edits: 1}, plans: []plan{adoption("x", "a")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if s := p.strand(c); c.Verb == Put && s.Job == jobBring && s.Step == "put" {
+			if s := p.strand(c); c.Verb == Put && s.Task == taskBring && s.Step == stepPut {
 				c.Object.Payload = s.X.Payload
 			}
 			return c
@@ -129,7 +129,7 @@ var adoptMutants = []broken{
 	{rule: "an adoption does not land on what changed", cfg: config{
 		peers: 2, strangers: "a", persons: persons{edits: 1}, plans: []plan{adoption("x", "a")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobAdopt {
+			if c.Verb == Put && p.strand(c).Task == taskAdopt {
 				c.RV = ""
 			}
 			return c
@@ -138,7 +138,7 @@ var adoptMutants = []broken{
 	{rule: "the guards of an object without a claim are alive", cfg: config{
 		peers: 2, strangers: "a", sweepers: 1, plans: []plan{adoption("x", "a")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobJudge && s.Step == "primary" && !r.Object.Claimed {
+			if s := p.strand(c); s.Task == taskJudge && s.Step == stepPrimary && !r.Object.Claimed {
 				return refused(NotFound)
 			}
 			return r
@@ -147,7 +147,7 @@ var adoptMutants = []broken{
 	{rule: "a secondary of revision 0 takes any content", cfg: config{
 		mode: Everywhere, peers: 2, strangers: "a", persons: persons{edits: 1}, plans: []plan{adoption("x", "a")},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Create && p.strand(c).Job == jobAcquire {
+			if c.Verb == Create && p.strand(c).Task == taskAcquire {
 				c.Object.Revision.Number = 1
 			}
 			return c
@@ -169,12 +169,12 @@ var adoptMutants = []broken{
 	}, want: "I4"},
 	{rule: "K19 a replica shows no edit that is not committed", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, persons: persons{edits: 1}, plans: []plan{update("x", "q")},
-		mutant: mutant{reply: unseenEdit(jobBring)},
+		mutant: mutant{reply: unseenEdit(taskBring)},
 	}, want: "I7"},
 	{rule: "K19 the revision of an edit is of exactly that edit", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, persons: persons{edits: 2},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobAccept {
+			if c.Verb == Put && p.strand(c).Task == taskAccept {
 				c.RV = ""
 			}
 			return c
@@ -182,7 +182,7 @@ var adoptMutants = []broken{
 	}, want: "K19"},
 	{rule: "K19 an update does not overwrite an edit that came between", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", persons: persons{edits: 1}, plans: []plan{update("x", "q")},
-		mutant: mutant{reply: unseenEdit(jobRevise)},
+		mutant: mutant{reply: unseenEdit(taskRevise)},
 	}, want: "K19"},
 	{rule: "claims of one object name one operation, whoever made them", cfg: config{
 		mode: Everywhere, peers: 3, strangers: "a", plans: []plan{adoption("x", "a"), after(1, move("m", "b"))},
@@ -196,7 +196,7 @@ var adoptMutants = []broken{
 	{rule: "K19 a home yields with what is committed", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", persons: persons{edits: 1}, plans: []plan{move("m", "b")},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobYield {
+			if c.Verb == Put && p.strand(c).Task == taskYield {
 				c.Object.Revision, c.Object.History = p.m.Primary.Revision, p.m.Primary.History
 			}
 			return c
@@ -204,10 +204,10 @@ var adoptMutants = []broken{
 	}, want: "I7"},
 }
 
-// unseenEdit hides edits of the home from a job.
-func unseenEdit(j job) func(*world, *proc, Command, Reply) Reply {
+// unseenEdit hides edits of the home from a task.
+func unseenEdit(j task) func(*world, *proc, Command, Reply) Reply {
 	return func(_ *world, p *proc, c Command, r Reply) Reply {
-		if p.strand(c).Job == j && c.Verb == Read && r.Object.Edited() {
+		if p.strand(c).Task == j && c.Verb == Read && r.Object.Edited() {
 			r.Object.Digest = r.Object.Revision.Digest
 		}
 		return r

@@ -41,7 +41,7 @@ var agreementMutants = []broken{
 	{rule: "the commit brings the content that an inert reservation lacks", cfg: config{
 		mode: Everywhere, peers: 2, inert: true, plans: []plan{agreeing(add("x", "a", 1, "p"))},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobCommit {
+			if c.Verb == Put && p.strand(c).Task == taskCommit {
 				c.Object.Payload = ""
 			}
 			return c
@@ -59,7 +59,7 @@ var agreementMutants = []broken{
 	{rule: "only what is committed is agreed on", cfg: config{
 		mode: Everywhere, peers: 2, lease: live, inert: true, plans: []plan{agreeing(add("x", "a", 1, "p")), agreeing(add("y", "b", 2, "q"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobAcquire && r.Object.Pending() && r.Object.Claim.Primary {
+			if s := p.strand(c); s.Task == taskAcquire && r.Object.Pending() && r.Object.Claim.Primary {
 				r.Object.Stage = Active
 			}
 			return r

@@ -3,24 +3,26 @@
 
 package protocol
 
-// owner ends strand i because y in peer is committed. If y has the effect that this operation
+// owner ends the strand because y in peer is committed. If y has the effect that this operation
 // wants, the operation is already done.
-func (m *Machine) owner(i int, peer string, y Object) {
-	if y.Committed() && m.satisfies(y) {
+func (s acquireTask) owner(peer string, y Object) {
+	m := s.m
+	if y.Committed() && (addJob{m}).satisfies(y) {
 		m.Result.Holder, m.Result.HolderAt = y, peer
 		m.Result.Reason = alreadyDone
-		m.finish(i)
+		s.finish()
 		m.Stopping = true
 		return
 	}
-	m.heldBy(i, HeldByOther, peer, y)
+	s.heldBy(HeldByOther, peer, y)
 }
 
 // alreadyDone is the reason that leads to the ending AlreadyDone.
 const alreadyDone Reason = "already done"
 
 // satisfies reports whether the committed primary y has the effect that this operation wants.
-func (m *Machine) satisfies(y Object) bool {
+func (j addJob) satisfies(y Object) bool {
+	m := j.m
 	switch {
 	case m.Op.Action == Adopt:
 		return false
@@ -35,13 +37,14 @@ func (m *Machine) satisfies(y Object) bool {
 
 // alreadyDone ends an operation whose effect another operation has committed. It brings an
 // Everywhere object to every peer.
-func (m *Machine) alreadyDone() {
+func (j addJob) alreadyDone() {
+	m := j.m
 	m.Result.Pending = nil // leftover claims of this operation are not replicas of the committed object
 	m.Primary = m.Result.Holder
 	m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Primary.UID}
 	if m.Op.Mode == Once && m.Op.Action == Adopt && m.Resumed {
 		m.Claims = map[string]Claimed{}
-		m.bindGuards()
+		sealJob{m}.begin()
 		return
 	}
 	if m.Op.Mode == Once {
@@ -51,12 +54,13 @@ func (m *Machine) alreadyDone() {
 	m.Result.Revision = m.Primary.Revision.Number
 	m.Claims = map[string]Claimed{}
 	m.HaveSet = false
-	m.bring()
+	bringJob{m}.begin()
 }
 
 // heldAfterAll ends an add that found its effect in a home which has yielded: the next home has
 // another content, is being removed, or does not exist.
-func (m *Machine) heldAfterAll(o Object, peer string) {
+func (j addJob) heldAfterAll(o Object, peer string) {
+	m := j.m
 	m.Result.Holder, m.Result.HolderAt = o, peer
 	m.Result.Reason, m.Result.Peer = HeldByOther, peer
 	m.end(Aborted)

@@ -9,7 +9,7 @@ var attemptMutants = []broken{
 	{rule: "R16 what seems to prove an abort is compared with the life of its peer", want: "I4: x says aborted", cfg: config{
 		peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobAttest {
+			if p.strand(c).Task == taskAttest {
 				r.PeerSet.Epoch = p.op.Epochs[c.Peer]
 			}
 			return r

@@ -20,35 +20,43 @@ func restoredSince(then, now int64) bool {
 	return now < then || now/lifetime != then/lifetime
 }
 
+// An endJob ends the operation and its entry in the log.
+type endJob struct{ m *Machine }
+
 // attest reads the epoch of the primary's peer after a read that seems to prove that nothing
 // was committed.
-func (m *Machine) attest() {
+func (j endJob) attest() {
+	m := j.m
 	m.Stopping = false
 	m.enter(attesting)
-	m.spawn(jobAttest, m.Record.Primary.Peer)
+	m.spawn(taskAttest, m.Record.Primary.Peer)
 }
 
-func (m *Machine) stepAttest(i int, r Reply) {
-	s := &m.Strands[i]
+// An attestTask reads the epoch of the primary's peer.
+type attestTask struct{ strand }
+
+func (s attestTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step != "read":
-		m.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case s.Step != stepRead:
+		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == OK && !restoredSince(m.Op.Epochs[s.Peer], r.PeerSet.Epoch):
-		m.finish(i)
+		s.finish()
 	case r.Code == OK:
-		m.forgotten()
-		m.finish(i)
-	case r.Code == Unavailable && m.again(i, "retry"):
+		endJob{m}.forgotten()
+		s.finish()
+	case r.Code == Unavailable && s.again(stepRetry):
 	default:
 		// Without the epoch, a restore is neither proved nor excluded.
 		m.Result.Ending = Ended
-		m.finish(i)
+		s.finish()
 	}
 }
 
 // forgotten sets the ending Ended: the primary's peer was restored since the commit may have
 // been sent, so it is unknown whether the commit was in effect.
-func (m *Machine) forgotten() {
+func (j endJob) forgotten() {
+	m := j.m
 	m.Result.Ending = Ended
 	if m.Result.Reason != LogFailed {
 		m.Result.Reason, m.Result.Peer = Restored, m.Record.Primary.Peer

@@ -5,27 +5,31 @@ package protocol
 
 import "slices"
 
-// bring copies a committed object to every peer that must have it and activates it. Any process
+// A bringJob brings a committed object to every peer that must have it.
+type bringJob struct{ m *Machine }
+
+// begin copies a committed object to every peer that must have it and activates it. Any process
 // may run it, at any time and repeatedly.
-func (m *Machine) bring() {
+func (j bringJob) begin() {
+	m := j.m
 	if m.Op.Mode == Everywhere && m.Primary.Claimed && !m.Primary.Primary(Everywhere) {
 		m.astray(m.Primary, m.Record.Primary.Peer)
-		m.regain()
+		findJob{m}.regain()
 		return
 	}
 	if m.Primary.Leaving() {
 		// The object is being removed: the removal is another operation and deletes the
 		// replicas.
-		m.superfluous()
+		j.superfluous()
 		return
 	}
 	if m.Op.Mode == Everywhere && m.Primary.Edited() {
-		m.accept()
+		acceptJob{m}.begin()
 		return
 	}
 	m.Stopping = false
 	m.enter(bringing)
-	m.spawn(jobActivate, m.Record.Primary.Peer)
+	m.spawn(taskActivate, m.Record.Primary.Peer)
 	if m.Op.Mode == Once {
 		return
 	}
@@ -33,15 +37,16 @@ func (m *Machine) bring() {
 	if !m.HaveSet {
 		// Read the members after the commit: a peer that joined while the commit was in flight
 		// copied the older content.
-		m.spawn(jobLook, m.Record.Primary.Peer)
+		m.spawn(taskLook, m.Record.Primary.Peer)
 		return
 	}
-	m.spread(jobBring)
+	j.spread(taskBring)
 }
 
 // superfluous ends an operation whose object is being removed or is gone. An update gets the
 // ending Ended, not Done: its home may have been replaced meanwhile, and the update lost.
-func (m *Machine) superfluous() {
+func (j bringJob) superfluous() {
+	m := j.m
 	switch {
 	case m.Result.Reason == alreadyDone:
 		m.end(AlreadyDone)
@@ -54,67 +59,71 @@ func (m *Machine) superfluous() {
 
 // spread starts a strand for every other member or, while the membership is unknown, for every
 // other configured peer.
-func (m *Machine) spread(j job) {
+func (j bringJob) spread(kind task) {
+	m := j.m
 	reached := m.Op.Peers
 	if m.HaveSet {
 		reached = m.Set.reached()
 	}
 	for _, p := range reached {
 		if p != m.Record.Primary.Peer {
-			m.spawn(j, p)
+			m.spawn(kind, p)
 		}
 	}
 	if from := m.Op.Met.Claim.Peer; m.outside(from) && from != m.Record.Primary.Peer {
-		m.spawn(j, from)
+		m.spawn(kind, from)
 	}
 }
 
 // afterBringing starts the strands of the other peers once the membership is known, and then
 // ends the operation.
-func (m *Machine) afterBringing() {
+func (j bringJob) afterBringing() {
+	m := j.m
 	if m.Op.Mode == Everywhere || m.Op.Action == Sweep {
-		j := jobBring
+		kind := taskBring
 		if m.Op.Mode == Once {
-			j = jobGuard
+			kind = taskGuard
 		}
-		begun := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == j })
+		begun := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Task == kind })
 		switch {
 		case m.Astray:
-			m.regain()
+			findJob{m}.regain()
 			return
 		case m.Undone:
-			m.redo()
+			mendJob{m}.redo()
 			return
 		case m.Forked.Claimed:
-			m.reconcile()
+			mendJob{m}.begin()
 			return
-		case begun && m.retire(j):
+		case begun && retireJob{m}.begin(kind):
 			return
 		case begun:
-		case m.HaveSet && m.reaches():
-			m.spread(j)
+		case m.HaveSet && j.reaches():
+			j.spread(kind)
 			return
 		case !m.HaveSet && len(m.Op.Peers) > 1:
 			// The members are unknown, so nothing is confirmed.
 			m.pend(m.Record.Primary.Peer)
 		}
 	}
-	if m.bindsGuards() {
-		m.bindGuards()
+	if (sealJob{m}).bindsGuards() {
+		sealJob{m}.begin()
 		return
 	}
-	m.brought()
+	j.brought()
 }
 
 // reaches reports whether there is another peer to bring the object to. The PeerSet of a
 // rejoining peer lists only the other members; the change that readmits the peer uses that
 // list.
-func (m *Machine) reaches() bool {
-	return len(m.Set.reached()) > 1 || !m.passing() && m.accompanied() || m.outside(m.Op.Met.Claim.Peer)
+func (j bringJob) reaches() bool {
+	m := j.m
+	return len(m.Set.reached()) > 1 || !m.passing() && removeJob{m}.accompanied() || m.outside(m.Op.Met.Claim.Peer)
 }
 
 // brought ends an operation that is in effect.
-func (m *Machine) brought() {
+func (j bringJob) brought() {
+	m := j.m
 	if m.Op.Mode == Everywhere {
 		m.Result.Durable = len(m.Result.Pending) == 0 && !m.Revoked
 	}
@@ -144,15 +153,17 @@ func (m *Machine) pend(peer string) {
 	}
 }
 
-// unconfirmed ends strand i without a confirmation; a sweep or a recovery continues.
-func (m *Machine) unconfirmed(i int) {
-	m.pend(m.Strands[i].Peer)
-	m.finish(i)
+// unconfirmed ends the strand without a confirmation; a sweep or a recovery continues.
+func (s strand) unconfirmed() {
+	m := s.m
+	m.pend(s.Peer)
+	s.finish()
 }
 
 // secondaryOf returns a Reserved secondary of the committed primary for peer. It comes into
 // force only by a later write, on a version that was read before the primary.
-func (m *Machine) secondaryOf(peer string) Object {
+func (j bringJob) secondaryOf(peer string) Object {
+	m := j.m
 	o := Object{Claimed: true, Stage: Reserved, Claim: m.Primary.Claim}
 	o.Claim.Primary = false
 	o.Claim.Peer = peer
@@ -171,165 +182,170 @@ func (m *Machine) secondaryOf(peer string) Object {
 	return o
 }
 
+// A bringTask makes the replica in its peer equal to the primary. It is safe because of its
+// order: read the replica, then the membership, then the primary, then write on the replica as
+// it was read. A removal that commits after the primary was read finds its peer among the
+// members.
+type bringTask struct{ secondaryTask }
+
 // readMembers reads the PeerSet of the primary's peer, which shows whether the strand's peer is
 // a member.
-func (m *Machine) readMembers(i int) {
-	m.send(i, "members", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+func (s bringTask) readMembers() {
+	m := s.m
+	s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 }
 
-// follow makes replica X of strand i equal to primary y. A replica in force is evidence of y,
+// follow makes replica X equal to primary y. A replica in force is evidence of y,
 // so a Reserved one comes into force only if y's peer is still a full member. A Succeed skips
 // that check: during a removal by force no peer can rejoin, since all slots are held, and the
 // heir may be in a newcomer.
-func (m *Machine) follow(i int, y Object) {
-	s := &m.Strands[i]
+func (s bringTask) follow(y Object) {
+	m := s.m
 	if m.passing() && m.Op.Action != Succeed && s.X.Stage == Reserved {
 		s.Y = y
-		m.send(i, "believed", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+		s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 		return
 	}
-	m.align(i, y)
+	s.align(y)
 }
 
-// stepBring makes the replica in the strand's peer equal to the primary. It is safe because of
-// its order: read the replica, then the membership, then the primary, then write on the replica
-// as it was read. A removal that commits after the primary was read finds the strand's peer
-// among the members.
-func (m *Machine) stepBring(i int, r Reply) {
-	s := &m.Strands[i]
+func (s bringTask) step(r Reply) {
+	m := s.m
 	read := Command{Verb: Read, Peer: s.Peer}
 	switch s.Step {
-	case "":
+	case stepStart:
 		if c := m.Claims[s.Peer]; m.Phase == bringing && c.Held {
 			// The reply to the create is the read of the replica, the reply to the commit that
 			// of the primary.
 			s.X = c.Object
 			delete(m.Claims, s.Peer)
-			m.align(i, m.Primary)
+			s.align(m.Primary)
 			return
 		}
-		m.send(i, "replica", read)
-	case "again":
-		m.send(i, "replica", read)
-	case "replica":
-		m.replica(i, r)
-	case "create":
+		s.send(stepReplica, read)
+	case stepAgain:
+		s.send(stepReplica, read)
+	case stepReplica:
+		s.replica(r)
+	case stepCreate:
 		if r.Class == Applied {
 			m.Result.Mended = true
 			s.X = r.Object
-			m.readMembers(i)
+			s.readMembers()
 			return
 		}
-		if r.Code == Denied || !m.again(i, "again") {
-			m.unconfirmed(i)
+		if r.Code == Denied || !s.again(stepAgain) {
+			s.unconfirmed()
 		}
-	case "rival record":
-		m.rivalRecord(i, r)
-	case "rival":
+	case stepRivalRecord:
+		s.rivalRecord(r)
+	case stepRival:
 		switch v := m.verdict(s.X, r); {
 		case v == dead:
-			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case v == moved && s.X.Claim.Operation == m.Primary.Claim.Operation:
 			// Its claim shows that it is a replica of this object that names an earlier home,
 			// and not a replica of a later object with the same name.
-			m.readMembers(i)
+			s.readMembers()
 		default:
-			m.rivaled(i, r)
+			s.rivaled(r)
 		}
-	case "remove":
-		if !m.again(i, "again") {
-			m.unconfirmed(i)
+	case stepRemove:
+		if !s.again(stepAgain) {
+			s.unconfirmed()
 		}
-	case "primary":
+	case stepPrimary:
 		switch {
 		case r.Code == OK && m.strayed(r.Object):
 			m.astray(r.Object, m.Record.Primary.Peer)
-			m.finish(i)
+			s.finish()
 		case (r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID) && m.evidence(s.X):
 			// The next sweep judges it.
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
-			m.undo(i)
+			s.undo()
 		case r.Code != OK:
-			if !m.again(i, "again") {
-				m.unconfirmed(i)
+			if !s.again(stepAgain) {
+				s.unconfirmed()
 			}
 		case r.Object.Stage == Reserved:
 			// Its peer was restored to a state from before the commit.
-			m.unconfirmed(i)
-		case m.unmadeAt(r.Object):
+			s.unconfirmed()
+		case mendJob{m}.unmadeAt(r.Object):
 			m.Undone = true
-			m.finish(i)
+			s.finish()
 		case r.Object.Edited():
 			// A replica never shows uncommitted content.
-			m.sendAccepted(i, "accept", r.Object)
+			s.sendAccepted(stepAccept, r.Object)
 		default:
-			m.follow(i, r.Object)
+			s.follow(r.Object)
 		}
-	case "believed":
+	case stepBelieved:
 		switch {
 		case r.Code == OK && r.PeerSet.current():
-			m.align(i, s.Y)
-		case r.Code == OK || !m.again(i, "again"):
-			m.unconfirmed(i)
+			s.align(s.Y)
+		case r.Code == OK || !s.again(stepAgain):
+			s.unconfirmed()
 		}
-	case "accept":
+	case stepAccept:
 		if r.Class == Applied {
-			m.follow(i, r.Object)
+			s.follow(r.Object)
 			return
 		}
-		if r.Code == Denied || !m.again(i, "again") {
-			m.unconfirmed(i)
+		if r.Code == Denied || !s.again(stepAgain) {
+			s.unconfirmed()
 		}
-	case "members":
+	case stepMembers:
 		switch {
 		case r.Code != OK:
-			if !m.again(i, "again") {
-				m.unconfirmed(i)
+			if !s.again(stepAgain) {
+				s.unconfirmed()
 			}
 		case m.outside(s.Peer) && s.X.former(m.Op.Mode):
-			m.finish(i)
+			s.finish()
 		case !slices.Contains(r.PeerSet.reached(), s.Peer):
-			m.undo(i)
+			s.undo()
 		case s.X.Stage == Reserved:
-			m.send(i, "vouch", Command{Verb: ReadPeerSet, Peer: s.Peer})
+			s.send(stepVouch, Command{Verb: ReadPeerSet, Peer: s.Peer})
 		default:
-			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+			s.send(stepPrimary, Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		}
-	case "vouch":
-		m.vouched(i, r)
-	case "undo", "undid":
-		m.undid(i, r)
-	case "put", "renew":
+	case stepVouch:
+		s.vouched(r)
+	case stepUndo, stepUndid:
+		s.undid(r)
+	case stepPut, stepRenew:
 		if r.Class == Applied {
 			s.X, s.Fresh = r.Object, true
-			m.Result.Mended = m.Result.Mended || s.Step == "put"
-			m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})
+			m.Result.Mended = m.Result.Mended || s.Step == stepPut
+			s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
 			return
 		}
-		if r.Code == Denied || !m.again(i, "again") {
-			m.unconfirmed(i)
+		if r.Code == Denied || !s.again(stepAgain) {
+			s.unconfirmed()
 		}
-	case "reactivate":
-		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})
-	case "activate":
+	case stepReactivate:
+		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
+	case stepActivate:
 		if r.Class == Applied {
-			m.finish(i)
-		} else if !m.again(i, "reactivate") {
-			m.unconfirmed(i)
+			s.finish()
+		} else if !s.again(stepReactivate) {
+			s.unconfirmed()
 		}
 	}
 }
 
-// stepActivate notifies the kind that the primary is in force.
-func (m *Machine) stepActivate(i int, r Reply) {
-	s := &m.Strands[i]
+// An activateTask notifies the kind that the primary is in force.
+type activateTask struct{ strand }
+
+func (s activateTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step != "activate":
-		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: m.Primary})
+	case s.Step != stepActivate:
+		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: m.Primary})
 	case r.Class == Applied:
-		m.finish(i)
-	case !m.again(i, "again"):
-		m.unconfirmed(i)
+		s.finish()
+	case !s.again(stepAgain):
+		s.unconfirmed()
 	}
 }

@@ -31,10 +31,10 @@ const (
 	binding     Phase = "binding" // binding the claims to the primary in the record
 	withdrawing Phase = "withdrawing"
 
-	jobConvert  job = "convert"
-	jobBind     job = "bind"
-	jobWithdraw job = "withdraw"
-	jobRecord   job = "record"
+	taskConvert  task = "convert"
+	taskBind     task = "bind"
+	taskWithdraw task = "withdraw"
+	taskRecord   task = "record"
 )
 
 // central reports whether a record decides this operation.
@@ -50,16 +50,17 @@ func (o Object) Sibling(y Object) bool {
 	return o.Claimed && o.Claim.Record != "" && o.Claim.Record == y.Claim.Record && o.Claim.Operation == y.Claim.Operation
 }
 
-func (m *Machine) decided(i int, d Decision) {
+// decided records that the record is committed.
+func (m *Machine) decided(d Decision) {
 	m.Decision = d
 	m.Record.Primary = d.Of
 	m.Record.Committed = true
-	m.finish(i)
 }
 
 // ours reports whether an abort of this operation deletes o. It does not delete a bound claim,
 // whose record was committed.
-func (m *Machine) ours(o Object) bool {
+func (j abortJob) ours(o Object) bool {
+	m := j.m
 	if m.central() {
 		return o.Undecided() && o.Claim.Record == m.Decision.UID
 	}

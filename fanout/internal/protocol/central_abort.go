@@ -4,73 +4,79 @@
 package protocol
 
 // withdraw aborts a pending record, which makes its claims dead.
-func (m *Machine) withdraw() {
+func (j centralJob) withdraw() {
+	m := j.m
 	m.enter(withdrawing)
-	m.spawn(jobWithdraw, "")
+	m.spawn(taskWithdraw, "")
 }
 
-func (m *Machine) stepWithdraw(i int, r Reply) {
-	s := &m.Strands[i]
+// A withdrawTask aborts the record of the operation.
+type withdrawTask struct{ strand }
+
+func (s withdrawTask) step(r Reply) {
+	m := s.m
 	read := Command{Verb: ReadRecord, Record: m.Op.ID}
 	switch s.Step {
-	case "":
-		m.send(i, "withdraw", Command{Verb: Withdraw, Record: m.Op.ID, UID: m.Decision.UID, RV: m.Decision.RV})
-	case "withdraw":
+	case stepStart:
+		s.send(stepWithdraw, Command{Verb: Withdraw, Record: m.Op.ID, UID: m.Decision.UID, RV: m.Decision.RV})
+	case stepWithdraw:
 		if r.Class != Applied {
-			m.send(i, "read", read)
+			s.send(stepRead, read)
 			return
 		}
 		m.Withdrawn = true
-		m.finish(i)
-	case "reread":
-		m.send(i, "read", read)
-	case "read":
+		s.finish()
+	case stepReread:
+		s.send(stepRead, read)
+	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Decision.UID != m.Decision.UID:
 			// Another process withdrew it. If another coordinator holds the operation, it may
 			// also have been committed and finished.
 			m.Withdrawn = true
-			m.finish(i)
+			s.finish()
 		case r.Code == OK && r.Decision.Committed:
-			m.decided(i, *r.Decision)
+			m.decided(*r.Decision)
+			s.finish()
 		case r.Code == OK && r.Decision.Taken:
 			m.Withdrawn = true
 			m.Result.Reason, m.Result.Peer = TakenOver, ""
-			m.finish(i)
+			s.finish()
 		case r.Code == OK:
 			m.Decision = *r.Decision
-			m.send(i, "withdraw", Command{Verb: Withdraw, Record: m.Op.ID, UID: m.Decision.UID, RV: m.Decision.RV})
+			s.send(stepWithdraw, Command{Verb: Withdraw, Record: m.Op.ID, UID: m.Decision.UID, RV: m.Decision.RV})
 		default:
 			if s.Tries++; s.Tries < tries {
-				m.pause(i, "reread")
+				s.pause(stepReread)
 				return
 			}
 			// A pending record is never rolled forward, so a process that knows that no commit
 			// was sent may delete the claims.
 			m.Result.Keep = true
-			m.finish(i)
+			s.finish()
 		}
 	}
 }
 
-func (m *Machine) afterWithdrawing() {
+func (j centralJob) afterWithdrawing() {
+	m := j.m
 	switch {
 	case m.Result.Reason == TakenOver:
 		// The record is undecided. Its creator may still commit it if it does not know that the
 		// record was taken over.
-		m.relinquish()
+		endJob{m}.relinquish()
 	case m.Decision.Committed:
 		m.Result.Ending, m.Result.Reason = Running, ""
-		m.bind()
+		j.begin()
 	case !m.Withdrawn && m.Unsure:
 		m.end(InDoubt)
 	case m.Record.Committed:
 		m.Result.Ending, m.Result.Reason = Done, ""
-		m.clean()
+		abortJob{m}.clean()
 	default:
 		// This record was never committed. An earlier record of the operation may have been, if
 		// the create was sent twice.
 		m.Result.Ending, m.Unsure = Ended, true
-		m.clean()
+		abortJob{m}.clean()
 	}
 }

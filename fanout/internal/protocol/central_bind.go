@@ -5,22 +5,27 @@ package protocol
 
 import "slices"
 
-// bind carries out a committed record: it brings the target's object into force and binds every
+// A centralJob settles an add of the first release by its record in the central log.
+type centralJob struct{ m *Machine }
+
+// begin carries out a committed record: it brings the target's object into force and binds every
 // other claim to it. It only writes existing objects and creates none. Any process may run it
 // at any time.
-func (m *Machine) bind() {
+func (j centralJob) begin() {
+	m := j.m
 	m.Stopping = false
 	m.enter(binding)
-	m.spawn(jobConvert, m.Record.Primary.Peer)
+	m.spawn(taskConvert, m.Record.Primary.Peer)
 	for _, p := range m.Op.Peers {
 		if p != m.Record.Primary.Peer {
-			m.spawn(jobBind, p)
+			m.spawn(taskBind, p)
 		}
 	}
 }
 
 // converted returns the target's claim x as the committed primary.
-func (m *Machine) converted(x Object) Object {
+func (j centralJob) converted(x Object) Object {
+	m := j.m
 	x.Finalizer = true
 	if x.Payload == "" {
 		x.Payload = m.Op.Payload
@@ -37,92 +42,101 @@ func (m *Machine) converted(x Object) Object {
 	return x
 }
 
-// stepConvert brings the target's object into force.
-func (m *Machine) stepConvert(i int, r Reply) {
-	s := &m.Strands[i]
+// A convertTask brings the target's object into force.
+type convertTask struct{ strand }
+
+func (s convertTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "", "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "put":
+	case stepStart, stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepPut:
 		if r.Class == Applied {
 			m.Primary = r.Object
-			m.finish(i)
+			s.finish()
 			return
 		}
-		m.retake(i, r)
-	case "read":
+		s.retake(r)
+	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
 			// It came into force and has been removed since.
 			m.Primary = Object{}
-			m.finish(i)
+			s.finish()
 		case r.Code == OK && r.Object.Stage != Reserved:
 			m.Primary = r.Object
-			m.finish(i)
+			s.finish()
 		case r.Code == OK && !r.Object.Terminating:
-			m.convert(i, r.Object)
+			s.sendPut(r.Object)
 		default:
-			m.retake(i, Reply{Code: Unavailable})
+			s.retake(Reply{Code: Unavailable})
 		}
 	}
 }
 
-func (m *Machine) convert(i int, x Object) {
-	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: m.converted(x), UID: x.UID, RV: x.RV})
+func (s convertTask) sendPut(x Object) {
+	m := s.m
+	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: centralJob{m}.converted(x), UID: x.UID, RV: x.RV})
 }
 
 // retake handles a write of a claim that was not acknowledged: it reads the claim again, or
-// ends strand i unconfirmed.
-func (m *Machine) retake(i int, r Reply) {
+// ends the strand unconfirmed.
+func (s strand) retake(r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
-		m.unconfirmed(i)
+		s.unconfirmed()
 	case r.Code != Unavailable:
-		m.send(i, "read", Command{Verb: Read, Peer: m.Strands[i].Peer})
-	case !m.again(i, "reread"):
-		m.unconfirmed(i)
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case !s.again(stepReread):
+		s.unconfirmed()
 	}
 }
 
-// stepBind binds the claim in the strand's peer.
-func (m *Machine) stepBind(i int, r Reply) {
-	s := &m.Strands[i]
+// A bindTask binds the claim in its peer.
+type bindTask struct{ sealedTask }
+
+func (s bindTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "", "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "put":
+	case stepStart, stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepPut:
 		if r.Class == Applied {
-			m.finish(i)
+			s.finish()
 			return
 		}
-		m.retake(i, r)
-	case "read":
+		s.retake(r)
+	case stepRead:
 		s.X = r.Object
 		switch {
 		case r.Code == OK && s.X.Undecided() && s.X.Claim.Operation == m.Op.ID && s.X.Claim.Record == m.Decision.UID:
-			m.sendBind(i, m.Record.Primary)
+			s.sendBind(m.Record.Primary)
 		case r.Code == OK, r.Code == NotFound:
 			// Bound by another process, or removed since.
-			m.finish(i)
+			s.finish()
 		default:
-			m.retake(i, r)
+			s.retake(r)
 		}
 	}
 }
 
-// sendBind binds claim X of strand i to the primary that its record names.
-func (m *Machine) sendBind(i int, of Ref) {
-	x := m.Strands[i].X
+// A sealedTask is a task that binds a guard or a claim to its primary.
+type sealedTask struct{ strand }
+
+// sendBind binds claim X to the primary that its record names.
+func (s sealedTask) sendBind(of Ref) {
+	x := s.X
 	x.Bound = of
-	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: x, UID: x.UID, RV: x.RV})
+	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
 // afterBinding continues as after any commit. The record is deleted last, when no claim of it
 // is undecided. A peer that has left the ring since need not bind its claim. The target's
 // PeerSet shows that, read after the target's object came into force: so a peer that rejoins
 // later gets its secondary again.
-func (m *Machine) afterBinding() {
-	asked := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobLook })
+func (j centralJob) afterBinding() {
+	m := j.m
+	asked := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Task == taskLook })
 	if asked && m.HaveSet {
 		m.Result.Pending = slices.DeleteFunc(m.Result.Pending, m.Set.Gone)
 		m.HaveSet = false
@@ -130,13 +144,13 @@ func (m *Machine) afterBinding() {
 	target := m.Record.Primary.Peer
 	switch {
 	case len(m.Result.Pending) > 0 && !asked && m.Primary.UID != "" && !slices.Contains(m.Result.Pending, target):
-		m.spawn(jobLook, target)
+		m.spawn(taskLook, target)
 	case len(m.Result.Pending) > 0 && m.Primary.UID == "" && !slices.Contains(m.Result.Pending, target):
 		// The primary is gone, so the claims are dead.
 		m.Result.Pending = nil
 		m.end(Done)
 	case slices.Contains(m.Result.Pending, target):
-		m.inquire()
+		j.inquire()
 	case len(m.Result.Pending) > 0:
 		m.Result.Keep = true
 		m.end(Committed)
@@ -144,60 +158,68 @@ func (m *Machine) afterBinding() {
 		m.end(Done)
 	default:
 		m.Result.Revision = m.Primary.Revision.Number
-		m.bring()
+		bringJob{m}.begin()
 	}
 }
 
-// recoverCentral settles an operation by its record: it aborts a pending record and finishes a
+// recover settles an operation by its record: it aborts a pending record and finishes a
 // committed one. It rolls no pending record forward, because the record's create may have been
 // sent twice.
-func (m *Machine) recoverCentral() { m.spawn(jobRecord, "") }
+func (j centralJob) recover() {
+	m := j.m
+	m.spawn(taskRecord, "")
+}
 
-func (m *Machine) stepRecord(i int, r Reply) {
-	s := &m.Strands[i]
+// A recordTask reads the record of the operation, and the target if the record is gone.
+type recordTask struct{ strand }
+
+func (s recordTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "", "reread":
-		m.send(i, "read", Command{Verb: ReadRecord, Record: m.Op.ID})
-	case "read":
+	case stepStart, stepReread:
+		s.send(stepRead, Command{Verb: ReadRecord, Record: m.Op.ID})
+	case stepRead:
 		switch {
 		case r.Code == NotFound:
 			m.Withdrawn, m.Unsure = true, true
-			m.send(i, "target", Command{Verb: Read, Peer: m.Op.Target})
+			s.send(stepTarget, Command{Verb: Read, Peer: m.Op.Target})
 		case r.Code != OK:
-			if r.Code == Denied || !m.again(i, "reread") {
+			if r.Code == Denied || !s.again(stepReread) {
 				m.because(Unreachable, "")
 				m.Result.Ending = InDoubt
-				m.finish(i)
+				s.finish()
 			}
 		case r.Decision.Committed:
-			m.decided(i, *r.Decision)
+			m.decided(*r.Decision)
+			s.finish()
 		default:
 			m.Decision = *r.Decision
-			m.finish(i)
+			s.finish()
 		}
-	case "target again":
-		m.send(i, "target", Command{Verb: Read, Peer: m.Op.Target})
-	case "target":
+	case stepTargetAgain:
+		s.send(stepTarget, Command{Verb: Read, Peer: m.Op.Target})
+	case stepTarget:
 		o := r.Object
 		switch {
 		case r.Code == OK && o.Claim.Operation == m.Op.ID && o.Claim.Primary && o.Stage != Reserved:
 			m.Primary = o
 			m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
 			m.Record.Committed = true
-			m.finish(i)
+			s.finish()
 		case r.Code == OK, r.Code == NotFound:
 			m.Result.Ending = Ended
 			m.Searched = r.Code == OK && o.Claim.Operation == m.Op.ID && o.Claim.Primary
-			m.finish(i)
-		case r.Code == Denied || !m.again(i, "target again"):
+			s.finish()
+		case r.Code == Denied || !s.again(stepTargetAgain):
 			m.because(Unreachable, m.Op.Target)
 			m.Result.Ending = InDoubt
-			m.finish(i)
+			s.finish()
 		}
 	}
 }
 
-func (m *Machine) afterRecord() {
+func (j centralJob) afterRecord() {
+	m := j.m
 	m.Stopping = false
 	switch {
 	case m.Result.Ending == Ended && m.Record.Committed:
@@ -205,15 +227,15 @@ func (m *Machine) afterRecord() {
 		m.end(Done)
 	case m.Result.Ending == Ended:
 		m.because(Late, "")
-		m.clean()
+		abortJob{m}.clean()
 	case m.Result.Ending == InDoubt && m.Withdrawn:
-		m.inquire()
+		j.inquire()
 	case m.Result.Ending != Running:
 		m.because(Late, "")
 		m.end(m.Result.Ending)
 	case m.Decision.UID == "" || m.Decision.Committed:
 		m.Result.Reason = ""
-		m.bind()
+		j.begin()
 	default:
 		// This record was never committed. If the log entry says committed, an earlier record
 		// was, and this one comes from a late duplicate of the create.
@@ -221,6 +243,6 @@ func (m *Machine) afterRecord() {
 			m.Claims[p] = Claimed{}
 		}
 		m.because(Late, "")
-		m.withdraw()
+		j.withdraw()
 	}
 }

@@ -119,7 +119,7 @@ func beforeRecord(p *proc, cmds []Command) []Command {
 	}
 	m.Decision.UID = "rec-" + m.Op.ID
 	for _, peer := range m.Op.Peers {
-		m.spawnFirst(jobAcquire, peer)
+		m.spawnFirst(taskAcquire, peer)
 	}
 	return append(cmds, m.take()...)
 }
@@ -127,7 +127,7 @@ func beforeRecord(p *proc, cmds []Command) []Command {
 var centralMutants = []broken{
 	{rule: "a record that was taken over is left to its holder, with its claims", want: "I3", cfg: with(takenTwice, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobWithdraw && r.Decision != nil && r.Decision.Taken {
+			if p.strand(c).Task == taskWithdraw && r.Decision != nil && r.Decision.Taken {
 				return refused(NotFound)
 			}
 			return r
@@ -140,7 +140,7 @@ var centralMutants = []broken{
 	{n: "N42", rule: "a record outlives its undecided claims", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobBind {
+			if c.Verb == Put && p.strand(c).Task == taskBind {
 				c.Verb = Read
 			}
 			return c
@@ -170,7 +170,7 @@ var centralMutants = []broken{
 	{rule: "a pending record is forgotten by nobody, whatever became of an earlier one", cfg: config{
 		peers: 2, adopters: 1, denials: 1, duplicates: 1, twice: Propose, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobRecord && c.Verb == ReadRecord && r.Code == OK && p.m.Record.Committed {
+			if p.strand(c).Task == taskRecord && c.Verb == ReadRecord && r.Code == OK && p.m.Record.Committed {
 				r.Decision.Committed, r.Decision.Of = true, p.m.Record.Primary
 			}
 			return r
@@ -190,7 +190,7 @@ var centralMutants = []broken{
 	{rule: "a claim that was read after the commit is no replica that was read before it", cfg: config{
 		mode: Everywhere, peers: 2, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p")), removal("r")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.m.Phase == binding && p.strand(c).Job == jobBind && c.Verb == Put && r.Class == Applied {
+			if p.m.Phase == binding && p.strand(c).Task == taskBind && c.Verb == Put && r.Class == Applied {
 				p.m.Claims[c.Peer] = Claimed{Held: true}
 			}
 			return r
@@ -208,7 +208,7 @@ var centralMutants = []broken{
 	{rule: "an abort deletes only undecided claims of its own record", cfg: config{
 		peers: 2, adopters: 1, duplicates: 1, twice: Propose, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobClean && c.Verb == Read {
+			if p.strand(c).Task == taskClean && c.Verb == Read {
 				r.Object.Bound, r.Object.Claim.Record = Ref{}, p.m.Decision.UID
 			}
 			return r
@@ -218,7 +218,7 @@ var centralMutants = []broken{
 		mode: Everywhere, peers: 2, givenUp: true, crashes: 1, changes: []ChangeOperation{change("f", Force, "b")},
 		plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.m.Phase == binding && p.strand(c).Job == jobLook {
+			if p.m.Phase == binding && p.strand(c).Task == taskLook {
 				r.PeerSet.Departed = nil
 			}
 			return r
@@ -226,7 +226,7 @@ var centralMutants = []broken{
 	}, want: "L2"},
 	{rule: "a claim in the way of who covers a newcomer is judged by its record", cfg: lateToNewcomer(mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Step == "rival record" {
+			if p.strand(c).Step == stepRivalRecord {
 				return refused(Unavailable)
 			}
 			return r
@@ -235,7 +235,7 @@ var centralMutants = []broken{
 	{rule: "a record ends when its target has departed", cfg: config{
 		peers: 2, givenUp: true, crashes: 1, changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobDeparted {
+			if p.strand(c).Task == taskDeparted {
 				r.PeerSet.Departed = nil
 			}
 			return r
@@ -244,7 +244,7 @@ var centralMutants = []broken{
 	{rule: "a record whose target does not answer stays until that has departed", cfg: config{
 		peers: 2, denials: 1, plans: []plan{central(add("x", "b", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobDeparted {
+			if p.strand(c).Task == taskDeparted {
 				r.PeerSet = r.PeerSet.without(Departure{Peer: "b", How: "Forced"})
 			}
 			return r
@@ -264,7 +264,7 @@ var centralMutants = []broken{
 	{rule: "a record that cannot be read decides nothing", cfg: config{
 		peers: 2, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobAcquire && c.Verb == ReadRecord && r.Code == Unavailable {
+			if p.strand(c).Task == taskAcquire && c.Verb == ReadRecord && r.Code == Unavailable {
 				return refused(NotFound)
 			}
 			return r

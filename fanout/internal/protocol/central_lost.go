@@ -10,28 +10,31 @@ import "slices"
 // secondaries that name them are dead, with or without the record.
 
 const (
-	inquiring   Phase = "inquiring" // which peers have left the ring
-	jobDeparted job   = "departed"
+	inquiring    Phase = "inquiring" // which peers have left the ring
+	taskDeparted task  = "departed"
 )
 
 // inquire reads the PeerSets of all peers.
-func (m *Machine) inquire() {
+func (j centralJob) inquire() {
+	m := j.m
 	m.Stopping = false
 	m.Result.Peers = nil
 	m.enter(inquiring)
 	for _, p := range m.Op.Peers {
-		m.spawn(jobDeparted, p)
+		m.spawn(taskDeparted, p)
 	}
 }
 
-// stepDeparted records the peers that have left the ring by the PeerSet of the strand's peer,
-// if that is an Active member. A PeerSet with a change in progress does not count: until the
-// change is over, an object in the leaving peer may get another home.
-func (m *Machine) stepDeparted(i int, r Reply) {
-	s := &m.Strands[i]
+// A departedTask records the peers that have left the ring by the PeerSet of its peer, if that
+// is an Active member. A PeerSet with a change in progress does not count: until the change is
+// over, an object in the leaving peer may get another home.
+type departedTask struct{ strand }
+
+func (s departedTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step != "read":
-		m.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case s.Step != stepRead:
+		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == OK:
 		set := r.PeerSet
 		quiet := set.Change.ID == "" || set.Change.Over
@@ -41,9 +44,9 @@ func (m *Machine) stepDeparted(i int, r Reply) {
 				m.Departed = append(m.Departed, d.Peer)
 			}
 		}
-		m.finish(i)
+		s.finish()
 	default:
-		m.finish(i)
+		s.finish()
 	}
 }
 
@@ -51,7 +54,8 @@ func (m *Machine) departed(peer string) bool { return slices.Contains(m.Departed
 
 // afterInquiring searches for the home of an Everywhere object whose target has left the ring
 // or whose record is gone. It ends every other operation.
-func (m *Machine) afterInquiring() {
+func (j centralJob) afterInquiring() {
+	m := j.m
 	slices.Sort(m.Departed)
 	if m.Result.Ending == InDoubt && m.departed(m.Op.Target) {
 		m.Result.Ending = Ended
@@ -60,9 +64,9 @@ func (m *Machine) afterInquiring() {
 	case m.Op.Mode == Everywhere && (m.Result.Ending == Ended || m.departed(m.Op.Target)):
 		m.Result.Pending = nil
 		m.Record.Origin, m.Searched = m.Op.ID, true
-		m.find()
+		findJob{m}.begin()
 	case m.departed(m.Op.Target):
-		m.lost()
+		j.lost()
 	case m.Result.Ending == InDoubt:
 		m.end(InDoubt)
 	default:
@@ -73,7 +77,8 @@ func (m *Machine) afterInquiring() {
 
 // lost ends an operation whose object exists nowhere: as Done if its record was committed, as
 // Ended otherwise.
-func (m *Machine) lost() {
+func (j centralJob) lost() {
+	m := j.m
 	m.Result.Reason, m.Result.Peer, m.Result.Pending = "", "", nil
 	if !m.Record.Committed {
 		m.because(Late, "")

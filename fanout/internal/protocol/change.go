@@ -154,7 +154,7 @@ func (c *Change) Start() []Command {
 	if c.Phase == chBeginning {
 		c.spawn(chBegin, "")
 	} else {
-		c.look()
+		lookJob{c}.begin()
 	}
 	c.proceed()
 	return c.take()
@@ -220,7 +220,7 @@ func (c *Change) enter(p changePhase) {
 
 func (c *Change) settled() bool {
 	return !slices.ContainsFunc(c.Strands, func(s changeStrand) bool {
-		return !s.Over && (s.Job != chBeat || s.Step == "beat" || s.Step == "beaten")
+		return !s.Over && (s.Task != chBeat || s.Step == stepBeat || s.Step == stepBeaten)
 	})
 }
 
@@ -250,7 +250,7 @@ func (c *Change) anew() {
 		c.stop()
 		return
 	}
-	c.look()
+	lookJob{c}.begin()
 }
 
 // stop ends the machine before the change is over: Aborted if no slot can have been taken, else
@@ -285,12 +285,13 @@ func (c *Change) because(reason Reason, peer string) {
 	}
 }
 
-// refuse ends strand i and stops the change where it is.
-func (c *Change) refuse(i int, reason Reason, problem string) {
+// refuse ends the strand and stops the change where it is.
+func (s changeHandle) refuse(reason Reason, problem string) {
+	c := s.c
 	if c.Result.Problem == "" {
 		c.Result.Problem = problem
 	}
-	c.because(reason, c.Strands[i].Peer)
+	c.because(reason, s.Peer)
 	c.Stopping = true
-	c.finish(i)
+	s.finish()
 }

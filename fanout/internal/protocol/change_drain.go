@@ -7,14 +7,15 @@ import "slices"
 
 // drainage returns the sub-operation for an object of a leaving peer, or false. It records the
 // objects that prevent the leave.
-func (c *Change) drainage(f Found) (Operation, bool) {
+func (j leaveJob) drainage(f Found) (Operation, bool) {
+	c := j.c
 	o := f.Object
 	switch {
 	case !o.Claimed:
 		c.Result.Left = append(c.Result.Left, f)
 		return Operation{}, false
 	case f.Mode == Everywhere && (o.Primary(f.Mode) && o.InEffect() || o.former(f.Mode) || o.yielded(f.Mode)):
-		return c.evacuation()
+		return j.evacuation()
 	case !o.Primary(f.Mode):
 		return Operation{}, false
 	case o.Committed():
@@ -29,12 +30,13 @@ func (c *Change) drainage(f Found) (Operation, bool) {
 // emptying returns the sub-operation for an object in a peer that all members have dropped, or
 // false. A move that was in flight may have made the object a home again: a home is never
 // deleted.
-func (c *Change) emptying(f Found) (Operation, bool) {
+func (j leaveJob) emptying(f Found) (Operation, bool) {
+	c := j.c
 	o := f.Object
 	primary := o.Primary(f.Mode)
 	switch {
 	case f.Mode == Everywhere && (primary && o.InEffect() || o.former(f.Mode) || o.yielded(f.Mode)):
-		return c.evacuation()
+		return j.evacuation()
 	case f.Mode == Everywhere && primary && o.Leaving():
 		c.Worked = true
 		return Operation{Action: Sweep}, true
@@ -45,7 +47,8 @@ func (c *Change) emptying(f Found) (Operation, bool) {
 }
 
 // evacuation moves a home to a remaining member, and in each further round to the next one.
-func (c *Change) evacuation() (Operation, bool) {
+func (j leaveJob) evacuation() (Operation, bool) {
+	c := j.c
 	c.Worked = true
 	ring := c.ring()
 	return Operation{Action: Move, Into: []string{ring[c.Rounds%len(ring)]}}, true

@@ -10,23 +10,29 @@ import "slices"
 // members and makes their lists equal: all drop a peer that the anchor has dropped, and all add
 // a peer that any other member has added.
 
+// A forceJob removes an unreachable member from the ring.
+type forceJob struct{ c *Change }
+
 // agreed returns the full members by set on which the members' lists must agree, without the
 // peer concerned. A removal by force also leaves out peers whose change is unfinished.
-func (c *Change) agreed(set PeerSet) []string {
+func (j forceJob) agreed(set PeerSet) []string {
+	c := j.c
 	return slices.DeleteFunc(set.full(c.Op.Peer), func(p string) bool {
-		return c.Op.Kind == Force && (c.Sets[c.Record.Anchor].Gone(p) || c.halfway(p))
+		return c.Op.Kind == Force && (c.Sets[c.Record.Anchor].Gone(p) || j.halfway(p))
 	})
 }
 
 // halfway reports whether a member lists peer as Joining.
-func (c *Change) halfway(peer string) bool {
+func (j forceJob) halfway(peer string) bool {
+	c := j.c
 	return slices.ContainsFunc(c.ring(), func(p string) bool {
 		return slices.Contains(c.Sets[p].peers(peerJoining), peer)
 	})
 }
 
 // furthest returns the most advanced entry that a member has of peer: Active before Joining.
-func (c *Change) furthest(peer string) (Member, bool) {
+func (j forceJob) furthest(peer string) (Member, bool) {
+	c := j.c
 	var m Member
 	for _, p := range c.ring() {
 		for _, o := range c.Sets[p].Members {
@@ -38,7 +44,8 @@ func (c *Change) furthest(peer string) (Member, bool) {
 	return m, m.Peer != ""
 }
 
-func (c *Change) wantedByForce(set PeerSet) (PeerSet, edited) {
+func (j forceJob) wanted(set PeerSet) (PeerSet, edited) {
+	c := j.c
 	what := unchanged
 	if !set.Gone(c.Op.Peer) {
 		set, what = set.without(Departure{Peer: c.Op.Peer, How: "Forced", By: c.Op.By}), changed
@@ -50,7 +57,7 @@ func (c *Change) wantedByForce(set PeerSet) (PeerSet, edited) {
 		}
 	}
 	for _, p := range c.ring() {
-		m, ok := c.furthest(p)
+		m, ok := j.furthest(p)
 		if ok && p != set.Self.Peer && !slices.Contains(set.Members, m) && !anchor.Gone(p) {
 			set, what = set.with(m), changed
 		}

@@ -12,10 +12,14 @@ import (
 // newcomer reports whether the change makes the peer concerned a member.
 func (c *Change) newcomer() bool { return c.Op.Kind == Join || c.Op.Kind == Return }
 
+// A joinJob makes the peer concerned a member.
+type joinJob struct{ c *Change }
+
 // quarantined returns the newcomer's PeerSet for the write that takes its slot. From that write
 // on no add commits in the newcomer, whatever its state was, and it lists the members of the
 // ring.
-func (c *Change) quarantined(set PeerSet) PeerSet {
+func (j joinJob) quarantined(set PeerSet) PeerSet {
+	c := j.c
 	anchor := c.Sets[c.Record.Anchor]
 	set.Self.State = peerQuarantined
 	set.Members = slices.DeleteFunc(slices.Clone(anchor.Members), func(m Member) bool { return m.Peer == c.Op.Peer })
@@ -27,7 +31,8 @@ func (c *Change) quarantined(set PeerSet) PeerSet {
 // foreign returns a peer whose PeerSet belongs to another ring than the anchor's, with the
 // problem for people, or two empty strings. A member without a ring ID has not received it yet.
 // A newcomer with a ring ID, for a ring without one, comes from another ring.
-func (c *Change) foreign() (peer, problem string) {
+func (j joinJob) foreign() (peer, problem string) {
+	c := j.c
 	ring := c.Sets[c.Record.Anchor].Ring
 	for _, p := range c.Op.Peers {
 		set, read := c.Sets[p]
@@ -44,25 +49,29 @@ func (c *Change) foreign() (peer, problem string) {
 }
 
 // otherRing reports whether a newcomer with this PeerSet belongs to another ring.
-func (c *Change) otherRing(set PeerSet) bool {
+func (j joinJob) otherRing(set PeerSet) bool {
+	c := j.c
 	return set.Ring != "" && set.Ring != c.Sets[c.Record.Anchor].Ring
 }
 
 // returned reports whether the newcomer was removed by force: the objects whose home it was may
 // have another home by now, or none.
-func (c *Change) returned() bool {
+func (j joinJob) returned() bool {
+	c := j.c
 	return c.Sets[c.Op.Peer].forced(c.Op.Peer)
 }
 
 // listedByAny reports whether a member lists the newcomer: its join was interrupted, or it is a
 // member that was restored.
-func (c *Change) listedByAny() bool {
+func (j joinJob) listedByAny() bool {
+	c := j.c
 	return slices.ContainsFunc(c.ring(), func(p string) bool { return c.Sets[p].Lists(c.Op.Peer) })
 }
 
 // expulsion returns the departure of a newcomer that cannot join: its earlier one, if it has
 // one.
-func (c *Change) expulsion() Departure {
+func (j joinJob) expulsion() Departure {
+	c := j.c
 	for _, d := range c.Sets[c.Op.Peer].Departed {
 		if d.Peer == c.Op.Peer {
 			return d
@@ -71,54 +80,62 @@ func (c *Change) expulsion() Departure {
 	return Departure{Peer: c.Op.Peer, UID: c.Op.UID, How: "Left", By: c.Op.By}
 }
 
-// join starts the join once all slots are held, or continues where another process stopped.
-func (c *Change) join() {
+// begin starts the join once all slots are held, or continues where another process stopped.
+func (j joinJob) begin() {
+	c := j.c
 	set := c.Sets[c.Op.Peer]
 	switch {
-	case c.activated(set):
-		c.over()
+	case writeJob{c}.activated(set):
+		closeJob{c}.begin()
 	case set.Change.Over:
-		c.expel()
+		j.expel()
 	case set.Self.State == peerJoining && !c.restored():
-		c.tell()
+		j.tell()
 	default:
-		c.list(chSettling, c.Op.Peer)
+		listJob{c}.begin(chSettling, c.Op.Peer)
 	}
 }
 
-func (c *Change) admit() {
+func (j joinJob) admit() {
+	c := j.c
 	c.enter(chAdmitting)
 	c.spawn(chWrite, c.Op.Peer)
 }
 
 // tell adds the newcomer to the next member's list. From then on, an add that creates its
 // primary in that member commits only with a claim in the newcomer.
-func (c *Change) tell() {
+func (j joinJob) tell() {
+	c := j.c
 	if ring := c.ring(); c.At < len(ring) {
 		c.enter(chTelling)
 		c.spawn(chWrite, ring[c.At])
 		return
 	}
 	c.Rounds = 0
-	c.survey()
+	j.survey()
 }
 
 // succeeds reports whether another process may have worked on the join before. If it was killed
 // after it created a secondary and before it read the primary again, a dead secondary may be in
 // the newcomer.
-func (c *Change) succeeds() bool { return c.Resumed || c.Op.Anchor != "" || c.Runs > 0 }
+func (j joinJob) succeeds() bool {
+	c := j.c
+	return c.Resumed || c.Op.Anchor != "" || c.Runs > 0
+}
 
 // survey begins to list the primaries of the members, which all list the newcomer by now.
-func (c *Change) survey() {
+func (j joinJob) survey() {
+	c := j.c
 	c.At, c.Later = 0, nil
 	c.Result.Blocking = nil
 	c.Worked, c.Stuck, c.Taken = false, false, false
-	c.list(chCovering, c.ring()[0])
+	listJob{c}.begin(chCovering, c.ring()[0])
 }
 
 // covered returns the peers whose objects are listed for the newcomer. After the first round it
 // includes the newcomer: an object that is being removed there may have obstructed that round.
-func (c *Change) covered() []string {
+func (j joinJob) covered() []string {
+	c := j.c
 	if c.Rounds > 0 {
 		return append(c.ring(), c.Op.Peer)
 	}
@@ -127,7 +144,8 @@ func (c *Change) covered() []string {
 
 // complete gives the newcomer its secondaries of objects in namespaces, once it has the owners
 // of the namespaces.
-func (c *Change) complete() {
+func (j joinJob) complete() {
+	c := j.c
 	c.enter(chCompleting)
 	for _, s := range c.Later {
 		c.Strands = append(c.Strands, s)
@@ -136,44 +154,49 @@ func (c *Change) complete() {
 	c.Later = nil
 }
 
-func (c *Change) joined() {
+func (j joinJob) joined() {
+	c := j.c
 	switch c.Phase {
 	case chAdmitting:
 		c.At = 0
-		c.tell()
+		j.tell()
 	case chTelling:
 		c.At++
-		c.tell()
+		j.tell()
 	case chActivating:
-		c.over()
+		closeJob{c}.begin()
 	}
 }
 
-func (c *Change) activate() {
+func (j joinJob) activate() {
+	c := j.c
 	c.enter(chActivating)
 	c.spawn(chWrite, c.Op.Peer)
 }
 
 // expel ends a join that cannot be completed. It writes the newcomer first, so that no other
 // process activates it, then the members, the anchor last.
-func (c *Change) expel() {
+func (j joinJob) expel() {
+	c := j.c
 	c.At = len(c.Order) - 1
 	c.enter(chExpelling)
 	c.spawn(chWrite, c.Op.Peer)
 }
 
-func (c *Change) expelled() {
+func (j joinJob) expelled() {
+	c := j.c
 	if c.At--; c.At >= 0 {
 		c.enter(chForgetting)
 		c.spawn(chWrite, c.ring()[c.At])
 		return
 	}
-	c.release()
+	closeJob{c}.release()
 }
 
-func (c *Change) wantedByJoin(peer string, set PeerSet) (PeerSet, edited) {
+func (j joinJob) wanted(peer string, set PeerSet) (PeerSet, edited) {
+	c := j.c
 	if peer == c.Op.Peer {
-		return c.wantedOfNewcomer(set)
+		return j.wantedOfNewcomer(set)
 	}
 	here := set.Lists(c.Op.Peer)
 	switch {
@@ -182,7 +205,7 @@ func (c *Change) wantedByJoin(peer string, set PeerSet) (PeerSet, edited) {
 	case c.Phase == chForgetting:
 		// Write even if the newcomer is not listed: that voids the write in flight of a process
 		// that would list it.
-		set = set.without(c.expulsion())
+		set = set.without(j.expulsion())
 		set.Change.Over = true
 		return set, changed
 	case set.Change.Over:
@@ -194,7 +217,8 @@ func (c *Change) wantedByJoin(peer string, set PeerSet) (PeerSet, edited) {
 	}
 }
 
-func (c *Change) wantedOfNewcomer(set PeerSet) (PeerSet, edited) {
+func (j joinJob) wantedOfNewcomer(set PeerSet) (PeerSet, edited) {
+	c := j.c
 	joined := set.Change.Over && set.Self.State == peerActive
 	switch {
 	case c.Phase == chActivating && joined, c.Phase == chExpelling && set.Change.Over && !joined:

@@ -3,19 +3,23 @@
 
 package protocol
 
-// leave starts the leave once all slots are held, or continues where another process stopped.
+// A leaveJob removes a reachable member from the ring.
+type leaveJob struct{ c *Change }
+
+// begin starts the leave once all slots are held, or continues where another process stopped.
 // The PeerSet of the first member decides: it drops the peer, or refuses the leave.
-func (c *Change) leave() {
+func (j leaveJob) begin() {
+	c := j.c
 	set, ring := c.Sets[c.Op.Peer], c.ring()
 	switch {
 	case len(c.Sets[c.Record.Anchor].full(c.Op.Peer)) == 0:
 		c.Result.Problem = "the last peer of a ring cannot leave it"
 		c.because(Membership, c.Op.Peer)
-		c.over()
+		closeJob{c}.begin()
 	case c.Sets[ring[0]].Change.Over:
-		c.over()
+		closeJob{c}.begin()
 	case set.Self.State == peerOut:
-		c.over()
+		closeJob{c}.begin()
 	default:
 		c.enter(chMarking)
 		c.spawn(chWrite, c.Op.Peer)
@@ -24,7 +28,8 @@ func (c *Change) leave() {
 
 // drop removes the peer from the next member's list. Writes to the peer may still be in flight,
 // so it is emptied only after all members have dropped it.
-func (c *Change) drop() {
+func (j leaveJob) drop() {
+	c := j.c
 	if ring := c.ring(); c.At < len(ring) {
 		c.enter(chDropping)
 		c.spawn(chWrite, ring[c.At])
@@ -32,32 +37,35 @@ func (c *Change) drop() {
 	}
 	if c.Op.Kind == Force {
 		c.At = 0
-		c.rehome()
+		j.rehome()
 		return
 	}
-	c.list(chEmptying, c.Op.Peer)
+	listJob{c}.begin(chEmptying, c.Op.Peer)
 }
 
-func (c *Change) left() {
+func (j leaveJob) left() {
+	c := j.c
 	switch c.Phase {
 	case chMarking:
 		c.At = 0
-		c.list(chDraining, c.Op.Peer)
+		listJob{c}.begin(chDraining, c.Op.Peer)
 	case chDropping:
 		c.At++
-		c.drop()
+		j.drop()
 	default:
-		c.over()
+		closeJob{c}.begin()
 	}
 }
 
 // keep refuses the leave at the first member.
-func (c *Change) keep() {
+func (j leaveJob) keep() {
+	c := j.c
 	c.enter(chRefusing)
 	c.spawn(chWrite, c.ring()[0])
 }
 
-func (c *Change) wantedByLeave(peer string, set PeerSet) (PeerSet, edited) {
+func (j leaveJob) wanted(peer string, set PeerSet) (PeerSet, edited) {
+	c := j.c
 	switch {
 	case c.Phase == chMarking && set.Self.State != peerLeaving && set.Self.State != peerOut && !set.Change.Over:
 		set.Self.State = peerLeaving
@@ -84,10 +92,11 @@ func (c *Change) wantedByLeave(peer string, set PeerSet) (PeerSet, edited) {
 }
 
 // rehome gives a new home to the Accounts whose home was lost.
-func (c *Change) rehome() {
+func (j leaveJob) rehome() {
+	c := j.c
 	if ring := c.ring(); c.At < len(ring) {
-		c.list(chRehoming, ring[c.At])
+		listJob{c}.begin(chRehoming, ring[c.At])
 		return
 	}
-	c.over()
+	closeJob{c}.begin()
 }

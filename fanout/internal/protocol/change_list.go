@@ -5,8 +5,12 @@ package protocol
 
 import "cmp"
 
-// list enters phase p and lists the objects in peer, to process them as the phase demands.
-func (c *Change) list(p changePhase, peer string) {
+// A listJob lists the objects in a peer and runs an operation on each, as the phase demands.
+type listJob struct{ c *Change }
+
+// begin enters phase p and lists the objects in peer, to process them as the phase demands.
+func (j listJob) begin(p changePhase, peer string) {
+	c := j.c
 	if p != c.Phase && p != chCovering {
 		c.Rounds = 0
 	}
@@ -21,34 +25,38 @@ func (c *Change) list(p changePhase, peer string) {
 	}
 }
 
-func (c *Change) stepSurvey(i int, r Reply) {
-	s := &c.Strands[i]
+// A surveyPeerTask lists the objects in one peer.
+type surveyPeerTask struct{ changeHandle }
+
+func (s surveyPeerTask) step(r Reply) {
+	c := s.c
 	switch {
-	case s.Step == "" && c.Rounds > 0:
-		c.pause(i, "rest")
-	case s.Step != "survey":
-		c.send(i, "survey", Command{Verb: Survey, Peer: s.Peer})
+	case s.Step == stepStart && c.Rounds > 0:
+		s.pause(stepRest)
+	case s.Step != stepSurvey:
+		s.send(stepSurvey, Command{Verb: Survey, Peer: s.Peer})
 	case r.Code != OK:
-		c.failed(i, r)
+		s.failed(r)
 	default:
-		c.finish(i)
-		c.surveyed(s.Peer, r.Found)
+		s.finish()
+		listJob{c}.surveyed(s.Peer, r.Found)
 	}
 }
 
 // surveyed starts the phase's sub-operations for the objects found in peer.
-func (c *Change) surveyed(peer string, found []Found) {
+func (j listJob) surveyed(peer string, found []Found) {
+	c := j.c
 	if peer == c.Op.Peer && c.restored() {
-		c.inventory(found)
+		restoreJob{c}.inventory(found)
 	}
 	var errands []changeStrand
 	for _, f := range found {
-		if op, ok := c.errand(f); ok {
+		if op, ok := j.errand(f); ok {
 			op.ID, op.Coordinator, op.Mode, op.Target, op.Met = c.id(), c.Op.Coordinator, f.Mode, peer, f.Object
 			if c.newcomer() {
 				op.Doubted = c.Op.Peer
 			}
-			errands = append(errands, changeStrand{Job: chSub, Peer: peer, Key: f.Key, Sub: op})
+			errands = append(errands, changeStrand{Task: chSub, Peer: peer, Key: f.Key, Sub: op})
 		}
 	}
 	if c.Phase == chDraining && len(c.Result.Blocking) > 0 {
@@ -66,7 +74,8 @@ func (c *Change) surveyed(peer string, found []Found) {
 }
 
 // errand returns the phase's sub-operation for object f, or false.
-func (c *Change) errand(f Found) (Operation, bool) {
+func (j listJob) errand(f Found) (Operation, bool) {
+	c := j.c
 	o := f.Object
 	primary := o.Primary(f.Mode)
 	switch c.Phase {
@@ -74,7 +83,7 @@ func (c *Change) errand(f Found) (Operation, bool) {
 		switch {
 		case f.Mode == Everywhere && o.Stage != Reserved && (primary || o.former(f.Mode) || o.yielded(f.Mode)):
 			return Operation{Action: Resign, Into: c.ring()}, true
-		case o.Claimed && !primary && !o.Undecided() && !c.listedByAny():
+		case o.Claimed && !primary && !o.Undecided() && !joinJob{c}.listedByAny():
 			// No member lists the newcomer, so this secondary is no evidence. Writes from its
 			// former membership, such as a move, may still be in flight to it.
 			return Operation{Action: Discard}, true
@@ -95,8 +104,8 @@ func (c *Change) errand(f Found) (Operation, bool) {
 			return Operation{Action: Sweep, Watch: true}, true
 		}
 	case chCovering:
-		if c.forgotten(f) {
-			return c.lose(f)
+		if (restoreJob{c}).forgotten(f) {
+			return restoreJob{c}.lose(f)
 		}
 		if o.Claim.Peer == c.Op.Peer {
 			return Operation{Action: Sweep}, primary && o.Leaving()
@@ -133,35 +142,39 @@ func (c *Change) errand(f Found) (Operation, bool) {
 		if o.Claimed && !primary {
 			// It was judged before the members listed the newcomer; a removal since then may
 			// have missed it. A dead guard can wait for a sweep.
-			return Operation{Action: Sweep}, c.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
+			return Operation{Action: Sweep}, joinJob{c}.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
 		}
 		return Operation{Action: Cover, Into: c.ring(), Prove: c.restored()}, primary && o.InEffect()
 	case chDraining:
-		return c.drainage(f)
+		return leaveJob{c}.drainage(f)
 	case chRehoming:
-		return c.rehoming(f)
+		return j.rehoming(f)
 	case chEmptying:
-		return c.emptying(f)
+		return leaveJob{c}.emptying(f)
 	}
 	return Operation{}, false
 }
 
-func (c *Change) stepSub(i int, r Reply) {
-	s := &c.Strands[i]
+// A subTask runs an operation on one listed object.
+type subTask struct{ changeHandle }
+
+func (s subTask) step(r Reply) {
+	c := s.c
 	switch {
-	case s.Step != "sub":
+	case s.Step != stepSub:
 		sub := s.Sub
-		c.send(i, "sub", Command{Verb: Sub, Peer: s.Peer, Key: s.Key, Sub: &sub})
+		s.send(stepSub, Command{Verb: Sub, Peer: s.Peer, Key: s.Key, Sub: &sub})
 	case r.Code != OK:
-		c.failed(i, r)
+		s.failed(r)
 	default:
-		c.subbed(s.Key, s.Sub, r.Result)
-		c.finish(i)
+		listJob{c}.subbed(s.Key, s.Sub, r.Result)
+		s.finish()
 	}
 }
 
 // subbed records the result of a sub-operation.
-func (c *Change) subbed(key string, op Operation, r Result) {
+func (j listJob) subbed(key string, op Operation, r Result) {
+	c := j.c
 	if op.Action == Resign && (r.Removed || r.Mended || op.Met.Leaving()) {
 		c.Worked = true
 		c.Taken = c.Taken || c.Phase == chPlacing
@@ -183,12 +196,12 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		// Its operation may be about to bind its guards.
 		c.Stuck = true
 		c.StuckAt = r.Unproved[0]
-	case op.Action == Resign && r.Reason == Missing && (c.returned() || c.restored() && c.Phase == chPlacing), len(r.Unproved) > 0:
+	case op.Action == Resign && r.Reason == Missing && (joinJob{c}.returned() || c.restored() && c.Phase == chPlacing), len(r.Unproved) > 0:
 		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: op.Met})
 	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():
 		// An operation that is still running settles it.
 	case op.Action == Succeed && r.Reason == HeldByOther:
-		c.lost(Found{Key: key, Mode: op.Mode, Object: op.Met})
+		restoreJob{c}.lost(Found{Key: key, Mode: op.Mode, Object: op.Met})
 	case op.Action == Move && r.Ending != Done && r.Ending != AlreadyDone:
 		c.Stuck = true
 		c.StuckAt = cmp.Or(r.Peer, op.Into[0])
@@ -204,13 +217,14 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 }
 
 // afterList lists the peer again if the last list found work, and otherwise continues.
-func (c *Change) afterList() {
+func (j listJob) afterList() {
+	c := j.c
 	if c.Phase == chCovering {
-		if c.At++; c.At < len(c.covered()) {
-			c.list(chCovering, c.covered()[c.At])
+		if c.At++; c.At < len((joinJob{c}).covered()) {
+			j.begin(chCovering, joinJob{c}.covered()[c.At])
 			return
 		}
-		c.complete()
+		joinJob{c}.complete()
 		return
 	}
 	peer := c.Op.Peer
@@ -225,47 +239,48 @@ func (c *Change) afterList() {
 	switch {
 	case blocked && c.Phase == chDraining:
 		c.because(Occupied, peer)
-		c.keep()
+		leaveJob{c}.keep()
 	case again && (c.Expired || c.Op.Patience != Patient && c.Rounds > max(tries, c.Op.Lease)):
 		c.because(Contended, c.StuckAt)
 		c.stop()
 	case again && c.Phase == chCompleting:
-		c.survey()
+		joinJob{c}.survey()
 	case again:
-		c.list(c.Phase, peer)
+		j.begin(c.Phase, peer)
 	case blocked && c.restored():
 		c.because(Occupied, peer)
-		c.withhold()
+		restoreJob{c}.withhold()
 	case blocked:
 		c.because(Occupied, peer)
-		c.expel()
+		joinJob{c}.expel()
 	default:
-		c.listed()
+		j.listed()
 	}
 }
 
 // listed continues when a list of the peer finds no work for the phase.
-func (c *Change) listed() {
+func (j listJob) listed() {
+	c := j.c
 	switch c.Phase {
 	case chSettling:
-		c.admit()
+		joinJob{c}.admit()
 	case chCompleting:
-		c.list(chPlacing, c.Op.Peer)
+		j.begin(chPlacing, c.Op.Peer)
 	case chPlacing:
 		if c.Taken {
 			// A former home is copied to the newcomer again, as a replica.
-			c.survey()
+			joinJob{c}.survey()
 			return
 		}
-		c.activate()
+		joinJob{c}.activate()
 	case chDraining:
 		c.At = 0
-		c.drop()
+		leaveJob{c}.drop()
 	case chEmptying:
 		c.enter(chClosing)
 		c.spawn(chWrite, c.Op.Peer)
 	case chRehoming:
 		c.At++
-		c.rehome()
+		leaveJob{c}.rehome()
 	}
 }

@@ -8,8 +8,12 @@ import (
 	"slices"
 )
 
-// look reads every PeerSet, to find the ring and the progress of this change.
-func (c *Change) look() {
+// A lookJob reads every PeerSet, to find the ring and the progress of the change.
+type lookJob struct{ c *Change }
+
+// begin reads every PeerSet, to find the ring and the progress of this change.
+func (j lookJob) begin() {
+	c := j.c
 	c.enter(chLooking)
 	c.At, c.Absent = 0, nil
 	for _, p := range c.Op.Peers {
@@ -19,52 +23,56 @@ func (c *Change) look() {
 	}
 }
 
-func (c *Change) stepLook(i int, r Reply) {
-	s := &c.Strands[i]
+// A lookSetTask reads the PeerSet of one peer.
+type lookSetTask struct{ changeHandle }
+
+func (s lookSetTask) step(r Reply) {
+	c := s.c
 	switch {
-	case s.Step != "read":
-		c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case s.Step != stepRead:
+		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == NotFound:
 		c.Absent = append(c.Absent, s.Peer)
 		delete(c.Sets, s.Peer)
-		c.finish(i)
+		s.finish()
 	case r.Code != OK:
-		c.failed(i, r)
+		s.failed(r)
 	case r.PeerSet.Self.Peer != s.Peer:
-		c.refuse(i, Membership, fmt.Sprintf("the cluster behind peer %s calls itself %s", s.Peer, r.PeerSet.Self.Peer))
+		s.refuse(Membership, fmt.Sprintf("the cluster behind peer %s calls itself %s", s.Peer, r.PeerSet.Self.Peer))
 	default:
 		c.Sets[s.Peer] = r.PeerSet
-		c.finish(i)
+		s.finish()
 	}
 }
 
 // afterLooking takes the anchor's slot, or continues the change if it holds that slot. A begun
 // change that no longer holds the anchor's slot is over: it never takes the anchor twice.
-func (c *Change) afterLooking() {
+func (j lookJob) afterLooking() {
+	c := j.c
 	begun := c.Record.Anchor != "" && (c.Held || c.Resumed || c.Op.Anchor != "")
 	at, read := c.Sets[c.Record.Anchor]
 	switch {
-	case begun && !read && !slices.Contains(c.Absent, c.Record.Anchor) && !c.departed(c.Record.Anchor):
+	case begun && !read && !slices.Contains(c.Absent, c.Record.Anchor) && !anchorState{c}.departed(c.Record.Anchor):
 		c.because(Unreachable, c.Record.Anchor)
 		c.Result.Problem = "its anchor " + c.Record.Anchor + " is not configured"
 		c.stop()
-	case begun && c.mine(at) && c.vacated():
-		c.retreat(c.Record.Anchor + " has left")
-	case begun && (!c.mine(at) || at.Change.Over || c.cut()):
-		c.release()
+	case begun && c.mine(at) && anchorState{c}.vacated():
+		slotsJob{c}.retreat(c.Record.Anchor + " has left")
+	case begun && (!c.mine(at) || at.Change.Over || anchorState{c}.cut()):
+		closeJob{c}.release()
 	case begun:
 		c.Held = true
-		c.takeNext()
+		slotsJob{c}.takeNext()
 	default:
-		c.Record.Anchor = c.anchor()
-		if problem := c.unconfigured(); problem != "" {
+		c.Record.Anchor = j.anchor()
+		if problem := j.unconfigured(); problem != "" {
 			c.Record.Anchor = ""
 			c.Result.Problem = problem
 			c.because(Membership, c.Op.Peer)
 			c.end(Aborted)
 			return
 		}
-		if peer, problem := c.foreign(); problem != "" {
+		if peer, problem := (joinJob{c}).foreign(); problem != "" {
 			c.Record.Anchor = ""
 			c.Result.Problem = problem
 			c.because(OtherRing, peer)
@@ -78,11 +86,12 @@ func (c *Change) afterLooking() {
 }
 
 // anchor returns the first member by name, at which all changes compete, or "".
-func (c *Change) anchor() string {
+func (j lookJob) anchor() string {
+	c := j.c
 	for _, p := range slices.Sorted(slices.Values(c.Op.Peers)) {
 		set, ok := c.Sets[p]
 		member := ok && set.Lists(p) && set.current()
-		if !member || p == c.Op.Peer && c.Op.Kind != Leave || c.dropped(p) {
+		if !member || p == c.Op.Peer && c.Op.Kind != Leave || (anchorState{c}).dropped(p) {
 			continue
 		}
 		return p
@@ -90,9 +99,14 @@ func (c *Change) anchor() string {
 	return ""
 }
 
+// An anchorState judges by the PeerSets that were read whether the anchor, or another peer,
+// still is a member.
+type anchorState struct{ c *Change }
+
 // dropped reports whether another full member lists peer as departed. peer itself need not
 // know.
-func (c *Change) dropped(peer string) bool {
+func (j anchorState) dropped(peer string) bool {
+	c := j.c
 	for p, set := range c.Sets {
 		if p != peer && p != c.Op.Peer && set.current() && set.Gone(peer) && !c.Sets[peer].Gone(p) {
 			return true
@@ -102,7 +116,8 @@ func (c *Change) dropped(peer string) bool {
 }
 
 // departed reports whether a peer that is not configured has left the ring.
-func (c *Change) departed(peer string) bool {
+func (j anchorState) departed(peer string) bool {
+	c := j.c
 	for _, set := range c.Sets {
 		if set.current() && set.Gone(peer) {
 			return true
@@ -113,24 +128,27 @@ func (c *Change) departed(peer string) bool {
 
 // anchorless reports whether the anchor is no longer a member, so that no process ends the
 // change there.
-func (c *Change) anchorless() bool {
-	return !slices.Contains(c.Op.Peers, c.Record.Anchor) || c.cut() && !c.vacated()
+func (j anchorState) anchorless() bool {
+	c := j.c
+	return !slices.Contains(c.Op.Peers, c.Record.Anchor) || j.cut() && !j.vacated()
 }
 
 // vacated reports whether the anchor had left, as another member knew, when its slot was taken.
 // The anchor is reachable, so its slot is freed.
-func (c *Change) vacated() bool {
+func (j anchorState) vacated() bool {
+	c := j.c
 	given := false
 	for p, set := range c.Sets {
 		given = given || p != c.Record.Anchor && set.current() && set.forced(c.Record.Anchor)
 	}
-	return c.cut() && !given
+	return j.cut() && !given
 }
 
 // cut reports whether the anchor was removed from the ring, which ends the change.
-func (c *Change) cut() bool {
+func (j anchorState) cut() bool {
+	c := j.c
 	for p, set := range c.Sets {
-		if p != c.Record.Anchor && p != c.Op.Peer && set.current() && !c.Sets[c.Record.Anchor].Gone(p) && c.cutAt(set) {
+		if p != c.Record.Anchor && p != c.Op.Peer && set.current() && !c.Sets[c.Record.Anchor].Gone(p) && j.cutAt(set) {
 			return true
 		}
 	}
@@ -139,11 +157,13 @@ func (c *Change) cut() bool {
 
 // cutAt reports whether set lists the anchor as departed, unless the anchor leaves by this very
 // change.
-func (c *Change) cutAt(set PeerSet) bool {
+func (j anchorState) cutAt(set PeerSet) bool {
+	c := j.c
 	return set.Gone(c.Record.Anchor) && (c.Op.Peer != c.Record.Anchor || !set.left(c.Record.Anchor))
 }
 
-func (c *Change) unconfigured() string {
+func (j lookJob) unconfigured() string {
+	c := j.c
 	if c.Record.Anchor == "" {
 		return "no configured peer is an Active member of a ring"
 	}

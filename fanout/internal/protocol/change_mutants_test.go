@@ -59,7 +59,7 @@ var changeMutants = []broken{
 	{n: "N38", rule: "an add asks whether its target is a full member", cfg: config{
 		peers: 3, lease: live, changes: changes(leaveC), plans: []plan{add("x", "c", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if c.Verb == ReadPeerSet && p.strand(c).Job == jobPeerSet && c.Peer == p.op.Target {
+			if c.Verb == ReadPeerSet && p.strand(c).Task == taskPeerSet && c.Peer == p.op.Target {
 				r.PeerSet.Self.State = peerActive
 			}
 			return r
@@ -76,7 +76,7 @@ var changeMutants = []broken{
 	{n: "N37", rule: "an activation reads the members again", cfg: config{
 		mode: Everywhere, peers: 3, committed: "p", sweepers: 1, changes: changes(leaveC), plans: []plan{removal("r")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobBring && s.Step == "members" && !r.PeerSet.Lists(s.Peer) {
+			if s := p.strand(c); s.Task == taskBring && s.Step == stepMembers && !r.PeerSet.Lists(s.Peer) {
 				r.PeerSet = r.PeerSet.with(Member{Peer: s.Peer, State: peerActive})
 			}
 			return r

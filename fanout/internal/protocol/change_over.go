@@ -5,15 +5,20 @@ package protocol
 
 import "slices"
 
-// over marks the change as over at the anchor before any slot is freed, so that a late process
+// A closeJob ends the change and frees its slots.
+type closeJob struct{ c *Change }
+
+// begin marks the change as over at the anchor before any slot is freed, so that a late process
 // takes no further slot for it.
-func (c *Change) over() {
+func (j closeJob) begin() {
+	c := j.c
 	c.enter(chFinishing)
 	c.spawn(chWrite, c.Record.Anchor)
 }
 
 // release frees the slots, the anchor's last.
-func (c *Change) release() {
+func (j closeJob) release() {
+	c := j.c
 	c.Strange = !c.mine(c.Sets[c.Record.Anchor])
 	c.enter(chReleasing)
 	at := slices.Concat(c.Op.Peers, c.Order)
@@ -25,11 +30,12 @@ func (c *Change) release() {
 	}
 }
 
-func (c *Change) free() {
-	if c.anchorless() {
+func (j closeJob) free() {
+	c := j.c
+	if (anchorState{c}).anchorless() {
 		// The anchor has left the ring. A change that readmits it takes its slot, whatever the
 		// slot holds.
-		c.conclude()
+		j.conclude()
 		return
 	}
 	c.enter(chFreeing)
@@ -37,21 +43,25 @@ func (c *Change) free() {
 }
 
 // leaving reports whether the slots are being freed.
-func (c *Change) leaving() bool { return c.Phase == chReleasing || c.Phase == chFreeing }
+func (j closeJob) leaving() bool {
+	c := j.c
+	return c.Phase == chReleasing || c.Phase == chFreeing
+}
 
 // conclude determines the ending once the slots are free, or begins the next attempt.
-func (c *Change) conclude() {
+func (j closeJob) conclude() {
+	c := j.c
 	if c.Retreat && c.Op.Anchor == "" && c.Record.Attempt < attempts && !c.Expired {
 		attempt := c.Record.Attempt + 1
 		c.Record = ChangeRecord{Attempt: attempt}
 		c.Retreat, c.Held, c.Sent, c.Resumed = false, false, false, false
 		c.Result = ChangeResult{}
-		c.look()
+		lookJob{c}.begin()
 		return
 	}
 	member := false
 	for _, p := range c.Op.Peers {
-		if p != c.Op.Peer && c.Sets[p].current() && c.Sets[p].Lists(c.Op.Peer) && !c.dropped(p) {
+		if p != c.Op.Peer && c.Sets[p].current() && c.Sets[p].Lists(c.Op.Peer) && !(anchorState{c}).dropped(p) {
 			member = true
 		}
 	}
@@ -59,7 +69,7 @@ func (c *Change) conclude() {
 	done := !member
 	switch {
 	case c.newcomer():
-		done = member && own.Self.State == peerActive && c.reborn(own)
+		done = member && own.Self.State == peerActive && restoreJob{c}.reborn(own)
 	case c.Op.Kind == Leave:
 		// A peer that was dropped but not emptied has not finished its leave.
 		done = !member && (!known || own.Self.State == peerOut)

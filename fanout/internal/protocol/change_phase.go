@@ -13,38 +13,42 @@ func (c *Change) next() {
 			c.end(Aborted)
 			return
 		}
-		c.look()
+		lookJob{c}.begin()
 	case chLooking:
-		c.afterLooking()
+		lookJob{c}.afterLooking()
 	case chAdvancing, chTaking:
 		if c.Phase == chAdvancing {
-			c.takeNext()
+			slotsJob{c}.takeNext()
 			return
 		}
-		c.afterTaking()
+		slotsJob{c}.afterTaking()
 	case chSettling, chCovering, chPlacing, chCompleting, chDraining, chEmptying, chRehoming:
-		c.afterList()
+		listJob{c}.afterList()
 	case chAdmitting, chTelling, chActivating:
-		c.joined()
+		joinJob{c}.joined()
 	case chExpelling, chForgetting:
-		c.expelled()
+		joinJob{c}.expelled()
 	case chMarking, chDropping, chRefusing, chClosing:
-		c.left()
+		leaveJob{c}.left()
 	case chFinishing:
-		c.release()
+		closeJob{c}.release()
 	case chReleasing:
-		c.free()
+		closeJob{c}.free()
 	case chFreeing:
-		c.conclude()
+		closeJob{c}.conclude()
 	case chEnding:
 		c.Phase = chOver
 	}
 }
 
+// A writeJob decides which PeerSet a phase writes into a peer.
+type writeJob struct{ c *Change }
+
 // witness returns the peer whose PeerSet is read after the PeerSet of peer and before its
 // write, or "". The write is sent only if the witness still agrees.
-func (c *Change) witness(peer string) string {
-	if c.Phase == chReleasing && !c.anchorless() {
+func (j writeJob) witness(peer string) string {
+	c := j.c
+	if c.Phase == chReleasing && !(anchorState{c}).anchorless() {
 		return c.Record.Anchor
 	}
 	if (c.Phase == chTelling || c.Phase == chDropping && c.Op.Kind == Leave) && peer != c.Op.Peer {
@@ -54,7 +58,8 @@ func (c *Change) witness(peer string) string {
 }
 
 // vouches reports whether the witness still agrees.
-func (c *Change) vouches(set PeerSet) bool {
+func (j writeJob) vouches(set PeerSet) bool {
+	c := j.c
 	if c.Phase == chReleasing {
 		// The write that took the anchor's slot may have been late.
 		return !c.mine(set) || set.Change.Over
@@ -67,20 +72,21 @@ func (c *Change) vouches(set PeerSet) bool {
 }
 
 // wanted returns the PeerSet that the phase wants in peer, given the one that was read.
-func (c *Change) wanted(peer string, set PeerSet) (PeerSet, edited) {
+func (j writeJob) wanted(peer string, set PeerSet) (PeerSet, edited) {
+	c := j.c
 	if c.Phase == chFreeing && (!set.Change.Over || c.Strange) {
 		// The write that took the anchor's slot was late, and other processes may have
 		// continued from it: free their slots first.
 		return set, elsewhere
 	}
-	if c.leaving() {
-		return c.freed(peer, set), changed
+	if (closeJob{c}).leaving() {
+		return j.freed(peer, set), changed
 	}
 	if c.Phase == chFinishing {
 		if set.Change.Over {
 			return set, unchanged
 		}
-		if c.newcomer() && !c.Retreat && c.activated(c.Sets[c.Op.Peer]) {
+		if c.newcomer() && !c.Retreat && j.activated(c.Sets[c.Op.Peer]) {
 			set = set.with(c.Sets[c.Op.Peer].Self)
 		}
 		set.Change.Over = true
@@ -88,16 +94,17 @@ func (c *Change) wanted(peer string, set PeerSet) (PeerSet, edited) {
 	}
 	switch c.Op.Kind {
 	case Leave:
-		return c.wantedByLeave(peer, set)
+		return leaveJob{c}.wanted(peer, set)
 	case Force:
-		return c.wantedByForce(set)
+		return forceJob{c}.wanted(set)
 	default:
-		return c.wantedByJoin(peer, set)
+		return joinJob{c}.wanted(peer, set)
 	}
 }
 
 // freed returns set without the slot and with the result of the change.
-func (c *Change) freed(peer string, set PeerSet) PeerSet {
+func (j writeJob) freed(peer string, set PeerSet) PeerSet {
+	c := j.c
 	anchor := c.Sets[c.Record.Anchor]
 	if peer == c.Record.Anchor {
 		anchor = set
@@ -114,7 +121,7 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 		}
 	case c.restored() && over && peer == c.Op.Peer && set.Self.State == peerJoining:
 		set.Self.State = peerQuarantined
-	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving && over && anchor.Lists(peer) && !c.dropped(peer):
+	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving && over && anchor.Lists(peer) && !anchorState{c}.dropped(peer):
 		// The leave was refused.
 		set.Self.State = peerActive
 		if slices.Contains(anchor.peers(peerJoining), peer) {
@@ -125,6 +132,7 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 }
 
 // activated reports whether this change made the newcomer with PeerSet set a full member.
-func (c *Change) activated(set PeerSet) bool {
+func (j writeJob) activated(set PeerSet) bool {
+	c := j.c
 	return c.mine(set) && set.Change.Over && set.Self.State == peerActive
 }

@@ -8,10 +8,11 @@ import "slices"
 // rehoming returns the sub-operation for an object whose home may have been lost, or false.
 // Such an object names a peer that is no member, or a home that replaces a lost one and may be
 // unfinished.
-func (c *Change) rehoming(f Found) (Operation, bool) {
+func (j listJob) rehoming(f Found) (Operation, bool) {
+	c := j.c
 	o := f.Object
 	lost := f.Mode == Everywhere && o.Claimed && o.Stage != Reserved &&
-		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || o.frozen())
+		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || o.Home.frozen())
 	if f.Mode == Everywhere && o.Claimed && !o.Primary(f.Mode) && o.Stage == Reserved && o.Of(f.Mode).Peer == c.Op.Peer {
 		// Another process may be about to bring it into force.
 		return Operation{Action: Sweep}, true

@@ -15,14 +15,19 @@ func (c *Change) restored() bool {
 	return c.Op.Kind == Return && slices.Contains(c.Sets[c.Record.Anchor].peers(peerActive), c.Op.Peer)
 }
 
+// A restoreJob makes a restored member a member again.
+type restoreJob struct{ c *Change }
+
 // reborn reports whether a peer has rejoined since the change began. A restored peer is already
 // a full member by all lists, so its epoch decides.
-func (c *Change) reborn(own PeerSet) bool {
+func (j restoreJob) reborn(own PeerSet) bool {
+	c := j.c
 	return c.Op.Kind != Return || c.Op.Anchor != "" || own.Epoch/lifetime > c.Record.Epoch/lifetime
 }
 
 // inventory records the UIDs of the claimed objects in the rejoining peer.
-func (c *Change) inventory(found []Found) {
+func (j restoreJob) inventory(found []Found) {
+	c := j.c
 	c.Kept = map[string]string{}
 	for _, f := range found {
 		if f.Object.Claimed {
@@ -33,7 +38,8 @@ func (c *Change) inventory(found []Found) {
 
 // forgotten reports whether f, found in another member, names an object that the rejoining peer
 // does not have, or an heir, which may be gone by now.
-func (c *Change) forgotten(f Found) bool {
+func (j restoreJob) forgotten(f Found) bool {
+	c := j.c
 	o := f.Object
 	if !c.restored() || !o.Claimed || o.Primary(f.Mode) {
 		return false
@@ -44,7 +50,7 @@ func (c *Change) forgotten(f Found) bool {
 
 // awaitsHeir reports whether o is in force and names an heir that may not be home yet.
 func (o Object) awaitsHeir(mode Mode) bool {
-	return mode == Everywhere && o.Stage != Reserved && o.frozen()
+	return mode == Everywhere && o.Stage != Reserved && o.Home.frozen()
 }
 
 // lose returns the sub-operation for f, whose primary the restored peer no longer has. An
@@ -52,30 +58,36 @@ func (o Object) awaitsHeir(mode Mode) bool {
 // has the name by now. A reservation is dead and is swept; a process that may still bring it
 // into force read the primary before the restore. Of an object that exists once only guards are
 // left, so f is reported as lost.
-func (c *Change) lose(f Found) (Operation, bool) {
+func (j restoreJob) lose(f Found) (Operation, bool) {
+	c := j.c
 	switch {
 	case f.Object.awaitsHeir(f.Mode), f.Mode == Everywhere && f.Object.Evidence(f.Mode):
 		return Operation{Action: Succeed, Into: c.ring()}, true
 	case !f.Object.Evidence(f.Mode):
 		return Operation{Action: Sweep}, true
 	}
-	c.lost(f)
+	j.lost(f)
 	return Operation{}, false
 }
 
 // lost reports f, whose primary was committed and is in effect nowhere.
-func (c *Change) lost(f Found) {
+func (j restoreJob) lost(f Found) {
+	c := j.c
 	if !slices.ContainsFunc(c.Result.Lost, func(l Found) bool { return l.Key == f.Key }) {
 		c.Result.Lost = append(c.Result.Lost, f)
 	}
 }
 
 // withhold leaves the peer Quarantined until a person has decided about its objects.
-func (c *Change) withhold() { c.over() }
+func (j restoreJob) withhold() {
+	c := j.c
+	closeJob{c}.begin()
+}
 
 // outgrown returns set with an epoch that is not below any epoch that the other peers noted.
 // For a rejoining peer it is the first epoch of its next life.
-func (c *Change) outgrown(set PeerSet) PeerSet {
+func (j restoreJob) outgrown(set PeerSet) PeerSet {
+	c := j.c
 	set.Epoch = max(set.Epoch, noted(set.Self.Peer, set.Self.UID, c.Sets))
 	if c.Op.Kind == Return {
 		set.Epoch = nextLife(set.Epoch)

@@ -8,35 +8,40 @@ import (
 	"slices"
 )
 
+// A slotsJob takes the slots of the members and of the peer concerned, the anchor first.
+type slotsJob struct{ c *Change }
+
 // takeNext takes the next slot: the anchor's, then those of the members that the anchor lists,
 // by name, then the newcomer's.
-func (c *Change) takeNext() {
+func (j slotsJob) takeNext() {
+	c := j.c
 	c.Order = []string{c.Record.Anchor}
 	if c.At > 0 {
-		c.Order = c.order(c.Sets[c.Record.Anchor])
+		c.Order = j.order(c.Sets[c.Record.Anchor])
 	}
 	switch {
 	case c.Order[0] != c.Record.Anchor:
-		c.retreat("")
-	case c.At > 0 && c.idle():
-		c.over()
-	case c.At < len(c.Order) && c.newcomer() && c.Order[c.At] == c.Op.Peer && c.otherRing(c.Sets[c.Op.Peer]):
+		j.retreat("")
+	case c.At > 0 && j.idle():
+		closeJob{c}.begin()
+	case c.At < len(c.Order) && c.newcomer() && c.Order[c.At] == c.Op.Peer && joinJob{c}.otherRing(c.Sets[c.Op.Peer]):
 		// It joined another ring after the PeerSets were read.
-		c.retreat("")
+		j.retreat("")
 	case c.At < len(c.Order):
 		c.enter(chTaking)
 		c.spawn(chTake, c.Order[c.At])
 	default:
-		c.verify()
+		j.verify()
 	}
 }
 
-func (c *Change) order(anchor PeerSet) []string {
+func (j slotsJob) order(anchor PeerSet) []string {
+	c := j.c
 	order := slices.DeleteFunc(anchor.names(c.Op.Peer), func(p string) bool {
 		// A peer that the others have dropped need not be configured any longer. verify finds
 		// that the anchor still lists it.
 		_, read := c.Sets[p]
-		return !read && c.dropped(p)
+		return !read && anchorState{c}.dropped(p)
 	})
 	switch c.Op.Kind {
 	case Leave:
@@ -54,7 +59,8 @@ func (c *Change) order(anchor PeerSet) []string {
 }
 
 // idle reports whether there is nothing to do, and records the reason.
-func (c *Change) idle() bool {
+func (j slotsJob) idle() bool {
+	c := j.c
 	anchor, own := c.Sets[c.Record.Anchor], c.Sets[c.Op.Peer]
 	listed := anchor.Lists(c.Op.Peer)
 	switch {
@@ -83,73 +89,76 @@ func (c *Change) ring() []string {
 	return slices.DeleteFunc(slices.Clone(c.Order), func(p string) bool { return p == c.Op.Peer })
 }
 
-func (c *Change) stepTake(i int, r Reply) {
-	s := &c.Strands[i]
+// A takeSlotTask takes the slot of one peer.
+type takeSlotTask struct{ changeHandle }
+
+func (s takeSlotTask) step(r Reply) {
+	c := s.c
 	switch s.Step {
-	case "", "retry":
-		c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
-	case "read":
+	case stepStart, stepRetry:
+		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case stepRead:
 		s.Set = r.PeerSet
 		switch {
 		case r.Code == NotFound && s.Peer == c.Op.Peer && c.newcomer():
 			s.Set = PeerSet{Self: Member{Peer: s.Peer, UID: c.Op.UID}}
-			c.send(i, "anchor", Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
+			s.send(stepAnchor, Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
 		case r.Code == NotFound:
-			c.refuse(i, Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
+			s.refuse(Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
 		case r.Code != OK:
-			c.failed(i, r)
+			s.failed(r)
 		case c.mine(s.Set):
-			c.hold(i)
-		case s.Peer != c.Op.Peer && c.cutAt(s.Set):
+			s.hold()
+		case s.Peer != c.Op.Peer && anchorState{c}.cutAt(s.Set):
 			// The removal of its anchor ended the change, whatever the anchor's slot holds.
 			c.Again = true
-			c.finish(i)
-		case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()) && !c.usurps(s):
-			c.occupied(i)
+			s.finish()
+		case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()) && !s.usurps():
+			s.occupied()
 		case s.Peer != c.Record.Anchor:
-			c.send(i, "anchor", Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
+			s.send(stepAnchor, Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
 		case c.Held || c.Resumed || c.Op.Anchor != "" || !s.Set.current():
 			c.Again = true
-			c.finish(i)
+			s.finish()
 		default:
 			c.Sent = true
 			s.Set.Change = c.slot()
-			c.sendSet(i, "put", s.Set)
+			s.sendSet(stepPut, s.Set)
 		}
-	case "anchor":
+	case stepAnchor:
 		// The anchor's slot was not over after the free slot was read, so the slot may be
 		// taken: no process frees it before the change is over at the anchor.
 		switch {
 		case r.Code != OK:
-			c.failed(i, r)
+			s.failed(r)
 		case !c.mine(r.PeerSet) || r.PeerSet.Change.Over:
 			c.Again = true
-			c.finish(i)
+			s.finish()
 		default:
 			set := s.Set
 			if s.Peer == c.Op.Peer && c.newcomer() {
-				if c.otherRing(set) {
+				if (joinJob{c}).otherRing(set) {
 					c.Sets[s.Peer] = set
 					c.Again = true
-					c.finish(i)
+					s.finish()
 					return
 				}
-				set = c.outgrown(c.quarantined(set))
+				set = restoreJob{c}.outgrown(joinJob{c}.quarantined(set))
 			}
 			set.Change = c.slot()
-			c.sendSet(i, "put", set)
+			s.sendSet(stepPut, set)
 		}
-	case "finished":
-		c.again(i, "retry")
-	case "put":
+	case stepFinished:
+		s.again(stepRetry)
+	case stepPut:
 		switch {
 		case r.Class == Applied:
 			s.Set = r.PeerSet
-			c.hold(i)
+			s.hold()
 		case r.Code == Conflict || r.Code == Exists:
-			c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
+			s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 		default:
-			c.failed(i, r)
+			s.failed(r)
 		}
 	}
 }
@@ -157,26 +166,27 @@ func (c *Change) stepTake(i int, r Reply) {
 // usurps reports whether a removal by force takes the slot in s from the change that holds it,
 // because that change cannot finish without the removed peer. That change is over and may be
 // requested again: a process that reaches its anchor finds that the members' lists differ.
-func (c *Change) usurps(s *changeStrand) bool {
+func (s takeSlotTask) usurps() bool {
+	c := s.c
 	return c.Op.Kind == Force && s.Tries > 0 && s.Seen == sign(s.Set)
 }
 
 // sign returns a value that changes with each heartbeat of the change that holds a slot.
 func sign(set PeerSet) string { return set.Change.ID + "@" + set.RV }
 
-func (c *Change) hold(i int) {
-	s := &c.Strands[i]
+func (s takeSlotTask) hold() {
+	c := s.c
 	c.Sets[s.Peer] = s.Set
 	if s.Peer == c.Record.Anchor {
 		c.Held = true
 	}
-	c.finish(i)
+	s.finish()
 }
 
 // occupied waits for the change that holds the slot, and finishes it after a lease without a
 // heartbeat.
-func (c *Change) occupied(i int) {
-	s := &c.Strands[i]
+func (s takeSlotTask) occupied() {
+	c := s.c
 	if sign := sign(s.Set); sign != s.Seen {
 		s.Seen, s.Quiet, s.Tries = sign, 0, 0
 	} else {
@@ -184,27 +194,28 @@ func (c *Change) occupied(i int) {
 	}
 	switch {
 	case c.Expired:
-		c.refuse(i, Late, fmt.Sprintf("%s of %s is under way (%s)", s.Set.Change.Kind, s.Set.Change.Peer, s.Set.Change.Coordinator))
+		s.refuse(Late, fmt.Sprintf("%s of %s is under way (%s)", s.Set.Change.Kind, s.Set.Change.Peer, s.Set.Change.Coordinator))
 	case s.Quiet >= c.Op.Lease && c.Op.Kind == Force && s.Set.Change.Anchor == c.Op.Peer:
 		// Its anchor is the removed peer, so no process can end it there. If that peer is
 		// reachable after all, the two changes would wait for each other.
 		s.Tries++
-		c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
+		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case s.Quiet >= c.Op.Lease:
 		other := s.Set.Change
-		c.send(i, "finished", Command{Verb: Finish, Other: &other})
+		s.send(stepFinished, Command{Verb: Finish, Other: &other})
 	default:
-		c.pause(i, "retry")
+		s.pause(stepRetry)
 	}
 }
 
-func (c *Change) afterTaking() {
+func (j slotsJob) afterTaking() {
+	c := j.c
 	if c.At == 0 && c.Sets[c.Record.Anchor].Change.Over {
-		c.release()
+		closeJob{c}.release()
 		return
 	}
 	c.At++
-	c.takeNext()
+	j.takeNext()
 }
 
 // attempts bounds how often a change determines its anchor.
@@ -212,17 +223,19 @@ const attempts = 9
 
 // retreat frees all slots and begins again: the ring differs from the PeerSets that were read
 // before the first slot was taken.
-func (c *Change) retreat(problem string) {
+func (j slotsJob) retreat(problem string) {
+	c := j.c
 	c.Result.Problem = problem
 	c.Retreat = true
-	c.over()
+	closeJob{c}.begin()
 }
 
 // verify compares the lists of the members, which no longer change, and starts the work of the
 // change.
-func (c *Change) verify() {
+func (j slotsJob) verify() {
+	c := j.c
 	anchor := c.Sets[c.Record.Anchor]
-	members := c.agreed(anchor)
+	members := forceJob{c}.agreed(anchor)
 	compared := members
 	if c.Op.Kind == Leave && anchor.Lists(c.Op.Peer) {
 		// The leaving peer may know that the anchor was removed by force.
@@ -230,19 +243,19 @@ func (c *Change) verify() {
 	}
 	for _, p := range compared {
 		// The progress of an interrupted join differs from member to member.
-		names := c.agreed(c.Sets[p])
+		names := forceJob{c}.agreed(c.Sets[p])
 		if !slices.Equal(names, members) {
-			c.retreat(fmt.Sprintf("%s lists %v, and %s %v", c.Record.Anchor, members, p, names))
+			j.retreat(fmt.Sprintf("%s lists %v, and %s %v", c.Record.Anchor, members, p, names))
 			return
 		}
 	}
 	c.At = 0
 	switch c.Op.Kind {
 	case Join, Return:
-		c.join()
+		joinJob{c}.begin()
 	case Leave:
-		c.leave()
+		leaveJob{c}.begin()
 	case Force:
-		c.drop()
+		leaveJob{c}.drop()
 	}
 }

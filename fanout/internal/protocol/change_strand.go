@@ -7,7 +7,7 @@ import "fmt"
 
 // changeStrand is one thread of a phase of a Change.
 type changeStrand struct {
-	Job   changeJob
+	Task  changeTask
 	Peer  string
 	Step  step
 	Seq   int
@@ -21,194 +21,211 @@ type changeStrand struct {
 	Sub   Operation
 }
 
-type changeJob string
+type changeTask string
 
 const (
-	chBegin   changeJob = "begin"
-	chAdvance changeJob = "advance"
-	chForget  changeJob = "forget"
-	chLook    changeJob = "look"
-	chTake    changeJob = "take"
-	chWrite   changeJob = "write"
-	chSurvey  changeJob = "survey"
-	chSub     changeJob = "sub"
-	chBeat    changeJob = "beat"
+	chBegin   changeTask = "begin"
+	chAdvance changeTask = "advance"
+	chForget  changeTask = "forget"
+	chLook    changeTask = "look"
+	chTake    changeTask = "take"
+	chWrite   changeTask = "write"
+	chSurvey  changeTask = "survey"
+	chSub     changeTask = "sub"
+	chBeat    changeTask = "beat"
 )
 
-func (c *Change) send(i int, next step, cmd Command) {
-	s := &c.Strands[i]
+// changeHandle is strand i of a change. The tasks of a change embed it. It is valid until the change
+// adds another strand.
+type changeHandle struct {
+	*changeStrand
+	c *Change
+	i int
+}
+
+func (c *Change) strand(i int) changeHandle { return changeHandle{&c.Strands[i], c, i} }
+
+func (s changeHandle) send(next step, cmd Command) {
+	c := s.c
 	s.Seq++
 	s.Busy = true
 	s.Step = next
-	cmd.Strand, cmd.Seq = c.Earlier+i, s.Seq
+	cmd.Strand, cmd.Seq = c.Earlier+s.i, s.Seq
 	c.out = append(c.out, cmd)
 }
 
-func (c *Change) pause(i int, next step) { c.send(i, next, Command{Verb: Sleep}) }
+func (s changeHandle) pause(next step) { s.send(next, Command{Verb: Sleep}) }
 
-func (c *Change) spawn(j changeJob, peer string) {
-	c.Strands = append(c.Strands, changeStrand{Job: j, Peer: peer})
+func (c *Change) spawn(j changeTask, peer string) {
+	c.Strands = append(c.Strands, changeStrand{Task: j, Peer: peer})
 	c.step(len(c.Strands)-1, Reply{})
 }
 
-func (c *Change) finish(i int) { c.Strands[i].Over = true }
+func (s changeHandle) finish() { s.Over = true }
 
 func (c *Change) step(i int, r Reply) {
-	switch c.Strands[i].Job {
+	switch s := c.strand(i); s.Task {
 	case chBegin, chAdvance, chForget:
-		c.stepLog(i, r)
+		changeLogTask{s}.step(r)
 	case chLook:
-		c.stepLook(i, r)
+		lookSetTask{s}.step(r)
 	case chTake:
-		c.stepTake(i, r)
+		takeSlotTask{s}.step(r)
 	case chWrite:
-		c.stepWrite(i, r)
+		writeSetTask{s}.step(r)
 	case chSurvey:
-		c.stepSurvey(i, r)
+		surveyPeerTask{s}.step(r)
 	case chSub:
-		c.stepSub(i, r)
+		subTask{s}.step(r)
 	case chBeat:
-		c.stepBeat(i, r)
+		changeBeatTask{s}.step(r)
 	}
 }
 
 // again retries a peer that did not reply, from step next, or stops the change as Unreachable.
-func (c *Change) again(i int, next step) {
-	s := &c.Strands[i]
+func (s changeHandle) again(next step) {
+	c := s.c
 	if s.Tries++; c.Expired || c.Op.Patience != Patient && s.Tries >= tries {
-		c.refuse(i, Unreachable, "")
+		s.refuse(Unreachable, "")
 		return
 	}
-	c.pause(i, next)
+	s.pause(next)
 }
 
 // failed handles a request that did not succeed: it stops the change if the request was denied,
 // and retries it otherwise.
-func (c *Change) failed(i int, r Reply) {
+func (s changeHandle) failed(r Reply) {
 	if r.Code == Denied {
-		c.refuse(i, Refused, "")
+		s.refuse(Refused, "")
 		return
 	}
-	c.again(i, "retry")
+	s.again(stepRetry)
 }
 
-func (c *Change) stepLog(i int, r Reply) {
-	s := &c.Strands[i]
-	verb := map[changeJob]Verb{chBegin: Begin, chAdvance: Advance, chForget: Forget}[s.Job]
+// A changeLogTask begins, writes or ends the entry of the change in the log.
+type changeLogTask struct{ changeHandle }
+
+func (s changeLogTask) step(r Reply) {
+	c := s.c
+	verb := map[changeTask]Verb{chBegin: Begin, chAdvance: Advance, chForget: Forget}[s.Task]
 	switch {
-	case s.Step == "":
-		c.send(i, "log", Command{Verb: verb})
+	case s.Step == stepStart:
+		s.send(stepLog, Command{Verb: verb})
 	case r.Class != Applied && c.Phase != chEnding:
 		// Another coordinator that has the entry, or a recovery, carries the change out.
 		c.Sent = c.Sent || r.Class == Unknown || r.Code == Conflict
-		c.refuse(i, LogFailed, "")
+		s.refuse(LogFailed, "")
 	default:
-		c.finish(i)
+		s.finish()
 	}
 }
 
-// stepBeat writes a heartbeat at the anchor while listed objects are processed.
-func (c *Change) stepBeat(i int, r Reply) {
-	s := &c.Strands[i]
+// A changeBeatTask writes a heartbeat at the anchor while listed objects are processed.
+type changeBeatTask struct{ changeHandle }
+
+func (s changeBeatTask) step(r Reply) {
+	c := s.c
 	read := Command{Verb: ReadPeerSet, Peer: s.Peer}
 	switch s.Step {
-	case "":
-		c.pause(i, "wait")
-	case "wait":
+	case stepStart:
+		s.pause(stepWait)
+	case stepWait:
 		if s.Tries++; s.Tries < max(1, c.Op.Lease/2) {
-			c.pause(i, "wait")
+			s.pause(stepWait)
 			return
 		}
 		s.Tries = 0
-		c.send(i, "beat", read)
-	case "beat":
+		s.send(stepBeat, read)
+	case stepBeat:
 		set := r.PeerSet
 		switch {
 		case r.Code != OK && r.Class != Unknown:
-			c.pause(i, "wait")
+			s.pause(stepWait)
 		case r.Code != OK || !c.mine(set) || set.Change.Over:
-			c.finish(i)
+			s.finish()
 		default:
 			set.Change.Heartbeat++
-			c.sendSet(i, "beaten", set)
+			s.sendSet(stepBeaten, set)
 		}
-	case "beaten":
-		c.pause(i, "wait")
+	case stepBeaten:
+		s.pause(stepWait)
 	}
 }
 
 // sendSet writes a PeerSet, on condition of the version that was read.
-func (c *Change) sendSet(i int, next step, set PeerSet) {
+func (s changeHandle) sendSet(next step, set PeerSet) {
 	set.Epoch++
-	c.send(i, next, Command{Verb: PutPeerSet, Peer: c.Strands[i].Peer, RV: set.RV, Set: &set})
+	s.send(next, Command{Verb: PutPeerSet, Peer: s.Peer, RV: set.RV, Set: &set})
 }
 
-// stepWrite writes the PeerSet that the phase wants into the strand's peer, if the change holds
-// its slot. If the phase has a witness, it reads the witness's PeerSet after the one to write,
-// and writes only if the witness still agreed by then.
-func (c *Change) stepWrite(i int, r Reply) {
-	s := &c.Strands[i]
+// A writeSetTask writes the PeerSet that the phase wants into its peer, if the change holds its
+// slot. If the phase has a witness, it reads the witness's PeerSet after the one to write, and
+// writes only if the witness still agreed by then.
+type writeSetTask struct{ changeHandle }
+
+func (s writeSetTask) step(r Reply) {
+	c := s.c
 	switch s.Step {
-	case "", "retry":
-		c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
-	case "read":
+	case stepStart, stepRetry:
+		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case stepRead:
 		switch {
-		case c.leaving() && (r.Code == NotFound || r.Code == OK && !c.mine(r.PeerSet)):
+		case closeJob{c}.leaving() && (r.Code == NotFound || r.Code == OK && !c.mine(r.PeerSet)):
 			c.Sets[s.Peer] = r.PeerSet
-			c.finish(i)
+			s.finish()
 		case r.Code == NotFound:
-			c.refuse(i, Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
+			s.refuse(Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
 		case r.Code != OK:
-			c.failed(i, r)
+			s.failed(r)
 		case !c.mine(r.PeerSet):
 			c.Again = true
-			c.finish(i)
+			s.finish()
 		default:
 			s.Set = r.PeerSet
-			if w := c.witness(s.Peer); w != "" {
-				c.send(i, "witness", Command{Verb: ReadPeerSet, Peer: w})
+			if w := (writeJob{c}).witness(s.Peer); w != "" {
+				s.send(stepWitness, Command{Verb: ReadPeerSet, Peer: w})
 				return
 			}
-			c.edit(i)
+			s.edit()
 		}
-	case "witness":
+	case stepWitness:
 		switch {
 		case r.Code != OK:
-			c.failed(i, r)
-		case !c.vouches(r.PeerSet):
+			s.failed(r)
+		case !writeJob{c}.vouches(r.PeerSet):
 			c.Again = true
-			c.finish(i)
+			s.finish()
 		default:
-			c.Sets[c.witness(s.Peer)] = r.PeerSet
-			c.edit(i)
+			c.Sets[writeJob{c}.witness(s.Peer)] = r.PeerSet
+			s.edit()
 		}
-	case "put":
+	case stepPut:
 		if r.Class == Applied {
 			c.Sets[s.Peer] = r.PeerSet
-			c.finish(i)
+			s.finish()
 			return
 		}
 		if r.Code == Conflict {
-			c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
+			s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 			return
 		}
-		c.failed(i, r)
+		s.failed(r)
 	}
 }
 
 // edit writes the PeerSet that the phase wants in place of the one that was read.
-func (c *Change) edit(i int) {
-	s := &c.Strands[i]
-	set, what := c.wanted(s.Peer, s.Set)
+func (s writeSetTask) edit() {
+	c := s.c
+	set, what := writeJob{c}.wanted(s.Peer, s.Set)
 	switch what {
 	case changed:
-		c.sendSet(i, "put", set)
+		s.sendSet(stepPut, set)
 	case unchanged:
 		c.Sets[s.Peer] = s.Set
-		c.finish(i)
+		s.finish()
 	default:
 		c.Again = true
-		c.finish(i)
+		s.finish()
 	}
 }
 

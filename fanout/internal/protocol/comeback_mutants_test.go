@@ -44,7 +44,7 @@ var comebackMutants = []broken{
 	{n: "N39", rule: "a secondary that outlived its peer's absence is written anew", want: "I2", cfg: config{
 		peers: 2, committed: "p", committedAt: 2, sweepers: 1, givenUp: true, inTurn: true, changes: changes(forceB, returnB),
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Step == "renew" {
+			if c.Verb == Put && p.strand(c).Step == stepRenew {
 				c.Verb, c.Object = Read, Object{}
 			}
 			return c
@@ -57,7 +57,7 @@ var comebackMutants = []broken{
 var departureMutants = []broken{
 	{n: "N37", rule: "an activation reads the members after the replica", want: "I7", cfg: departure(mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobBring && s.Step == "members" && p.m.HaveSet {
+			if s := p.strand(c); s.Task == taskBring && s.Step == stepMembers && p.m.HaveSet {
 				r.PeerSet = p.m.Set
 			}
 			return r

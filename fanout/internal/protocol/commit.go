@@ -3,21 +3,27 @@
 
 package protocol
 
-// commit sends the one write that decides the operation. For an Everywhere kind it reads the
+// A commitJob sends the write that decides the operation, after the log knows that it may be
+// sent.
+type commitJob struct{ m *Machine }
+
+// begin sends the one write that decides the operation. For an Everywhere kind it reads the
 // membership in parallel, which saves activation a round trip: the replies to the creates count
 // as reads of the replicas, and they came before.
-func (m *Machine) commit() {
-	m.spawn(jobCommit, m.Record.Primary.Peer)
+func (j commitJob) begin() {
+	m := j.m
+	m.spawn(taskCommit, m.Record.Primary.Peer)
 	m.HaveSet = false
 	if m.Op.Mode == Everywhere {
-		m.spawn(jobLook, m.Record.Primary.Peer)
+		m.spawn(taskLook, m.Record.Primary.Peer)
 	}
 }
 
 // configured returns the primary as the commit writes it. The commit adds the finalizer: a
 // Reserved primary has none of ours, so that a fence is one atomic delete, and a committed one
 // is kept until its removal.
-func (m *Machine) configured() Object {
+func (j commitJob) configured() Object {
+	m := j.m
 	o := m.Primary
 	o.Finalizer = true
 	o.Payload = m.Op.Payload
@@ -31,68 +37,77 @@ func (m *Machine) configured() Object {
 	return o
 }
 
-func (m *Machine) stepCommit(i int, r Reply) {
-	s := &m.Strands[i]
+// A commitTask commits an add.
+type commitTask struct{ attempt }
+
+func (s commitTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
-		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: m.configured(), UID: m.Primary.UID, RV: m.Primary.RV})
-	case "put":
-		m.attempted(i, r)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
-		m.commitRead(i, r)
-	case "take down":
+	case stepStart:
+		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: commitJob{m}.configured(), UID: m.Primary.UID, RV: m.Primary.RV})
+	case stepPut:
+		s.attempted(r)
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
+		s.read(r)
+	case stepTakeDown:
 		if r.Class == Applied {
 			// Our own delete of the reservation proves the abort.
 			m.because(Late, s.Peer)
 			m.Result.Ending = Aborted
-			m.finish(i)
+			s.finish()
 			return
 		}
-		m.ask(i, r)
+		s.ask(r)
 	}
 }
 
+// An attempt is a task that sends the write which commits an operation, until its result is
+// known.
+type attempt struct{ strand }
+
 // ask reads the primary after a write of it that was not acknowledged. If it gives up, the
 // ending is InDoubt when the write may have been the commit.
-func (m *Machine) ask(i int, r Reply) {
+func (s attempt) ask(r Reply) {
+	m := s.m
 	if r.Code == Denied {
 		// An earlier attempt may still be applied, so this refusal is not final.
 		r.Code = Unavailable
 	}
-	if m.reread(i, r, m.patience()) {
+	if s.reread(r, commitJob{m}.patience()) {
 		return
 	}
-	m.because(Unreachable, m.Strands[i].Peer)
+	m.because(Unreachable, s.Peer)
 	if m.Unsure {
 		m.Result.Ending = InDoubt
 	}
-	m.finish(i)
+	s.finish()
 }
 
 // attempted handles the reply to the put that commits an operation of any kind. Only a refusal
 // without an earlier attempt of unknown result proves that nothing was committed; after any
 // other failure it reads the primary.
-func (m *Machine) attempted(i int, r Reply) {
+func (s attempt) attempted(r Reply) {
+	m := s.m
 	switch {
 	case r.Class == Applied:
 		m.Primary = r.Object
 		m.Record.Committed = true
-		m.finish(i)
+		s.finish()
 		return
 	case r.Class == Unknown:
 		m.Unsure = true
 	case r.Code == Denied && !m.Unsure:
-		m.fail(i, Refused)
+		s.fail(Refused)
 		return
 	}
-	m.ask(i, r)
+	s.ask(r)
 }
 
-// commitRead determines the outcome of a commit that was not acknowledged.
-func (m *Machine) commitRead(i int, r Reply) {
-	s := &m.Strands[i]
+// read determines the outcome of a commit that was not acknowledged.
+func (s commitTask) read(r Reply) {
+	m := s.m
 	o := r.Object
 	switch {
 	case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
@@ -102,29 +117,30 @@ func (m *Machine) commitRead(i int, r Reply) {
 			// The commit may have been applied and the object removed since.
 			m.Result.Ending = Ended
 		}
-		m.finish(i)
+		s.finish()
 	case r.Code != OK:
-		m.ask(i, Reply{Code: Unavailable})
+		s.ask(Reply{Code: Unavailable})
 	case o.InEffect() || o.Leaving():
 		m.Primary = o
 		m.Record.Committed = true
-		m.finish(i)
+		s.finish()
 	case o.Terminating:
 		m.because(Fenced, s.Peer)
 		m.Result.Ending = Aborted
-		m.finish(i)
+		s.finish()
 	case m.Expired:
-		m.send(i, "take down", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		s.send(stepTakeDown, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 	default:
 		// Another write changed the primary, or the commit has not landed: send it again on the
 		// version that was read.
 		m.Primary = o
-		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: m.configured(), UID: o.UID, RV: o.RV})
+		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: commitJob{m}.configured(), UID: o.UID, RV: o.RV})
 	}
 }
 
 // patience returns how often a peer is asked about an attempt of unknown result.
-func (m *Machine) patience() int {
+func (j commitJob) patience() int {
+	m := j.m
 	switch {
 	case m.Expired:
 		return tries
@@ -135,21 +151,23 @@ func (m *Machine) patience() int {
 	}
 }
 
-// stepLook reads the membership from the primary's peer for the work after a commit. A failure
+// A lookTask reads the membership from the primary's peer for the work after a commit. A failure
 // does not fail the phase: without a membership nothing is confirmed.
-func (m *Machine) stepLook(i int, r Reply) {
-	s := &m.Strands[i]
+type lookTask struct{ strand }
+
+func (s lookTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step != "read":
-		m.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case s.Step != stepRead:
+		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == OK && (m.Op.logged() || m.Op.Action == Sweep && m.passing()) && !r.PeerSet.current():
 		// The peer is rejoining: its list is no membership yet, and the change that readmits it
 		// decides about its objects.
-		m.finish(i)
+		s.finish()
 	case r.Code == OK:
 		m.Set, m.HaveSet = r.PeerSet, true
-		m.finish(i)
-	case r.Code == NotFound || r.Code == Denied || !m.again(i, "retry"):
-		m.finish(i)
+		s.finish()
+	case r.Code == NotFound || r.Code == Denied || !s.again(stepRetry):
+		s.finish()
 	}
 }

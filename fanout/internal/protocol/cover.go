@@ -3,14 +3,18 @@
 
 package protocol
 
-// cover ensures that the primary Op.Met has its secondaries in the peers Into: the newcomers,
+// A coverJob makes sure that a primary has its secondaries in the peers that become members.
+type coverJob struct{ m *Machine }
+
+// begin ensures that the primary Op.Met has its secondaries in the peers Into: the newcomers,
 // or all members if its own peer is a newcomer.
-func (m *Machine) cover() {
+func (j coverJob) begin() {
+	m := j.m
 	m.Primary = m.Op.Met
 	if m.Op.Mode == Everywhere && m.Primary.Claimed && !m.Primary.Primary(Everywhere) {
 		// It is moving: a newcomer must copy it from its present home.
 		m.astray(m.Primary, m.Op.Target)
-		m.regain()
+		findJob{m}.regain()
 		return
 	}
 	if !m.Primary.Claimed {
@@ -23,9 +27,9 @@ func (m *Machine) cover() {
 		switch {
 		case p == m.Op.Target:
 		case m.Op.Mode == Everywhere && m.Op.Met.InEffect():
-			m.spawn(jobBring, p)
+			m.spawn(taskBring, p)
 		default:
-			m.spawn(jobGuard, p)
+			m.spawn(taskGuard, p)
 		}
 	}
 }
@@ -33,105 +37,115 @@ func (m *Machine) cover() {
 // outlived reports whether the secondary in the strand's peer may have been judged by an
 // earlier membership. A secondary that names a departed peer is dead; once that peer has
 // rejoined it is alive, but a process that judged it before may still be about to delete it.
-func (m *Machine) outlived(i int) bool { return m.Op.Action == Cover && !m.Strands[i].Fresh }
+func (s secondaryTask) outlived() bool {
+	m := s.m
+	return m.Op.Action == Cover && !s.Fresh
+}
 
 // renew writes a secondary again with a new heartbeat only, which voids any delete that was
 // decided on its earlier version.
-func (m *Machine) renew(i int) {
-	s := &m.Strands[i]
+func (s secondaryTask) renew() {
 	x := s.X
 	x.Heartbeat++
-	m.send(i, "renew", Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
+	s.send(stepRenew, Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// obstructed ends strand i because o in peer has the name that the strand is to guard or to
+// obstructed ends the strand because o in peer has the name that the strand is to guard or to
 // elect. The operation reports o as the holder: a move always, a cover only if o is unclaimed or
 // in effect, because any other o may still disappear by itself.
-func (m *Machine) obstructed(i int, o Object, peer string) {
+func (s secondaryTask) obstructed(o Object, peer string) {
+	m := s.m
 	lasts := !o.Claimed || o.Primary(m.Op.Mode) && o.InEffect()
 	if m.Result.HolderAt == "" && o.UID != "" && (m.Phase == electing || m.Op.Action == Cover && lasts) {
 		m.Result.Holder, m.Result.HolderAt = o, peer
 	}
-	m.unconfirmed(i)
+	s.unconfirmed()
 }
 
-// unproved ends strand i, whose peer holds no secondary of the primary: the primary may have
+// unproved ends the strand, whose peer holds no secondary of the primary: the primary may have
 // been removed after the state to which its peer was restored.
-func (m *Machine) unproved(i int) {
-	m.Result.Unproved = append(m.Result.Unproved, m.Strands[i].Peer)
-	m.finish(i)
+func (s secondaryTask) unproved() {
+	m := s.m
+	m.Result.Unproved = append(m.Result.Unproved, s.Peer)
+	s.finish()
 }
 
-// rivaled ends strand i because secondary X of another primary has the name; y is the reply to
+// rivaled ends the strand because secondary X of another primary has the name; y is the reply to
 // the read of the other primary. If one of the two primaries is committed, a later round finds
 // it alone. If the restored peer no longer has X's primary either, X's primary is newer than
 // the object to prove, which stays unproved.
-func (m *Machine) rivaled(i int, y Reply) {
-	if m.Op.Prove && m.verdict(m.Strands[i].X, y) == lost {
-		m.unproved(i)
+func (s secondaryTask) rivaled(y Reply) {
+	m := s.m
+	if m.Op.Prove && m.verdict(s.X, y) == lost {
+		s.unproved()
 		return
 	}
 	if y.Code == OK && (!y.Object.Claimed || m.Phase == electing) {
-		m.obstructed(i, y.Object, m.Strands[i].X.Of(m.Op.Mode).Peer)
+		s.obstructed(y.Object, s.X.Of(m.Op.Mode).Peer)
 		return
 	}
-	m.unconfirmed(i)
+	s.unconfirmed()
 }
 
 // discard deletes Op.Met in a peer that is no member, if it is still a reservation, or if it is
 // a secondary and the PeerSet of its peer still says that the peer is no member.
-func (m *Machine) discard() {
+func (j coverJob) discard() {
+	m := j.m
 	m.enter(covering)
-	m.spawn(jobDiscard, m.Op.Target)
+	m.spawn(taskDiscard, m.Op.Target)
 }
 
-func (m *Machine) stepDiscard(i int, r Reply) {
-	s := &m.Strands[i]
+// A discardTask deletes an object in a peer that is no member.
+type discardTask struct{ strand }
+
+func (s discardTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "", "again":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
+	case stepStart, stepAgain:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
 		o := r.Object
 		switch {
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
-			m.finish(i)
+			s.finish()
 		case r.Code == OK && o.Primary(m.Op.Mode) && o.Stage != Reserved:
 			// It was committed meanwhile.
-			m.finish(i)
+			s.finish()
 		case r.Code == OK && (o.former(m.Op.Mode) || o.yielded(m.Op.Mode)):
 			// The replicas that name it must be updated first.
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case r.Code == OK && !o.Terminating && o.Primary(m.Op.Mode):
-			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		case r.Code == OK && !o.Terminating:
 			s.X = o
-			m.send(i, "set", Command{Verb: ReadPeerSet, Peer: s.Peer})
-		case !m.again(i, "again"):
-			m.unconfirmed(i)
+			s.send(stepSet, Command{Verb: ReadPeerSet, Peer: s.Peer})
+		case !s.again(stepAgain):
+			s.unconfirmed()
 		}
-	case "set":
+	case stepSet:
 		switch state := r.PeerSet.Self.State; {
 		case r.Code == OK && (state == peerActive || state == peerJoining):
 			// The peer is a member again and may have received X as such.
 			m.because(Membership, s.Peer)
-			m.finish(i)
+			s.finish()
 		case r.Code == OK:
-			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		case !m.again(i, "again"):
-			m.unconfirmed(i)
+			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		case !s.again(stepAgain):
+			s.unconfirmed()
 		}
-	case "delete":
+	case stepDelete:
 		m.Result.Removed = m.Result.Removed || r.Class == Applied
-		if r.Code == Denied || !m.again(i, "again") {
-			m.unconfirmed(i)
+		if r.Code == Denied || !s.again(stepAgain) {
+			s.unconfirmed()
 		}
 	}
 }
 
 // afterCovering ends a cover or a discard.
-func (m *Machine) afterCovering() {
+func (j coverJob) afterCovering() {
+	m := j.m
 	if m.Forked.Claimed {
-		m.reconcile()
+		mendJob{m}.begin()
 		return
 	}
 	if m.Astray {

@@ -7,6 +7,13 @@
 // goroutine. The runtime in package fanout and the tests that explore interleavings run the
 // same code.
 //
+// An operation is a sequence of jobs, and a job of phases. In a phase one task works in each
+// peer. Jobs and tasks are types without state, each with the rules of one thing: acquireTask
+// decides about an object that has the name already, removeJob about the order of a removal. The
+// state is in Machine and Strand, which are plain data. A Change of the membership is built in
+// the same way and runs operations of its own. What a read object means for another one is
+// decided by pure functions: judge, judgeStray, judgeRecord and the methods of Object.
+//
 // docs/fanout-specification.md states its guarantees: at most one peer owns a name; every
 // committed object is guarded in every peer; an acknowledged commit stays until a removal; the
 // endings committed and aborted are reported only with proof.

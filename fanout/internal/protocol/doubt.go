@@ -10,57 +10,57 @@ import "slices"
 // if a member that was full before it was read holds nothing of the object, a removal deleted
 // the object, and the evidence comes from a restore.
 
-// doubt reads X of strand i again after its primary was missing: a removal may have deleted
+// doubt reads X again after its primary was missing: a removal may have deleted
 // both between the two reads.
-func (m *Machine) doubt(i int) {
-	m.send(i, "unchanged", Command{Verb: Read, Peer: m.Strands[i].Peer})
+func (s judgeTask) doubt() {
+	s.send(stepUnchanged, Command{Verb: Read, Peer: s.Peer})
 }
 
-func (m *Machine) stepDoubt(i int, r Reply) {
-	s := &m.Strands[i]
+func (s judgeTask) stepDoubt(r Reply) {
 	switch s.Step {
-	case "unchanged":
+	case stepUnchanged:
 		if r.Code != OK || r.Object.UID != s.X.UID || r.Object.RV != s.X.RV {
-			m.finish(i)
+			s.finish()
 			return
 		}
 		s.Asked = 0
-		m.askWitness(i)
-	case "witness member":
-		if r.Code != OK || !r.PeerSet.current() || r.PeerSet.Self.State != peerActive || !m.mutual(r.PeerSet, s) {
-			m.askWitness(i)
+		s.askWitness()
+	case stepWitnessMember:
+		if r.Code != OK || !r.PeerSet.current() || r.PeerSet.Self.State != peerActive || !s.mutual(r.PeerSet) {
+			s.askWitness()
 			return
 		}
-		m.send(i, "witness", Command{Verb: Read, Peer: m.witnesses(s)[s.Asked-1]})
-	case "witness":
+		s.send(stepWitness, Command{Verb: Read, Peer: s.witnesses()[s.Asked-1]})
+	case stepWitness:
 		gone := r.Code == NotFound || r.Code == OK && r.Object.Claim.Operation != s.X.Claim.Operation
 		if !gone {
-			m.askWitness(i)
+			s.askWitness()
 			return
 		}
-		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	}
 }
 
-// askWitness asks the next witness, or leaves X of strand i unchanged if none is left.
-func (m *Machine) askWitness(i int) {
-	s := &m.Strands[i]
-	if s.Asked == len(m.witnesses(s)) {
-		m.finish(i)
+// askWitness asks the next witness, or leaves X unchanged if none is left.
+func (s judgeTask) askWitness() {
+	if s.Asked == len(s.witnesses()) {
+		s.finish()
 		return
 	}
 	s.Asked++
-	m.send(i, "witness member", Command{Verb: ReadPeerSet, Peer: m.witnesses(s)[s.Asked-1]})
+	s.send(stepWitnessMember, Command{Verb: ReadPeerSet, Peer: s.witnesses()[s.Asked-1]})
 }
 
 // witnesses returns the configured peers without the two that contradict each other.
-func (m *Machine) witnesses(s *Strand) []string {
+func (s judgeTask) witnesses() []string {
+	m := s.m
 	return slices.DeleteFunc(slices.Clone(m.Op.Peers), func(p string) bool {
 		return p == s.Peer || p == s.X.Of(m.Op.Mode).Peer
 	})
 }
 
 // mutual reports whether a member lists both peers that contradict each other.
-func (m *Machine) mutual(set PeerSet, s *Strand) bool {
+func (s judgeTask) mutual(set PeerSet) bool {
+	m := s.m
 	return set.Lists(s.Peer) && set.Lists(s.X.Of(m.Op.Mode).Peer)
 }

@@ -26,64 +26,74 @@ func (o Object) accepted() Object {
 	return o
 }
 
-// accept commits a revision for the edit that was found on the home.
-func (m *Machine) accept() {
+// An acceptJob commits a person's edit of the home before the operation continues.
+type acceptJob struct{ m *Machine }
+
+// begin commits a revision for the edit that was found on the home.
+func (j acceptJob) begin() {
+	m := j.m
 	m.Stopping = false
 	m.enter(accepting)
-	m.spawn(jobAccept, m.Record.Primary.Peer)
+	m.spawn(taskAccept, m.Record.Primary.Peer)
 }
 
-func (m *Machine) sendAccepted(i int, next step, home Object) {
+func (s strand) sendAccepted(next step, home Object) {
+	m := s.m
 	o := home.accepted()
-	m.send(i, next, Command{Verb: Put, Peer: m.Record.Primary.Peer, Object: o, UID: o.UID, RV: o.RV})
+	s.send(next, Command{Verb: Put, Peer: m.Record.Primary.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-func (m *Machine) stepAccept(i int, r Reply) {
-	s := &m.Strands[i]
+// An acceptTask commits a person's edit of the home.
+type acceptTask struct{ strand }
+
+func (s acceptTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
-		m.sendAccepted(i, "put", m.Primary)
-	case "put":
+	case stepStart:
+		s.sendAccepted(stepPut, m.Primary)
+	case stepPut:
 		switch {
 		case r.Class == Applied:
 			m.Primary = r.Object
-			m.finish(i)
-		case !m.reread(i, r, tries):
-			m.unaccepted(i, r)
+			s.finish()
+		case !s.reread(r, tries):
+			s.unaccepted(r)
 		}
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
 			m.Primary.UID = ""
-			m.finish(i)
+			s.finish()
 		case r.Code != OK:
-			if !m.reread(i, Reply{Code: Unavailable}, tries) {
-				m.unaccepted(i, r)
+			if !s.reread(Reply{Code: Unavailable}, tries) {
+				s.unaccepted(r)
 			}
 		case r.Object.Stage == Reserved:
 			m.Result.Problem = reservedAgain
 			m.because(Homeless, s.Peer)
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case r.Object.Edited():
 			m.Primary = r.Object
-			m.sendAccepted(i, "put", m.Primary)
+			s.sendAccepted(stepPut, m.Primary)
 		default:
 			m.Primary = r.Object
-			m.finish(i)
+			s.finish()
 		}
 	}
 }
 
-// unaccepted ends strand i without a revision for the edit; a sweep continues.
-func (m *Machine) unaccepted(i int, r Reply) {
-	m.because(reasonOf(r), m.Strands[i].Peer)
-	m.unconfirmed(i)
+// unaccepted ends the strand without a revision for the edit; a sweep continues.
+func (s acceptTask) unaccepted(r Reply) {
+	m := s.m
+	m.because(reasonOf(r), s.Peer)
+	s.unconfirmed()
 }
 
 // afterAccepting continues the operation that found the edit.
-func (m *Machine) afterAccepting() {
+func (j acceptJob) afterAccepting() {
+	m := j.m
 	unaccepted := m.Primary.Edited()
 	switch {
 	case m.Op.Action == Update && !m.Record.Committed && m.Result.Reason != alreadyDone:
@@ -95,19 +105,19 @@ func (m *Machine) afterAccepting() {
 		case m.strayed(m.Primary):
 			m.Result.Reason, m.Result.Peer = "", ""
 			m.astray(m.Primary, m.Record.Primary.Peer)
-			m.regain()
+			findJob{m}.regain()
 		case unaccepted, m.Expired:
 			m.because(Late, "")
 			m.end(Aborted)
 		default:
-			m.revise()
+			updateJob{m}.begin()
 		}
 	case m.Primary.UID == "":
 		// The removal is another operation and deletes the replicas.
-		m.superfluous()
+		bringJob{m}.superfluous()
 	case unaccepted:
-		m.brought()
+		bringJob{m}.brought()
 	default:
-		m.bring()
+		bringJob{m}.begin()
 	}
 }

@@ -3,11 +3,12 @@
 
 package protocol
 
-// fail ends strand i and makes the other strands of the phase stop at their next reply. The
+// fail ends the strand and makes the other strands of the phase stop at their next reply. The
 // first failure is reported.
-func (m *Machine) fail(i int, reason Reason) {
-	m.finish(i)
-	m.because(reason, m.Strands[i].Peer)
+func (s strand) fail(reason Reason) {
+	m := s.m
+	s.finish()
+	m.because(reason, s.Peer)
 	m.Stopping = true
 }
 
@@ -17,31 +18,31 @@ func (m *Machine) because(reason Reason, peer string) {
 	}
 }
 
-// heldBy ends strand i because o in peer has the name.
-func (m *Machine) heldBy(i int, reason Reason, peer string, o Object) {
+// heldBy ends the strand because o in peer has the name.
+func (s strand) heldBy(reason Reason, peer string, o Object) {
+	m := s.m
 	if m.Result.Reason == "" {
 		m.Result.Holder, m.Result.HolderAt = o, peer
 	}
-	m.fail(i, reason)
+	s.fail(reason)
 }
 
 // again retries a peer that did not reply, from step next after a pause. It returns false when
 // it gives up.
-func (m *Machine) again(i int, next step) bool {
-	s := &m.Strands[i]
+func (s strand) again(next step) bool {
+	m := s.m
 	s.Tries++
 	if m.Stopping || m.Expired || m.Op.Patience != Patient && s.Tries >= tries {
 		return false
 	}
-	m.pause(i, next)
+	s.pause(next)
 	return true
 }
 
 // reread handles a write that was not acknowledged. It reads an object that has changed again
 // at once, and asks a peer that did not accept the write after a pause, at most limit times. It
 // returns false when it gives up.
-func (m *Machine) reread(i int, r Reply, limit int) bool {
-	s := &m.Strands[i]
+func (s strand) reread(r Reply, limit int) bool {
 	switch r.Code {
 	case Denied, NoSuchPeer:
 		return false
@@ -49,9 +50,9 @@ func (m *Machine) reread(i int, r Reply, limit int) bool {
 		if s.Tries++; s.Tries >= limit {
 			return false
 		}
-		m.pause(i, "reread")
+		s.pause(stepReread)
 	default:
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	}
 	return true
 }

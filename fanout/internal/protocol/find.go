@@ -5,82 +5,90 @@ package protocol
 
 import "slices"
 
-// find searches the peers for the primary of an update, a removal or a move.
-func (m *Machine) find() {
+// A findJob searches for the primary and continues the operation there.
+type findJob struct{ m *Machine }
+
+// begin searches the peers for the primary of an update, a removal or a move.
+func (j findJob) begin() {
+	m := j.m
 	m.Present = false
 	m.Result.Peers = nil
 	m.enter(finding)
 	for _, p := range m.Op.Peers {
 		if !m.departed(p) {
-			m.spawn(jobFind, p)
+			m.spawn(taskFind, p)
 		}
 	}
 }
 
-func (m *Machine) stepFind(i int, r Reply) {
-	s := &m.Strands[i]
-	if (s.Step == "read" || s.Step == "confirm") && r.Code != NotFound {
+// A findTask searches one peer for the primary.
+type findTask struct{ strand }
+
+func (s findTask) step(r Reply) {
+	m := s.m
+	if (s.Step == stepRead || s.Step == stepConfirm) && r.Code != NotFound {
 		delete(m.Sets, s.Peer)
 	}
 	o := r.Object
 	switch {
-	case s.Step == "stray":
+	case s.Step == stepStray:
 		if judgeStray(m.Op.Mode, s.X, r) != dead && m.Result.Reason == "" {
 			m.Result.Reason, m.Result.Peer = UnknownOwner, s.X.Of(m.Op.Mode).Peer
 		}
-		m.finish(i)
-	case s.Step == "member":
+		s.finish()
+	case s.Step == stepMember:
 		if r.Code == OK {
 			m.Sets[s.Peer] = r.PeerSet
 		}
-		m.send(i, "confirm", Command{Verb: Read, Peer: s.Peer})
-	case s.Step != "read" && s.Step != "confirm":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case r.Code == NotFound && s.Step == "read" && m.onward():
-		m.send(i, "member", Command{Verb: ReadPeerSet, Peer: s.Peer})
+		s.send(stepConfirm, Command{Verb: Read, Peer: s.Peer})
+	case s.Step != stepRead && s.Step != stepConfirm:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case r.Code == NotFound && s.Step == stepRead && findJob{m}.onward():
+		s.send(stepMember, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == NotFound:
-		m.finish(i)
+		s.finish()
 	case r.Code == Denied:
 		m.Result.Peers = append(m.Result.Peers, s.Peer)
-		m.fail(i, Refused)
+		s.fail(Refused)
 	case r.Code != OK:
-		if !m.again(i, "retry") {
+		if !s.again(stepRetry) {
 			m.Result.Peers = append(m.Result.Peers, s.Peer)
-			m.finish(i)
+			s.finish()
 		}
-	case o.Primary(m.Op.Mode) && o.Stage != Reserved && m.same(o):
+	case o.Primary(m.Op.Mode) && o.Stage != Reserved && findJob{m}.same(o):
 		m.Primary = o
 		m.Present = true
 		m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
-		m.finish(i)
-		if m.meant() {
+		s.finish()
+		if (findJob{m}).meant() {
 			for j := range m.Strands {
-				m.finish(j)
+				m.strand(j).finish()
 			}
 		}
 	case !o.Claimed, o.Primary(m.Op.Mode):
 		if m.Result.HolderAt == "" {
 			m.Result.Holder, m.Result.HolderAt = o, s.Peer
 		}
-		m.finish(i)
-	case m.Op.Mode == Everywhere && o.Stage == Active && m.same(o):
+		s.finish()
+	case m.Op.Mode == Everywhere && o.Stage == Active && findJob{m}.same(o):
 		if o.UID == m.Op.UID {
 			m.Named = o.Claim.Operation
 		}
 		m.astray(o, s.Peer)
-		m.finish(i)
+		s.finish()
 	case m.Phase == finding && !slices.Contains(m.Op.Peers, o.Of(m.Op.Mode).Peer):
 		// Its primary may be in effect in a peer that is not configured here.
 		s.X = o
-		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
+		s.send(stepStray, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	default:
-		m.finish(i)
+		s.finish()
 	}
 }
 
 // same reports whether o is or may be the object of the operation. An Everywhere object is
 // identified by the UID of its former primary, or by the claim that all its replicas carry.
-func (m *Machine) same(o Object) bool {
+func (j findJob) same(o Object) bool {
+	m := j.m
 	switch {
 	case m.Op.Mode == Once, m.Record.Primary.UID == o.UID:
 		return true
@@ -93,18 +101,21 @@ func (m *Machine) same(o Object) bool {
 
 // unnamed reports whether the operation names a UID that neither the primary has nor, for an
 // Everywhere object, a replica that was read.
-func (m *Machine) unnamed() bool {
+func (j findJob) unnamed() bool {
+	m := j.m
 	return m.Op.Action != Adopt && m.Op.UID != "" && m.Op.UID != m.Primary.UID && m.Named != m.Primary.Claim.Operation && m.Op.logged()
 }
 
 // meant reports whether the primary that was found is the one to act on, whatever the other
 // peers hold. For an Everywhere object the operation may name the UID of any replica.
-func (m *Machine) meant() bool {
-	return m.Op.Mode == Once || m.Record.Origin != "" || !m.unnamed()
+func (j findJob) meant() bool {
+	m := j.m
+	return m.Op.Mode == Once || m.Record.Origin != "" || !j.unnamed()
 }
 
 // afterFinding continues with the primary that was found, or ends the operation with a reason.
-func (m *Machine) afterFinding() {
+func (j findJob) afterFinding() {
+	m := j.m
 	lead := m.Lead
 	m.Astray, m.Lead = false, Object{}
 	if m.departed(lead.Of(m.Op.Mode).Peer) {
@@ -114,28 +125,28 @@ func (m *Machine) afterFinding() {
 	unread := len(m.Result.Peers) > 0
 	m.Stopping = false
 	switch {
-	case m.Present && unread && !m.meant():
+	case m.Present && unread && !j.meant():
 		m.because(Unreachable, m.Result.Peers[0])
 		m.end(Aborted)
 	case m.Present:
 		// Refusals and missing replies of other peers do not matter.
 		m.Result.Peers = nil
-		m.excuse()
-		m.resume()
+		j.excuse()
+		j.resume()
 	case lead.Claimed && !slices.Contains(m.Result.Peers, lead.Of(m.Op.Mode).Peer):
 		// No primary was found: follow the replica that names one.
 		m.astray(lead, m.LeadAt)
-		m.regain()
+		j.regain()
 	case m.Record.Origin != "" && unread:
-		m.unfound()
+		j.unfound()
 	case m.Record.Origin != "":
-		m.nowhere()
+		j.nowhere()
 	case m.Result.Reason != "":
 		m.end(Aborted)
 	case m.Expired:
 		m.because(Late, "")
 		m.end(Aborted)
-	case unread && m.unguarded():
+	case unread && j.unguarded():
 		m.because(Missing, m.Result.Peers[0])
 		m.end(Aborted)
 	case unread:
@@ -152,18 +163,20 @@ func (m *Machine) afterFinding() {
 
 // onward reports whether this is a removal that may skip an unreachable peer, if another peer
 // proves that the object is not committed there.
-func (m *Machine) onward() bool {
+func (j findJob) onward() bool {
+	m := j.m
 	return m.Phase == finding && m.Op.Action == Remove && m.Op.Mode == Once && m.Op.Patience == Onward
 }
 
 // unguarded reports whether an unreachable peer can hold only an uncommitted object, or one
 // whose removal is committed. Every Active member has a guard of a committed object; here a
 // member that lists the unreachable peers, and was Active before it was read, has none.
-func (m *Machine) unguarded() bool {
+func (j findJob) unguarded() bool {
+	m := j.m
 	for peer, set := range m.Sets {
 		if set.Self.Peer == peer && set.Self.State == "Active" &&
 			!slices.ContainsFunc(m.Result.Peers, func(silent string) bool { return !set.Lists(silent) }) {
-			return m.onward()
+			return j.onward()
 		}
 	}
 	return false

@@ -17,8 +17,11 @@ const (
 	proposing Phase = "proposing"
 	deciding  Phase = "deciding"
 
-	jobPropose job = "propose"
-	jobDecide  job = "decide"
+	taskPropose task = "propose"
+	taskDecide  task = "decide"
+
+	stepPropose step = "propose"
+	stepDecide  step = "decide"
 )
 
 // first reports whether the machine runs such an add, as opposed to settling one.
@@ -28,7 +31,7 @@ func (m *Machine) first() bool { return m.central() && !m.Resumed }
 // so that a claim without its record is dead.
 func (m *Machine) startFirst() []Command {
 	m.enter(proposing)
-	m.spawnFirst(jobPropose, "")
+	m.spawnFirst(taskPropose, "")
 	m.proceedFirst()
 	return m.take()
 }
@@ -49,20 +52,20 @@ func (m *Machine) handleFirst(r Reply) []Command {
 	return m.take()
 }
 
-func (m *Machine) spawnFirst(j job, peer string) {
-	m.Strands = append(m.Strands, Strand{Job: j, Peer: peer})
+func (m *Machine) spawnFirst(j task, peer string) {
+	m.Strands = append(m.Strands, Strand{Task: j, Peer: peer})
 	m.stepFirst(len(m.Strands)-1, Reply{})
 }
 
 func (m *Machine) stepFirst(i int, r Reply) {
-	switch m.Strands[i].Job {
-	case jobPropose:
+	switch m.Strands[i].Task {
+	case taskPropose:
 		m.stepPropose(i, r)
-	case jobDecide:
+	case taskDecide:
 		m.stepDecide(i, r)
-	case jobAcquire:
+	case taskAcquire:
 		m.stepClaim(i, r)
-	case jobConvert, jobBind:
+	case taskConvert, taskBind:
 		m.stepHeld(i, r)
 	default:
 		m.step(i, r)
@@ -77,14 +80,14 @@ func (m *Machine) proceedFirst() {
 		case m.Phase == claiming && (m.Stopping || m.Expired):
 			m.withdrawFirst()
 		case m.Phase == claiming:
-			if m.Result.Problem = m.membership(); m.Result.Problem != "" {
+			if m.Result.Problem = (addJob{m}).membership(); m.Result.Problem != "" {
 				m.because(Membership, m.Op.Target)
 				m.withdrawFirst()
 				continue
 			}
 			m.enter(deciding)
 			m.HaveSet = false
-			m.spawnFirst(jobDecide, "")
+			m.spawnFirst(taskDecide, "")
 		case m.Phase == deciding:
 			m.afterDeciding()
 		case m.Phase == withdrawing && (m.Decision.Committed || !m.Withdrawn && m.Unsure || m.Record.Committed):
@@ -94,7 +97,7 @@ func (m *Machine) proceedFirst() {
 				m.Result.Reason = Fenced
 			}
 			m.Result.Ending = Aborted
-			m.clean()
+			abortJob{m}.clean()
 		default:
 			m.next()
 		}
@@ -104,25 +107,25 @@ func (m *Machine) proceedFirst() {
 func (m *Machine) stepPropose(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
-	case "", "retry":
-		m.send(i, "propose", Command{Verb: Propose, Record: m.Op.ID})
-	case "propose":
+	case stepStart, stepRetry:
+		m.strand(i).send(stepPropose, Command{Verb: Propose, Record: m.Op.ID})
+	case stepPropose:
 		switch {
 		case r.Class == Applied:
 			m.Decision = *r.Decision
-			m.finish(i)
+			m.strand(i).finish()
 		case r.Code == Denied:
-			m.fail(i, LogFailed)
+			m.strand(i).fail(LogFailed)
 		default:
-			m.send(i, "read", Command{Verb: ReadRecord, Record: m.Op.ID})
+			m.strand(i).send(stepRead, Command{Verb: ReadRecord, Record: m.Op.ID})
 		}
-	case "read":
+	case stepRead:
 		// No other operation proposes this ID, so the record is its own.
 		if r.Code == OK && !r.Decision.Committed {
 			m.Decision = *r.Decision
-			m.finish(i)
-		} else if r.Code == Denied || !m.again(i, "retry") {
-			m.fail(i, LogFailed)
+			m.strand(i).finish()
+		} else if r.Code == Denied || !m.strand(i).again(stepRetry) {
+			m.strand(i).fail(LogFailed)
 		}
 	}
 }
@@ -135,9 +138,9 @@ func (m *Machine) afterProposing() {
 	}
 	m.enter(claiming)
 	for _, p := range m.Op.Peers {
-		m.spawnFirst(jobAcquire, p)
+		m.spawnFirst(taskAcquire, p)
 		if p != m.Op.Target {
-			m.spawn(jobPeerSet, p)
+			m.spawn(taskPeerSet, p)
 		}
 	}
 }
@@ -147,21 +150,21 @@ func (m *Machine) withdrawFirst() {
 	m.Stopping = true
 	if m.Decision.UID == "" {
 		m.Withdrawn = true // it was never created
-		m.clean()
+		abortJob{m}.clean()
 		return
 	}
-	m.withdraw()
+	centralJob{m}.withdraw()
 }
 
-// stepClaim is stepAcquire for a claim that names the record.
+// stepClaim is the step of an acquireTask for a claim that names the record.
 func (m *Machine) stepClaim(i int, r Reply) {
 	s := &m.Strands[i]
 	o := r.Object
 	switch {
-	case s.Step == "create" && r.Class == Applied:
+	case s.Step == stepCreate && r.Class == Applied:
 		s.X = o
 		m.holdClaim(i)
-	case s.Step == "read" && r.Code == OK && o.Claimed && o.Claim.Operation == m.Op.ID && o.Claim.Peer == s.Peer && !o.Terminating && o.Stage == Reserved:
+	case s.Step == stepRead && r.Code == OK && o.Claimed && o.Claim.Operation == m.Op.ID && o.Claim.Peer == s.Peer && !o.Terminating && o.Stage == Reserved:
 		// A create whose reply was lost. A claim of an earlier record is never bound to another
 		// one.
 		s.X = o
@@ -170,9 +173,9 @@ func (m *Machine) stepClaim(i int, r Reply) {
 			return
 		}
 		m.mayClaim(i)
-		m.fail(i, Contended)
+		m.strand(i).fail(Contended)
 	default:
-		m.stepAcquire(i, r)
+		acquireTask{m.strand(i)}.step(r)
 		if s.Unsure {
 			m.mayClaim(i)
 		}
@@ -198,7 +201,7 @@ func (m *Machine) mayClaim(i int) {
 // and the owner of the namespace.
 func (m *Machine) holdClaim(i int) {
 	s := &m.Strands[i]
-	m.finish(i)
+	m.strand(i).finish()
 	m.Claims[s.Peer] = Claimed{Object: s.X, Held: true, Unsure: s.Unsure}
 	if s.Peer != m.Op.Target {
 		return
@@ -206,68 +209,70 @@ func (m *Machine) holdClaim(i int) {
 	m.Present = true
 	m.Primary = s.X
 	m.Record.Primary = Ref{Peer: s.Peer, UID: s.X.UID}
-	m.spawn(jobPeerSet, m.Op.Target)
+	m.spawn(taskPeerSet, m.Op.Target)
 	if m.Op.Within {
-		m.spawn(jobOwner, m.Op.Target)
+		m.spawn(taskOwner, m.Op.Target)
 	}
 }
 
 func (m *Machine) sendDecide(i int) {
-	m.send(i, "decide", Command{Verb: Decide, Record: m.Op.ID, Object: Object{Bound: m.Record.Primary}, UID: m.Decision.UID, RV: m.Decision.RV})
+	m.strand(i).send(stepDecide, Command{Verb: Decide, Record: m.Op.ID, Object: Object{Bound: m.Record.Primary}, UID: m.Decision.UID, RV: m.Decision.RV})
 }
 
 func (m *Machine) stepDecide(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
-	case "":
+	case stepStart:
 		m.sendDecide(i)
-	case "decide":
+	case stepDecide:
 		switch {
 		case r.Class == Applied:
-			m.decided(i, *r.Decision)
+			m.decided(*r.Decision)
+			m.strand(i).finish()
 			return
 		case r.Class == Unknown:
 			m.Unsure = true
 		case r.Code == Denied && !m.Unsure:
-			m.fail(i, Refused)
+			m.strand(i).fail(Refused)
 			return
 		}
-		m.send(i, "read", Command{Verb: ReadRecord, Record: m.Op.ID})
-	case "reread":
-		m.send(i, "read", Command{Verb: ReadRecord, Record: m.Op.ID})
-	case "read":
+		m.strand(i).send(stepRead, Command{Verb: ReadRecord, Record: m.Op.ID})
+	case stepReread:
+		m.strand(i).send(stepRead, Command{Verb: ReadRecord, Record: m.Op.ID})
+	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Decision.UID != m.Decision.UID:
 			m.undone(i)
 		case r.Code != OK:
-			m.doubtful(i, "reread")
+			m.doubtful(i, stepReread)
 		case r.Decision.Committed:
-			m.decided(i, *r.Decision)
+			m.decided(*r.Decision)
+			m.strand(i).finish()
 		case r.Decision.Taken:
 			// Every write that was sent was conditional on the record before the takeover.
 			m.Withdrawn = true
 			m.because(Fenced, "")
 			m.Result.Ending = Aborted
-			m.finish(i)
+			m.strand(i).finish()
 		case m.Expired:
 			m.Decision = *r.Decision
-			m.send(i, "withdraw", Command{Verb: Withdraw, Record: m.Op.ID, UID: m.Decision.UID, RV: m.Decision.RV})
+			m.strand(i).send(stepWithdraw, Command{Verb: Withdraw, Record: m.Op.ID, UID: m.Decision.UID, RV: m.Decision.RV})
 		default:
 			m.Decision = *r.Decision
 			m.sendDecide(i)
 		}
-	case "withdraw":
+	case stepWithdraw:
 		if r.Class != Applied {
-			m.doubtful(i, "reread")
+			m.doubtful(i, stepReread)
 			return
 		}
 		m.because(Late, "")
 		m.Result.Ending = Aborted
 		m.Withdrawn = true
-		m.finish(i)
-	case "target again":
-		m.send(i, "target", Command{Verb: Read, Peer: m.Record.Primary.Peer})
-	case "target":
+		m.strand(i).finish()
+	case stepTargetAgain:
+		m.strand(i).send(stepTarget, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	case stepTarget:
 		m.targetTells(i, r)
 	}
 }
@@ -275,15 +280,15 @@ func (m *Machine) stepDecide(i int, r Reply) {
 // doubtful asks again, or ends strand i: in doubt if a commit may have been applied.
 func (m *Machine) doubtful(i int, next step) {
 	s := &m.Strands[i]
-	if s.Tries++; s.Tries < m.patience() {
-		m.pause(i, next)
+	if s.Tries++; s.Tries < (commitJob{m}).patience() {
+		m.strand(i).pause(next)
 		return
 	}
 	m.because(Unreachable, s.Peer)
 	if m.Unsure {
 		m.Result.Ending = InDoubt
 	}
-	m.finish(i)
+	m.strand(i).finish()
 }
 
 // undone ends strand i, whose record is gone. If a commit may have been applied, it reads the
@@ -292,11 +297,11 @@ func (m *Machine) undone(i int) {
 	m.Withdrawn = true
 	m.because(Fenced, "")
 	if m.Unsure {
-		m.send(i, "target", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		m.strand(i).send(stepTarget, Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		return
 	}
 	m.Result.Ending = Aborted
-	m.finish(i)
+	m.strand(i).finish()
 }
 
 func (m *Machine) targetTells(i int, r Reply) {
@@ -305,7 +310,7 @@ func (m *Machine) targetTells(i int, r Reply) {
 		m.Result.Ending = Ended
 	case r.Code != OK:
 		m.Withdrawn = false
-		m.doubtful(i, "target again")
+		m.doubtful(i, stepTargetAgain)
 		return
 	case r.Object.Stage == Reserved:
 		m.Result.Ending = Aborted
@@ -313,7 +318,7 @@ func (m *Machine) targetTells(i int, r Reply) {
 		m.Primary = r.Object
 		m.Record.Committed = true
 	}
-	m.finish(i)
+	m.strand(i).finish()
 }
 
 func (m *Machine) afterDeciding() {
@@ -326,7 +331,7 @@ func (m *Machine) afterDeciding() {
 	case m.Result.Ending == Running:
 		m.withdrawFirst()
 	default:
-		m.clean()
+		abortJob{m}.clean()
 	}
 }
 
@@ -334,10 +339,10 @@ func (m *Machine) afterDeciding() {
 func (m *Machine) bindFirst() {
 	m.Stopping = false
 	m.enter(binding)
-	m.spawnFirst(jobConvert, m.Record.Primary.Peer)
+	m.spawnFirst(taskConvert, m.Record.Primary.Peer)
 	for _, p := range m.Op.Peers {
 		if p != m.Record.Primary.Peer {
-			m.spawnFirst(jobBind, p)
+			m.spawnFirst(taskBind, p)
 		}
 	}
 }
@@ -347,16 +352,16 @@ func (m *Machine) stepHeld(i int, r Reply) {
 	s := &m.Strands[i]
 	c := m.Claims[s.Peer]
 	switch {
-	case s.Step == "" && c.Held && s.Job == jobConvert:
-		m.convert(i, c.Object)
-	case s.Step == "" && c.Held:
+	case s.Step == stepStart && c.Held && s.Task == taskConvert:
+		convertTask{m.strand(i)}.sendPut(c.Object)
+	case s.Step == stepStart && c.Held:
 		s.X = c.Object
-		m.sendBind(i, m.Record.Primary)
-	case s.Job == jobBind && s.Step == "put" && r.Class == Applied && c.Held:
+		sealedTask{m.strand(i)}.sendBind(m.Record.Primary)
+	case s.Task == taskBind && s.Step == stepPut && r.Class == Applied && c.Held:
 		m.Claims[s.Peer] = Claimed{Object: r.Object, Held: true}
-		m.finish(i)
+		m.strand(i).finish()
 	default:
-		if s.Job == jobBind && s.Step == "put" && r.Class != Applied {
+		if s.Task == taskBind && s.Step == stepPut && r.Class != Applied {
 			// The claim that is bound next may come from a late create, after the commit.
 			delete(m.Claims, s.Peer)
 		}

@@ -24,7 +24,7 @@ var guardMutants = []broken{
 			}
 			return r
 		}, command: func(_ *world, p *proc, c Command) Command {
-			if s := p.strand(c); c.Verb == Put && (s.Step == "scrub" || s.Step == "bound") {
+			if s := p.strand(c); c.Verb == Put && (s.Step == stepScrub || s.Step == stepBound) {
 				c.Object.Payload = "p"
 			}
 			return c
@@ -33,7 +33,7 @@ var guardMutants = []broken{
 	{rule: "a guard keeps its claim when it loses its payload", cfg: config{
 		peers: 2, committed: "p", laden: true,
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Step == "scrub" {
+			if c.Verb == Put && p.strand(c).Step == stepScrub {
 				c.Object.Claim.Of = Ref{}
 			}
 			return c
@@ -42,7 +42,7 @@ var guardMutants = []broken{
 	{rule: "the scrub of a guard has preconditions", cfg: config{
 		peers: 2, committed: "p", laden: true, sweepers: 1, plans: []plan{removal("r"), add("y", "b", 2, "q")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Step == "scrub" {
+			if c.Verb == Put && p.strand(c).Step == stepScrub {
 				c.UID, c.RV = "", ""
 			}
 			return c

@@ -55,37 +55,45 @@ func (l Limit) Exceeded(r Requests) bool {
 	return l.Objects >= 0 && r.Requested > l.Objects && float64(r.Requested) > l.Share*float64(r.Homes)
 }
 
-// consider decides about the removal that a plain delete of the home requests.
-func (m *Machine) consider() {
+// A holdJob decides about the removal that a plain delete of a home requests.
+type holdJob struct{ m *Machine }
+
+// begin decides about the removal that a plain delete of the home requests.
+func (j holdJob) begin() {
+	m := j.m
 	m.Record.Committed = false
 	switch {
 	case m.Primary.Released:
-		m.commitRequest()
+		j.commitRequest()
 	case m.Primary.Held.Reason == HoldTooMany:
 		// Removals that are released or done since must not release the others.
-		m.postpone(m.Primary.Held)
+		j.postpone(m.Primary.Held)
 	default:
 		m.HaveSet = false
 		m.enter(counting)
-		m.spawn(jobLook, m.Record.Primary.Peer)
-		m.spawn(jobCount, m.Record.Primary.Peer)
+		m.spawn(taskLook, m.Record.Primary.Peer)
+		m.spawn(taskCount, m.Record.Primary.Peer)
 	}
 }
 
-func (m *Machine) stepCount(i int, r Reply) {
-	s := &m.Strands[i]
+// A countTask counts the removals that plain deletes request in one peer.
+type countTask struct{ strand }
+
+func (s countTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step != "count":
-		m.send(i, "count", Command{Verb: Count, Peer: s.Peer, Object: m.Primary})
+	case s.Step != stepCount:
+		s.send(stepCount, Command{Verb: Count, Peer: s.Peer, Object: m.Primary})
 	case r.Code == OK:
 		m.Requests = r.Requests
-		m.finish(i)
-	case r.Code == Denied || !m.again(i, "retry"):
-		m.unconfirmed(i)
+		s.finish()
+	case r.Code == Denied || !s.again(stepRetry):
+		s.unconfirmed()
 	}
 }
 
-func (m *Machine) afterCounting() {
+func (j holdJob) afterCounting() {
+	m := j.m
 	home := m.Record.Primary.Peer
 	switch {
 	case len(m.Result.Pending) > 0:
@@ -94,82 +102,89 @@ func (m *Machine) afterCounting() {
 		m.pend(home)
 		m.end(Done)
 	case m.Requests.Settling:
-		m.stay()
+		j.stay()
 	case m.Op.Limit.Exceeded(m.Requests):
-		m.postpone(Held{HoldTooMany, fmt.Sprintf("%d of %d were deleted at once in %s, at most %d may be",
+		j.postpone(Held{HoldTooMany, fmt.Sprintf("%d of %d were deleted at once in %s, at most %d may be",
 			m.Requests.Requested, m.Requests.Homes, home, max(m.Op.Limit.Objects, int(m.Op.Limit.Share*float64(m.Requests.Homes))))})
 	case !m.Op.Holds:
-		m.commitRequest()
+		j.commitRequest()
 	default:
 		members := m.Set.reached()
 		m.enter(listing)
 		for _, p := range members {
-			m.spawn(jobList, p)
+			m.spawn(taskList, p)
 		}
 		if !slices.Contains(members, home) {
-			m.spawn(jobList, home)
+			m.spawn(taskList, home)
 		}
 	}
 }
 
 // weigh holds the requested removal if the namespace has objects or a member did not list it.
-func (m *Machine) weigh() {
+func (j holdJob) weigh() {
+	m := j.m
 	occupants, silent := m.Result.Occupants, m.Result.Pending
 	m.Result.Occupants, m.Result.Pending = nil, nil
 	switch {
 	case m.Expired, m.Stopping:
-		m.stay()
+		j.stay()
 	case len(occupants) > 0:
-		m.postpone(Held{HoldOccupied, inhabited(occupants, silent)})
+		j.postpone(Held{HoldOccupied, inhabited(occupants, silent)})
 	case len(silent) > 0:
-		m.postpone(Held{HoldUnknown, inhabited(nil, silent)})
+		j.postpone(Held{HoldUnknown, inhabited(nil, silent)})
 	default:
-		m.commitRequest()
+		j.commitRequest()
 	}
 }
 
 // commitRequest marks the home Removing.
-func (m *Machine) commitRequest() {
+func (j holdJob) commitRequest() {
+	m := j.m
 	m.Stopping, m.Unsure = false, false
 	m.enter(committing)
-	m.spawn(jobMark, m.Record.Primary.Peer)
+	m.spawn(taskMark, m.Record.Primary.Peer)
 }
 
 // postpone records on the home why its removal is held, unless it is recorded already.
-func (m *Machine) postpone(h Held) {
+func (j holdJob) postpone(h Held) {
+	m := j.m
 	m.Result.Held = h
 	if m.Primary.Held == h {
-		m.stay()
+		j.stay()
 		return
 	}
 	m.enter(postponing)
-	m.spawn(jobHold, m.Record.Primary.Peer)
+	m.spawn(taskHold, m.Record.Primary.Peer)
 }
 
-func (m *Machine) stepHold(i int, r Reply) {
-	s := &m.Strands[i]
+// A holdTask records on the home why its removal is held.
+type holdTask struct{ strand }
+
+func (s holdTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step == "":
+	case s.Step == stepStart:
 		o := m.Primary
 		o.Held = m.Result.Held
-		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 	case r.Class == Applied:
 		m.Primary = r.Object
-		m.finish(i)
+		s.finish()
 	case r.Code == Conflict, r.Code == NotFound:
 		// The next sweep reads it again.
-		m.finish(i)
+		s.finish()
 	default:
-		m.unconfirmed(i)
+		s.unconfirmed()
 	}
 }
 
 // stay keeps the object in force everywhere, as if no removal were requested.
-func (m *Machine) stay() {
+func (j holdJob) stay() {
+	m := j.m
 	m.Record.Committed = true
 	m.Result.Reason, m.Result.Peer = "", ""
 	m.HaveSet = false
-	m.bring()
+	bringJob{m}.begin()
 }
 
 // mostNamed bounds how many peers and objects the text of a hold names.

@@ -97,7 +97,7 @@ var requestMutants = []broken{
 	{rule: "what a removal is requested of stays in force everywhere", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", valve: true, crowded: true, sweepers: 1, deletes: 1,
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobBring && s.Step == "primary" {
+			if s := p.strand(c); s.Task == taskBring && s.Step == stepPrimary {
 				r.Object.Valve = false
 			}
 			return r

@@ -45,7 +45,8 @@ func (m *Machine) strayed(o Object) bool {
 
 // regain searches for the lost primary by its claim, since another object may have its name by
 // now.
-func (m *Machine) regain() {
+func (j findJob) regain() {
+	m := j.m
 	m.Astray, m.Present = false, false
 	if m.Record.Origin == "" && m.Op.logged() && m.Primary.Claimed {
 		m.Record.Origin = m.Primary.Claim.Operation
@@ -55,18 +56,18 @@ func (m *Machine) regain() {
 	if m.Turns++; m.Turns > takeovers {
 		m.because(Contended, m.Record.Primary.Peer)
 		m.Lead = Object{}
-		m.unfound()
+		j.unfound()
 		return
 	}
-	if m.Op.Action == Succeed && (!m.Lead.yielded(Everywhere) || m.Lead.frozen()) {
+	if m.Op.Action == Succeed && (!m.Lead.yielded(Everywhere) || m.Lead.Home.frozen()) {
 		m.Lead = Object{}
-		m.succeed()
+		succeedJob{m}.begin()
 		return
 	}
 	if !m.Lead.Claimed {
-		m.find()
+		j.begin()
 		return
 	}
 	m.enter(following)
-	m.spawn(jobFollow, m.LeadAt)
+	m.spawn(taskFollow, m.LeadAt)
 }

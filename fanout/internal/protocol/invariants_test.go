@@ -117,7 +117,7 @@ func (w *world) brings(op, peer string) bool {
 			return p.state == crashed && p.record.Origin == op
 		}
 		return p.op.ID != op && p.m.Primary.Claim.Operation == op && slices.ContainsFunc(p.m.Strands, func(s Strand) bool {
-			return (s.Job == jobBring || s.Job == jobGuard) && s.Peer == peer && !s.Over
+			return (s.Task == taskBring || s.Task == taskGuard) && s.Peer == peer && !s.Over
 		})
 	})
 }

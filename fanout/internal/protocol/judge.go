@@ -34,7 +34,7 @@ const (
 // dead.)
 func judge(mode Mode, x Object, y Reply) verdict {
 	switch {
-	case x.yielded(mode) && x.frozen() && x.Stage == Reserved && (y.Code == NotFound || y.Code == OK && y.Object.UID != x.Of(mode).UID):
+	case x.yielded(mode) && x.Home.frozen() && x.Stage == Reserved && (y.Code == NotFound || y.Code == OK && y.Object.UID != x.Of(mode).UID):
 		// It waits for an heir that is gone, and it was never Active.
 		return dead
 	case x.yielded(mode):

@@ -163,9 +163,9 @@ func (k *keyer) machine(m *Machine) {
 	for i := range m.Strands {
 		s := &m.Strands[i]
 		if s.Over {
-			switch s.Job {
-			case jobBring, jobGuard, jobClear, jobRetire:
-				k.s(string(s.Job))
+			switch s.Task {
+			case taskBring, taskGuard, taskClear, taskRetire:
+				k.s(string(s.Task))
 				if s.X.Home.Term > 1 {
 					k.s(s.Peer)
 				}
@@ -175,14 +175,14 @@ func (k *keyer) machine(m *Machine) {
 			}
 			continue
 		}
-		k.s(string(s.Job))
+		k.s(string(s.Task))
 		k.s(s.Peer)
 		k.s(string(s.Step))
 		k.b(s.Busy, s.Unsure, s.Fresh)
 		k.n(s.Tries)
 		k.n(s.Turns)
 		k.n(s.Asked)
-		if s.Step != "" {
+		if s.Step != stepStart {
 			k.object(&s.X)
 			k.object(&s.Y)
 		}

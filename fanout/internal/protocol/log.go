@@ -10,21 +10,22 @@ func (m *Machine) end(e Ending) {
 	switch {
 	case !undone || !m.Op.logged() || m.central():
 	case m.Reverted:
-		m.forgotten()
+		endJob{m}.forgotten()
 		e = Ended
 	case m.Unsure:
 		if e == Ended {
 			m.Result.Ending = Ended
 		}
-		m.attest()
+		endJob{m}.attest()
 		return
 	}
-	m.conclude(e)
+	endJob{m}.conclude(e)
 }
 
 // conclude stops the machine with ending e. It deletes the log's entry, unless a recovery
 // needs the entry to finish the operation.
-func (m *Machine) conclude(e Ending) {
+func (j endJob) conclude(e Ending) {
+	m := j.m
 	if e == Aborted && m.Result.Ending == Ended {
 		e = Ended
 	}
@@ -40,73 +41,79 @@ func (m *Machine) conclude(e Ending) {
 	case !m.Op.logged():
 	case e == InDoubt || m.Result.Keep:
 		m.Result.Keep = true
-		m.spawn(jobAdvance, "")
+		m.spawn(taskAdvance, "")
 	case m.Result.Reason == LogFailed:
 	case m.Withdrawn:
 		// The record is deleted already.
 	default:
-		m.spawn(jobForget, "")
+		m.spawn(taskForget, "")
 	}
 }
 
-// stepBegin writes the operation into the log.
-func (m *Machine) stepBegin(i int, r Reply) {
-	switch m.Strands[i].Step {
-	case "":
-		m.send(i, "begin", Command{Verb: Begin})
+// A beginTask writes the operation into the log.
+type beginTask struct{ strand }
+
+func (s beginTask) step(r Reply) {
+	m := s.m
+	switch s.Step {
+	case stepStart:
+		s.send(stepBegin, Command{Verb: Begin})
 	default:
 		if r.Class != Applied {
 			m.Unlogged = r.Class == Unknown
-			m.fail(i, LogFailed)
+			s.fail(LogFailed)
 			return
 		}
-		m.finish(i)
+		s.finish()
 	}
 }
 
-func (m *Machine) afterBegin() {
+func (j endJob) afterBegin() {
+	m := j.m
 	switch {
 	case m.Unlogged && m.Op.Action == Adopt:
-		m.relinquish() // the entry may exist, and its recovery would run the adoption
+		j.relinquish() // the entry may exist, and its recovery would run the adoption
 	case m.Stopping:
 		m.end(Aborted)
 	case m.Op.Action == Add:
 		m.enter(reserving)
-		m.spawn(jobAcquire, m.Op.Target)
+		m.spawn(taskAcquire, m.Op.Target)
 	case m.Op.Action == Adopt:
-		m.meet()
+		adoptJob{m}.begin()
 	default:
-		m.find()
+		findJob{m}.begin()
 	}
 }
 
-// stepLog writes the log once. A failure before a commit stops the operation. After a
-// commit, the entry stays open for a recovery. Conflict means that another coordinator has
-// taken the entry over.
-func (m *Machine) stepLog(i int, r Reply) {
-	s := &m.Strands[i]
+// A logTask writes the log once. A failure before a commit stops the operation. After a commit,
+// the entry stays open for a recovery. Conflict means that another coordinator has taken the
+// entry over.
+type logTask struct{ strand }
+
+func (s logTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step == "" && s.Job == jobForget:
+	case s.Step == stepStart && s.Task == taskForget:
 		c := Command{Verb: Forget}
 		if m.central() {
 			c.Record, c.UID, c.RV = m.Op.ID, m.Decision.UID, m.Decision.RV
 		}
-		m.send(i, "log", c)
-	case s.Step == "":
-		m.send(i, "log", Command{Verb: Advance})
+		s.send(stepLog, c)
+	case s.Step == stepStart:
+		s.send(stepLog, Command{Verb: Advance})
 	case r.Class == Applied:
-		m.finish(i)
+		s.finish()
 	case m.Phase == ending:
-		m.finish(i)
-		m.unended(r)
+		s.finish()
+		endJob{m}.unended(r)
 	case r.Code == Conflict:
-		m.finish(i)
+		s.finish()
 		m.Result.Reason, m.Result.Peer = TakenOver, ""
 	default:
 		// If the result is unknown, the log may hold that a commit may have been sent, and
 		// a recovery would send it. The recovery of an adoption runs it again in any case.
 		m.Unlogged = r.Class == Unknown || m.Op.Action == Adopt
-		m.fail(i, LogFailed)
+		s.fail(LogFailed)
 	}
 }
 
@@ -114,7 +121,8 @@ func (m *Machine) stepLog(i int, r Reply) {
 // coordinator that took the entry over, or a recovery, sends the commit of an update, a
 // removal or a move again if it may have been sent before, and runs an adoption again. Only
 // its own process commits an add.
-func (m *Machine) unended(r Reply) {
+func (j endJob) unended(r Reply) {
+	m := j.m
 	if m.Op.Action == Add || !m.Record.Committing && m.Op.Action != Adopt || m.Result.Ending != Aborted && m.Result.Ending != Ended {
 		return
 	}
@@ -127,7 +135,8 @@ func (m *Machine) unended(r Reply) {
 
 // relinquish ends the operation in doubt and leaves it to the coordinator that has taken it
 // over, or to a recovery. It writes neither to the peers nor to the log.
-func (m *Machine) relinquish() {
+func (j endJob) relinquish() {
+	m := j.m
 	m.Result.Ending, m.Result.Keep = InDoubt, true
 	m.Result.Primary = m.Record.Primary
 	m.enter(ending)

@@ -33,7 +33,7 @@ var lossMutants = []broken{
 	{rule: "who has departed need not be configured", want: "L2", cfg: config{
 		peers: 2, loss: loss{peer: "b"}, changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobDeparted {
+			if p.strand(c).Task == taskDeparted {
 				r.PeerSet.Departed = slices.DeleteFunc(slices.Clone(r.PeerSet.Departed), func(d Departure) bool {
 					return !slices.Contains(p.op.Peers, d.Peer)
 				})

@@ -47,7 +47,7 @@ var lostHomeMutants = []broken{
 	})},
 	{rule: "a home that has changed yields to a member only", want: "I", cfg: with(toLost, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobYield && s.Step == "members" {
+			if s := p.strand(c); s.Task == taskYield && s.Step == stepMembers {
 				r.PeerSet = r.PeerSet.with(Member{Peer: "b", State: peerActive})
 			}
 			return r
@@ -63,7 +63,7 @@ var lostHomeMutants = []broken{
 	})},
 	{rule: "who comes back confirms no update", want: "STALE", cfg: with(updateAtLost, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobLook {
+			if p.strand(c).Task == taskLook {
 				r.PeerSet.Self.State = peerActive
 			}
 			return r
@@ -71,7 +71,7 @@ var lostHomeMutants = []broken{
 	})},
 	{rule: "a home that is being deleted succeeds itself if nobody else can", want: "I6", cfg: with(deletedMove, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobSurvey && r.Object.Terminating {
+			if s := p.strand(c); s.Task == taskSurvey && r.Object.Terminating {
 				r.Object.Finalizer = false
 			}
 			return r
@@ -79,7 +79,7 @@ var lostHomeMutants = []broken{
 	})},
 	{rule: "a replica that never came into force names an heir, too", want: "the term of a home", cfg: with(deletedHeir, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobSurvey && r.Object.Stage == Reserved {
+			if p.strand(c).Task == taskSurvey && r.Object.Stage == Reserved {
 				r.Object.Home = Home{}
 			}
 			return r

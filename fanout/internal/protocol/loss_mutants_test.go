@@ -52,7 +52,7 @@ var returnMutants = []broken{
 	{rule: "nothing comes into force for a home that was given up", want: "I7", cfg: config{
 		mode: Everywhere, peers: 3, committed: "p", committedAt: 2, sweepers: 1, deletes: 1, changes: changes(forceB),
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Step == "vouch" {
+			if p.strand(c).Step == stepVouch {
 				r.PeerSet.Departed = nil
 			}
 			return r
@@ -67,7 +67,7 @@ var returnMutants = []broken{
 	}},
 	{rule: "a late driver of a leave takes nothing from a peer that is a member again", want: "I2", cfg: with(lateLeave, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Step == "set" && p.op.Action == Discard {
+			if p.strand(c).Step == stepSet && p.op.Action == Discard {
 				r.PeerSet.Self.State = peerOut
 			}
 			return r
@@ -75,7 +75,7 @@ var returnMutants = []broken{
 	})},
 	{rule: "a replica comes into force in who was a member before its home was read", want: "I7", cfg: with(moveToNewcomer, mutant{
 		command: func(w *world, p *proc, c Command) Command {
-			if s := p.strand(c); s.Job == jobBring && s.Step == "members" {
+			if s := p.strand(c); s.Task == taskBring && s.Step == stepMembers {
 				if home := w.store.cells[w.store.index(c.Peer)].obj; home != nil {
 					s.Y = *home
 				}
@@ -83,7 +83,7 @@ var returnMutants = []broken{
 			return c
 		},
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobBring && s.Step == "primary" && s.Y.Claimed {
+			if s := p.strand(c); s.Task == taskBring && s.Step == stepPrimary && s.Y.Claimed {
 				return Reply{Class: Applied, Code: OK, Object: s.Y}
 			}
 			return r

@@ -7,8 +7,10 @@ package protocol
 // without I/O, clock, randomness or goroutine. The runtime executes its commands in any
 // order and feeds back their replies.
 //
-// A machine works in phases. A phase is a set of strands, each with at most one
-// command outstanding; when all have ended the next phase is chosen.
+// A machine runs jobs, one after the other: addJob, abortJob, bringJob and so on. A job works in
+// phases. A phase is a set of tasks, one for each peer, and each has at most one command
+// outstanding. When all have ended, the job begins the next phase or another job. All state is in
+// the Machine and its strands; jobs and tasks are only the rules.
 type Machine struct {
 	Op      Operation
 	Record  Record
@@ -17,39 +19,59 @@ type Machine struct {
 	Earlier int // number of strands of earlier phases
 	Result  Result
 
-	Decision  Decision // the operation's own record, as last read
-	Primary   Object   // as last read, in Record.Primary.Peer
-	Claims    map[string]Claimed
-	Set       PeerSet // of the primary's peer, read after the write that it must follow
-	HaveSet   bool
-	Sets      map[string]PeerSet // of the claimed peers
-	Present   bool               // the primary exists, or may exist
-	Adrift    bool               // a create of the primary may still be applied
-	Unsure    bool               // a commit attempt may have been applied, or may still be
-	Withdrawn bool               // the record is deleted
-	Stopping  bool               // no new attempts: the phase has failed
-	Expired   bool               // the deadline has passed
-	Resumed   bool               // recovered after its process ended: no caller waits for it
-	Unlogged  bool               // the log may hold that a commit may have been sent: the write's result is unknown
+	Primary  Object  // as last read, in Record.Primary.Peer
+	Set      PeerSet // of the primary's peer, read after the write that it must follow
+	HaveSet  bool
+	Unsure   bool // a commit attempt may have been applied, or may still be
+	Stopping bool // no new attempts: the phase has failed
+	Expired  bool // the deadline has passed
+	Resumed  bool // recovered after its process ended: no caller waits for it
+	Unlogged bool // the log may hold that a commit may have been sent: the write's result is unknown
+	Turns    int  // how often the primary was lost, or changed during its removal
 
+	reservations
+	centralRecord
+	search
+	contradictions
+
+	Requests Requests // of a hold: the homes and requested removals counted in the home's peer
+	Changed  bool     // of a removal: the primary changed since its secondaries were deleted
+	Promised bool     // of a seal: the caller can have its result, and need not wait for the rest
+
+	out []Command
+}
+
+// reservations are the operation's own objects, as addJob, adoptJob and abortJob know them.
+type reservations struct {
+	Present bool // the primary exists, or may exist
+	Adrift  bool // a create of the primary may still be applied
+	Claims  map[string]Claimed
+	Sets    map[string]PeerSet // of the claimed peers
+}
+
+// centralRecord is the record that decides an add of the first release, as centralJob knows it.
+type centralRecord struct {
+	Decision  Decision // as last read
+	Withdrawn bool     // the record is deleted
+	Departed  []string // peers that a member lists as departed
+}
+
+// search is the state of the search for a primary, by findJob.
+type search struct {
 	Astray   bool   // the primary is not where it was last known to be
 	Lead     Object // the object in LeadAt that names the next home; without a claim: search all peers
 	LeadAt   string
 	Named    string // the claim of a replica with the UID that a removal means
 	Searched bool   // all peers were searched for the primary
-	Turns    int    // how often the primary was lost, or changed during its removal
+}
 
-	Requests Requests // the homes and requested removals counted in the home's peer
-	Forked   Object   // an Active replica with a revision that its home never had
-	Revoked  bool     // a replica was deleted again, because its home is gone
-	Undone   bool     // the home does not have the revision that this update committed
-	Reverted bool     // the commit was applied, and a restore of the peer has undone it
-	Changed  bool     // the primary changed since its secondaries were deleted
-	Promised bool     // the caller can have its result: it need not wait for the rest
-
-	Departed []string // peers that a member lists as departed
-
-	out []Command
+// contradictions are the effects of peers restored from older states, as bringJob and mendJob met
+// them.
+type contradictions struct {
+	Forked   Object // an Active replica with a revision that its home never had
+	Revoked  bool   // a replica was deleted again, because its home is gone
+	Undone   bool   // the home does not have the revision that this update committed
+	Reverted bool   // the commit was applied, and a restore of the peer has undone it
 }
 
 // Claimed is the known state of an operation's secondary in a peer.
@@ -61,7 +83,7 @@ type Claimed struct {
 
 // New returns a machine for op that has not started.
 func New(op Operation) *Machine {
-	m := &Machine{Op: op, Phase: beginning, Claims: map[string]Claimed{}, Sets: map[string]PeerSet{}}
+	m := &Machine{Op: op, Phase: beginning, reservations: reservations{Claims: map[string]Claimed{}, Sets: map[string]PeerSet{}}}
 	m.Record.Primary.Peer = op.Target
 	return m
 }
@@ -83,22 +105,22 @@ func Recover(op Operation, record Record) *Machine {
 func (m *Machine) Start() []Command {
 	switch {
 	case m.Phase == recovering:
-		m.recover()
+		recoverJob{m}.begin()
 	case m.Op.Action == Sweep:
-		m.sweep()
+		sweepJob{m}.begin()
 	case m.Op.Action == Succeed:
-		m.succeed()
+		succeedJob{m}.begin()
 	case m.Op.Action == Move && !m.Op.logged():
 		m.Op.Target = m.Op.Into[0]
-		m.find()
+		findJob{m}.begin()
 	case m.Op.Action == Cover:
-		m.cover()
+		coverJob{m}.begin()
 	case m.Op.Action == Resign:
-		m.resign()
+		resignJob{m}.begin()
 	case m.Op.Action == Discard:
-		m.discard()
+		coverJob{m}.discard()
 	default:
-		m.spawn(jobBegin, "")
+		m.spawn(taskBegin, "")
 	}
 	m.proceed()
 	return m.take()

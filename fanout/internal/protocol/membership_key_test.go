@@ -92,13 +92,13 @@ func (k *keyer) change(ch *changer) {
 		if s.Over {
 			continue
 		}
-		k.s(string(s.Job) + s.Peer)
+		k.s(string(s.Task) + s.Peer)
 		k.s(string(s.Step))
 		k.n(s.Tries)
 		k.n(s.Quiet)
 		k.s(s.Set.Change.ID)
 		k.id(s.Set.RV)
-		if s.Job == chSub {
+		if s.Task == chSub {
 			k.s(string(s.Sub.Action))
 			k.object(&s.Sub.Met)
 		}

@@ -15,46 +15,53 @@ type Mend struct {
 	Kept, Dropped Revision
 }
 
-// forked records replica X of strand i, which contradicts the home, and ends the strand.
-func (m *Machine) forked(i int) {
-	x := m.Strands[i].X
+// forked records replica X, which contradicts the home, and ends the strand.
+func (s bringTask) forked() {
+	m := s.m
+	x := s.X
 	if !m.Forked.Claimed || x.Revision.later(m.Forked.Revision) {
 		m.Forked = x
 	}
-	m.finish(i)
+	s.finish()
 }
+
+// A mendJob reconciles a home and a replica whose revisions contradict each other.
+type mendJob struct{ m *Machine }
 
 // unmadeAt reports whether home o lacks the revision that this update committed, because
 // its peer was restored from an older state.
-func (m *Machine) unmadeAt(o Object) bool {
-	if m.Op.Action != Update || !m.Record.Committed || m.Result.Reason == alreadyDone || o.made(m.Op.ID) {
+func (j mendJob) unmadeAt(o Object) bool {
+	m := j.m
+	if m.Op.Action != Update || !m.Record.Committed || m.Result.Reason == alreadyDone || o.History.has(m.Op.ID) {
 		return false
 	}
 	return o.Revision.Number < m.Result.Revision || len(o.History) > 0 && o.History[0].Number <= m.Result.Revision
 }
 
 // redo commits the update again: its caller has no result yet.
-func (m *Machine) redo() {
+func (j mendJob) redo() {
+	m := j.m
 	m.Undone = false
 	if m.Turns++; m.Turns > takeovers {
 		m.pend(m.Record.Primary.Peer)
-		m.brought()
+		bringJob{m}.brought()
 		return
 	}
 	m.Record.Committed, m.Reverted = false, true
 	m.Result.Pending = nil
-	m.find()
+	findJob{m}.begin()
 }
 
-// reconcile writes the home with a revision above that of the replica that contradicts it.
-func (m *Machine) reconcile() {
+// begin writes the home with a revision above that of the replica that contradicts it.
+func (j mendJob) begin() {
+	m := j.m
 	if m.Turns++; m.Turns > takeovers {
 		m.pend(m.Record.Primary.Peer)
-		m.brought()
+		bringJob{m}.brought()
 		return
 	}
 	m.enter(mending)
-	m.spawn(jobMend, m.Record.Primary.Peer)
+	m.spawn(taskMend, m.Record.Primary.Peer)
 }
 
 // reconciled returns home o with a revision above replica x's, and the later operation's
@@ -73,29 +80,32 @@ func (o Object) reconciled(x Object) Object {
 	return o
 }
 
-func (m *Machine) stepMend(i int, r Reply) {
-	s := &m.Strands[i]
+// A mendTask writes the home with a revision above that of the replica that contradicts it.
+type mendTask struct{ strand }
+
+func (s mendTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "", "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
+	case stepStart, stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
 		o := r.Object
 		switch {
 		case r.Code == NotFound, r.Code == OK && (o.UID != m.Record.Primary.UID || m.strayed(o)):
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case r.Code != OK:
-			if r.Code == Denied || !m.again(i, "reread") {
-				m.unconfirmed(i)
+			if r.Code == Denied || !s.again(stepReread) {
+				s.unconfirmed()
 			}
 		case o.Leaving(), o.Edited(), !m.Forked.lost(o):
 			m.Primary = o
-			m.finish(i)
+			s.finish()
 		default:
 			s.X = o
 			mended := o.reconciled(m.Forked)
-			m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: mended, UID: o.UID, RV: o.RV})
+			s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: mended, UID: o.UID, RV: o.RV})
 		}
-	case "put":
+	case stepPut:
 		switch {
 		case r.Class == Applied:
 			m.Primary = r.Object
@@ -104,20 +114,21 @@ func (m *Machine) stepMend(i int, r Reply) {
 			if r.Object.Revision.Operation == m.Forked.Revision.Operation {
 				m.Result.Mend.Kept, m.Result.Mend.Dropped = m.Forked.Revision, s.X.Revision
 			}
-			m.finish(i)
-		case r.Code == Denied, !m.again(i, "reread"):
-			m.unconfirmed(i)
+			s.finish()
+		case r.Code == Denied, !s.again(stepReread):
+			s.unconfirmed()
 		}
 	}
 }
 
 // afterMending brings the home's new content to the replicas.
-func (m *Machine) afterMending() {
+func (j mendJob) afterMending() {
+	m := j.m
 	if len(m.Result.Pending) > 0 {
-		m.brought()
+		bringJob{m}.brought()
 		return
 	}
 	m.Result.Revision = m.Primary.Revision.Number
 	m.HaveSet = false
-	m.bring()
+	bringJob{m}.begin()
 }

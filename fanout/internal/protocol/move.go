@@ -28,46 +28,51 @@ func (o Object) takenBack(peer string) Object {
 	return o
 }
 
-// elect makes sure that the target of the move has a replica with the home's content.
-func (m *Machine) elect() {
+// A moveJob makes the replica in the target the home.
+type moveJob struct{ m *Machine }
+
+// begin makes sure that the target of the move has a replica with the home's content.
+func (j moveJob) begin() {
+	m := j.m
 	switch {
 	case m.Record.Primary.Peer == m.Op.Target:
 		if !m.Unsure && !m.Record.Arrived {
 			m.Result.Reason = alreadyDone
 		}
 		m.Record.Committed, m.Record.Arrived = true, true
-		m.bring()
+		bringJob{m}.begin()
 	case m.Record.Arrived, !m.Op.logged() && !m.Op.evacuates(m.Record.Primary.Peer):
 		// The move is over, or the home need not move any more: bring its content to all
 		// members.
-		m.bring()
+		bringJob{m}.begin()
 	case m.Resumed && m.Primary.UID != m.Op.UID:
 		// Another operation moved it since: an earlier attempt can no longer be applied.
 		m.because(Contended, m.Record.Primary.Peer)
-		m.refrain()
+		j.refrain()
 	case m.Primary.Leaving(), m.Primary.Stage != Active:
 		m.Result.Holder, m.Result.HolderAt = m.Primary, m.Record.Primary.Peer
 		m.because(HeldByOther, m.Record.Primary.Peer)
-		m.refrain()
+		j.refrain()
 	case m.Turns > takeovers:
 		m.because(Contended, m.Record.Primary.Peer)
-		m.refrain()
+		j.refrain()
 	case m.Expired:
 		m.because(Late, "")
-		m.refrain()
+		j.refrain()
 	default:
 		m.Record.Committed = false
 		m.Result.Holder, m.Result.HolderAt = Object{}, ""
 		m.enter(electing)
-		m.spawn(jobPeerSet, m.Record.Primary.Peer)
-		m.spawn(jobPeerSet, m.Op.Target)
-		m.spawn(jobBring, m.Op.Target)
+		m.spawn(taskPeerSet, m.Record.Primary.Peer)
+		m.spawn(taskPeerSet, m.Op.Target)
+		m.spawn(taskBring, m.Op.Target)
 	}
 }
 
 // refrain ends a move without a commit: Ended if an earlier attempt may have been applied
 // and undone since, else Aborted.
-func (m *Machine) refrain() {
+func (j moveJob) refrain() {
+	m := j.m
 	if m.Unsure {
 		m.end(Ended)
 		return
@@ -76,22 +81,23 @@ func (m *Machine) refrain() {
 }
 
 // afterElecting lets the home yield once the target's replica is known.
-func (m *Machine) afterElecting() {
+func (j moveJob) afterElecting() {
+	m := j.m
 	var s Strand
 	for _, t := range m.Strands {
-		if t.Job == jobBring {
+		if t.Task == taskBring {
 			s = t
 		}
 	}
 	set, known := m.Sets[m.Op.Target]
 	switch {
 	case m.Astray:
-		m.regain()
+		findJob{m}.regain()
 	case known && (set.Self.State != "Active" || set.Self.Peer != m.Op.Target),
 		m.HaveSet && !slices.Contains(m.Set.peers("Active"), m.Op.Target):
 		m.Result.Problem = "peer " + m.Op.Target + " is not an active member"
 		m.because(Membership, m.Op.Target)
-		m.refrain()
+		j.refrain()
 	case m.Stopping, len(m.Result.Pending) > 0, !known, !m.HaveSet:
 		m.Result.Pending = nil
 		if m.Result.HolderAt != "" {
@@ -107,83 +113,87 @@ func (m *Machine) afterElecting() {
 	case s.X.UID == "":
 		// The target is no member any more, or the object is gone.
 		m.astray(Object{}, "")
-		m.regain()
+		findJob{m}.regain()
 	default:
 		m.Record.Elect = Ref{Peer: m.Op.Target, UID: s.X.UID}
 		m.Record.Committing = true
 		m.enter(advancing)
 		if m.Op.logged() {
-			m.spawn(jobAdvance, "")
+			m.spawn(taskAdvance, "")
 		}
 	}
 }
 
-// stepYield commits the move: the home yields.
-func (m *Machine) stepYield(i int, r Reply) {
-	s := &m.Strands[i]
+// A yieldTask commits the move: the home yields.
+type yieldTask struct{ attempt }
+
+func (s yieldTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
-		m.sendYield(i)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "put":
-		m.attempted(i, r)
-	case "read":
+	case stepStart:
+		s.sendPut()
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepPut:
+		s.attempted(r)
+	case stepRead:
 		o := r.Object
 		switch {
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
 			m.astray(Object{}, "")
-			m.finish(i)
+			s.finish()
 		case r.Code != OK:
-			m.ask(i, Reply{Code: Unavailable})
+			s.ask(Reply{Code: Unavailable})
 		case m.strayed(o):
 			m.astray(o, s.Peer)
-			m.finish(i)
+			s.finish()
 		case m.Expired && !m.Unsure:
-			m.fail(i, Late)
+			s.fail(Late)
 		case o.Leaving():
 			m.Result.Holder, m.Result.HolderAt = o, s.Peer
-			m.fail(i, HeldByOther)
+			s.fail(HeldByOther)
 		case o.RV == m.Primary.RV:
-			m.sendYield(i)
+			s.sendPut()
 		default:
 			m.Primary = o
-			m.send(i, "members", Command{Verb: ReadPeerSet, Peer: s.Peer})
+			s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: s.Peer})
 		}
-	case "members":
+	case stepMembers:
 		// The home has changed, so an earlier attempt can no longer be applied.
 		switch {
 		case r.Code != OK:
-			m.ask(i, Reply{Code: Unavailable})
+			s.ask(Reply{Code: Unavailable})
 		case !slices.Contains(r.PeerSet.peers(peerActive), m.Op.Target):
 			m.Result.Problem = "peer " + m.Op.Target + " is not an active member"
-			m.failAt(i, Membership, m.Op.Target)
+			s.failAt(Membership, m.Op.Target)
 		default:
-			m.sendYield(i)
+			s.sendPut()
 		}
 	}
 }
 
-func (m *Machine) sendYield(i int) {
+func (s yieldTask) sendPut() {
+	m := s.m
 	o := m.Primary
 	if o.Edited() {
 		// The next home starts with committed content, so the yield commits the edit.
 		o = o.accepted()
 	}
-	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o.yieldedTo(m.Record.Elect), UID: o.UID, RV: o.RV})
+	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o.yieldedTo(m.Record.Elect), UID: o.UID, RV: o.RV})
 }
 
 // afterYield makes the elected replica home.
-func (m *Machine) afterYield() {
+func (j moveJob) afterYield() {
+	m := j.m
 	switch {
 	case m.Record.Committed:
 		m.Result.Reason, m.Result.Peer = "", ""
 		m.Unsure = true
 		m.astray(m.Primary, m.Record.Primary.Peer)
-		m.regain()
+		findJob{m}.regain()
 	case m.Result.Ending == InDoubt:
 		m.end(InDoubt)
 	default:
-		m.refrain()
+		j.refrain()
 	}
 }

@@ -11,18 +11,18 @@ var moveMutants = []broken{
 		mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			m := p.m
-			if m.Phase != committing || m.Op.Action != Move || m.Strands[0].Step != "put" || m.Strands[0].Seq > 1 {
+			if m.Phase != committing || m.Op.Action != Move || m.Strands[0].Step != stepPut || m.Strands[0].Seq > 1 {
 				return cmds
 			}
 			m.astray(m.Primary.yieldedTo(m.Record.Elect), m.Record.Primary.Peer)
-			m.regain()
+			findJob{m}.regain()
 			return m.take()
 		}},
 	}, "I1", false},
 	{"N36", "the next home copies the content and the history of the last one", config{
 		mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), update("x", "q")},
 		mutant: mutant{command: func(w *world, p *proc, c Command) Command {
-			if s := p.strand(c); s.Job == jobFollow && s.Step == "finish" {
+			if s := p.strand(c); s.Task == taskFollow && s.Step == stepFinish {
 				own := w.store.cells[w.store.index(c.Peer)].obj
 				c.Object.Payload, c.Object.Revision, c.Object.History = own.Payload, own.Revision, own.History
 			}
@@ -32,7 +32,7 @@ var moveMutants = []broken{
 	{"N36", "a home that has yielded takes its place back, and is not judged", config{
 		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, deletes: 1, plans: []plan{move("m", "b")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if s := p.strand(c); s.Job == jobJudge {
+			if s := p.strand(c); s.Task == taskJudge {
 				s.X.Home.Yielded = false
 			}
 			return c
@@ -41,7 +41,7 @@ var moveMutants = []broken{
 	{"N46", "an activation by an earlier home has the resource version", config{
 		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{move("m", "b"), update("x", "q")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobBring {
+			if c.Verb == Put && p.strand(c).Task == taskBring {
 				c.RV = ""
 			}
 			return c
@@ -50,7 +50,7 @@ var moveMutants = []broken{
 	{"", "what was home is held until nothing names it", config{
 		mode: Everywhere, peers: 3, committed: "p", deletes: 1, plans: []plan{move("m", "b")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobBring {
+			if c.Verb == Put && p.strand(c).Task == taskBring {
 				c.Object.Finalizer = false
 			}
 			return c
@@ -76,8 +76,8 @@ var moveMutants = []broken{
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			m := p.m
 			for _, s := range slices.Clone(m.Strands) {
-				if m.Phase == clearing && slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobRetire }) && s.X.former(Everywhere) && !m.retiring(s.Peer) {
-					m.Strands = append(m.Strands, Strand{Job: jobRetire, Peer: s.Peer, X: s.X})
+				if m.Phase == clearing && slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Task == taskRetire }) && s.X.former(Everywhere) && !(retireJob{m}).retiring(s.Peer) {
+					m.Strands = append(m.Strands, Strand{Task: taskRetire, Peer: s.Peer, X: s.X})
 					m.step(len(m.Strands)-1, Reply{})
 				}
 			}
@@ -98,7 +98,7 @@ var moveMutants = []broken{
 		mutant: mutant{
 			answer: func(c Command) (Reply, bool) { return refused(NoSuchPeer), c.Verb == Read && c.Peer == "a" },
 			reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-				if s := p.strand(c); s.Job == jobJudge && s.Step == "stray" {
+				if s := p.strand(c); s.Task == taskJudge && s.Step == stepStray {
 					r.PeerSet.Change = Slot{}
 				}
 				return r
@@ -108,7 +108,7 @@ var moveMutants = []broken{
 	{"", "the heir of a lost home has the latest revision that is left", config{
 		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{update("x", "q")},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
-			if s := p.strand(c); s.Job == jobCrown {
+			if s := p.strand(c); s.Task == taskCrown {
 				c.Object.Payload, c.Object.Revision, c.Object.History = s.X.Payload, s.X.Revision, nil
 			}
 			return c
@@ -117,7 +117,7 @@ var moveMutants = []broken{
 	{"", "a removal leaves alone what has a later home", config{
 		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{removal("r")},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
-			if s := p.strand(c); p.op.Action == Remove && s.Job == jobClear && c.Verb == Read {
+			if s := p.strand(c); p.op.Action == Remove && s.Task == taskClear && c.Verb == Read {
 				p.m.Primary.Home.Term = 2 * generation
 			}
 			return c
@@ -130,7 +130,7 @@ var moveMutants = []broken{
 			if m.Phase != freezing {
 				return cmds
 			}
-			m.afterFreezing()
+			succeedJob{m}.afterFreezing()
 			return m.take()
 		}},
 	}, "I", false},

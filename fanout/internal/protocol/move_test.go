@@ -40,7 +40,7 @@ func (w *world) homes(peer string, o Object) {
 		return
 	case w.cfg.mode != Everywhere || o.Stage == Reserved:
 		return
-	case o.yielded(Everywhere) && !o.frozen() && !lost && w.electable(peer, o.Home.Peer):
+	case o.yielded(Everywhere) && !o.Home.frozen() && !lost && w.electable(peer, o.Home.Peer):
 		w.note(">" + o.Home.Peer)
 		return
 	case lost && o.Primary(Everywhere) && slices.Contains(w.committed, ">"+peer):
@@ -101,7 +101,7 @@ func (w *world) behind(x, y *Object) bool {
 // made home in the absence of the earlier one, or x names an heir already while a move made
 // y home. Missing replicas are created again then.
 func (w *world) replacing(x, y *Object) bool {
-	heir := y.term() >= generation || x != nil && x.frozen() && x.Claim.Operation == y.Claim.Operation
+	heir := y.term() >= generation || x != nil && x.Home.frozen() && x.Claim.Operation == y.Claim.Operation
 	return heir && slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Change.ID != "" })
 }
 

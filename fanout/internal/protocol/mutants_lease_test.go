@@ -20,7 +20,7 @@ var leaseMutants = []broken{
 	{n: "N4", rule: "what is judged is read from a quorum", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobJudge && s.Step == "primary" && r.Object.Committed() {
+			if s := p.strand(c); s.Task == taskJudge && s.Step == stepPrimary && r.Object.Committed() {
 				return refused(NotFound) // from a cache that has not seen the create
 			}
 			return r
@@ -32,7 +32,7 @@ var leaseMutants = []broken{
 			if m := p.m; m.Resumed && m.Phase == fencing && m.Primary.UID != "" && m.Record.Primary.UID == "" {
 				m.Record.Primary.UID = m.Primary.UID
 				m.enter(committing)
-				m.commit()
+				commitJob{m}.begin()
 				return m.take()
 			}
 			return cmds
@@ -43,7 +43,7 @@ var leaseMutants = []broken{
 	{n: "N8", rule: "a lease says when to try, not whether a commit is valid", cfg: config{
 		peers: 2, sweepers: 1, lease: 2, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); p.sweep && s.Step == "primary" && r.Object.Pending() && s.Quiet+1 >= p.op.Lease {
+			if s := p.strand(c); p.sweep && s.Step == stepPrimary && r.Object.Pending() && s.Quiet+1 >= p.op.Lease {
 				return refused(NotFound)
 			}
 			return r
@@ -52,7 +52,7 @@ var leaseMutants = []broken{
 	{n: "N14", rule: "a reservation has a lease", cfg: config{
 		peers: 2, sweepers: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{scrapped: true, command: func(_ *world, p *proc, c Command) Command {
-			if p.sweep && c.Verb == Delete && p.strand(c).Step == "fence" {
+			if p.sweep && c.Verb == Delete && p.strand(c).Step == stepFence {
 				c.Verb = Read // as if every reservation could be alive
 			}
 			return c
@@ -126,7 +126,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 	require.False(t, fenced(mutant{}), "a live reservation is fenced")
 	require.True(t, fenced(mutant{command: func(_ *world, p *proc, c Command) Command {
-		if c.Verb == Put && p.strand(c).Job == jobBeat {
+		if c.Verb == Put && p.strand(c).Task == taskBeat {
 			c.Object.Heartbeat-- // the same bytes: the resource version stays
 		}
 		return c

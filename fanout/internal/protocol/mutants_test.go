@@ -12,7 +12,7 @@ var mutants = []broken{
 	{n: "N3", rule: "a pending primary is fenced before its secondaries go", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobJudge && s.Step == "primary" && r.Object.Pending() {
+			if s := p.strand(c); s.Task == taskJudge && s.Step == stepPrimary && r.Object.Pending() {
 				return refused(NotFound)
 			}
 			return r
@@ -21,7 +21,7 @@ var mutants = []broken{
 	{n: "N5", rule: "the commit has preconditions", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobCommit {
+			if c.Verb == Put && p.strand(c).Task == taskCommit {
 				c.UID, c.RV = "", ""
 			}
 			return c
@@ -30,7 +30,7 @@ var mutants = []broken{
 	{n: "N7", rule: "the primary's UID tells incarnations apart", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "a", 2, "q")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobAcquire && s.Step == "read" && r.Object.Claim.Of.Peer == p.op.Target {
+			if s := p.strand(c); s.Task == taskAcquire && s.Step == stepRead && r.Object.Claim.Of.Peer == p.op.Target {
 				r.Object.Claim.Operation, r.Object.Claim.Of = p.op.ID, p.m.Record.Primary
 			}
 			return r
@@ -50,7 +50,7 @@ var mutants = []broken{
 	{n: "N10", rule: "AlreadyExists may be one's own", cfg: config{
 		peers: 2, lease: live, timeouts: 1, exactlyOne: true, plans: []plan{retrying(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobAcquire && s.Step == "read" && r.Object.Claim.Operation == p.op.ID {
+			if s := p.strand(c); s.Task == taskAcquire && s.Step == stepRead && r.Object.Claim.Operation == p.op.ID {
 				r.Object.Claim.Operation = "?"
 			}
 			return r
@@ -99,7 +99,7 @@ var mutants = []broken{
 		mode: Everywhere, peers: 2, committed: "p", plans: []plan{removal("r")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			if p.m.Phase == clearing {
-				p.m.empty()
+				removeJob{p.m}.empty()
 				return p.m.take()
 			}
 			return cmds
@@ -111,7 +111,7 @@ var mutants = []broken{
 	{n: "N24", rule: "an activation reads the replica first", cfg: config{
 		mode: Everywhere, peers: 2, sweepers: 1, duplicates: 1, plans: []plan{add("x", "a", 1, "p"), removal("r")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); p.sweep && s.Job == jobBring && s.Step == "primary" {
+			if s := p.strand(c); p.sweep && s.Task == taskBring && s.Step == stepPrimary {
 				return Reply{Class: Applied, Code: OK, Object: p.op.Met}
 			}
 			return r
@@ -138,7 +138,7 @@ var mutants = []broken{
 		mode: Everywhere, peers: 2, committed: "p", timeouts: 1, plans: []plan{update("x", "q"), update("y", "s")},
 		mutant: mutant{
 			reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-				if p.strand(c).Job == jobRevise && r.Object.Revision.Operation != p.op.ID {
+				if p.strand(c).Task == taskRevise && r.Object.Revision.Operation != p.op.ID {
 					r.Object.History = nil
 				}
 				return r
@@ -153,7 +153,7 @@ var mutants = []broken{
 	{n: "N28", rule: "no commit on a terminating primary", cfg: config{
 		peers: 2, sweepers: 1, foreign: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobCommit {
+			if p.strand(c).Task == taskCommit {
 				r.Object.Terminating = false
 			}
 			return r
@@ -162,7 +162,7 @@ var mutants = []broken{
 	{n: "N29", rule: "a fence has the resource version", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Delete && p.strand(c).Step == "fence" {
+			if c.Verb == Delete && p.strand(c).Step == stepFence {
 				c.RV = ""
 			}
 			return c
@@ -171,7 +171,7 @@ var mutants = []broken{
 	{n: "N30", rule: "a removal skips no replica", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", timeouts: 1, plans: []plan{removal("r")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if p.strand(c).Job == jobClear && c.Verb == Read && r.Code == Unavailable {
+			if p.strand(c).Task == taskClear && c.Verb == Read && r.Code == Unavailable {
 				r.Class, r.Code = NotApplied, NotFound
 			}
 			return r
@@ -180,7 +180,7 @@ var mutants = []broken{
 	{n: "N46", rule: "an activation has the resource version", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{update("x", "q"), update("y", "s")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobBring {
+			if c.Verb == Put && p.strand(c).Task == taskBring {
 				c.RV = ""
 			}
 			return c
@@ -189,7 +189,7 @@ var mutants = []broken{
 	{n: "N47", rule: "a heartbeat has the resource version", cfg: config{
 		peers: 2, lease: 2, beats: 1, timeouts: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Job == jobBeat {
+			if c.Verb == Put && p.strand(c).Task == taskBeat {
 				c.RV = ""
 			}
 			return c
@@ -199,7 +199,7 @@ var mutants = []broken{
 		peers: 2, committed: "p", plans: []plan{removal("r")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			if p.m.Phase == committing && p.m.Op.Action == Remove {
-				p.m.clear()
+				removeJob{p.m}.clear()
 				return p.m.take()
 			}
 			return cmds
@@ -207,20 +207,20 @@ var mutants = []broken{
 	}, want: "I4"},
 	{n: "N33", rule: "an update reads the members after its commit", cfg: config{
 		mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", plans: []plan{update("x", "q")},
-		mutant: mutant{reply: earlyMembers(finding, jobLook)},
+		mutant: mutant{reply: earlyMembers(finding, taskLook)},
 	}, want: "STALE"},
 	{n: "N34", rule: "a removal reads the members after its commit", cfg: config{
 		mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", plans: []plan{removal("r")},
-		mutant: mutant{reply: earlyMembers(finding, jobLook)},
+		mutant: mutant{reply: earlyMembers(finding, taskLook)},
 	}, want: "I7"},
 	{n: "N15", rule: "an add reads the members after its primary was created", cfg: config{
 		peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, plans: []plan{known(2, add("x", "b", 1, "p"))},
-		mutant: mutant{reply: earlyMembers(beginning, jobPeerSet)},
+		mutant: mutant{reply: earlyMembers(beginning, taskPeerSet)},
 	}, want: "I2"},
 }
 
-// earlyMembers returns a mutant that gives job used the membership as it was in phase read.
-func earlyMembers(read Phase, used job) func(*world, *proc, Command, Reply) Reply {
+// earlyMembers returns a mutant that gives task used the membership as it was in phase read.
+func earlyMembers(read Phase, used task) func(*world, *proc, Command, Reply) Reply {
 	return func(w *world, p *proc, c Command, r Reply) Reply {
 		if p.m.Phase == read {
 			for i, at := range w.store.cells {
@@ -229,7 +229,7 @@ func earlyMembers(read Phase, used job) func(*world, *proc, Command, Reply) Repl
 				}
 			}
 		}
-		if early, ok := p.m.Sets["early "+c.Peer]; ok && p.strand(c).Job == used && c.Verb == ReadPeerSet && !p.sweep {
+		if early, ok := p.m.Sets["early "+c.Peer]; ok && p.strand(c).Task == used && c.Verb == ReadPeerSet && !p.sweep {
 			r.PeerSet = early
 		}
 		return r
@@ -245,8 +245,8 @@ func allAtOnce(p *proc, cmds []Command) []Command {
 	m.Record.Primary = Ref{Peer: m.Op.Target, UID: "u-" + m.Op.ID}
 	m.enter(claiming)
 	for _, peer := range m.Op.Peers {
-		m.spawn(jobAcquire, peer)
-		m.spawn(jobPeerSet, peer)
+		m.spawn(taskAcquire, peer)
+		m.spawn(taskPeerSet, peer)
 	}
 	return m.take()
 }

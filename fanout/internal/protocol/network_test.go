@@ -108,7 +108,7 @@ func (w *world) carry(m message) Reply {
 		}
 	}
 	if p := w.procs[m.proc]; p.seen != nil && m.cmd.Verb == Read && !m.orphan {
-		if s := p.strand(m.cmd); s.Step == "primary" || s.Step == "rival" {
+		if s := p.strand(m.cmd); s.Step == stepPrimary || s.Step == stepRival {
 			old := store{cells: p.seen}
 			r, _ := old.apply(w.cfg.mode, m.cmd)
 			return r

@@ -3,6 +3,8 @@
 
 package protocol
 
+import "slices"
+
 import "cmp"
 
 // Mode determines what the other peers hold once an object is committed.
@@ -61,6 +63,15 @@ type Revision struct {
 	Digest    string
 }
 
+// History are the latest revisions of an object, oldest first, without digests.
+type History []Revision
+
+// has reports whether a revision is by operation. Numbers do not decide: a reconciled revision
+// has another one than it was committed under.
+func (h History) has(operation string) bool {
+	return slices.ContainsFunc(h, func(r Revision) bool { return r.Operation == operation })
+}
+
 // Home is the primary of an Everywhere object. The zero value means that it
 // never moved.
 type Home struct {
@@ -86,7 +97,7 @@ type Object struct {
 	Heartbeat int64
 	Removal   string // the operation that removes it
 	Revision  Revision
-	History   []Revision // oldest first, without digests
+	History   History
 	Home      Home
 	Bound     Ref // of a secondary: its primary, written after the decision
 

@@ -5,49 +5,51 @@ package protocol
 
 import "slices"
 
-// stepList lists the objects in the namespace in the strand's peer. If all are Reserved, it
-// settles them first: their operations may be dead.
-func (m *Machine) stepList(i int, r Reply) {
-	s := &m.Strands[i]
+// A listTask lists the objects in the namespace in its peer. If all are Reserved, it settles
+// them first: their operations may be dead.
+type listTask struct{ strand }
+
+func (s listTask) step(r Reply) {
+	m := s.m
 	list := Command{Verb: List, Peer: s.Peer}
 	switch s.Step {
-	case "", "retry":
-		m.send(i, "list", list)
-	case "settle":
+	case stepStart, stepRetry:
+		s.send(stepList, list)
+	case stepSettle:
 		// The reply lists the objects that are left: their operations are alive.
 		alive := slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved })
 		switch {
 		case r.Code == OK && len(r.Occupants) == 0:
-			m.finish(i)
-		case r.Code == OK && (alive || s.Tries >= m.patience() || m.Expired):
+			s.finish()
+		case r.Code == OK && (alive || s.Tries >= commitJob{m}.patience() || m.Expired):
 			m.Result.Occupants = append(m.Result.Occupants, r.Occupants...)
-			m.finish(i)
+			s.finish()
 		default:
-			m.pause(i, "relist")
+			s.pause(stepRelist)
 		}
-	case "relist":
-		m.send(i, "list", list)
-	case "list":
+	case stepRelist:
+		s.send(stepList, list)
+	case stepList:
 		switch {
 		case r.Code == NotFound:
-			m.finish(i)
+			s.finish()
 		case r.Code != OK:
-			if r.Code != NoSuchPeer && r.Code != Denied && m.again(i, "retry") {
+			if r.Code != NoSuchPeer && r.Code != Denied && s.again(stepRetry) {
 				return
 			}
 			if m.Record.Committed || m.Op.Patience == Onward || m.Op.Action == Sweep {
-				m.unconfirmed(i)
+				s.unconfirmed()
 				return
 			}
-			m.fail(i, reasonOf(r))
+			s.fail(reasonOf(r))
 		case len(r.Occupants) == 0:
-			m.finish(i)
+			s.finish()
 		case !slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved }):
 			s.Tries++
-			m.send(i, "settle", Command{Verb: Settle, Peer: s.Peer})
+			s.send(stepSettle, Command{Verb: Settle, Peer: s.Peer})
 		default:
 			m.Result.Occupants = append(m.Result.Occupants, r.Occupants...)
-			m.finish(i)
+			s.finish()
 		}
 	}
 }
@@ -61,10 +63,11 @@ func reasonOf(r Reply) Reason {
 
 // afterListing continues to the commit of the removal, unless an object is in the
 // namespace.
-func (m *Machine) afterListing() {
+func (j removeJob) afterListing() {
+	m := j.m
 	switch {
 	case m.Op.Action == Sweep:
-		m.weigh()
+		holdJob{m}.weigh()
 	case len(m.Result.Occupants) > 0:
 		m.because(Occupied, m.Result.Occupants[0].Peer)
 		if m.Unsure {
@@ -81,6 +84,6 @@ func (m *Machine) afterListing() {
 		m.end(Aborted)
 	default:
 		m.Result.Pending = nil
-		m.mark()
+		j.mark()
 	}
 }

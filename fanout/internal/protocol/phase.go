@@ -55,7 +55,7 @@ func (m *Machine) enter(p Phase) {
 // only while its write is on its way.
 func (m *Machine) settled() bool {
 	return !slices.ContainsFunc(m.Strands, func(s Strand) bool {
-		return !s.Over && (s.Job != jobBeat || s.Step == "beat")
+		return !s.Over && (s.Task != taskBeat || s.Step == stepBeat)
 	})
 }
 
@@ -70,73 +70,73 @@ func (m *Machine) proceed() {
 func (m *Machine) next() {
 	switch m.Phase {
 	case beginning:
-		m.afterBegin()
+		endJob{m}.afterBegin()
 	case reserving:
-		m.afterReserving()
+		addJob{m}.afterReserving()
 	case claiming:
-		m.afterClaiming()
+		addJob{m}.afterClaiming()
 	case advancing:
-		m.afterAdvancing()
+		commitJob{m}.afterAdvancing()
 	case committing:
-		m.afterCommitting()
+		commitJob{m}.afterCommitting()
 	case bringing:
-		m.afterBringing()
+		bringJob{m}.afterBringing()
 	case fencing:
-		m.afterFencing()
+		abortJob{m}.afterFencing()
 	case cleaning:
-		m.afterCleaning()
+		abortJob{m}.afterCleaning()
 	case finding:
-		m.afterFinding()
+		findJob{m}.afterFinding()
 	case meeting:
-		m.afterMeeting()
+		adoptJob{m}.afterMeeting()
 	case accepting:
-		m.afterAccepting()
+		acceptJob{m}.afterAccepting()
 	case listing:
-		m.afterListing()
+		removeJob{m}.afterListing()
 	case counting:
-		m.afterCounting()
+		holdJob{m}.afterCounting()
 	case postponing:
-		m.stay()
+		holdJob{m}.stay()
 	case emptying:
-		m.afterEmptying()
+		removeJob{m}.afterEmptying()
 	case clearing:
-		m.afterClearing()
+		removeJob{m}.afterClearing()
 	case releasing:
-		m.afterReleasing()
+		removeJob{m}.afterReleasing()
 	case dropping:
-		m.afterDropping()
+		removeJob{m}.afterDropping()
 	case following:
-		m.afterFollowing()
+		findJob{m}.afterFollowing()
 	case electing:
-		m.afterElecting()
+		moveJob{m}.afterElecting()
 	case surveying:
 		if m.Op.Action == Resign {
-			m.afterComparing()
+			resignJob{m}.afterComparing()
 			return
 		}
-		m.afterSurveying()
+		succeedJob{m}.afterSurveying()
 	case freezing:
-		m.afterFreezing()
+		succeedJob{m}.afterFreezing()
 	case crowning:
-		m.afterCrowning()
+		succeedJob{m}.afterCrowning()
 	case sealing:
-		m.brought()
+		bringJob{m}.brought()
 	case mending:
-		m.afterMending()
+		mendJob{m}.afterMending()
 	case judging, resigning:
-		m.afterJudging()
+		sweepJob{m}.afterJudging()
 	case binding:
-		m.afterBinding()
+		centralJob{m}.afterBinding()
 	case withdrawing:
-		m.afterWithdrawing()
+		centralJob{m}.afterWithdrawing()
 	case inquiring:
-		m.afterInquiring()
+		centralJob{m}.afterInquiring()
 	case covering:
-		m.afterCovering()
+		coverJob{m}.afterCovering()
 	case recovering:
-		m.afterRecovering()
+		recoverJob{m}.afterRecovering()
 	case attesting:
-		m.conclude(Aborted)
+		endJob{m}.conclude(Aborted)
 	case ending:
 		m.Phase = over
 	}

@@ -7,5 +7,5 @@ package protocol
 func SecondaryOf(op Operation, peer string, of Ref) Object {
 	m := New(op)
 	m.Record.Primary = of
-	return m.claim(peer)
+	return addJob{m}.claim(peer)
 }

@@ -89,7 +89,7 @@ func (w *world) local(p *proc, c Command) bool {
 		// be late by itself. But a heartbeat races with the phase, and an operation that
 		// waits for another one would run for ever.
 		s := p.strand(c)
-		return s.Job != jobBeat && s.Step != "wait"
+		return s.Task != taskBeat && s.Step != stepWait
 	}
 	return true
 }

@@ -5,25 +5,29 @@ package protocol
 
 import "slices"
 
-// recover settles an operation whose process ended. It never commits an add that was not
+// A recoverJob settles an operation whose process ended.
+type recoverJob struct{ m *Machine }
+
+// begin settles an operation whose process ended. It never commits an add that was not
 // committed, but fences it and deletes its secondaries. An update or a removal has no
 // reservation to fence, so a commit that may have been sent could be applied at any later
 // time: recover sends it again, to the same incarnation and, for an update, on the same
 // revision. A committed operation is rolled forward.
-func (m *Machine) recover() {
+func (j recoverJob) begin() {
+	m := j.m
 	if m.central() {
-		m.recoverCentral()
+		centralJob{m}.recover()
 		return
 	}
 	switch m.Op.Action {
 	case Add:
-		m.spawn(jobFind, m.Record.Primary.Peer)
+		m.spawn(taskFind, m.Record.Primary.Peer)
 	case Adopt:
 		// An adoption has nothing to roll back: it runs again.
 		if m.Record.Committing {
 			m.Op.UID = m.Record.Primary.UID
 		}
-		m.meet()
+		adoptJob{m}.begin()
 	default:
 		if !m.Record.Committing && !m.Record.Committed {
 			// Nothing was written before the commit.
@@ -34,22 +38,23 @@ func (m *Machine) recover() {
 		}
 		m.Op.UID = m.Record.Primary.UID
 		if m.Op.Action == Move {
-			m.find()
+			findJob{m}.begin()
 			return
 		}
 		if m.Op.Mode == Everywhere && m.Record.Origin != "" && !slices.Contains(m.Op.Peers, m.Record.Primary.Peer) {
 			// The primary's peer is no longer configured: the object may have another home.
-			m.find()
+			findJob{m}.begin()
 			return
 		}
-		m.spawn(jobFind, m.Record.Primary.Peer)
+		m.spawn(taskFind, m.Record.Primary.Peer)
 	}
 }
 
 // afterRecovering decides by the object that was read in the primary's place.
-func (m *Machine) afterRecovering() {
+func (j recoverJob) afterRecovering() {
+	m := j.m
 	if m.central() {
-		m.afterRecord()
+		centralJob{m}.afterRecord()
 		return
 	}
 	unread := len(m.Result.Peers) > 0
@@ -59,17 +64,17 @@ func (m *Machine) afterRecovering() {
 		m.because(Unreachable, m.Record.Primary.Peer)
 		m.end(InDoubt)
 	case m.Op.Action == Add:
-		m.recoverAdd()
+		j.recoverAdd()
 	case m.Astray:
 		m.Record.Primary.UID = m.Op.UID
-		m.regain()
+		findJob{m}.regain()
 	case m.Op.Mode == Everywhere && m.Record.Origin != "" && (!m.Present || m.Primary.UID != m.Op.UID):
 		m.Record.Primary.UID = m.Op.UID
-		m.find()
+		findJob{m}.begin()
 	case !m.Present || m.Primary.UID != m.Op.UID:
 		m.Record.Primary.UID = m.Op.UID
 		if m.Op.Action == Remove {
-			m.confirm()
+			removeJob{m}.confirm()
 			return
 		}
 		if m.Record.Committed {
@@ -81,18 +86,19 @@ func (m *Machine) afterRecovering() {
 		m.end(Ended)
 	case m.Op.Action == Remove:
 		m.Result.Reason = ""
-		m.remove()
+		removeJob{m}.begin()
 	case m.Record.Committed:
 		m.Result.Revision = m.Primary.Revision.Number
-		m.bring()
+		bringJob{m}.begin()
 	default:
 		m.enter(committing)
-		m.spawn(jobRevise, m.Record.Primary.Peer)
+		m.spawn(taskRevise, m.Record.Primary.Peer)
 	}
 }
 
 // claimUnsure marks every other peer as one that may hold a secondary, now or later.
-func (m *Machine) claimUnsure() {
+func (j recoverJob) claimUnsure() {
+	m := j.m
 	for _, p := range m.Op.Peers {
 		if p != m.Record.Primary.Peer {
 			m.Claims[p] = Claimed{Unsure: true}
@@ -100,7 +106,8 @@ func (m *Machine) claimUnsure() {
 	}
 }
 
-func (m *Machine) recoverAdd() {
+func (j recoverJob) recoverAdd() {
+	m := j.m
 	m.Astray, m.Lead = false, Object{}
 	o := m.Primary
 	if !m.Present {
@@ -112,16 +119,16 @@ func (m *Machine) recoverAdd() {
 		m.Primary = o
 		m.Record.Committed = true
 		m.Result.Revision = o.Revision.Number
-		m.bring()
+		bringJob{m}.begin()
 		return
 	}
 	if mine && o.Pending() && m.Record.Committed && o.UID == m.Record.Primary.UID {
 		// The log has the commit, so the peer was restored from before it.
 		m.Primary = o
 		m.Record.Committed, m.Unsure, m.Reverted = false, true, true
-		m.claimUnsure()
+		j.claimUnsure()
 		m.enter(committing)
-		m.commit()
+		commitJob{m}.begin()
 		return
 	}
 	if m.Record.Committed {
@@ -129,12 +136,12 @@ func (m *Machine) recoverAdd() {
 		m.end(Done)
 		return
 	}
-	m.claimUnsure()
+	j.claimUnsure()
 	m.Present, m.Adrift = true, true
 	m.Primary = Object{}
 	if mine {
 		m.Primary = o
 	}
 	m.because(Late, m.Record.Primary.Peer)
-	m.abort()
+	abortJob{m}.begin()
 }

@@ -3,8 +3,13 @@
 
 package protocol
 
-// remove begins the removal of the primary that was found.
-func (m *Machine) remove() {
+// A removeJob removes an object: its commit, then its secondaries, its content and its
+// primary.
+type removeJob struct{ m *Machine }
+
+// begin starts the removal of the primary that was found.
+func (j removeJob) begin() {
+	m := j.m
 	m.Op.UID = m.Primary.UID
 	if !m.Primary.Leaving() {
 		// If the removal was committed, the peer was restored from before it: commit it
@@ -15,85 +20,90 @@ func (m *Machine) remove() {
 	switch {
 	case m.Primary.Leaving():
 		m.Record.Committed = true
-		m.afterMark()
+		j.afterMark()
 	case m.Op.Holds:
 		m.enter(listing)
 		for _, p := range m.Op.Peers {
-			m.spawn(jobList, p)
+			m.spawn(taskList, p)
 		}
 	default:
-		m.mark()
+		j.mark()
 	}
 }
 
 // mark continues to the commit. It first writes to the log that a commit may be sent,
 // unless the log of a recovered removal has that already. A removal that found its object
 // Leaving, at a home that was replaced since, has sent no commit yet.
-func (m *Machine) mark() {
+func (j removeJob) mark() {
+	m := j.m
 	if m.Unsure && m.Record.Committing {
 		m.enter(committing)
-		m.spawn(jobMark, m.Record.Primary.Peer)
+		m.spawn(taskMark, m.Record.Primary.Peer)
 		return
 	}
 	m.Record.Committing = true
 	m.enter(advancing)
-	m.spawn(jobAdvance, "")
+	m.spawn(taskAdvance, "")
 }
 
-// stepMark commits the removal: the primary becomes Removing.
-func (m *Machine) stepMark(i int, r Reply) {
-	s := &m.Strands[i]
+// A markTask commits the removal: the primary becomes Removing.
+type markTask struct{ attempt }
+
+func (s markTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
-		m.sendMark(i)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "put":
-		m.attempted(i, r)
-	case "read":
+	case stepStart:
+		s.sendPut()
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepPut:
+		s.attempted(r)
+	case stepRead:
 		o := r.Object
 		switch {
 		case (r.Code == NotFound || r.Code == OK && o.UID != m.Record.Primary.UID) && m.Op.Mode == Everywhere:
 			m.astray(Object{}, "")
-			m.finish(i)
+			s.finish()
 		case r.Code == OK && m.strayed(o):
 			m.astray(o, s.Peer)
-			m.finish(i)
+			s.finish()
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
 			// A removal is by UID, and the object with that UID is gone.
 			m.Primary.UID = ""
 			m.Record.Committed = true
-			m.finish(i)
+			s.finish()
 		case r.Code != OK:
-			m.ask(i, Reply{Code: Unavailable})
+			s.ask(Reply{Code: Unavailable})
 		case o.Leaving():
 			m.Primary = o
 			m.Record.Committed = true
-			m.finish(i)
+			s.finish()
 		case o.Stage == Reserved:
-			m.uncommitted(i)
+			s.uncommitted()
 		case m.Expired && !m.Unsure:
-			m.fail(i, Late)
+			s.fail(Late)
 		default:
 			m.Primary = o
-			m.sendMark(i)
+			s.sendPut()
 		}
 	}
 }
 
-func (m *Machine) sendMark(i int) {
+func (s markTask) sendPut() {
+	m := s.m
 	o := m.Primary
 	o.Stage = Removing
 	o.Removal = m.Op.ID
 	o.Held = Held{}
-	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
+	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
 // afterMark rolls a committed removal forward. If the object exists once, its guards are
 // deleted after the finalizers of others are gone, so that the name is held while the
 // object is torn down. If it exists everywhere, its replicas are deleted first, and the
 // primary, the tombstone, last.
-func (m *Machine) afterMark() {
+func (j removeJob) afterMark() {
+	m := j.m
 	switch {
 	case !m.Record.Committed && m.Op.Action == Sweep:
 		// The next sweep judges it again.
@@ -104,18 +114,19 @@ func (m *Machine) afterMark() {
 	case !m.Record.Committed:
 		m.end(Aborted)
 	case m.Primary.UID == "":
-		m.confirm()
+		j.confirm()
 	case m.Op.Mode == Once:
 		m.Result.Reason = ""
-		m.empty()
+		j.empty()
 	default:
 		m.Result.Reason = ""
-		m.clear()
+		j.clear()
 	}
 }
 
 // await ends a removal that is committed and not complete. The log keeps the entry.
-func (m *Machine) await() {
+func (j removeJob) await() {
+	m := j.m
 	m.Result.Keep = true
 	m.end(Committed)
 }

@@ -5,79 +5,80 @@ package protocol
 
 // undo deletes a replica that must not exist. A former home stays until the removal has
 // deleted the replicas that may name it.
-func (m *Machine) undo(i int) {
-	s := &m.Strands[i]
+func (s bringTask) undo() {
+	m := s.m
 	if s.X.former(m.Op.Mode) {
-		m.unconfirmed(i)
+		s.unconfirmed()
 		return
 	}
-	m.send(i, "undo", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	s.send(stepUndo, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 }
 
-// undid handles replies after the delete of an undo, and ends strand i once the replica is
+// undid handles replies after the delete of an undo, and ends the strand once the replica is
 // read as absent. Until then, for example while another finalizer holds it, the replica
 // still names its home, and must not count as a confirmation.
-func (m *Machine) undid(i int, r Reply) {
-	s := &m.Strands[i]
+func (s bringTask) undid(r Reply) {
+	m := s.m
 	switch {
-	case r.Code == NotFound, s.Step == "undid" && r.Code == OK && r.Object.UID != s.X.UID:
+	case r.Code == NotFound, s.Step == stepUndid && r.Code == OK && r.Object.UID != s.X.UID:
 		s.X, m.Revoked = Object{}, true
-		m.finish(i)
-	case s.Step == "undo" && r.Class == Applied:
-		m.send(i, "undid", Command{Verb: Read, Peer: s.Peer})
+		s.finish()
+	case s.Step == stepUndo && r.Class == Applied:
+		s.send(stepUndid, Command{Verb: Read, Peer: s.Peer})
 	default:
-		m.unconfirmed(i)
+		s.unconfirmed()
 	}
 }
 
 // replica acts on the reply r to the read in the strand's peer.
-func (m *Machine) replica(i int, r Reply) {
-	s := &m.Strands[i]
+func (s bringTask) replica(r Reply) {
+	m := s.m
 	s.X = r.Object
 	switch {
 	case r.Code == NotFound && m.outside(s.Peer):
-		m.finish(i)
+		s.finish()
 	case r.Code == NotFound && m.Op.Prove, m.Op.Prove && r.Code == OK && s.X.Of(m.Op.Mode) == m.Record.Primary && s.X.Stage == Reserved:
-		m.unproved(i)
+		s.unproved()
 	case r.Code == NotFound:
-		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})
+		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: bringJob{m}.secondaryOf(s.Peer)})
 	case r.Code == Denied, r.Code == NoSuchPeer:
-		m.unconfirmed(i)
+		s.unconfirmed()
 	case r.Code != OK, s.X.Terminating && !s.X.former(m.Op.Mode):
-		if !m.again(i, "again") {
-			m.unconfirmed(i)
+		if !s.again(stepAgain) {
+			s.unconfirmed()
 		}
 	case (m.Op.Action == Cover || m.Op.Action == Succeed) && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
 		// No add commits it, and no sweep deletes it, in a peer that is not a full member yet.
-		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-	case m.outranked(s.X):
+		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case retireJob{m}.outranked(s.X):
 		m.astray(s.X, s.Peer)
-		m.finish(i)
+		s.finish()
 	case s.X.Undecided() && s.X.Primary(m.Op.Mode):
 		// The reservation must be settled here: sweeps visit members only.
-		m.readRecord(i, "rival record", s.X)
+		s.readRecord(stepRivalRecord, s.X)
 	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
-		m.obstructed(i, s.X, s.Peer)
-	case s.X.Of(m.Op.Mode) == m.Record.Primary, m.outdated(s.X), s.X.Undecided() && s.X.Sibling(m.Primary):
-		m.readMembers(i)
+		s.obstructed(s.X, s.Peer)
+	case s.X.Of(m.Op.Mode) == m.Record.Primary, retireJob{m}.outdated(s.X), s.X.Undecided() && s.X.Sibling(m.Primary):
+		s.readMembers()
 	case s.X.Undecided():
-		m.readRecord(i, "rival record", s.X)
+		s.readRecord(stepRivalRecord, s.X)
 	default:
-		m.send(i, "rival", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+		s.send(stepRival, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
 	}
 }
 
 // vouched continues the activation of a replica that is not Active, unless the replica's
 // own peer lists the primary's peer as removed by force. A peer that was removed by force,
 // and answers all the same, still takes itself for a member.
-func (m *Machine) vouched(i int, r Reply) {
+func (s bringTask) vouched(r Reply) {
+	m := s.m
 	switch {
 	case r.Code == OK && r.PeerSet.forced(m.Record.Primary.Peer):
-		m.undo(i)
+		s.undo()
 	case r.Code == OK:
-		m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
-	case !m.again(i, "again"):
-		m.unconfirmed(i)
+		s.send(stepPrimary, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	case !s.again(stepAgain):
+		s.unconfirmed()
 	}
 }
 
@@ -89,27 +90,27 @@ func (o Object) lost(y Object) bool {
 		o.Revision.Number == y.Revision.Number && o.Revision != y.Revision
 }
 
-// align writes replica X of strand i with the content of primary y.
-func (m *Machine) align(i int, y Object) {
-	s := &m.Strands[i]
+// align writes replica X with the content of primary y.
+func (s bringTask) align(y Object) {
+	m := s.m
 	switch {
 	case s.X.term() > y.term():
-		m.unconfirmed(i)
+		s.unconfirmed()
 		return
 	case s.X.term() < y.term() && s.X.former(Everywhere) && s.X.lost(y):
-		m.unconfirmed(i)
+		s.unconfirmed()
 		return
 	case (s.X.term() < y.term() || s.X.Stage == Reserved) && s.X.lost(y):
-		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		return
 	case s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded && s.X.lost(y):
-		m.forked(i)
+		s.forked()
 		return
-	case s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() == y.term() && !s.X.Home.Yielded && m.outlived(i):
-		m.renew(i)
+	case s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() == y.term() && !s.X.Home.Yielded && s.outlived():
+		s.renew()
 		return
 	case s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() == y.term() && !s.X.Home.Yielded:
-		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})
+		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
 		return
 	}
 	x := s.X
@@ -122,5 +123,5 @@ func (m *Machine) align(i int, y Object) {
 	x.Home = y.Home
 	x.Payload = y.Payload
 	x.Held = Held{}
-	m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: x, UID: s.X.UID, RV: s.X.RV})
+	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: x, UID: s.X.UID, RV: s.X.RV})
 }

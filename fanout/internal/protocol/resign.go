@@ -7,44 +7,50 @@ package protocol
 // The term of the successor shows that: the change that made it held the slots of all
 // members, so no Active object in them names the old home.
 
-// resign compares Met, a home or former home in a rejoining peer, with the objects of the
+// A resignJob deletes a home that was replaced while its peer was no member.
+type resignJob struct{ m *Machine }
+
+// begin compares Met, a home or former home in a rejoining peer, with the objects of the
 // members Into, and deletes it if another home has replaced it.
-func (m *Machine) resign() {
+func (j resignJob) begin() {
+	m := j.m
 	m.Primary = m.Op.Met
 	m.enter(surveying)
 	for _, p := range m.Op.Into {
-		m.spawn(jobSurvey, p)
+		m.spawn(taskSurvey, p)
 	}
 }
 
 // awaits reports whether o, Reserved in a member, waits for the former home Met in the
 // rejoining peer.
-func (m *Machine) awaits(o Object) bool {
+func (j resignJob) awaits(o Object) bool {
+	m := j.m
 	met := m.Op.Met
 	return m.Op.Action == Resign && o.Pending() && !met.Primary(Everywhere) && o.Of(Everywhere) == Ref{Peer: m.Op.Target, UID: met.UID}
 }
 
 // void raises the heartbeat of o. A process that is about to activate o may have read its
 // home while that was still home; the new resourceVersion voids its write.
-func (m *Machine) void(i int, o Object) {
+func (s surveyTask) void(o Object) {
 	o.Heartbeat++
-	m.send(i, "void", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
+	s.send(stepVoid, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-func (m *Machine) voided(i int, r Reply) {
+func (s surveyTask) voided(r Reply) {
 	switch {
 	case r.Class == Applied:
-		m.Strands[i].X = r.Object
-		m.finish(i)
-	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
-		m.unconfirmed(i)
+		s.X = r.Object
+		s.finish()
+	case r.Code == Denied, r.Code == NoSuchPeer, !s.again(stepRetry):
+		s.unconfirmed()
 	}
 }
 
 // afterComparing deletes a home that was replaced. It leaves alone a home whose object the
 // members have Active, or hold by a record. Any other home may have been removed since,
 // which cannot be known: Result.Reason is Missing.
-func (m *Machine) afterComparing() {
+func (j resignJob) afterComparing() {
+	m := j.m
 	own := m.Primary
 	var latest Object
 	known, named := false, false
@@ -64,19 +70,19 @@ func (m *Machine) afterComparing() {
 		// again.
 		m.Op.Action = Sweep
 		m.astray(own, m.Op.Target)
-		m.regain()
+		findJob{m}.regain()
 	case latest.Claimed && latest.term()/generation > own.term()/generation,
 		latest.Claimed && !home && latest.term() >= own.term():
-		m.succeededBy(latest.Of(Everywhere), latest.term())
+		j.succeededBy(latest.Of(Everywhere), latest.term())
 	case !home && !own.yielded(Everywhere) && !known:
-		m.succeededBy(own.Of(Everywhere), own.term())
+		j.succeededBy(own.Of(Everywhere), own.term())
 	case !home && !known && !own.Terminating:
 		// The replica that it yielded to may have been home, and been removed since.
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
 	case !home, own.Leaving():
 		m.Op.Action = Sweep
-		m.sweep()
+		sweepJob{m}.begin()
 	case !known:
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
@@ -86,49 +92,52 @@ func (m *Machine) afterComparing() {
 }
 
 // succeededBy deletes Met, a home or former home: home has replaced it in that term.
-func (m *Machine) succeededBy(home Ref, term int64) {
+func (j resignJob) succeededBy(home Ref, term int64) {
+	m := j.m
 	m.Record.Elect, m.Record.Term = home, term
 	m.enter(resigning)
-	m.spawn(jobResign, m.Op.Target)
+	m.spawn(taskResign, m.Op.Target)
 }
 
-// stepResign writes the successor into the former home, deletes it, and removes its
-// finalizer last. The former home may have revisions that its successor never received, and
-// without the finalizer it looks like any other replica.
-func (m *Machine) stepResign(i int, r Reply) {
-	s := &m.Strands[i]
+// A resignTask writes the successor into the former home, deletes it, and removes its finalizer
+// last. The former home may have revisions that its successor never received, and without the
+// finalizer it looks like any other replica.
+type resignTask struct{ strand }
+
+func (s resignTask) step(r Reply) {
+	m := s.m
 	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}
 	switch s.Step {
-	case "", "again":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
+	case stepStart, stepAgain:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
 		o := r.Object
 		switch {
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
-			m.finish(i)
+			s.finish()
 		case r.Code == OK && o.term() > m.Record.Term:
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case r.Code == OK && o.Home != home:
 			o.Home = home
-			m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+			s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 		case r.Code == OK && !o.Terminating:
-			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		case r.Code == OK && o.Finalizer:
 			o.Finalizer = false
-			m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
-		case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "again"):
-			m.unconfirmed(i)
+			s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+		case r.Code == Denied, r.Code == NoSuchPeer, !s.again(stepAgain):
+			s.unconfirmed()
 		}
-	case "put", "delete":
+	case stepPut, stepDelete:
 		m.Result.Removed = m.Result.Removed || r.Class == Applied
 		switch {
 		case r.Class == Applied && m.Op.Met.Primary(Everywhere):
 			// Read the members again, now that it is no home.
-			m.finish(i)
+			s.finish()
 		case r.Class == Applied:
-			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-		case r.Code == Denied || !m.again(i, "again"):
-			m.unconfirmed(i)
+			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		case r.Code == Denied || !s.again(stepAgain):
+			s.unconfirmed()
 		}
 	}
 }

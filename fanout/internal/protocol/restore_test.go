@@ -290,7 +290,7 @@ func (w *world) forked() string {
 			continue
 		}
 		overwritten := p.overtaken || slices.ContainsFunc(home.History, func(h Revision) bool { return h.Number > p.result.Revision })
-		if p.result.Primary.UID == home.UID && p.result.Durable && !home.made(p.op.ID) && !overwritten && !slices.Contains(w.dropped, p.op.ID) {
+		if p.result.Primary.UID == home.UID && p.result.Durable && !home.History.has(p.op.ID) && !overwritten && !slices.Contains(w.dropped, p.op.ID) {
 			return "LIE: " + p.op.ID + " said everywhere, and is lost without a report"
 		}
 	}

@@ -4,27 +4,29 @@
 package protocol
 
 // afterFollowing continues with the primary that was found.
-func (m *Machine) afterFollowing() {
+func (j findJob) afterFollowing() {
+	m := j.m
 	lost := !m.Present && !m.Lead.Claimed
 	m.Lead, m.LeadAt = Object{}, ""
 	switch {
 	case m.Present:
 		m.Stopping = false
-		m.excuse()
-		m.resume()
+		j.excuse()
+		j.resume()
 	case lost && !m.Searched && (m.Record.Origin != "" || m.Op.logged() || m.Op.Action == Move):
 		// The former home that led to it may be gone, once all others named the new home.
 		m.Searched = true
-		m.find()
+		j.begin()
 	case lost:
-		m.nowhere()
+		j.nowhere()
 	default:
-		m.unfound()
+		j.unfound()
 	}
 }
 
 // excuse clears the reasons why the primary was not found.
-func (m *Machine) excuse() {
+func (j findJob) excuse() {
+	m := j.m
 	if m.Result.Reason != alreadyDone {
 		m.Result.Reason, m.Result.Peer, m.Result.Problem = "", "", ""
 		m.Result.Holder, m.Result.HolderAt = Object{}, ""
@@ -32,38 +34,39 @@ func (m *Machine) excuse() {
 }
 
 // resume continues the operation at the primary that was found.
-func (m *Machine) resume() {
+func (j findJob) resume() {
+	m := j.m
 	m.HaveSet = false
 	first := m.Record.Origin == ""
 	m.Record.Origin = m.Primary.Claim.Operation
 	switch {
-	case first && m.unnamed():
+	case first && j.unnamed():
 		m.because(Missing, m.Record.Primary.Peer)
 		m.end(Aborted)
 	case (m.Op.Action == Sweep || m.Op.Action == Succeed) && m.Primary.Leaving():
 		m.Record.Committed = true
-		m.afterMark()
+		removeJob{m}.afterMark()
 	case m.Op.Action == Sweep && m.Primary.Requested():
-		m.consider()
+		holdJob{m}.begin()
 	case m.Op.Action == Cover:
 		m.enter(covering)
 		for _, p := range m.Op.Into {
 			if p != m.Record.Primary.Peer && !m.Primary.Leaving() {
-				m.spawn(jobBring, p)
+				m.spawn(taskBring, p)
 			}
 		}
 	case m.Op.Action == Sweep, m.Op.Action == Succeed:
 		m.Record.Committed = true
-		m.bring()
-	case m.Result.Reason == alreadyDone && m.Op.Action == Add && !(m.Primary.Committed() && m.satisfies(m.Primary)):
-		m.heldAfterAll(m.Primary, m.Record.Primary.Peer)
+		bringJob{m}.begin()
+	case m.Result.Reason == alreadyDone && m.Op.Action == Add && !(m.Primary.Committed() && addJob{m}.satisfies(m.Primary)):
+		addJob{m}.heldAfterAll(m.Primary, m.Record.Primary.Peer)
 	case m.Result.Reason == alreadyDone:
-		m.bring()
+		bringJob{m}.begin()
 	case m.Op.Action == Move:
-		m.elect()
+		moveJob{m}.begin()
 	case m.Op.Action == Remove:
-		m.remove()
-	case m.Record.Committed && m.Op.Action == Update && !m.remembered():
+		removeJob{m}.begin()
+	case m.Record.Committed && m.Op.Action == Update && !updateJob{m}.remembered():
 		// It was committed at a home that was replaced, and is lost with it.
 		m.Result.Revision = m.Primary.Revision.Number
 		m.because(Outdated, m.Record.Primary.Peer)
@@ -72,33 +75,34 @@ func (m *Machine) resume() {
 		m.Record.Committed = true
 		m.Result.Ending = Running
 		m.Result.Revision = m.Primary.Revision.Number
-		m.bring()
+		bringJob{m}.begin()
 	case m.Record.Committing:
 		m.enter(committing)
-		m.spawn(jobRevise, m.Record.Primary.Peer)
+		m.spawn(taskRevise, m.Record.Primary.Peer)
 	default:
-		m.revise()
+		updateJob{m}.begin()
 	}
 }
 
 // nowhere ends an operation whose object is in no peer.
-func (m *Machine) nowhere() {
+func (j findJob) nowhere() {
+	m := j.m
 	switch {
 	case !m.Op.logged() && m.Op.Action != Move:
 		m.end(Done)
 	case m.Result.Reason == alreadyDone && m.Op.Action == Add:
-		m.heldAfterAll(m.Result.Holder, m.Result.HolderAt)
+		addJob{m}.heldAfterAll(m.Result.Holder, m.Result.HolderAt)
 	case m.Result.Reason == alreadyDone:
 		m.end(AlreadyDone)
 	case m.Op.Action == Remove && m.Record.Primary.UID != "":
-		m.confirm()
+		removeJob{m}.confirm()
 	case m.central() && m.Record.Committed:
-		m.lost()
+		centralJob{m}.lost()
 	case m.Record.Committed && (m.Op.Action != Move || m.Record.Arrived):
 		// Another operation removed the object since.
 		m.end(Done)
 	case m.Op.Action == Add:
-		m.clean()
+		abortJob{m}.clean()
 	case m.Unsure:
 		m.because(Missing, m.Record.Primary.Peer)
 		m.end(Ended)
@@ -109,7 +113,8 @@ func (m *Machine) nowhere() {
 }
 
 // unfound ends an operation whose object may be in a peer that did not answer.
-func (m *Machine) unfound() {
+func (j findJob) unfound() {
+	m := j.m
 	m.because(Unreachable, m.Record.Primary.Peer)
 	switch {
 	case !m.Op.logged() && m.Op.Action != Move:

@@ -5,35 +5,42 @@ package protocol
 
 import "slices"
 
+// A retireJob removes our finalizer from former homes.
+type retireJob struct{ m *Machine }
+
 // outranked reports whether x names a later home than the one that is being brought.
-func (m *Machine) outranked(x Object) bool {
+func (j retireJob) outranked(x Object) bool {
+	m := j.m
 	return m.Op.Mode == Everywhere && x.Claimed && x.term() > m.Primary.term()
 }
 
 // superseded reports whether x is of the same object in a later generation: its home was
 // made while the home that is known here was absent.
-func (m *Machine) superseded(x Object) bool {
-	return m.outranked(x) && m.Primary.Claimed && x.Claim.Operation == m.Primary.Claim.Operation && x.term()/generation > m.Primary.term()/generation
+func (j retireJob) superseded(x Object) bool {
+	m := j.m
+	return j.outranked(x) && m.Primary.Claimed && x.Claim.Operation == m.Primary.Claim.Operation && x.term()/generation > m.Primary.term()/generation
 }
 
 // outdated reports whether x is a replica of the same object that names an earlier home.
-func (m *Machine) outdated(x Object) bool {
+func (j retireJob) outdated(x Object) bool {
+	m := j.m
 	return m.Op.Mode == Everywhere && x.Claim.Operation == m.Primary.Claim.Operation && x.term() < m.Primary.term()
 }
 
-// retire removes our finalizer from former homes, after every strand of job j has confirmed
+// begin removes our finalizer from former homes, after every task of this kind has confirmed
 // that its peer names the present home, or has no object. Until then a former home must
 // stay, because replicas that name it would be judged dead. Former homes of the earliest
 // term come first: one that a removal found before it was updated may name a later one,
-// which has moved on too. retire returns false if no former home is left.
-func (m *Machine) retire(j job) bool {
+// which has moved on too. begin returns false if no former home is left.
+func (j retireJob) begin(kind task) bool {
+	m := j.m
 	if len(m.Result.Pending) > 0 {
 		return false
 	}
 	var next []Strand
 	for _, s := range m.Strands {
 		switch {
-		case s.Job != j, !s.X.former(m.Op.Mode), m.retiring(s.Peer):
+		case s.Task != kind, !s.X.former(m.Op.Mode), j.retiring(s.Peer):
 		case len(next) > 0 && s.X.term() > next[0].X.term():
 		case len(next) > 0 && s.X.term() < next[0].X.term():
 			next = []Strand{s}
@@ -42,93 +49,96 @@ func (m *Machine) retire(j job) bool {
 		}
 	}
 	for _, s := range next {
-		m.Strands = append(m.Strands, Strand{Job: jobRetire, Peer: s.Peer, X: s.X})
+		m.Strands = append(m.Strands, Strand{Task: taskRetire, Peer: s.Peer, X: s.X})
 		m.step(len(m.Strands)-1, Reply{})
 	}
 	return len(next) > 0
 }
 
 // retiring reports whether a strand of this phase retires the former home in peer.
-func (m *Machine) retiring(peer string) bool {
-	return slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobRetire && s.Peer == peer })
+func (j retireJob) retiring(peer string) bool {
+	m := j.m
+	return slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Task == taskRetire && s.Peer == peer })
 }
 
-// stepRetire removes our finalizer from the former home X, if this phase has visited all
-// peers that the PeerSet of X's peer lists. Each of them may hold a replica that names X:
-// the home's peer lists a joining peer before that peer gets replicas.
-func (m *Machine) stepRetire(i int, r Reply) {
-	s := &m.Strands[i]
+// A retireTask removes our finalizer from the former home X, if this phase has visited all peers
+// that the PeerSet of X's peer lists. Each of them may hold a replica that names X: the home's
+// peer lists a joining peer before that peer gets replicas.
+type retireTask struct{ strand }
+
+func (s retireTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "", "reset":
-		m.send(i, "set", Command{Verb: ReadPeerSet, Peer: s.Peer})
-	case "set":
+	case stepStart, stepReset:
+		s.send(stepSet, Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case stepSet:
 		if r.Code != OK {
-			if !m.again(i, "reset") {
-				m.unconfirmed(i)
+			if !s.again(stepReset) {
+				s.unconfirmed()
 			}
 			return
 		}
 		for _, p := range r.PeerSet.reached() {
-			if !m.covered(p) {
+			if !(retireJob{m}).covered(p) {
 				m.pend(p)
 			}
 		}
 		if len(m.Result.Pending) > 0 {
-			m.finish(i)
+			s.finish()
 			return
 		}
-		m.sendRetire(i)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "put":
+		s.sendPut()
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepPut:
 		switch {
 		case r.Class == Applied || r.Code == NotFound:
-			m.retired(i)
+			s.retired()
 		case r.Code == Unavailable:
-			if !m.again(i, "reread") {
-				m.unconfirmed(i)
+			if !s.again(stepReread) {
+				s.unconfirmed()
 			}
 		case r.Code == Denied, r.Code == NoSuchPeer:
-			m.unconfirmed(i)
+			s.unconfirmed()
 		default:
-			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 		}
-	case "read":
+	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && (r.Object.UID != s.X.UID || !r.Object.Finalizer):
-			m.retired(i)
+			s.retired()
 		case r.Code == OK && r.Object.former(m.Op.Mode) && (m.Phase == clearing || !r.Object.Home.Yielded):
 			s.X = r.Object
-			m.sendRetire(i)
-		case r.Code == OK || r.Code == Denied || !m.again(i, "reread"):
-			m.unconfirmed(i)
+			s.sendPut()
+		case r.Code == OK || r.Code == Denied || !s.again(stepReread):
+			s.unconfirmed()
 		}
 	}
 }
 
-func (m *Machine) sendRetire(i int) {
-	s := &m.Strands[i]
+func (s retireTask) sendPut() {
 	o := s.X
 	o.Finalizer, o.Home.Yielded = false, false
-	m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-// retired ends strand i. If a person deleted the former home, it is gone now, and is
+// retired ends the strand. If a person deleted the former home, it is gone now, and is
 // created again as a replica. A removal deletes it itself.
-func (m *Machine) retired(i int) {
-	s := m.Strands[i]
-	m.finish(i)
+func (s retireTask) retired() {
+	m := s.m
+	s.finish()
 	switch {
 	case m.Phase == clearing:
-		m.spawn(jobClear, s.Peer)
+		m.spawn(taskClear, s.Peer)
 	case s.X.Terminating:
-		m.spawn(jobBring, s.Peer)
+		m.spawn(taskBring, s.Peer)
 	}
 }
 
 // covered reports whether this phase visits peer.
-func (m *Machine) covered(peer string) bool {
+func (j retireJob) covered(peer string) bool {
+	m := j.m
 	return peer == m.Record.Primary.Peer || slices.ContainsFunc(m.Strands, func(s Strand) bool {
-		return s.Peer == peer && (s.Job == jobBring || s.Job == jobClear)
+		return s.Peer == peer && (s.Task == taskBring || s.Task == taskClear)
 	})
 }

@@ -28,7 +28,7 @@ var returnedMutants = []broken{
 	}},
 	{rule: "R5 each secondary that names a peer which comes back is written once more", want: "I2", cfg: cameBack(Once, mutant{
 		command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Step == "renew" {
+			if c.Verb == Put && p.strand(c).Step == stepRenew {
 				c.Verb, c.Object = Read, Object{}
 			}
 			return c
@@ -36,7 +36,7 @@ var returnedMutants = []broken{
 	})},
 	{rule: "R6 a removal reads the guard, then the primary, then deletes", want: "I2", cfg: cameBack(Once, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobClear && s.Step == "primary" {
+			if s := p.strand(c); s.Task == taskClear && s.Step == stepPrimary {
 				r.Object = p.m.Primary // as it was read before the guard
 			}
 			return r
@@ -44,7 +44,7 @@ var returnedMutants = []broken{
 	})},
 	{rule: "R6 a removal reads the replica, then the home, then deletes", want: "I2", cfg: cameBack(Everywhere, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobClear && s.Step == "primary" {
+			if s := p.strand(c); s.Task == taskClear && s.Step == stepPrimary {
 				r.Object = p.m.Primary
 			}
 			return r

@@ -6,8 +6,8 @@ package protocol
 // rival decides about a pending primary y of another operation in peer. Once y's lease is
 // over, the strand fences it. Until then the older of the two operations waits and the
 // younger gives way.
-func (m *Machine) rival(i int, peer string, y Object) {
-	s := &m.Strands[i]
+func (s acquireTask) rival(peer string, y Object) {
+	m := s.m
 	s.Y = y
 	if y.UID+"@"+y.RV != s.Seen {
 		s.Seen, s.Quiet = y.UID+"@"+y.RV, 0
@@ -17,12 +17,12 @@ func (m *Machine) rival(i int, peer string, y Object) {
 	mine := rival{m.Op.Start, m.Op.ID}
 	switch {
 	case s.Quiet >= m.Op.Lease && !m.Stopping && !m.Expired:
-		m.send(i, "fence", Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
+		s.send(stepFence, Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
 	case m.Op.Action != Adopt && !mine.olderThan(rival{y.Claim.Start, y.Claim.Operation}):
-		m.heldBy(i, GaveWay, peer, y)
+		s.heldBy(GaveWay, peer, y)
 	case m.Stopping || m.Expired:
-		m.heldBy(i, HeldByOther, peer, y)
+		s.heldBy(HeldByOther, peer, y)
 	default:
-		m.pause(i, "reread")
+		s.pause(stepReread)
 	}
 }

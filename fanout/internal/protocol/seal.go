@@ -8,26 +8,32 @@ package protocol
 // is restored from a backup older than the commit, the guards hold the name and prove the
 // loss.
 
+// A sealJob binds the guards of an object that exists once, after its commit.
+type sealJob struct{ m *Machine }
+
 // unbound reports whether guard x is to be bound to the committed primary.
-func (m *Machine) unbound(x Object) bool {
+func (j sealJob) unbound(x Object) bool {
+	m := j.m
 	return m.Op.Mode == Once && x.Bound == (Ref{}) && x.Claim.Record == "" && m.Primary.Committed()
 }
 
 // bindsGuards reports whether the operation has guards to bind.
-func (m *Machine) bindsGuards() bool {
+func (j sealJob) bindsGuards() bool {
+	m := j.m
 	return m.Op.Mode == Once && (m.Op.Action == Add || m.Op.Action == Adopt) && !m.central() &&
 		m.Result.Reason != alreadyDone && m.Primary.Committed()
 }
 
-// bindGuards begins to bind the guards after the commit is confirmed.
-func (m *Machine) bindGuards() {
+// begin binds the guards after the commit is confirmed.
+func (j sealJob) begin() {
+	m := j.m
 	m.Promised = len(m.Result.Pending) == 0 && m.Result.Reason != alreadyDone
 	m.Stopping = false
 	m.Result.Durable = true
 	m.enter(sealing)
 	for _, p := range m.Op.Peers {
 		if p != m.Record.Primary.Peer {
-			m.spawn(jobSeal, p)
+			m.spawn(taskSeal, p)
 		}
 	}
 }
@@ -40,88 +46,94 @@ func (m *Machine) Promise() (Result, bool) {
 	return r, m.Promised
 }
 
-// sendBound binds guard x of strand i.
-func (m *Machine) sendBound(i int, x Object) {
+// sendBound binds guard x.
+func (s sealedTask) sendBound(x Object) {
+	m := s.m
 	x.Bound = m.Record.Primary
-	m.send(i, "bound", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: x, UID: x.UID, RV: x.RV})
+	s.send(stepBound, Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// believed binds guard X of strand i if r, read after the primary, is the PeerSet of a full
+// believed binds guard X if r, read after the primary, is the PeerSet of a full
 // member. A restored peer proves no commit until it is back.
-func (m *Machine) believed(i int, r Reply, retry step) {
+func (s sealedTask) believed(r Reply, retry step) {
+	m := s.m
 	switch {
 	case r.Code == OK && r.PeerSet.current():
-		m.sendBound(i, m.Strands[i].X)
-	case r.Code == OK || !m.again(i, retry):
+		s.sendBound(s.X)
+	case r.Code == OK || !s.again(retry):
 		m.Result.Durable = false
-		m.unconfirmed(i)
+		s.unconfirmed()
 	}
 }
 
 // wasBound handles the reply to the write of sendBound. An API server with the schema of an
 // earlier release rejects the write; the guard stays unbound then.
-func (m *Machine) wasBound(i int, r Reply, retry step) {
+func (s sealedTask) wasBound(r Reply, retry step) {
+	m := s.m
 	switch {
 	case r.Class == Applied:
-		m.finish(i)
+		s.finish()
 	case r.Code == Denied:
-		m.undurable(i)
-	case !m.again(i, retry):
+		s.undurable()
+	case !s.again(retry):
 		m.Result.Durable = false
-		m.unconfirmed(i)
+		s.unconfirmed()
 	}
 }
 
-// undurable ends strand i without a bound guard. A sweep may bind it later.
-func (m *Machine) undurable(i int) {
+// undurable ends the strand without a bound guard. A sweep may bind it later.
+func (s sealedTask) undurable() {
+	m := s.m
 	m.Result.Durable = false
-	m.finish(i)
+	s.finish()
 }
 
-// stepSeal binds the guard in the strand's peer.
-func (m *Machine) stepSeal(i int, r Reply) {
-	s := &m.Strands[i]
+// A sealTask binds the guard in its peer.
+type sealTask struct{ sealedTask }
+
+func (s sealTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
-		if c := m.Claims[s.Peer]; c.Held && m.unbound(c.Object) {
-			m.sendBound(i, c.Object)
+	case stepStart:
+		if c := m.Claims[s.Peer]; c.Held && (sealJob{m}).unbound(c.Object) {
+			s.sendBound(c.Object)
 			return
 		}
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
 		switch o := r.Object; {
-		case r.Code == OK && o.Claimed && o.Of(Once) == m.Record.Primary && m.unbound(o):
+		case r.Code == OK && o.Claimed && o.Of(Once) == m.Record.Primary && sealJob{m}.unbound(o):
 			// The guard may come from a late create, after the removal.
 			s.X = o
-			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+			s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case r.Code == OK && o.Bound == m.Record.Primary:
-			m.finish(i)
+			s.finish()
 		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
 			// The guard was removed with its primary, or a sweep creates it again.
-			m.undurable(i)
-		case !m.again(i, "reread"):
+			s.undurable()
+		case !s.again(stepReread):
 			m.Result.Durable = false
-			m.unconfirmed(i)
+			s.unconfirmed()
 		}
-	case "verify":
+	case stepVerify:
 		switch {
 		case r.Code == OK && r.Object.UID == m.Record.Primary.UID && r.Object.Committed():
-			m.send(i, "believed", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+			s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
-			m.undurable(i)
-		case !m.again(i, "reread"):
+			s.undurable()
+		case !s.again(stepReread):
 			m.Result.Durable = false
-			m.unconfirmed(i)
+			s.unconfirmed()
 		}
-	case "believed":
-		m.believed(i, r, "reread")
-	case "bound":
+	case stepBelieved:
+		s.believed(r, stepReread)
+	case stepBound:
 		if r.Code == Conflict || r.Code == NotFound {
-			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 			return
 		}
-		m.wasBound(i, r, "reread")
+		s.wasBound(r, stepReread)
 	}
 }

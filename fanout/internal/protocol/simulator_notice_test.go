@@ -33,7 +33,7 @@ func simulateMutant(t *testing.T, m mutant) (string, schedule) {
 // TestShrink breaks a rule and requires a short schedule that shows it.
 func TestShrink(t *testing.T) {
 	what, s := simulateMutant(t, mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
-		if c.Verb == Delete && p.strand(c).Step == "fence" {
+		if c.Verb == Delete && p.strand(c).Step == stepFence {
 			c.RV = ""
 		}
 		return c

@@ -176,7 +176,7 @@ func (s *store) delete(at *cell, mode Mode, c Command) (Reply, string) {
 		broken = "I5: a delete without preconditions"
 	case !old.Claimed, old.UID[0] == 'p' && old.Stage == Reserved:
 		broken = "I9: a person's object is deleted"
-	case old.Committed() && (old.Primary(mode) || old.yielded(mode) && !old.frozen() || old.Stage != Active):
+	case old.Committed() && (old.Primary(mode) || old.yielded(mode) && !old.Home.frozen() || old.Stage != Active):
 		broken = "I3: a committed object is deleted"
 	}
 	if old.Finalizer || old.Foreign {

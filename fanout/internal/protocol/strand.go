@@ -3,9 +3,9 @@
 
 package protocol
 
-// Strand is one sequence of commands in a phase.
+// Strand is the state of a task: one sequence of commands in a phase.
 type Strand struct {
-	Job    job
+	Task   task
 	Peer   string
 	Step   step
 	Seq    int
@@ -21,10 +21,8 @@ type Strand struct {
 	Asked  int    // how many members were asked which of two peers was restored
 }
 
-type (
-	job  string
-	step string
-)
+// task is the kind of a strand.
+type task string
 
 // tries bounds how often a Hasty operation asks a peer that does not answer. takeovers
 // bounds how often any operation begins again because a name changed its owner.
@@ -34,157 +32,167 @@ const (
 )
 
 const (
-	jobBegin    job = "begin"
-	jobAcquire  job = "acquire"
-	jobPeerSet  job = "peerset"
-	jobOwner    job = "owner"
-	jobBeat     job = "beat"
-	jobAdvance  job = "advance"
-	jobForget   job = "forget"
-	jobCommit   job = "commit"
-	jobBring    job = "bring"
-	jobActivate job = "activate"
-	jobFence    job = "fence"
-	jobClean    job = "clean"
-	jobFind     job = "find"
-	jobList     job = "list"
-	jobMark     job = "mark"
-	jobCount    job = "count"
-	jobHold     job = "hold"
-	jobEmpty    job = "empty"
-	jobClear    job = "clear"
-	jobRelease  job = "release"
-	jobDrop     job = "drop"
-	jobRevise   job = "revise"
-	jobGuard    job = "guard"
-	jobJudge    job = "judge"
-	jobLook     job = "look"
-	jobDiscard  job = "discard"
-	jobFollow   job = "follow"
-	jobYield    job = "yield"
-	jobRetire   job = "retire"
-	jobMeet     job = "meet"
-	jobAdopt    job = "adopt"
-	jobAccept   job = "accept"
-	jobSurvey   job = "survey"
-	jobFreeze   job = "freeze"
-	jobCrown    job = "crown"
-	jobResign   job = "resign"
-	jobSeal     job = "seal"
-	jobMend     job = "mend"
-	jobAttest   job = "attest"
+	taskBegin    task = "begin"
+	taskAcquire  task = "acquire"
+	taskPeerSet  task = "peerset"
+	taskOwner    task = "owner"
+	taskBeat     task = "beat"
+	taskAdvance  task = "advance"
+	taskForget   task = "forget"
+	taskCommit   task = "commit"
+	taskBring    task = "bring"
+	taskActivate task = "activate"
+	taskFence    task = "fence"
+	taskClean    task = "clean"
+	taskFind     task = "find"
+	taskList     task = "list"
+	taskMark     task = "mark"
+	taskCount    task = "count"
+	taskHold     task = "hold"
+	taskEmpty    task = "empty"
+	taskClear    task = "clear"
+	taskRelease  task = "release"
+	taskDrop     task = "drop"
+	taskRevise   task = "revise"
+	taskGuard    task = "guard"
+	taskJudge    task = "judge"
+	taskLook     task = "look"
+	taskDiscard  task = "discard"
+	taskFollow   task = "follow"
+	taskYield    task = "yield"
+	taskRetire   task = "retire"
+	taskMeet     task = "meet"
+	taskAdopt    task = "adopt"
+	taskAccept   task = "accept"
+	taskSurvey   task = "survey"
+	taskFreeze   task = "freeze"
+	taskCrown    task = "crown"
+	taskResign   task = "resign"
+	taskSeal     task = "seal"
+	taskMend     task = "mend"
+	taskAttest   task = "attest"
 )
 
-// send emits a command of strand i.
-func (m *Machine) send(i int, next step, c Command) {
-	s := &m.Strands[i]
+// strand is strand i of a machine. The tasks embed it. It is valid until the machine adds another
+// strand.
+type strand struct {
+	*Strand
+	m *Machine
+	i int
+}
+
+func (m *Machine) strand(i int) strand { return strand{&m.Strands[i], m, i} }
+
+// send emits a command.
+func (s strand) send(next step, c Command) {
+	m := s.m
 	s.Seq++
 	s.Busy = true
 	s.Step = next
-	c.Strand, c.Seq = m.Earlier+i, s.Seq
+	c.Strand, c.Seq = m.Earlier+s.i, s.Seq
 	m.out = append(m.out, c)
 }
 
-// pause makes strand i wait for one quantum before step next.
-func (m *Machine) pause(i int, next step) { m.send(i, next, Command{Verb: Sleep}) }
+// pause makes the strand wait for one quantum before step next.
+func (s strand) pause(next step) { s.send(next, Command{Verb: Sleep}) }
 
 // spawn adds a strand and takes its first step.
-func (m *Machine) spawn(j job, peer string) {
-	m.Strands = append(m.Strands, Strand{Job: j, Peer: peer})
+func (m *Machine) spawn(kind task, peer string) {
+	m.Strands = append(m.Strands, Strand{Task: kind, Peer: peer})
 	m.step(len(m.Strands)-1, Reply{})
 }
 
-// finish ends strand i.
-func (m *Machine) finish(i int) { m.Strands[i].Over = true }
+// finish ends the strand.
+func (s strand) finish() { s.Over = true }
 
 // step advances strand i by one reply.
 func (m *Machine) step(i int, r Reply) {
-	switch m.Strands[i].Job {
-	case jobBegin:
-		m.stepBegin(i, r)
-	case jobAcquire:
-		m.stepAcquire(i, r)
-	case jobPeerSet:
-		m.stepPeerSet(i, r)
-	case jobOwner:
-		m.stepOwner(i, r)
-	case jobBeat:
-		m.stepBeat(i, r)
-	case jobAdvance, jobForget:
-		m.stepLog(i, r)
-	case jobCommit:
-		m.stepCommit(i, r)
-	case jobBring:
-		m.stepBring(i, r)
-	case jobActivate:
-		m.stepActivate(i, r)
-	case jobAttest:
-		m.stepAttest(i, r)
-	case jobFence:
-		m.stepFence(i, r)
-	case jobClean:
-		m.stepClean(i, r)
-	case jobFind:
-		m.stepFind(i, r)
-	case jobList:
-		m.stepList(i, r)
-	case jobMark:
-		m.stepMark(i, r)
-	case jobCount:
-		m.stepCount(i, r)
-	case jobHold:
-		m.stepHold(i, r)
-	case jobEmpty:
-		m.stepEmpty(i, r)
-	case jobClear:
-		m.stepClear(i, r)
-	case jobRelease:
-		m.stepRelease(i, r)
-	case jobDrop:
-		m.stepDrop(i, r)
-	case jobRevise:
-		m.stepRevise(i, r)
-	case jobGuard:
-		m.stepGuard(i, r)
-	case jobJudge:
-		m.stepJudge(i, r)
-	case jobLook:
-		m.stepLook(i, r)
-	case jobConvert:
-		m.stepConvert(i, r)
-	case jobBind:
-		m.stepBind(i, r)
-	case jobWithdraw:
-		m.stepWithdraw(i, r)
-	case jobRecord:
-		m.stepRecord(i, r)
-	case jobDeparted:
-		m.stepDeparted(i, r)
-	case jobDiscard:
-		m.stepDiscard(i, r)
-	case jobFollow:
-		m.stepFollow(i, r)
-	case jobYield:
-		m.stepYield(i, r)
-	case jobRetire:
-		m.stepRetire(i, r)
-	case jobMeet:
-		m.stepMeet(i, r)
-	case jobAdopt:
-		m.stepAdopt(i, r)
-	case jobAccept:
-		m.stepAccept(i, r)
-	case jobSurvey:
-		m.stepSurvey(i, r)
-	case jobFreeze:
-		m.stepFreeze(i, r)
-	case jobCrown:
-		m.stepCrown(i, r)
-	case jobResign:
-		m.stepResign(i, r)
-	case jobSeal:
-		m.stepSeal(i, r)
-	case jobMend:
-		m.stepMend(i, r)
+	switch s := m.strand(i); s.Task {
+	case taskBegin:
+		beginTask{s}.step(r)
+	case taskAcquire:
+		acquireTask{s}.step(r)
+	case taskPeerSet:
+		peerSetTask{s}.step(r)
+	case taskOwner:
+		ownerTask{s}.step(r)
+	case taskBeat:
+		beatTask{s}.step(r)
+	case taskAdvance, taskForget:
+		logTask{s}.step(r)
+	case taskCommit:
+		commitTask{attempt{s}}.step(r)
+	case taskBring:
+		bringTask{secondaryTask{s}}.step(r)
+	case taskActivate:
+		activateTask{s}.step(r)
+	case taskAttest:
+		attestTask{s}.step(r)
+	case taskFence:
+		fenceTask{s}.step(r)
+	case taskClean:
+		cleanTask{s}.step(r)
+	case taskFind:
+		findTask{s}.step(r)
+	case taskList:
+		listTask{s}.step(r)
+	case taskMark:
+		markTask{attempt{s}}.step(r)
+	case taskCount:
+		countTask{s}.step(r)
+	case taskHold:
+		holdTask{s}.step(r)
+	case taskEmpty:
+		emptyTask{removedTask{s}}.step(r)
+	case taskClear:
+		clearTask{removedTask{s}}.step(r)
+	case taskRelease:
+		releaseTask{s}.step(r)
+	case taskDrop:
+		dropTask{removedTask{s}}.step(r)
+	case taskRevise:
+		reviseTask{attempt{s}}.step(r)
+	case taskGuard:
+		guardTask{secondaryTask{s}}.step(r)
+	case taskJudge:
+		judgeTask{s}.step(r)
+	case taskLook:
+		lookTask{s}.step(r)
+	case taskConvert:
+		convertTask{s}.step(r)
+	case taskBind:
+		bindTask{sealedTask{s}}.step(r)
+	case taskWithdraw:
+		withdrawTask{s}.step(r)
+	case taskRecord:
+		recordTask{s}.step(r)
+	case taskDeparted:
+		departedTask{s}.step(r)
+	case taskDiscard:
+		discardTask{s}.step(r)
+	case taskFollow:
+		followTask{s}.step(r)
+	case taskYield:
+		yieldTask{attempt{s}}.step(r)
+	case taskRetire:
+		retireTask{s}.step(r)
+	case taskMeet:
+		meetTask{s}.step(r)
+	case taskAdopt:
+		adoptTask{attempt{s}}.step(r)
+	case taskAccept:
+		acceptTask{s}.step(r)
+	case taskSurvey:
+		surveyTask{s}.step(r)
+	case taskFreeze:
+		freezeTask{s}.step(r)
+	case taskCrown:
+		crownTask{s}.step(r)
+	case taskResign:
+		resignTask{s}.step(r)
+	case taskSeal:
+		sealTask{sealedTask{s}}.step(r)
+	case taskMend:
+		mendTask{s}.step(r)
 	}
 }

@@ -15,12 +15,16 @@ const generation = 1 << 20
 
 func nextGeneration(term int64) int64 { return (term/generation + 1) * generation }
 
-// succeed gives an object whose home was lost with its peer another one, among the members
+// A succeedJob gives an object whose home was lost another home.
+type succeedJob struct{ m *Machine }
+
+// begin gives an object whose home was lost with its peer another one, among the members
 // Into. First every replica is made to name the heir, so that no late write from the old
 // home can reach it. Then the heir becomes home, with the latest revision of all replicas.
 // Any process may repeat it at any time: a run that cannot continue an earlier one uses a
 // later generation, which wins.
-func (m *Machine) succeed() {
+func (j succeedJob) begin() {
+	m := j.m
 	if m.Turns++; m.Turns > takeovers {
 		m.because(Contended, m.Op.Target)
 		m.pend(m.Op.Target)
@@ -30,66 +34,70 @@ func (m *Machine) succeed() {
 	m.Astray = false
 	m.Result.Holder, m.Result.HolderAt = Object{}, ""
 	if met := m.Op.Met; m.Turns == 1 && met.Primary(Everywhere) && met.InEffect() {
-		m.affirm(met, m.Op.Target)
+		j.affirm(met, m.Op.Target)
 		return
 	}
 	m.enter(surveying)
 	for _, p := range m.Op.Into {
-		m.spawn(jobSurvey, p)
+		m.spawn(taskSurvey, p)
 	}
 }
 
 // affirm writes home o in peer once more, with a raised heartbeat. A move reads the home
 // before the members, so this voids a move to a peer that was a member then and no longer
 // is.
-func (m *Machine) affirm(o Object, peer string) {
+func (j succeedJob) affirm(o Object, peer string) {
+	m := j.m
 	m.Record.Elect = Ref{Peer: peer, UID: o.UID}
 	m.enter(crowning)
-	m.Strands = append(m.Strands, Strand{Job: jobCrown, Peer: peer, X: o})
+	m.Strands = append(m.Strands, Strand{Task: taskCrown, Peer: peer, X: o})
 	m.step(0, Reply{})
 }
 
-// stepSurvey reads the object in the strand's peer.
-func (m *Machine) stepSurvey(i int, r Reply) {
-	s := &m.Strands[i]
+// A surveyTask reads the object in its peer.
+type surveyTask struct{ strand }
+
+func (s surveyTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step == "void":
-		m.voided(i, r)
-	case s.Step == "home" && r.Code == OK:
+	case s.Step == stepVoid:
+		s.voided(r)
+	case s.Step == stepHome && r.Code == OK:
 		s.Y = r.Object
-		m.finish(i)
-	case s.Step != "read" && s.Step != "home":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case r.Code == OK && m.awaits(r.Object):
-		m.void(i, r.Object)
+		s.finish()
+	case s.Step != stepRead && s.Step != stepHome:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case r.Code == OK && resignJob{m}.awaits(r.Object):
+		s.void(r.Object)
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.Met.Claim.Operation:
 		s.X = r.Object
 		if home := s.X.Of(Everywhere); m.Op.Doubted != "" && home.Peer == m.Op.Doubted {
 			// Read the home after X: if this process is late with the comeback, X may be a
 			// replica of an object that was added there since.
-			m.send(i, "home", Command{Verb: Read, Peer: home.Peer})
+			s.send(stepHome, Command{Verb: Read, Peer: home.Peer})
 			return
 		}
-		m.finish(i)
+		s.finish()
 	case r.Code == OK, r.Code == NotFound:
 		// The peer has no object of the name, or another one.
 		if o := r.Object; m.Op.Doubted != "" && o.Primary(Everywhere) && o.InEffect() {
 			m.Result.Holder, m.Result.HolderAt = o, s.Peer
 		}
-		m.finish(i)
-	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
-		m.unconfirmed(i)
+		s.finish()
+	case r.Code == Denied, r.Code == NoSuchPeer, !s.again(stepRetry):
+		s.unconfirmed()
 	}
 }
 
-// frozen reports whether o, a replica of an object whose home was lost, names an heir that
-// may not be home yet. Only a succession may make the heir home, or name another.
-func (o Object) frozen() bool { return o.Home.Yielded && o.Home.Term%generation == 0 }
+// frozen reports whether a replica with home h, of an object whose home was lost, names an heir
+// that may not be home yet. Only a succession may make the heir home, or name another.
+func (h Home) frozen() bool { return h.Yielded && h.Term%generation == 0 }
 
 // inForce reports whether o is Active in its peer, as home or as a replica.
 func (o Object) inForce() bool { return o.Claimed && o.Stage == Active }
 
-func (m *Machine) afterSurveying() {
+func (j succeedJob) afterSurveying() {
+	m := j.m
 	if len(m.Result.Pending) > 0 {
 		// A member that does not answer may have the latest revision.
 		m.end(Done)
@@ -120,38 +128,39 @@ func (m *Machine) afterSurveying() {
 	if m.Result.HolderAt != "" {
 		// The object was removed and the name taken again. A restore brought it back, and
 		// it was brought to members before the restore was noticed: delete the replicas.
-		m.freeze(Ref{}, 0)
+		j.freeze(Ref{}, 0)
 		return
 	}
 	heir, lives := held[of.Peer]
 	lives = lives && heir.UID == of.UID
 	switch {
 	case lives && heir.Primary(Everywhere) && heir.term() >= top.term() && heir.InEffect() && m.Op.Met.Primary(Everywhere):
-		m.affirm(heir, of.Peer)
+		j.affirm(heir, of.Peer)
 	case lives && heir.Primary(Everywhere) && heir.term() >= top.term():
-		m.heir(heir, of.Peer)
-	case top.yielded(Everywhere) && !top.frozen() && slices.Contains(m.Op.Into, of.Peer):
+		j.heir(heir, of.Peer)
+	case top.yielded(Everywhere) && !top.Home.frozen() && slices.Contains(m.Op.Into, of.Peer):
 		// The home moves among the remaining members.
 		m.astray(top, at)
-		m.regain()
-	case lives && !heir.Terminating && top.frozen() && heir.term() < top.term():
-		m.freeze(of, top.term())
-	case !slices.Contains(m.Op.Into, of.Peer), top.frozen(), !lives && top.Stage == Reserved:
-		m.choose(held, nextGeneration(top.term()))
+		findJob{m}.regain()
+	case lives && !heir.Terminating && top.Home.frozen() && heir.term() < top.term():
+		j.freeze(of, top.term())
+	case !slices.Contains(m.Op.Into, of.Peer), top.Home.frozen(), !lives && top.Stage == Reserved:
+		j.choose(held, nextGeneration(top.term()))
 	default:
 		// The home was made, or has moved, between the reads: read again.
-		m.succeed()
+		j.begin()
 	}
 }
 
 // choose elects the first member that has the object Active as the heir. If all such
 // replicas are being deleted, it elects the first one that was home: our finalizer holds it
 // already, and its removal continues.
-func (m *Machine) choose(held map[string]Object, term int64) {
+func (j succeedJob) choose(held map[string]Object, term int64) {
+	m := j.m
 	for _, going := range []bool{false, true} {
 		for _, p := range slices.Sorted(slices.Values(m.Op.Into)) {
 			if o := held[p]; o.inForce() && o.Terminating == going && (!going || o.Finalizer) {
-				m.freeze(Ref{Peer: p, UID: o.UID}, term)
+				j.freeze(Ref{Peer: p, UID: o.UID}, term)
 				return
 			}
 		}
@@ -162,51 +171,56 @@ func (m *Machine) choose(held map[string]Object, term int64) {
 
 // freeze makes every replica but the heir's name the heir. If another object has the name
 // there is no heir, and freeze deletes the replicas.
-func (m *Machine) freeze(heir Ref, term int64) {
+func (j succeedJob) freeze(heir Ref, term int64) {
+	m := j.m
 	survey := m.Strands
 	m.enter(freezing)
 	m.Record.Elect, m.Record.Term = heir, term
 	for _, s := range survey {
 		if s.X.Claimed && (s.X.Stage != Reserved || !s.X.Primary(Everywhere)) {
-			m.Strands = append(m.Strands, Strand{Job: jobFreeze, Peer: s.Peer, X: s.X})
+			m.Strands = append(m.Strands, Strand{Task: taskFreeze, Peer: s.Peer, X: s.X})
 			m.step(len(m.Strands)-1, Reply{})
 		}
 	}
 }
 
-func (m *Machine) stepFreeze(i int, r Reply) {
-	s := &m.Strands[i]
+// A freezeTask makes the replica in one member name the heir.
+type freezeTask struct{ strand }
+
+func (s freezeTask) step(r Reply) {
+	m := s.m
 	home := Home{Ref: m.Record.Elect, Term: m.Record.Term, Yielded: true}
 	switch {
-	case s.Step == "" && m.Result.HolderAt != "":
-		m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-	case s.Step == "" && (s.Peer == home.Peer || s.X.Home == home):
-		m.finish(i)
-	case s.Step == "":
+	case s.Step == stepStart && m.Result.HolderAt != "":
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case s.Step == stepStart && (s.Peer == home.Peer || s.X.Home == home):
+		s.finish()
+	case s.Step == stepStart:
 		o := s.X
 		o.Home = home
-		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
-	case s.Step == "pause":
-		m.finish(i)
+		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+	case s.Step == stepPause:
+		s.finish()
 	case r.Class == Applied:
 		s.X = r.Object
-		m.finish(i)
+		s.finish()
 	case r.Code == Denied, r.Code == NoSuchPeer:
-		m.unconfirmed(i)
+		s.unconfirmed()
 	default:
 		// The replica has changed, or the reply was lost: read all members again.
 		m.Astray = true
-		m.pause(i, "pause")
+		s.pause(stepPause)
 	}
 }
 
 // afterFreezing makes the heir home with the latest revision.
-func (m *Machine) afterFreezing() {
+func (j succeedJob) afterFreezing() {
+	m := j.m
 	switch {
 	case len(m.Result.Pending) > 0:
 		m.end(Done)
 	case m.Astray:
-		m.succeed()
+		j.begin()
 	case m.Result.HolderAt != "":
 		m.because(HeldByOther, m.Result.HolderAt)
 		m.end(Done)
@@ -225,60 +239,65 @@ func (m *Machine) afterFreezing() {
 			latest.History = []Revision{{Number: latest.Revision.Number, Operation: latest.Revision.Operation}}
 		}
 		m.enter(crowning)
-		m.Strands = append(m.Strands, Strand{Job: jobCrown, Peer: m.Record.Elect.Peer, X: heir, Y: latest})
+		m.Strands = append(m.Strands, Strand{Task: taskCrown, Peer: m.Record.Elect.Peer, X: heir, Y: latest})
 		m.step(0, Reply{})
 	}
 }
 
-func (m *Machine) stepCrown(i int, r Reply) {
-	s := &m.Strands[i]
+// A crownTask makes the heir home.
+type crownTask struct{ strand }
+
+func (s crownTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step == "" && !s.Y.Claimed:
+	case s.Step == stepStart && !s.Y.Claimed:
 		o := s.X
 		o.Heartbeat++
-		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
-	case s.Step == "":
-		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: s.X.successorOf(s.Y), UID: s.X.UID, RV: s.X.RV})
-	case s.Step == "activate" && r.Class != Applied:
-		m.unconfirmed(i)
-	case s.Step == "pause", s.Step == "activate":
-		m.finish(i)
+		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+	case s.Step == stepStart:
+		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: s.X.successorOf(s.Y), UID: s.X.UID, RV: s.X.RV})
+	case s.Step == stepActivate && r.Class != Applied:
+		s.unconfirmed()
+	case s.Step == stepPause, s.Step == stepActivate:
+		s.finish()
 	case r.Class == Applied && !s.Y.Claimed:
 		s.X = r.Object
-		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: r.Object})
+		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: r.Object})
 	case r.Class == Applied:
 		s.X = r.Object
 		m.Result.Mended = true
-		m.finish(i)
+		s.finish()
 	case r.Code == Denied, r.Code == NoSuchPeer:
-		m.unconfirmed(i)
+		s.unconfirmed()
 	default:
 		m.Astray = true
-		m.pause(i, "pause")
+		s.pause(stepPause)
 	}
 }
 
-func (m *Machine) afterCrowning() {
+func (j succeedJob) afterCrowning() {
+	m := j.m
 	switch {
 	case len(m.Result.Pending) > 0:
 		m.end(Done)
 	case m.Astray:
-		m.succeed()
+		j.begin()
 	case !m.Strands[0].Y.Claimed && m.Strands[0].X.term() == 1:
 		m.end(Done)
 	default:
 		// A home that moved, or replaced another, may not have reached every member yet: a
 		// late write of an earlier move could still make a replica name a lost home.
-		m.heir(m.Strands[0].X, m.Record.Elect.Peer)
+		j.heir(m.Strands[0].X, m.Record.Elect.Peer)
 	}
 }
 
 // heir continues with o in peer as home. Result.Revision is o's revision: later ones are
 // lost.
-func (m *Machine) heir(o Object, peer string) {
+func (j succeedJob) heir(o Object, peer string) {
+	m := j.m
 	m.Primary = o
 	m.Record.Primary = Ref{Peer: peer, UID: o.UID}
 	m.Present = true
 	m.Result.Revision = o.Revision.Number
-	m.resume()
+	findJob{m}.resume()
 }

@@ -3,8 +3,12 @@
 
 package protocol
 
-// sweep judges the listed object Met and repairs what belongs to it.
-func (m *Machine) sweep() {
+// A sweepJob judges a listed object and repairs the objects that belong to it.
+type sweepJob struct{ m *Machine }
+
+// begin judges the listed object Met and repairs what belongs to it.
+func (j sweepJob) begin() {
+	m := j.m
 	x := m.Op.Met
 	m.Primary = x
 	switch {
@@ -14,154 +18,157 @@ func (m *Machine) sweep() {
 		m.Record.Primary = Ref{Peer: m.Op.Target, UID: x.UID}
 		m.Record.Committed = true
 		if m.Op.Mode == Everywhere {
-			m.bring()
+			bringJob{m}.begin()
 			return
 		}
 		m.enter(bringing)
-		m.spawn(jobActivate, m.Op.Target)
-		m.spawn(jobLook, m.Op.Target)
+		m.spawn(taskActivate, m.Op.Target)
+		m.spawn(taskLook, m.Op.Target)
 	case x.Requested():
 		m.Record.Primary = Ref{Peer: m.Op.Target, UID: x.UID}
-		m.consider()
+		holdJob{m}.begin()
 	case x.Primary(m.Op.Mode) && x.Leaving():
 		m.Record.Primary = Ref{Peer: m.Op.Target, UID: x.UID}
 		m.Record.Committed = true
-		m.afterMark()
+		removeJob{m}.afterMark()
 		m.proceed()
 	default:
 		m.enter(judging)
-		m.spawn(jobJudge, m.Op.Target)
+		m.spawn(taskJudge, m.Op.Target)
 	}
 }
 
 // afterJudging ends a sweep, or continues with the home that a strand found.
-func (m *Machine) afterJudging() {
+func (j sweepJob) afterJudging() {
+	m := j.m
 	if m.Astray {
-		m.regain()
+		findJob{m}.regain()
 		return
 	}
 	m.end(Done)
 }
 
-// stepJudge judges a reservation, primary or secondary, and deletes a dead one. It fences a
+// A judgeTask judges a reservation, primary or secondary, and deletes a dead one. It fences a
 // pending primary only if the lease has run out while this strand watched it.
-func (m *Machine) stepJudge(i int, r Reply) {
-	s := &m.Strands[i]
+type judgeTask struct{ strand }
+
+func (s judgeTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
+	case stepStart:
 		s.X = m.Op.Met
-		m.look(i)
-	case "reread":
-		m.send(i, "met", Command{Verb: Read, Peer: s.Peer})
-	case "met":
+		s.look()
+	case stepReread:
+		s.send(stepMet, Command{Verb: Read, Peer: s.Peer})
+	case stepMet:
 		switch {
 		case r.Code == OK && r.Object.UID == m.Op.Met.UID:
 			s.X = r.Object
-			m.look(i)
+			s.look()
 		case r.Code == OK || r.Code == NotFound:
-			m.finish(i)
-		case !m.again(i, "reread"):
-			m.unconfirmed(i)
+			s.finish()
+		case !s.again(stepReread):
+			s.unconfirmed()
 		}
-	case "record":
-		m.sweepRecord(i, s.Peer, s.X, r)
-	case "primary record":
-		m.sweepRecord(i, s.X.Of(m.Op.Mode).Peer, s.Y, r)
-	case "decided":
-		m.sweepDecided(i, r)
-	case "primary":
-		m.sweepSecondary(i, m.verdict(s.X, r), r.Object)
-	case "stray":
-		m.sweepSecondary(i, judgeStray(m.Op.Mode, s.X, r), Object{})
-	case "unchanged", "witness member", "witness":
-		m.stepDoubt(i, r)
-	case "fence", "remove", "mend", "scrub":
-		m.Result.Removed = m.Result.Removed || (s.Step == "fence" || s.Step == "remove") && r.Class == Applied
-		m.Result.Mended = m.Result.Mended || s.Step == "scrub" && r.Class == Applied
+	case stepRecord:
+		s.decideByRecord(s.Peer, s.X, r)
+	case stepPrimaryRecord:
+		s.decideByRecord(s.X.Of(m.Op.Mode).Peer, s.Y, r)
+	case stepDecided:
+		s.decideByPrimary(r)
+	case stepPrimary:
+		s.secondary(m.verdict(s.X, r), r.Object)
+	case stepStray:
+		s.secondary(judgeStray(m.Op.Mode, s.X, r), Object{})
+	case stepUnchanged, stepWitnessMember, stepWitness:
+		s.stepDoubt(r)
+	case stepFence, stepRemove, stepMend, stepScrub:
+		m.Result.Removed = m.Result.Removed || (s.Step == stepFence || s.Step == stepRemove) && r.Class == Applied
+		m.Result.Mended = m.Result.Mended || s.Step == stepScrub && r.Class == Applied
 		switch {
-		case s.Step == "remove" && r.Class == Applied:
-			m.finish(i)
+		case s.Step == stepRemove && r.Class == Applied:
+			s.finish()
 		case r.Code == Denied, r.Code == NoSuchPeer:
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case r.Code != Unavailable:
-			m.send(i, "met", Command{Verb: Read, Peer: s.Peer})
-		case !m.again(i, "reread"):
-			m.unconfirmed(i)
+			s.send(stepMet, Command{Verb: Read, Peer: s.Peer})
+		case !s.again(stepReread):
+			s.unconfirmed()
 		}
 	}
 }
 
-// look takes the next step for object X of strand i.
-func (m *Machine) look(i int) {
-	s := &m.Strands[i]
+// look takes the next step for object X.
+func (s judgeTask) look() {
+	m := s.m
 	switch {
 	case !s.X.Claimed:
-		m.finish(i)
+		s.finish()
 	case s.X.Undecided():
-		m.readRecord(i, "record", s.X)
+		s.readRecord(stepRecord, s.X)
 	case !s.X.Primary(m.Op.Mode):
-		m.send(i, "primary", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+		s.send(stepPrimary, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
 	case s.X.Pending():
-		m.outlast(i, s.Peer, s.X)
+		s.outlast(s.Peer, s.X)
 	default:
 		// It was committed meanwhile, or is being deleted.
-		m.finish(i)
+		s.finish()
 	}
 }
 
-func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
-	s := &m.Strands[i]
+func (s judgeTask) secondary(v verdict, y Object) {
+	m := s.m
 	switch v {
 	case dead, leaving:
-		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case pending:
 		if y.Undecided() {
 			s.Y = y
-			m.readRecord(i, "primary record", y)
+			s.readRecord(stepPrimaryRecord, y)
 			return
 		}
-		m.outlast(i, s.X.Of(m.Op.Mode).Peer, y)
+		s.outlast(s.X.Of(m.Op.Mode).Peer, y)
 	case stray:
-		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
+		s.send(stepStray, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case owned, undecidable, lost:
 		if s.X.Overfull(m.Op.Mode) {
-			m.scrub(i)
+			s.scrub()
 			return
 		}
 		if v == lost {
-			m.doubt(i)
+			s.doubt()
 			return
 		}
 		if v == undecidable {
 			m.pend(s.X.Of(m.Op.Mode).Peer)
-			m.finish(i)
+			s.finish()
 			return
 		}
 		m.Result.Holder, m.Result.HolderAt = y, s.X.Of(m.Op.Mode).Peer
-		m.finish(i)
+		s.finish()
 	case moved:
 		if s.X.yielded(m.Op.Mode) {
 			m.astray(s.X, s.Peer)
 		} else {
 			m.astray(y, s.X.Of(m.Op.Mode).Peer)
 		}
-		m.finish(i)
+		s.finish()
 	default:
-		m.unconfirmed(i)
+		s.unconfirmed()
 	}
 }
 
-// scrub removes the payload from guard X of strand i. The claim stays, so the protocol sees
+// scrub removes the payload from guard X. The claim stays, so the protocol sees
 // no difference. The strand then reads and judges the guard again.
-func (m *Machine) scrub(i int) {
-	x := m.Strands[i].X
+func (s judgeTask) scrub() {
+	x := s.X
 	x.Payload = ""
-	m.send(i, "scrub", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: x, UID: x.UID, RV: x.RV})
+	s.send(stepScrub, Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
 // outlast fences pending primary y in peer once its lease has run out.
-func (m *Machine) outlast(i int, peer string, y Object) {
-	s := &m.Strands[i]
+func (s judgeTask) outlast(peer string, y Object) {
+	m := s.m
 	if y.UID+"@"+y.RV != s.Seen {
 		s.Seen, s.Quiet = y.UID+"@"+y.RV, 0
 	} else {
@@ -169,112 +176,113 @@ func (m *Machine) outlast(i int, peer string, y Object) {
 	}
 	switch {
 	case s.Quiet >= m.Op.Lease:
-		m.send(i, "fence", Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
+		s.send(stepFence, Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
 	case !m.Op.Watch || m.Expired:
 		m.Result.Holder, m.Result.HolderAt = y, peer
-		m.unconfirmed(i)
+		s.unconfirmed()
 	default:
-		m.pause(i, "reread")
+		s.pause(stepReread)
 	}
 }
 
-// stepGuard makes sure that a committed object that exists once has a guard in the strand's
-// peer.
-func (m *Machine) stepGuard(i int, r Reply) {
-	s := &m.Strands[i]
+// A guardTask makes sure that a committed object that exists once has a guard in its peer.
+type guardTask struct{ secondaryTask }
+
+func (s guardTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "", "again":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
+	case stepStart, stepAgain:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
 		s.X = r.Object
 		switch {
 		case r.Code == NotFound && m.Op.Prove:
-			m.unproved(i)
+			s.unproved()
 		case r.Code == NotFound:
 			s.Unsure = true
-			m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})
+			s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: bringJob{m}.secondaryOf(s.Peer)})
 		case r.Code == Denied, r.Code == NoSuchPeer:
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case r.Code != OK, s.X.Terminating:
-			if !m.again(i, "again") {
-				m.unconfirmed(i)
+			if !s.again(stepAgain) {
+				s.unconfirmed()
 			}
 		case m.Op.Prove && s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && !s.X.Evidence(m.Op.Mode):
-			m.unproved(i)
-		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && m.outlived(i):
-			m.renew(i)
-		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && (s.Unsure || m.unbound(s.X)):
-			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+			s.unproved()
+		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && s.outlived():
+			s.renew()
+		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && (s.Unsure || sealJob{m}.unbound(s.X)):
+			s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
-			m.finish(i)
+			s.finish()
 		case s.X.Undecided() && s.X.Sibling(m.Primary) && m.Primary.Stage == Reserved:
 			// Its record will bind it.
-			m.finish(i)
+			s.finish()
 		case s.X.Undecided() && s.X.Sibling(m.Primary):
-			m.sendBind(i, m.Record.Primary)
+			sealedTask{s.strand}.sendBind(m.Record.Primary)
 		case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
 			// It cannot be committed in a peer that is no full member yet.
-			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case s.X.Undecided() && s.X.Primary(m.Op.Mode):
 			// The reservation must be settled here: sweeps visit members only.
-			m.readRecord(i, "rival record", s.X)
+			s.readRecord(stepRivalRecord, s.X)
 		case !s.X.Claimed, s.X.Primary(m.Op.Mode):
-			m.obstructed(i, s.X, s.Peer)
+			s.obstructed(s.X, s.Peer)
 		case s.X.Undecided():
-			m.readRecord(i, "rival record", s.X)
+			s.readRecord(stepRivalRecord, s.X)
 		default:
-			m.send(i, "rival", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+			s.send(stepRival, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
 		}
-	case "rival record":
-		m.rivalRecord(i, r)
-	case "rival":
+	case stepRivalRecord:
+		s.rivalRecord(r)
+	case stepRival:
 		if m.verdict(s.X, r) == dead {
-			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 			return
 		}
-		m.rivaled(i, r)
-	case "renew":
+		s.rivaled(r)
+	case stepRenew:
 		switch {
-		case r.Class == Applied && (s.Unsure || m.unbound(r.Object)):
+		case r.Class == Applied && (s.Unsure || sealJob{m}.unbound(r.Object)):
 			s.X, s.Fresh = r.Object, true
-			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+			s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case r.Class == Applied:
-			m.finish(i)
-		case r.Code == Denied || !m.again(i, "again"):
-			m.unconfirmed(i)
+			s.finish()
+		case r.Code == Denied || !s.again(stepAgain):
+			s.unconfirmed()
 		}
-	case "create", "remove", "put":
-		m.Result.Mended = m.Result.Mended || s.Step == "create" && r.Class == Applied
-		if s.Step == "create" && r.Class == Applied {
+	case stepCreate, stepRemove, stepPut:
+		m.Result.Mended = m.Result.Mended || s.Step == stepCreate && r.Class == Applied
+		if s.Step == stepCreate && r.Class == Applied {
 			s.X = r.Object
-			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
-		} else if r.Code == Denied || !m.again(i, "again") {
-			m.unconfirmed(i)
+			s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		} else if r.Code == Denied || !s.again(stepAgain) {
+			s.unconfirmed()
 		}
-	case "verify":
+	case stepVerify:
 		gone := r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID
 		switch {
 		case gone && m.evidence(s.X):
 			// The next sweep judges it.
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case gone, r.Code == OK && r.Object.Leaving():
 			// A removal may have cleared this peer before the guard was there.
-			m.send(i, "withdraw", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		case r.Code == OK && r.Object.Committed() && m.unbound(s.X) && m.passing():
-			m.send(i, "believed", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
-		case r.Code == OK && r.Object.Committed() && m.unbound(s.X):
-			m.sendBound(i, s.X)
+			s.send(stepWithdraw, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X) && m.passing():
+			s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+		case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X):
+			sealedTask{s.strand}.sendBound(s.X)
 		default:
-			m.finish(i)
+			s.finish()
 		}
-	case "believed":
-		m.believed(i, r, "again")
-	case "bound":
-		m.wasBound(i, r, "again")
-	case "withdraw":
-		if r.Code == Unavailable && m.again(i, "again") {
+	case stepBelieved:
+		sealedTask{s.strand}.believed(r, stepAgain)
+	case stepBound:
+		sealedTask{s.strand}.wasBound(r, stepAgain)
+	case stepWithdraw:
+		if r.Code == Unavailable && s.again(stepAgain) {
 			return
 		}
-		m.finish(i)
+		s.finish()
 	}
 }

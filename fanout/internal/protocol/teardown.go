@@ -3,188 +3,208 @@
 
 package protocol
 
-func (m *Machine) empty() {
+func (j removeJob) empty() {
+	m := j.m
 	m.Stopping = false
 	m.enter(emptying)
-	m.spawn(jobEmpty, m.Record.Primary.Peer)
+	m.spawn(taskEmpty, m.Record.Primary.Peer)
 }
 
-// stepEmpty deletes the primary, which our finalizer holds, and waits until
-// ours is the only one left.
-func (m *Machine) stepEmpty(i int, r Reply) {
-	s := &m.Strands[i]
+// An emptyTask deletes the primary, which our finalizer holds, and waits until ours is the only
+// one left.
+type emptyTask struct{ removedTask }
+
+func (s emptyTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
-		m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: m.Primary.UID, RV: m.Primary.RV})
-	case "delete":
+	case stepStart:
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: m.Primary.UID, RV: m.Primary.RV})
+	case stepDelete:
 		s.Fresh = r.Class == Applied
-		m.deleted(i, r)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
+		s.deleted(r)
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
 		o := r.Object
 		changed := m.Op.Mode == Everywhere && !(s.Fresh && o.Terminating) && o.RV != m.Primary.RV
 		s.Fresh = false
 		switch {
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
 			m.Primary.UID = ""
-			m.finish(i)
+			s.finish()
 		case r.Code != OK:
-			if !m.again(i, "reread") {
-				m.unconfirmed(i)
+			if !s.again(stepReread) {
+				s.unconfirmed()
 			}
 		case !o.Leaving():
 			// The peer was restored from before the removal, which runs again.
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case changed:
-			m.changed(i, o)
+			s.changed(o)
 		case !o.Terminating:
-			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		case o.Foreign:
 			if m.Expired || m.Resumed || m.Op.Action == Sweep {
-				m.unconfirmed(i)
+				s.unconfirmed()
 				return
 			}
 			m.Primary = o
-			m.pause(i, "reread")
+			s.pause(stepReread)
 		default:
 			m.Primary = o
-			m.finish(i)
+			s.finish()
 		}
 	}
 }
 
-// changed ends strand i: primary o has changed since its secondaries were deleted. Its peer
+// A removedTask is a task that deletes an object of a committed removal.
+type removedTask struct{ strand }
+
+// changed ends the strand: primary o has changed since its secondaries were deleted. Its peer
 // may have been restored from before the removal, secondaries created again, and the
 // primary removed once more.
-func (m *Machine) changed(i int, o Object) {
+func (s removedTask) changed(o Object) {
+	m := s.m
 	m.Primary = o
 	m.Changed = true
-	m.finish(i)
+	s.finish()
 }
 
 // clearAgain deletes the secondaries again if a strand found the primary changed. It
 // reports whether it did.
-func (m *Machine) clearAgain() bool {
+func (j removeJob) clearAgain() bool {
+	m := j.m
 	if !m.Changed {
 		return false
 	}
 	m.Changed = false
 	if m.Turns++; m.Turns > takeovers {
 		m.pend(m.Record.Primary.Peer)
-		m.await()
+		j.await()
 		return true
 	}
-	m.clear()
+	j.clear()
 	return true
 }
 
 // deleted handles the reply to a delete of a removal. The reply proves nothing, so the
 // strand reads the object next.
-func (m *Machine) deleted(i int, r Reply) {
+func (s removedTask) deleted(r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
-		m.unconfirmed(i)
+		s.unconfirmed()
 	case r.Code != Unavailable:
-		m.send(i, "read", Command{Verb: Read, Peer: m.Strands[i].Peer})
-	case !m.again(i, "reread"):
-		m.unconfirmed(i)
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case !s.again(stepReread):
+		s.unconfirmed()
 	}
 }
 
-func (m *Machine) afterEmptying() {
+func (j removeJob) afterEmptying() {
+	m := j.m
 	switch {
 	case len(m.Result.Pending) > 0:
-		m.await()
+		j.await()
 	case m.Primary.UID == "" && m.Op.Mode == Once && m.Op.Action == Remove:
 		// Another process of this removal may have left guards behind for the log's entry.
-		m.confirm()
+		j.confirm()
 	case m.Primary.UID == "":
 		m.end(Done)
 	case m.Op.Mode == Once:
-		m.clear()
-	case m.clearAgain():
+		j.clear()
+	case j.clearAgain():
 	default:
-		m.drop()
+		j.drop()
 	}
 }
 
 // release has the kind delete the objects that it made in every peer.
-func (m *Machine) release() {
+func (j removeJob) release() {
+	m := j.m
 	m.enter(releasing)
-	m.spawn(jobRelease, m.Record.Primary.Peer)
-	m.spread(jobRelease)
+	m.spawn(taskRelease, m.Record.Primary.Peer)
+	bringJob{m}.spread(taskRelease)
 }
 
-func (m *Machine) stepRelease(i int, r Reply) {
-	s := &m.Strands[i]
+// A releaseTask has the kind delete the objects that it made in one peer.
+type releaseTask struct{ strand }
+
+func (s releaseTask) step(r Reply) {
+	m := s.m
 	switch {
-	case s.Step != "release":
-		m.send(i, "release", Command{Verb: Release, Peer: s.Peer, Object: m.Primary})
+	case s.Step != stepRelease:
+		s.send(stepRelease, Command{Verb: Release, Peer: s.Peer, Object: m.Primary})
 	case r.Class == Applied:
-		m.finish(i)
-	case !m.again(i, "retry"):
-		m.unconfirmed(i)
+		s.finish()
+	case !s.again(stepRetry):
+		s.unconfirmed()
 	}
 }
 
-func (m *Machine) afterReleasing() {
+func (j removeJob) afterReleasing() {
+	m := j.m
 	if len(m.Result.Pending) > 0 {
-		m.await()
+		j.await()
 		return
 	}
-	m.empty()
+	j.empty()
 }
 
 // drop removes our finalizer from the primary, the last step of a removal.
-func (m *Machine) drop() {
+func (j removeJob) drop() {
+	m := j.m
 	m.enter(dropping)
-	m.spawn(jobDrop, m.Record.Primary.Peer)
+	m.spawn(taskDrop, m.Record.Primary.Peer)
 }
 
-func (m *Machine) stepDrop(i int, r Reply) {
-	s := &m.Strands[i]
+// A dropTask removes our finalizer from the primary.
+type dropTask struct{ removedTask }
+
+func (s dropTask) step(r Reply) {
+	m := s.m
 	switch s.Step {
-	case "":
-		m.sendDrop(i)
-	case "put":
+	case stepStart:
+		s.sendPut()
+	case stepPut:
 		if r.Class == Applied || r.Code == NotFound && r.Class == NotApplied {
-			m.finish(i)
+			s.finish()
 			return
 		}
-		m.deleted(i, r)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case "read":
+		s.deleted(r)
+	case stepReread:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
-			m.finish(i)
+			s.finish()
 		case r.Code != OK:
-			if !m.again(i, "reread") {
-				m.unconfirmed(i)
+			if !s.again(stepReread) {
+				s.unconfirmed()
 			}
 		case !r.Object.Leaving(), !r.Object.Terminating:
 			// The peer was restored from before the removal, which runs again.
-			m.unconfirmed(i)
+			s.unconfirmed()
 		case r.Object.RV != m.Primary.RV:
-			m.changed(i, r.Object)
+			s.changed(r.Object)
 		default:
-			m.sendDrop(i)
+			s.sendPut()
 		}
 	}
 }
 
-func (m *Machine) sendDrop(i int) {
+func (s dropTask) sendPut() {
+	m := s.m
 	o := m.Primary
 	o.Finalizer = false
-	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
+	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-func (m *Machine) afterDropping() {
+func (j removeJob) afterDropping() {
+	m := j.m
 	switch {
 	case len(m.Result.Pending) > 0:
-		m.await()
-	case m.clearAgain():
+		j.await()
+	case j.clearAgain():
 	default:
 		m.end(Done)
 	}
