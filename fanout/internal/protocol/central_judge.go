@@ -22,15 +22,6 @@ func judgeRecord(x Object, r Reply) verdict {
 	}
 }
 
-// observe counts in Quiet how often the record was read without a change.
-func (s *Strand) observe(d Decision) {
-	if seen := d.UID + "@" + d.RV; seen != s.Seen {
-		s.Seen, s.Quiet = seen, 0
-	} else {
-		s.Quiet++
-	}
-}
-
 // readRecord reads the record of the undecided claim o.
 func (s strand) readRecord(next step, o Object) {
 	s.send(next, Command{Verb: ReadRecord, Record: o.Claim.Operation})
@@ -45,7 +36,7 @@ func (s acquireTask) decideByRecord(peer string, y Object, r Reply) {
 		s.send(stepFence, Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
 	case pending:
 		s.Y = y
-		s.observe(*r.Decision)
+		s.observe(r.Decision.UID, r.Decision.RV)
 		mine := rival{m.Op.Start, m.Op.ID}
 		switch {
 		case s.Quiet >= m.Op.Lease && !m.Stopping && !m.Expired:
@@ -91,7 +82,7 @@ func (s judgeTask) decideByRecord(peer string, y Object, r Reply) {
 	case dead:
 		s.send(stepFence, Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
 	case pending:
-		s.observe(*r.Decision)
+		s.observe(r.Decision.UID, r.Decision.RV)
 		switch {
 		case s.Quiet >= m.Op.Lease:
 			s.send(stepFence, Command{Verb: Withdraw, Record: y.Claim.Operation, UID: r.Decision.UID, RV: r.Decision.RV})

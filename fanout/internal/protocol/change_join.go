@@ -148,8 +148,7 @@ func (j joinJob) complete() {
 	c := j.c
 	c.enter(chCompleting)
 	for _, s := range c.Later {
-		c.Strands = append(c.Strands, s)
-		c.step(len(c.Strands)-1, Reply{})
+		c.start(s)
 	}
 	c.Later = nil
 }

@@ -68,8 +68,7 @@ func (j listJob) surveyed(peer string, found []Found) {
 			c.Later = append(c.Later, s)
 			continue
 		}
-		c.Strands = append(c.Strands, s)
-		c.step(len(c.Strands)-1, Reply{})
+		c.start(s)
 	}
 }
 

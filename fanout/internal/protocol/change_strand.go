@@ -57,7 +57,12 @@ func (s changeHandle) send(next step, cmd Command) {
 func (s changeHandle) pause(next step) { s.send(next, Command{Verb: Sleep}) }
 
 func (c *Change) spawn(j changeTask, peer string) {
-	c.Strands = append(c.Strands, changeStrand{Task: j, Peer: peer})
+	c.start(changeStrand{Task: j, Peer: peer})
+}
+
+// start adds a strand and takes its first step.
+func (c *Change) start(s changeStrand) {
+	c.Strands = append(c.Strands, s)
 	c.step(len(c.Strands)-1, Reply{})
 }
 

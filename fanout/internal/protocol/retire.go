@@ -49,8 +49,7 @@ func (j retireJob) begin(kind task) bool {
 		}
 	}
 	for _, s := range next {
-		m.Strands = append(m.Strands, Strand{Task: taskRetire, Peer: s.Peer, X: s.X})
-		m.step(len(m.Strands)-1, Reply{})
+		m.start(Strand{Task: taskRetire, Peer: s.Peer, X: s.X})
 	}
 	return len(next) > 0
 }

@@ -3,17 +3,22 @@
 
 package protocol
 
+// observe counts in Quiet how often the rival's primary, or its record, was read without a change.
+func (s *Strand) observe(uid, rv string) {
+	if seen := uid + "@" + rv; seen != s.Seen {
+		s.Seen, s.Quiet = seen, 0
+	} else {
+		s.Quiet++
+	}
+}
+
 // rival decides about a pending primary y of another operation in peer. Once y's lease is
 // over, the strand fences it. Until then the older of the two operations waits and the
 // younger gives way.
 func (s acquireTask) rival(peer string, y Object) {
 	m := s.m
 	s.Y = y
-	if y.UID+"@"+y.RV != s.Seen {
-		s.Seen, s.Quiet = y.UID+"@"+y.RV, 0
-	} else {
-		s.Quiet++
-	}
+	s.observe(y.UID, y.RV)
 	mine := rival{m.Op.Start, m.Op.ID}
 	switch {
 	case s.Quiet >= m.Op.Lease && !m.Stopping && !m.Expired:

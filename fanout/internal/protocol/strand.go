@@ -96,9 +96,12 @@ func (s strand) send(next step, c Command) {
 // pause makes the strand wait for one quantum before step next.
 func (s strand) pause(next step) { s.send(next, Command{Verb: Sleep}) }
 
-// spawn adds a strand and takes its first step.
-func (m *Machine) spawn(kind task, peer string) {
-	m.Strands = append(m.Strands, Strand{Task: kind, Peer: peer})
+// spawn starts a task in peer.
+func (m *Machine) spawn(kind task, peer string) { m.start(Strand{Task: kind, Peer: peer}) }
+
+// start adds a strand and takes its first step.
+func (m *Machine) start(s Strand) {
+	m.Strands = append(m.Strands, s)
 	m.step(len(m.Strands)-1, Reply{})
 }
 

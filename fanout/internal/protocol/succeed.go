@@ -50,8 +50,7 @@ func (j succeedJob) affirm(o Object, peer string) {
 	m := j.m
 	m.Record.Elect = Ref{Peer: peer, UID: o.UID}
 	m.enter(crowning)
-	m.Strands = append(m.Strands, Strand{Task: taskCrown, Peer: peer, X: o})
-	m.step(0, Reply{})
+	m.start(Strand{Task: taskCrown, Peer: peer, X: o})
 }
 
 // A surveyTask reads the object in its peer.
@@ -178,8 +177,7 @@ func (j succeedJob) freeze(heir Ref, term int64) {
 	m.Record.Elect, m.Record.Term = heir, term
 	for _, s := range survey {
 		if s.X.Claimed && (s.X.Stage != Reserved || !s.X.Primary(Everywhere)) {
-			m.Strands = append(m.Strands, Strand{Task: taskFreeze, Peer: s.Peer, X: s.X})
-			m.step(len(m.Strands)-1, Reply{})
+			m.start(Strand{Task: taskFreeze, Peer: s.Peer, X: s.X})
 		}
 	}
 }
@@ -239,8 +237,7 @@ func (j succeedJob) afterFreezing() {
 			latest.History = []Revision{{Number: latest.Revision.Number, Operation: latest.Revision.Operation}}
 		}
 		m.enter(crowning)
-		m.Strands = append(m.Strands, Strand{Task: taskCrown, Peer: m.Record.Elect.Peer, X: heir, Y: latest})
-		m.step(0, Reply{})
+		m.start(Strand{Task: taskCrown, Peer: m.Record.Elect.Peer, X: heir, Y: latest})
 	}
 }
 

@@ -169,11 +169,7 @@ func (s judgeTask) scrub() {
 // outlast fences pending primary y in peer once its lease has run out.
 func (s judgeTask) outlast(peer string, y Object) {
 	m := s.m
-	if y.UID+"@"+y.RV != s.Seen {
-		s.Seen, s.Quiet = y.UID+"@"+y.RV, 0
-	} else {
-		s.Quiet++
-	}
+	s.observe(y.UID, y.RV)
 	switch {
 	case s.Quiet >= m.Op.Lease:
 		s.send(stepFence, Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
