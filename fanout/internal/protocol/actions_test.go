@@ -215,7 +215,7 @@ func (w *world) crash(i int) {
 		p.state = done
 		p.result.Ending = Aborted
 		if p.op.Action == Add && !slices.Contains(w.committed, p.op.ID) && w.cfg.duplicates == w.duplicates {
-			w.judgeLeftovers(p.op.ID, Aborted)
+			w.judgeLeftovers(p, Aborted)
 		}
 	}
 }

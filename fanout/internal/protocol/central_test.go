@@ -175,17 +175,12 @@ func (w *world) pinned(c Command) string {
 // creator: it uses its own present configuration.
 func (w *world) reaches(p *proc, peer string) bool {
 	switch {
-	case (w.settling || w.cfg.givenUp) && p.op.Central && w.departed(w.store.index(peer)):
+	case (w.settling || w.cfg.givenUp) && p.op.Central && w.dismissed(w.store.index(peer)):
 		return false
 	case p.adopter:
 		return true
 	}
 	return len(p.op.Peers) == 0 || slices.Contains(p.op.Peers, peer)
-}
-
-// departed reports whether a member knows that peer i has left the ring.
-func (w *world) departed(i int) bool {
-	return slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Gone(peerName(i)) })
 }
 
 func (k *keyer) decision(d *Decision) {

@@ -65,7 +65,7 @@ func (w *world) judge(p *proc) {
 	case op.Central:
 		w.judgeRecord(p)
 	case w.cfg.duplicates == w.duplicates:
-		w.judgeLeftovers(op.ID, r.Ending)
+		w.judgeLeftovers(p, r.Ending)
 	}
 }
 
@@ -108,15 +108,15 @@ func (w *world) judgeRemoval(p *proc) {
 	}
 }
 
-// brings reports whether another operation than op is bringing op's object to peer, or has
-// crashed meanwhile. That operation deletes the secondaries that it creates after the primary
-// is gone.
-func (w *world) brings(op, peer string) bool {
+// brings reports whether another process than judged is bringing op's object to peer, or has
+// crashed meanwhile: that of another operation, or the one that has taken over op's entry. That
+// process deletes the secondaries that it creates after the primary is gone.
+func (w *world) brings(judged *proc, op, peer string) bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool {
 		if p.m == nil {
 			return p.state == crashed && p.record.Origin == op
 		}
-		return p.op.ID != op && p.m.Primary.Claim.Operation == op && slices.ContainsFunc(p.m.Strands, func(s Strand) bool {
+		return p != judged && p.m.Primary.Claim.Operation == op && slices.ContainsFunc(p.m.Strands, func(s Strand) bool {
 			return (s.Task == taskBring || s.Task == taskGuard) && s.Peer == peer && !s.Over
 		})
 	})
@@ -124,7 +124,8 @@ func (w *world) brings(op, peer string) bool {
 
 // judgeLeftovers finds the reservations and creates that an operation left without reporting
 // them.
-func (w *world) judgeLeftovers(op string, e Ending) {
+func (w *world) judgeLeftovers(p *proc, e Ending) {
+	op := p.op.ID
 	if e == Done || e == Committed || w.restoring.over {
 		return
 	}
@@ -132,7 +133,7 @@ func (w *world) judgeLeftovers(op string, e Ending) {
 		if slices.ContainsFunc(w.cfg.changes, func(op ChangeOperation) bool { return op.Peer == peerName(i) }) {
 			continue // a change has created it
 		}
-		if w.brings(op, peerName(i)) {
+		if w.brings(p, op, peerName(i)) {
 			continue
 		}
 		if o := c.obj; o != nil && o.Pending() && o.Claim.Operation == op {

@@ -53,6 +53,7 @@ var takeoversDeep = []config{
 	taken(config{name: "an add taken over, sweep, crash", peers: 2, sweepers: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p")}}),
 	taken(config{name: "two updates, one taken over, a timeout", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, plans: []plan{update("x", "q"), update("y", "s")}}),
 	taken(config{name: "a removal taken over, an update, a timeout", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, plans: []plan{removal("r"), update("x", "q")}}),
+	taken(config{name: "an account taken over, a removal, a timeout", mode: Everywhere, peers: 2, timeouts: 1, plans: []plan{add("x", "a", 1, "p"), removal("r")}}),
 	{name: "an add taken over twice, a deadline", peers: 2, takers: 2, expiries: 1, plans: []plan{add("x", "a", 1, "p")}},
 }
 
