@@ -175,36 +175,21 @@ func (w *world) ticks() {
 	})
 }
 
-// restart kills the process and requires that the next one writes nothing.
-// restart kills the manager and starts it again, which writes nothing. With the default heartbeat
-// the lease outlasts a restart: after a longer absence clusters are not Ready for a moment.
+// restart kills the manager and requires that the next one writes nothing. With the default
+// heartbeat the lease outlasts a restart: after a longer absence clusters are not Ready for a
+// moment.
 func (w *world) restart() {
 	w.create(deployments, deployment("web", 15))
 	w.divided(deployments, "web", map[string]int{"cluster-1": 6, "cluster-2": 9})
 	w.rests(clusterNames[:2]...)
-	objects := func() map[string]any {
-		all := map[string]any{}
-		for _, side := range []string{"upstream", "cluster-1", "cluster-2"} {
-			for _, gvr := range kinds {
-				list, err := w.of(side, gvr).List(w.t.Context(), metav1.ListOptions{})
-				require.NoError(w.t, err)
-				for _, obj := range list.Items {
-					all[side+" "+gvr.Resource+" "+obj.GetName()] = obj.Object
-				}
-			}
-		}
-		return all
-	}
-	restart := func() {
+	restart := func() map[string]*unstructured.Unstructured {
 		w.manager.kill(w.t)
 		w.manager.start(w.t)
-		w.rests(clusterNames[:2]...)
+		return w.rests(clusterNames[:2]...)
 	}
 	w.manager.heartbeat = 0 // the default
-	restart()
-	before := objects()
-	restart()
-	require.Empty(w.t, cmp.Diff(before, objects()))
+	before := restart()
+	require.Empty(w.t, cmp.Diff(before, restart()))
 	w.manager.heartbeat = heartbeat
 	restart()
 }

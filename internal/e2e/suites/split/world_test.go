@@ -303,26 +303,29 @@ func (w *world) available(ctx context.Context, name string, clusters []string) (
 	return total, nil
 }
 
-// rests requires that no object changes for a while, upstream or in the clusters.
-func (w *world) rests(clusters ...string) {
-	w.t.Helper()
-	versions := func(ctx context.Context) (map[string]string, error) {
-		all := map[string]string{}
-		for _, side := range append([]string{"upstream"}, clusters...) {
-			for _, gvr := range kinds {
-				list, err := w.of(side, gvr).List(ctx, metav1.ListOptions{})
-				if err != nil {
-					return nil, err
-				}
-				for _, obj := range list.Items {
-					all[side+" "+gvr.Resource+" "+obj.GetName()] = obj.GetResourceVersion()
-				}
+// objects returns the objects upstream and in the clusters, by side, resource and name.
+func (w *world) objects(ctx context.Context, clusters ...string) (map[string]*unstructured.Unstructured, error) {
+	all := map[string]*unstructured.Unstructured{}
+	for _, side := range append([]string{"upstream"}, clusters...) {
+		for _, gvr := range kinds {
+			list, err := w.of(side, gvr).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, err
+			}
+			for i := range list.Items {
+				all[side+" "+gvr.Resource+" "+list.Items[i].GetName()] = &list.Items[i]
 			}
 		}
-		return all, nil
 	}
+	return all, nil
+}
+
+// rests requires that no object changes for a while, upstream or in the clusters. It returns the
+// objects.
+func (w *world) rests(clusters ...string) (after map[string]*unstructured.Unstructured) {
+	w.t.Helper()
 	planetest.Eventually(w.t, long+still(w.t), "nothing is written", func(ctx context.Context) error {
-		before, err := versions(ctx)
+		before, err := w.objects(ctx, clusters...)
 		if err != nil {
 			return err
 		}
@@ -331,19 +334,27 @@ func (w *world) rests(clusters ...string) {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		after, err := versions(ctx)
-		if err != nil || maps.Equal(before, after) {
+		if after, err = w.objects(ctx, clusters...); err != nil {
 			return err
 		}
 		var changed []string
-		for key, version := range after {
-			if before[key] != version {
+		for key, obj := range after {
+			if was := before[key]; was == nil || was.GetResourceVersion() != obj.GetResourceVersion() {
 				changed = append(changed, key)
 			}
+		}
+		for key := range before {
+			if after[key] == nil {
+				changed = append(changed, key)
+			}
+		}
+		if changed == nil {
+			return nil
 		}
 		slices.Sort(changed)
 		return fmt.Errorf("%v have changed", changed)
 	})
+	return after
 }
 
 // still is how long no object may change at rest: ATOLL_REST, or 5 seconds, in which each periodic
