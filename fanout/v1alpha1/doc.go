@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package v1alpha1 holds the API types of the group fanout.atoll.dev: PeerSet,
-// which names the peers of a ring in each of them; Operation, the record of one
-// operation in a central log; and [Fanout], the claim that every object under
-// the fan-out protocol carries in spec.fanout.
+// which names the peers of a ring in each of them, and [Fanout], the claim that
+// every object under the fan-out protocol carries in spec.fanout. Operation, the
+// record of one operation in a central log, is in wal/v1alpha1.
 //
 // The package does no I/O. Programs with CRDs of their own take the schema of the claim
 // from [Schema].

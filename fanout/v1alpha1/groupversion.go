@@ -20,7 +20,8 @@ func Resource(resource string) schema.GroupResource {
 	return GroupVersion.WithResource(resource).GroupResource()
 }
 
-// AddToScheme adds this package's types to a scheme. It is idempotent.
+// AddToScheme adds the types of the group, with Operation of package wal/v1alpha1, to a scheme. It
+// is idempotent.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&PeerSet{}, &PeerSetList{},

@@ -17,16 +17,16 @@ const everything = "*"
 
 // mayImport maps a package, or a directory of packages, to the packages it may import: exactly
 // those named, without their subpackages, except for internal ones. The longest prefix of a
-// package's path applies. Every package may also import below its own internal directory, and any
-// v1alpha1.
+// package's path applies. Every package may also import below its own internal directory, and the
+// types (v1alpha1) of its own directory tree and of the packages that it may import.
 var mayImport = map[string][]string{
 	".":        nil,
 	"region":   {"internal"},
 	"wal":      {"internal"},
 	"router":   {"internal", "region"},
-	"syncer":   {"internal", "region", "syncer/schema"},
-	"splitter": {"internal", "region"},
-	"fanout":   {"internal", "region", "wal"},
+	"syncer":   {"internal", "region", "splitter/v1alpha1", "syncer/schema"},
+	"splitter": {"internal", "region", "syncer/v1alpha1"},
+	"fanout":   {"internal", "account/v1alpha1", "region", "wal"},
 	"account":  {"internal", "fanout", "region"},
 	"config":   {"internal", "region"},
 	"events":   {"internal", "account", "region", "region/central", "region/claim"},
@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"examples": {everything},
 
 	"region/claim":             {"internal", "fanout", "region"},
-	"region/central":           {"internal", "region"},
+	"region/central":           {"internal", "fanout/v1alpha1", "region"},
 	"region/inventory":         {"internal", "region"},
 	"region/shard":             {"internal", "region"},
 	"region/regiontest":        {"internal", "region", "config"},
@@ -45,13 +45,14 @@ var mayImport = map[string][]string{
 	"wal/waltest":              {"internal", "wal"},
 	"router/aggregate":         {"internal", "region", "router"},
 	"router/proxy":             {"internal", "region", "router"},
-	"splitter/placement":       {"internal", "region", "splitter"},
+	"splitter/placement":       {"internal", "region", "splitter", "syncer/v1alpha1"},
 	"splitter/v1alpha1":        nil,
 	"syncer/crds":              {"internal", "region", "syncer", "syncer/schema"},
 	"syncer/schema":            {"internal"},
 	"syncer/v1alpha1":          nil,
 	"fanout/internal":          {"fanout/internal"},
-	"fanout/v1alpha1":          nil,
+	"fanout/v1alpha1":          {"wal/v1alpha1"},
+	"wal/v1alpha1":             nil,
 	"account/v1alpha1":         {"fanout/v1alpha1"},
 	"internal/ending":          nil,
 	"internal/ambiguitytest":   {"internal", "account", "fanout", "region", "wal", "wal/waltest"},
@@ -110,10 +111,16 @@ func allowed(p Package, room, imported string) bool {
 	case slices.ContainsFunc(list, func(l string) bool { return imported == l || path.Base(l) == "internal" && under(imported, l) }):
 		return true
 	case path.Base(imported) == "v1alpha1":
-		return !isTypes
+		return !isTypes && typesOf(imported, room, list)
 	}
 	// The package's own internal directory, and subpackages of a test package.
 	return under(imported, room+"/internal") || p.IsTest() && under(imported, room)
+}
+
+// typesOf reports whether types belong to the directory tree of a room, or to a package in list.
+func typesOf(types, room string, list []string) bool {
+	owner, _, _ := strings.Cut(types, "/")
+	return under(room, owner) || slices.ContainsFunc(list, func(l string) bool { return path.Base(l) != "v1alpha1" && under(l, owner) })
 }
 
 func describe(list []string) string {

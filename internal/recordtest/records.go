@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/wal/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
 )

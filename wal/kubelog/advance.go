@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
 // Advance implements [wal.Log].

@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
 // Begin implements [wal.Log].

@@ -6,8 +6,8 @@ package kubelog
 import (
 	"context"
 
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
 // Decision implements [wal.Log] for the records of the first release. End withdraws an undecided one.

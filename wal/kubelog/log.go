@@ -10,10 +10,10 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
 var operations = v1alpha1.GroupVersion.WithResource("operations")

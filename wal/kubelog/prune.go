@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
 // pruneStep bounds the additional work of an End. Each operation adds one record, so the whole history is scanned

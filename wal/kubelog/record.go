@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
 // stateLabel repeats spec.state, so that the API server can select by it.

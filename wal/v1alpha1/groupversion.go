@@ -1,0 +1,20 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of this package's types.
+var GroupVersion = schema.GroupVersion{Group: "fanout.atoll.dev", Version: "v1alpha1"}
+
+// AddToScheme adds this package's types to a scheme. It is idempotent.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Operation{}, &OperationList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
