@@ -61,7 +61,7 @@ func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
 	wg.Go(func() { _ = m.copies.Start(ctx) })
 	wg.Go(func() { _ = m.sets.Start(ctx) })
 	wg.Go(func() { m.identify(ctx, r.all) })
-	m.recognize(ctx, func(ctx context.Context) error { return r.coordinator.Recognize(ctx, c.Peer()) }, r.all)
+	m.recognize(ctx, func(ctx context.Context) error { return r.coordinator.Identity().Recognize(ctx, c.Peer()) }, r.all)
 	wg.Wait()
 	return nil
 }

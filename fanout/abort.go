@@ -62,34 +62,34 @@ type AbortOptions struct {
 // Abort blocks and is idempotent. The Operation reports the state afterwards; a peer that still
 // holds objects of it has Err set.
 func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOptions) (*Operation, error) {
-	e, k, err := c.explain(ctx, operation)
+	e, k, err := c.inspector.explain(ctx, operation)
 	if err != nil {
 		return nil, err
 	}
 	logged := k.entry.ID != "" && k.entry.Ended.IsZero()
 	switch {
 	case e.State == Committed, e.State == Done:
-		return c.stands(e), fmt.Errorf("operation %s, %s of %s %s, is %w: %s; next: %s",
+		return e.operation(), fmt.Errorf("operation %s, %s of %s %s, is %w: %s; next: %s",
 			operation, e.Action, e.Kind.Kind, keyString(e.Key), ErrCommitted, e.Text, e.Next)
 	case logged && e.Action != string(protocol.Add):
 		j, err := decodeJournal(k.entry)
 		if err == nil && j.Record.Committing {
-			return c.stands(e), fmt.Errorf("operation %s, %s of %s %s, may be %w: its commit may have been sent, and could be applied later: resume it",
+			return e.operation(), fmt.Errorf("operation %s, %s of %s %s, may be %w: its commit may have been sent, and could be applied later: resume it",
 				operation, e.Action, e.Kind.Kind, keyString(e.Key), ErrCommitted)
 		}
 	}
-	if identity, foreign := c.foreign(k.entry); logged && foreign {
+	if identity, foreign := c.entries.foreign(k.entry); logged && foreign {
 		if !opts.Others {
-			return c.stands(e), e.foreign(identity, k.entry.Began)
+			return e.operation(), e.foreign(identity, k.entry.Began)
 		}
-		if err := c.takeOver(ctx, k.entry); err != nil && !errors.Is(err, errOver) {
-			return c.stands(e), &InDoubtError{Operation: operation, Settles: "abort it again", Err: err}
+		if err := c.entries.takeOver(ctx, k.entry); err != nil && !errors.Is(err, errOver) {
+			return e.operation(), &InDoubtError{Operation: operation, Settles: "abort it again", Err: err}
 		}
 	}
 	if logged {
-		op, err := c.settleAsked(ctx, k.entry)
+		op, err := c.recovery.settleAsked(ctx, k.entry)
 		if errors.Is(err, errOver) { // it has ended meanwhile
-			op, err = c.Outcome(ctx, operation)
+			op, err = c.recovery.outcome(ctx, operation)
 		}
 		switch {
 		case op != nil && (op.State == Committed || op.State == Done):
@@ -100,15 +100,15 @@ func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOpt
 		return op, err
 	}
 	if k.entry.ID != "" {
-		return c.stands(e), nil // it has ended without effect
+		return e.operation(), nil // it has ended without effect
 	}
 	if e.State == InDoubt {
-		return c.stands(e), c.doubtful(e)
+		return e.operation(), e.doubt()
 	}
 	if e.State == Reserving && e.Coordinator != c.opts.Identity && !opts.Others {
-		return c.stands(e), e.foreign(e.Coordinator, e.Since)
+		return e.operation(), e.foreign(e.Coordinator, e.Since)
 	}
-	return c.takeDown(ctx, k, 0)
+	return c.sweeper.takeDown(ctx, k, 0)
 }
 
 // foreign returns the error for an operation that the coordinator identity owns since then.
@@ -130,24 +130,24 @@ func (e *Explanation) foreign(identity string, since time.Time) *ForeignError {
 // alive. It wraps ErrUnknownOperation if neither the log nor a peer has the operation, and is
 // otherwise the error of the operation itself. Resume blocks and is idempotent.
 func (c *Coordinator) Resume(ctx context.Context, operation string) (*Operation, error) {
-	e, k, err := c.explain(ctx, operation)
+	e, k, err := c.inspector.explain(ctx, operation)
 	if err != nil {
 		return nil, err
 	}
 	if k.entry.ID != "" {
-		return c.Outcome(ctx, operation)
+		return c.recovery.outcome(ctx, operation)
 	}
 	if e.State == InDoubt {
-		return c.stands(e), c.doubtful(e)
+		return e.operation(), e.doubt()
 	}
-	op, err := c.takeDown(ctx, k, lease)
+	op, err := c.sweeper.takeDown(ctx, k, lease)
 	if errors.Is(err, ErrCommitted) {
 		return op, nil
 	}
 	return op, err
 }
 
-func (c *Coordinator) doubtful(e *Explanation) error {
+func (e *Explanation) doubt() error {
 	doubt := &InDoubtError{Operation: e.Operation, Settles: e.Next, Err: errors.New(e.Text)}
 	for _, p := range e.Peers {
 		if p.Err != nil {
@@ -159,30 +159,30 @@ func (c *Coordinator) doubtful(e *Explanation) error {
 
 // takeDown sweeps the objects of an operation that is not in the log, and reads them again. It
 // fences a reservation that has not changed for quiet quanta.
-func (c *Coordinator) takeDown(ctx context.Context, k known, quiet int) (*Operation, error) {
+func (w *sweeper) takeDown(ctx context.Context, k known, quiet int) (*Operation, error) {
 	var errs []error
 	var fenced bool
 	for _, t := range k.survey.trace(k.key) {
 		if !slices.ContainsFunc(t.sweep, func(x standing) bool { return x.names(k.claims) }) {
 			continue
 		}
-		removed, err := c.sweepTrace(ctx, t, quiet)
+		removed, err := w.sweepTrace(ctx, t, quiet)
 		fenced = fenced || removed && t.State == Reserving
 		errs = append(errs, err)
 	}
-	peers, err := c.peers(ctx)
+	peers, err := w.clusters.peers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	k.survey = c.lookAt(ctx, k.kind, k.key, peers)
+	k.survey = w.surveyor.lookAt(ctx, k.kind, k.key, peers)
 	e := k.survey.explain(k.key, peers, k.claims)
-	op := c.stands(e)
+	op := e.operation()
 	failed := errors.Join(errs...)
 	switch {
 	case e.State == Reserving:
 		return op, &InDoubtError{Operation: k.claims, Settles: e.Next, Err: cmp.Or(failed, errors.New("its coordinator shows signs of life"))}
 	case e.State == InDoubt:
-		return op, c.doubtful(e)
+		return op, e.doubt()
 	case e.State == Committed, e.State == Done:
 		return op, fmt.Errorf("operation %s is %w: %s", k.claims, ErrCommitted, e.Text)
 	case fenced:
@@ -194,10 +194,10 @@ func (c *Coordinator) takeDown(ctx context.Context, k known, quiet int) (*Operat
 
 // sweepTrace sweeps the objects of one operation, the primary first. It reports whether the
 // first object was removed.
-func (c *Coordinator) sweepTrace(ctx context.Context, t trace, quiet int) (removed bool, err error) {
+func (w *sweeper) sweepTrace(ctx context.Context, t trace, quiet int) (removed bool, err error) {
 	var errs []error
 	for i, x := range t.sweep {
-		r, err := c.sweeper(ctx, t.kind, region.PeerName(x.peer), x.obj, x.view, quiet > 0)
+		r, err := w.executor.sweepRunner(ctx, t.kind, region.PeerName(x.peer), x.obj, x.view, quiet > 0)
 		if err == nil {
 			r.machine.Op.Lease = quiet
 			_, err = r.run(ctx)
@@ -221,9 +221,9 @@ func (e *Explanation) another(p PeerExplanation) bool {
 	}
 }
 
-// stands converts an explanation into the Operation that callers get, without the objects of
+// operation converts an explanation into the Operation that callers get, without the objects of
 // other operations.
-func (c *Coordinator) stands(e *Explanation) *Operation {
+func (e *Explanation) operation() *Operation {
 	op := &Operation{ID: e.Operation, State: e.State}
 	if op.State == "" {
 		op.State = Ended

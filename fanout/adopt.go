@@ -32,11 +32,11 @@ import (
 // object exists. Adopt blocks, is safe for concurrent use, and is idempotent. Start adopts
 // objects of kinds with AdoptApplied by itself.
 func (c *Coordinator) Adopt(ctx context.Context, peer region.PeerName, gk schema.GroupKind, key types.NamespacedName) (*Operation, error) {
-	return c.adoptObject(ctx, peer, gk, key, "")
+	return c.submitter.adopt(ctx, peer, gk, key, "")
 }
 
-func (c *Coordinator) adoptObject(ctx context.Context, peer region.PeerName, gk schema.GroupKind, key types.NamespacedName, uid types.UID) (*Operation, error) {
-	kind, err := c.kindFor(gk)
+func (b *submitter) adopt(ctx context.Context, peer region.PeerName, gk schema.GroupKind, key types.NamespacedName, uid types.UID) (*Operation, error) {
+	kind, err := b.kinds.find(gk)
 	if err == nil {
 		err = kind.check(key)
 	}
@@ -49,7 +49,7 @@ func (c *Coordinator) adoptObject(ctx context.Context, peer region.PeerName, gk 
 	if err != nil {
 		return nil, fmt.Errorf("adopt: %w", err)
 	}
-	op, _, err := c.submit(ctx, request{
+	op, _, err := b.submit(ctx, request{
 		action: protocol.Adopt,
 		kind:   kind,
 		key:    key,
@@ -63,28 +63,28 @@ func (c *Coordinator) adoptObject(ctx context.Context, peer region.PeerName, gk 
 
 // adoptApplied adopts the objects without a claim of the kinds with AdoptApplied. It skips a
 // name that several peers hold without a claim, and a name that a primary has.
-func (c *Coordinator) adoptApplied(ctx context.Context) error {
-	peers, err := c.peers(ctx)
+func (w *sweeper) adoptApplied(ctx context.Context) error {
+	peers, err := w.clusters.peers(ctx)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, kind := range c.opts.Kinds {
+	for _, kind := range w.opts.Kinds {
 		if !kind.AdoptApplied {
 			continue
 		}
-		s := c.look(ctx, kind, peers)
+		s := w.surveyor.look(ctx, kind, peers)
 		var g errgroup.Group
 		g.SetLimit(sweepers)
 		keys := s.keys()
 		failures := make([]error, len(keys))
 		for i, key := range keys {
 			peer, ok := s.applied(key)
-			if !ok || !c.owns(kind, key) {
+			if !ok || !w.owns(kind, key) {
 				continue
 			}
 			g.Go(func() error {
-				_, failures[i] = c.adoptObject(ctx, region.PeerName(peer), kind.GroupKind(), key, s.late[key][peer].obj.GetUID())
+				_, failures[i] = w.submitter.adopt(ctx, region.PeerName(peer), kind.GroupKind(), key, s.late[key][peer].obj.GetUID())
 				return nil
 			})
 		}

@@ -71,29 +71,40 @@ type Violation struct {
 // Report.Refused. A peer that cannot be read is not an error: Report.Unread names it. Audit
 // blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
-	return c.auditWith(ctx, c.opts.Kinds, repair, []Class{ClassRepair, ClassInProgress}, c.look)
+	return c.inspector.audit(ctx, c.opts.Kinds, repair, []Class{ClassRepair, ClassInProgress}, c.surveyor.look)
 }
 
 // AuditObject audits one object. With repair it also repairs findings of ClassConflict that a
 // sweep can decide, because the caller named the object.
 func (c *Coordinator) AuditObject(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, repair bool) (*Report, error) {
-	kind, err := c.kindFor(gk)
+	kind, err := c.kinds.find(gk)
 	if err == nil {
 		err = kind.check(key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	return c.auditWith(ctx, []Kind{kind}, repair, []Class{ClassRepair, ClassInProgress, ClassConflict}, func(ctx context.Context, kind Kind, peers []string) survey {
-		return c.lookAt(ctx, kind, key, peers)
+	return c.inspector.audit(ctx, []Kind{kind}, repair, []Class{ClassRepair, ClassInProgress, ClassConflict}, func(ctx context.Context, kind Kind, peers []string) survey {
+		return c.surveyor.lookAt(ctx, kind, key, peers)
 	})
 }
 
-func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, classes []Class, look lookout) (*Report, error) {
-	if err := c.Wait(ctx); err != nil {
+// inspector reports what the peers hold of operations, and every fault in it.
+type inspector struct {
+	opts     *Options
+	clusters *clusters
+	entries  *entries
+	kinds    *kinds
+	surveyor *surveyor
+	executor *executor
+	sweeper  *sweeper
+}
+
+func (n *inspector) audit(ctx context.Context, kinds []Kind, repair bool, classes []Class, look lookout) (*Report, error) {
+	if err := n.executor.tails.wait(ctx); err != nil {
 		return nil, err
 	}
-	peers, err := c.peers(ctx)
+	peers, err := n.clusters.peers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,19 +112,19 @@ func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, 
 	unread, lacking := map[string]error{}, false
 	surveys := map[schema.GroupResource]survey{}
 	if repair {
-		report.Refused = c.refuseRepair(ctx, peers)
+		report.Refused = n.refuseRepair(ctx, peers)
 		repair = report.Refused == nil
 	}
 	for _, kind := range kinds {
-		s, findings := c.inspect(ctx, kind, peers, look)
+		s, findings := n.inspect(ctx, kind, peers, look)
 		if _, wrong := identityFindings(peers, s.unread); repair && wrong != nil {
 			report.Refused, repair = wrong, false
 		}
 		if repair {
 			before := findings
 			// The second inspection finds everything that could not be repaired.
-			_, _ = c.mendAll(ctx, kind, peers, repairable(before, classes), everybodys, look)
-			s, findings = c.inspect(ctx, kind, peers, look)
+			_, _ = n.sweeper.mendAll(ctx, kind, peers, repairable(before, classes), everybodys, look)
+			s, findings = n.inspect(ctx, kind, peers, look)
 			for _, f := range before {
 				if !slices.ContainsFunc(findings, func(g finding) bool { return g.Violation == f.Violation }) {
 					report.Repaired = append(report.Repaired, f.Violation)
@@ -137,11 +148,11 @@ func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, 
 	for _, kind := range kinds {
 		if owners, ok := surveys[kind.Within.GroupResource()]; ok {
 			s := surveys[kind.Resource.GroupResource()]
-			report.Violations = append(report.Violations, c.orphans(ctx, s, owners)...)
+			report.Violations = append(report.Violations, n.orphans(ctx, s, owners)...)
 		}
 	}
 	if repair && lacking && len(unread) == 0 {
-		if err := c.ensureRing(ctx, peers); err != nil {
+		if err := n.clusters.ensureRing(ctx, peers); err != nil {
 			logging.From(ctx).Error(err, "the ring has no ID yet")
 		}
 	}
@@ -153,8 +164,8 @@ func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, 
 }
 
 // refuseRepair returns why nothing may be repaired: a peer is the wrong cluster.
-func (c *Coordinator) refuseRepair(ctx context.Context, peers []string) error {
-	errs := slices.DeleteFunc(c.trustAll(ctx, peers), func(err error) bool { return !errors.Is(err, ErrWrongPeer) })
+func (n *inspector) refuseRepair(ctx context.Context, peers []string) error {
+	errs := slices.DeleteFunc(n.clusters.trustAll(ctx, peers), func(err error) bool { return !errors.Is(err, ErrWrongPeer) })
 	return errors.Join(errs...)
 }
 
@@ -178,7 +189,7 @@ func unique(all []Violation) []Violation {
 // found again was an operation at work, read in one peer before and in another after one of its
 // steps. If reservations are among the findings, one lease passes between the two surveys: a
 // reservation that did not change is dead.
-func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string, look lookout) (survey, []finding) {
+func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look lookout) (survey, []finding) {
 	s := look(ctx, kind, peers)
 	findings := s.examine()
 	if len(findings) == 0 {
@@ -192,13 +203,13 @@ func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string, lo
 	}
 	if slices.ContainsFunc(findings, func(f finding) bool { return f.reservation() || f.leftover() }) {
 		select {
-		case <-time.After(c.opts.LeaseTimeout):
+		case <-time.After(n.opts.LeaseTimeout):
 		case <-ctx.Done():
 			return s, sort(findings)
 		}
 	}
 	again := look(ctx, kind, peers)
-	open := c.openOperations(ctx)
+	open := n.entries.openOperations(ctx)
 	var confirmed []finding
 	for _, f := range again.examine() {
 		before := slices.ContainsFunc(findings, func(g finding) bool { return g.Violation == f.Violation })
@@ -223,21 +234,6 @@ func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string, lo
 		confirmed = append(confirmed, f)
 	}
 	return again, sort(confirmed)
-}
-
-// openOperations returns the operation IDs in the claims of the log's open entries. It skips
-// entries that cannot be read.
-func (c *Coordinator) openOperations(ctx context.Context) map[string]bool {
-	open := map[string]bool{}
-	for entry, err := range c.log.Open(ctx) {
-		if err != nil {
-			continue
-		}
-		if j, err := decodeJournal(entry); err == nil && j.Change == nil {
-			open[j.Operation.ID] = true
-		}
-	}
-	return open
 }
 
 // leftover reports whether the finding is a secondary whose primary is gone.

@@ -42,7 +42,7 @@ func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	e := wal.Entry{ID: "a", Owner: "me", Version: "1"}
 	log := &answerless{stored: e, lose: true}
-	r := newLogEntry(&Coordinator{log: log, holder: "me"})
+	r := newLogEntry(&entries{log: log, holder: "me"})
 	r.took(e)
 	require.ErrorContains(t, r.beat(t.Context()), "in doubt")
 	require.NoError(t, r.beat(t.Context()))

@@ -17,8 +17,8 @@ import (
 
 // census counts the primaries of a kind, once per peer. All objects of one sweep share it.
 type census struct {
-	coordinator *Coordinator
-	kind        Kind
+	executor *executor
+	kind     Kind
 
 	mu    sync.Mutex
 	peers map[region.PeerName]*count
@@ -30,8 +30,8 @@ type count struct {
 	requests protocol.Requests
 }
 
-func newCensus(c *Coordinator, kind Kind) *census {
-	return &census{coordinator: c, kind: kind, peers: map[region.PeerName]*count{}}
+func newCensus(c *executor, kind Kind) *census {
+	return &census{executor: c, kind: kind, peers: map[region.PeerName]*count{}}
 }
 
 // of returns the count of conn's peer. It counts, or waits for the goroutine that does. If that
@@ -64,7 +64,7 @@ func (s *census) of(ctx context.Context, conn *region.Conn) (*count, error) {
 func (s *census) take(ctx context.Context, conn *region.Conn) (total protocol.Requests, err error) {
 	opts := metav1.ListOptions{Limit: pageSize}
 	for {
-		list, err := within(ctx, s.coordinator.opts.CallTimeout, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := within(ctx, s.executor.opts.CallTimeout, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return conn.Dynamic().Resource(s.kind.Resource).List(ctx, opts)
 		})
 		if err != nil {
@@ -96,7 +96,7 @@ func (r *runner) count(ctx context.Context, conn *region.Conn, command protocol.
 	}
 	reply.Requests = n.requests
 	if obj, _, ok := r.recall(command.Object.UID, command.Object.RV); ok && obj.GetDeletionTimestamp() != nil {
-		reply.Requests.Settling = r.coordinator.opts.RemovalCap.Settling(obj.GetDeletionTimestamp().Time, time.Now()) > 0
+		reply.Requests.Settling = r.executor.opts.RemovalCap.Settling(obj.GetDeletionTimestamp().Time, time.Now()) > 0
 	}
 	return reply, nil
 }

@@ -6,7 +6,6 @@ package fanout
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -87,7 +86,7 @@ type ForceRemoveOptions struct {
 // and is an *InDoubtError if the change is under way and a peer does not answer: Start or
 // Recover, of any coordinator, continue it.
 func (c *Coordinator) Join(ctx context.Context, peer region.PeerName) (*Change, error) {
-	return c.change(ctx, Join, peer, "")
+	return c.submitter.change(ctx, Join, peer, "")
 }
 
 // Comeback is Join for a member whose store was restored from an older state, whether that was
@@ -100,7 +99,7 @@ func (c *Coordinator) Join(ctx context.Context, peer region.PeerName) (*Change, 
 // nothing: it was removed since, or is not everywhere yet. The peer stays in quarantine until
 // the object is deleted there, or its operation recovered, and Comeback is called again.
 func (c *Coordinator) Comeback(ctx context.Context, peer region.PeerName) (*Change, error) {
-	return c.change(ctx, Comeback, peer, "")
+	return c.submitter.change(ctx, Comeback, peer, "")
 }
 
 // Leave takes peer, which must answer, out of the ring. From then on peer gets no new objects.
@@ -109,7 +108,7 @@ func (c *Coordinator) Comeback(ctx context.Context, peer region.PeerName) (*Chan
 // have their primary in peer: the error lists them, and peer stays a member until they are
 // removed. Other errors are those of Join.
 func (c *Coordinator) Leave(ctx context.Context, peer region.PeerName) (*Change, error) {
-	return c.change(ctx, Leave, peer, "")
+	return c.submitter.change(ctx, Leave, peer, "")
 }
 
 // ForceRemove takes a member that never answers again out of the ring. Names that it owned
@@ -120,18 +119,18 @@ func (c *Coordinator) ForceRemove(ctx context.Context, peer region.PeerName, opt
 	if peer != "" && opts.By == "" {
 		return nil, fmt.Errorf("force-remove %s: ForceRemoveOptions.By is empty: name the person who vouches that the peer never returns", peer)
 	}
-	return c.change(ctx, ForceRemove, peer, opts.By)
+	return c.submitter.change(ctx, ForceRemove, peer, opts.By)
 }
 
 // change begins a change of the membership and runs it to its end.
-func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.PeerName, by string) (*Change, error) {
+func (b *submitter) change(ctx context.Context, kind ChangeKind, peer region.PeerName, by string) (*Change, error) {
 	if peer == "" {
 		return nil, fmt.Errorf("%s: peer is empty: name the peer whose membership changes", kind)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
 	}
-	configured, err := c.peers(ctx)
+	configured, err := b.clusters.peers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +138,7 @@ func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.P
 		ID:          newOperationID(time.Now()),
 		Kind:        protocol.ChangeKind(kind),
 		Peer:        string(peer),
-		Coordinator: c.opts.Identity,
+		Coordinator: b.opts.Identity,
 		By:          by,
 		Peers:       configured,
 		Patience:    protocol.Patient,
@@ -147,130 +146,55 @@ func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.P
 	}
 	if kind == ForceRemove {
 		op.Peers = slices.DeleteFunc(op.Peers, func(p string) bool { return p == op.Peer })
-	} else if op.UID, err = c.cluster(ctx, kind, peer, configured); err != nil {
+	} else if op.UID, err = b.clusters.cluster(ctx, kind, peer, configured); err != nil {
 		return nil, err
 	}
 	var silent error
 	if kind != ForceRemove {
-		if silent, err = c.distinct(ctx); err != nil {
+		if silent, err = b.clusters.distinct(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.checkLog(ctx); err != nil {
+	if err := b.identity.checkLog(ctx); err != nil {
 		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
 	}
-	if err := c.identify(ctx, op.Peers); err != nil {
+	if err := b.clusters.identify(ctx, op.Peers); err != nil {
 		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
 	}
 	waited := silent
 	if ctx.Err() == nil { // after the deadline this fails as well, and would hide the cause
-		waited = cmp.Or(c.recoverFirst(ctx), silent)
+		waited = cmp.Or(b.recovery.recoverFirst(ctx), silent)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, notBegun(fmt.Sprintf("%s of %s", kind, peer), context.Cause(ctx), waited)
 	}
-	if !c.begin(op.ID) {
+	if !b.entries.begin(op.ID) {
 		return nil, fmt.Errorf("operation ID %s is in use", op.ID)
 	}
-	defer c.done(op.ID)
-	r := c.changer(protocol.NewChange(op))
+	defer b.entries.done(op.ID)
+	r := b.changes.changer(protocol.NewChange(op))
 	r.entry.took(wal.Entry{
 		ID:    op.ID,
 		Kind:  fmt.Sprintf("%s %s", kind, peer),
 		Key:   "operation/" + op.ID,
-		Owner: cmp.Or(c.holder, c.opts.Identity),
+		Owner: cmp.Or(b.entries.holder, b.opts.Identity),
 		Began: time.Now(),
 	})
 	return r.conclude(ctx, r.run(ctx))
 }
 
 // cluster returns the UID of the cluster behind peer.
-func (c *Coordinator) cluster(ctx context.Context, kind ChangeKind, peer region.PeerName, configured []string) (string, error) {
+func (cs *clusters) cluster(ctx context.Context, kind ChangeKind, peer region.PeerName, configured []string) (string, error) {
 	if !slices.Contains(configured, string(peer)) {
 		return "", fmt.Errorf("%s of %s: %w: the peer is not configured: configured are %v", kind, peer, ErrMembership, configured)
 	}
-	conn, err := c.directory.Conn(peer)
+	conn, err := cs.directory.Conn(peer)
 	if err != nil {
 		return "", explain(peer, string(kind), err)
 	}
-	uid, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (types.UID, error) { return conn.UID(ctx) })
+	uid, err := within(ctx, cs.opts.CallTimeout, func(ctx context.Context) (types.UID, error) { return conn.UID(ctx) })
 	if err != nil {
 		return "", fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, explain(peer, "read identity", err))
 	}
 	return string(uid), nil
-}
-
-// settleChange resumes the change of a log entry.
-func (c *Coordinator) settleChange(ctx context.Context, entry wal.Entry, j changeJournal) (*Operation, error) {
-	peers, err := c.peers(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("change %s: %w", entry.ID, err)
-	}
-	op := j.Operation
-	op.Patience = protocol.Hasty
-	op.Peers = peers
-	if op.Kind == protocol.Force {
-		op.Peers = slices.DeleteFunc(slices.Clone(peers), func(p string) bool { return p == op.Peer })
-	}
-	r := c.changer(protocol.RecoverChange(op, j.Record))
-	r.entry.took(entry)
-	change, err := r.conclude(ctx, r.run(ctx))
-	if change.State == InDoubt {
-		c.postpone(entry.ID)
-	} else {
-		c.forget(entry.ID)
-	}
-	return &Operation{ID: change.ID, State: change.State, AlreadyDone: change.AlreadyDone}, err
-}
-
-// finishChanges finishes the changes that hold slots and show no sign of life for a lease.
-func (c *Coordinator) finishChanges(ctx context.Context) error {
-	peers, err := c.peers(ctx)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	seen := map[string]bool{}
-	for _, peer := range peers {
-		set, err := c.peerSet(ctx, region.PeerName(peer))
-		if err != nil {
-			continue // the survey of objects reports it
-		}
-		if set.Change.ID == "" || seen[set.Change.ID] || !c.still(ctx, region.PeerName(peer), set) {
-			continue
-		}
-		seen[set.Change.ID] = true
-		err = c.finish(ctx, set.Change, peers)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// still reports whether the PeerSet of peer, and that of its change's anchor, stay unchanged
-// for a lease. It blocks that long.
-func (c *Coordinator) still(ctx context.Context, peer region.PeerName, set protocol.PeerSet) bool {
-	anchor, _ := c.peerSet(ctx, region.PeerName(set.Change.Anchor))
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(c.opts.LeaseTimeout):
-	}
-	now, err := c.peerSet(ctx, peer)
-	later, _ := c.peerSet(ctx, region.PeerName(set.Change.Anchor))
-	return err == nil && now.RV == set.RV && anchor.RV == later.RV
-}
-
-// finish runs a change that was found in a slot to its end.
-func (c *Coordinator) finish(ctx context.Context, slot protocol.Slot, peers []string) error {
-	if !c.begin(slot.ID) {
-		return nil
-	}
-	defer c.done(slot.ID)
-	if slot.Kind == protocol.Force {
-		peers = slices.DeleteFunc(slices.Clone(peers), func(p string) bool { return p == slot.Peer })
-	}
-	op := protocol.HelpChange(slot, protocol.ChangeOperation{Coordinator: c.opts.Identity, Peers: peers, Patience: protocol.Hasty, Lease: lease})
-	r := c.changer(protocol.NewChange(op))
-	_, err := r.conclude(ctx, r.run(ctx))
-	return err
 }

@@ -76,7 +76,7 @@ func (r *changeRunner) conclude(ctx context.Context, err error) (*Change, error)
 	if err == nil {
 		err = r.reason(result)
 	}
-	r.coordinator.opts.Observer.end(ctx, EndEvent{
+	r.changes.opts.Observer.end(ctx, EndEvent{
 		Operation: change.ID, Kind: peerSetKind, Key: types.NamespacedName{Name: string(change.Peer)}, State: change.State, Err: err,
 	})
 	return change, err
@@ -87,7 +87,7 @@ func (r *changeRunner) states(ctx context.Context) region.Results[v1alpha1.PeerS
 	var outcomes []region.Outcome[v1alpha1.PeerState]
 	ctx = context.WithoutCancel(ctx)
 	for _, p := range r.machine.Op.Peers {
-		set, err := r.coordinator.peerSet(ctx, region.PeerName(p))
+		set, err := r.changes.clusters.peerSet(ctx, region.PeerName(p))
 		o := region.Outcome[v1alpha1.PeerState]{Peer: region.PeerName(p), Value: v1alpha1.PeerState(set.Self.State)}
 		switch {
 		case isAbsent(err):

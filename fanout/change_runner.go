@@ -28,10 +28,10 @@ import (
 
 // changeRunner runs one change of the membership, as a runner runs an operation on one name.
 type changeRunner struct {
-	coordinator *Coordinator
-	machine     *protocol.Change
-	entry       *logEntry // empty for a change of another coordinator
-	subs        chan struct{}
+	changes *changes
+	machine *protocol.Change
+	entry   *logEntry // empty for a change of another coordinator
+	subs    chan struct{}
 
 	mu       sync.Mutex
 	found    map[string]foundAt
@@ -47,21 +47,9 @@ type foundAt struct {
 	obj  *unstructured.Unstructured
 }
 
-func (c *Coordinator) changer(m *protocol.Change) *changeRunner {
-	return &changeRunner{
-		coordinator: c,
-		machine:     m,
-		entry:       newLogEntry(c),
-		subs:        make(chan struct{}, sweepers),
-		found:       map[string]foundAt{},
-		departed:    map[string]metav1.Time{},
-		pending:     map[string]map[region.PeerName]error{},
-	}
-}
-
 func (r *changeRunner) run(ctx context.Context) error {
 	defer r.entry.showLife(ctx)()
-	return drive(ctx, timed{r.machine, &r.troubles}, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
+	return drive(ctx, timed{r.machine, &r.troubles}, r.changes.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
 		write := r.prepare(command)
 		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
 	})
@@ -76,7 +64,7 @@ func (r *changeRunner) prepare(command protocol.Command) logWrite {
 		j := journal{
 			Group: peerSetKind.Group, Kind: peerSetKind.Kind, Name: r.machine.Op.Peer,
 			Change: &changeJournal{Operation: r.machine.Op, Record: r.machine.Record},
-			Origin: r.coordinator.identities.origin(),
+			Origin: r.changes.clusters.identities.origin(),
 		}
 		data, err := json.Marshal(j)
 		e.Data = data
@@ -91,7 +79,7 @@ func (r *changeRunner) prepare(command protocol.Command) logWrite {
 // execute runs one command and returns its reply.
 func (r *changeRunner) execute(ctx context.Context, command protocol.Command, write logWrite) protocol.Reply {
 	if command.Verb == protocol.Sleep {
-		quantum := r.coordinator.quantum()
+		quantum := r.changes.executor.quantum()
 		timer := time.NewTimer(quantum*3/4 + rand.N(quantum/2+1))
 		defer timer.Stop()
 		select {
@@ -104,7 +92,7 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 		Operation: r.machine.Op.ID, Kind: peerSetKind, Key: types.NamespacedName{Name: r.machine.Op.Peer},
 		Peer: region.PeerName(command.Peer), Verb: string(command.Verb),
 	}
-	observer := r.coordinator.opts.Observer
+	observer := r.changes.opts.Observer
 	observer.step(ctx, event)
 	about := fmt.Sprintf("%s %s of %s", stepOf(command.Verb), r.machine.Op.Kind, r.machine.Op.Peer)
 	call := r.troubles.begin(event.Peer, about, writes(command.Verb))
@@ -154,9 +142,9 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 	case protocol.Begin, protocol.Advance, protocol.Forget:
 		return r.writeLog(ctx, command.Verb, write)
 	case protocol.Finish:
-		peers, err := r.coordinator.peers(ctx)
+		peers, err := r.changes.clusters.peers(ctx)
 		if err == nil {
-			err = r.coordinator.finish(ctx, *command.Other, peers)
+			err = r.changes.finish(ctx, *command.Other, peers)
 		}
 		return ok, err
 	case protocol.Survey:
@@ -181,15 +169,15 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 	if op := r.machine.Op; op.Kind == protocol.Return && command.Peer == op.Peer {
 		ctx = returning(ctx, region.PeerName(op.Peer))
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.coordinator.opts.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.changes.opts.CallTimeout)
 	defer cancel()
-	conn, err := r.coordinator.directory.Conn(region.PeerName(command.Peer))
+	conn, err := r.changes.clusters.directory.Conn(region.PeerName(command.Peer))
 	if err != nil {
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NoSuchPeer}, err
 	}
 	switch command.Verb {
 	case protocol.ReadPeerSet:
-		set, err := r.coordinator.readSet(ctx, conn)
+		set, err := r.changes.clusters.readSet(ctx, conn)
 		reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 		if err == nil {
 			r.noted(set.PeerSet)
@@ -200,7 +188,7 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 		}
 		return reply, err
 	case protocol.PutPeerSet:
-		if err := r.coordinator.trust(ctx, conn); err != nil {
+		if err := r.changes.clusters.trust(ctx, conn); err != nil {
 			return untrusted(err), err
 		}
 		return r.putPeerSet(region.WithAttempt(ctx, attempt), attempt, conn, command)
@@ -210,7 +198,7 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 }
 
 func (r *changeRunner) writeLog(ctx context.Context, verb protocol.Verb, write logWrite) (protocol.Reply, error) {
-	log, err := r.coordinator.log, write.err
+	log, err := r.changes.entries.log, write.err
 	ctx = context.WithoutCancel(ctx)
 	r.entry.turn <- struct{}{}
 	defer func() { <-r.entry.turn }()
@@ -276,8 +264,8 @@ func (r *changeRunner) putPeerSet(ctx context.Context, attempt *region.Attempt, 
 // state in a field of spec, not in an annotation.
 func (r *changeRunner) survey(ctx context.Context, peer region.PeerName) ([]protocol.Found, error) {
 	var found []protocol.Found
-	for _, kind := range r.coordinator.opts.Kinds {
-		items, _, err := r.coordinator.listPeer(ctx, kind, peer)
+	for _, kind := range r.changes.opts.Kinds {
+		items, _, err := r.changes.surveyor.listPeer(ctx, kind, peer)
 		if err != nil {
 			return nil, err
 		}
@@ -314,9 +302,9 @@ func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (proto
 	op := *command.Sub
 	op.Peers = r.machine.Op.Peers
 	op.Inert, op.Holds = at.kind.Inert != nil, len(at.kind.Holds) > 0
-	op.Limit = r.coordinator.opts.RemovalCap.limit()
+	op.Limit = r.changes.opts.RemovalCap.limit()
 	op.Lease = lease
-	s := r.coordinator.runner(at.kind, at.key, protocol.New(op), journal{Operation: op})
+	s := r.changes.executor.runner(at.kind, at.key, protocol.New(op), journal{Operation: op})
 	if _, err := s.remember(at.obj); err != nil {
 		return protocol.Result{}, err
 	}

@@ -28,7 +28,7 @@ func (r *runner) conclude(ctx context.Context, result protocol.Result, err error
 	if err == nil {
 		err = r.reason(ctx, result)
 	}
-	r.coordinator.opts.Observer.end(ctx, EndEvent{
+	r.executor.opts.Observer.end(ctx, EndEvent{
 		Operation: operation.ID,
 		Kind:      r.kind.GroupKind(),
 		Key:       r.key,
@@ -94,7 +94,7 @@ func (r *runner) unconfirmed(peer region.PeerName) error {
 		return err
 	}
 	why := errors.New("has not confirmed yet")
-	held, state := r.finalizersAt(peer), r.coordinator.identities.ownState(peer)
+	held, state := r.finalizersAt(peer), r.executor.clusters.identities.ownState(peer)
 	switch {
 	case held != nil:
 		why = held

@@ -5,11 +5,8 @@ package fanout
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,27 +34,18 @@ type Object interface {
 // of processes; they need not know one another. Use New: the zero value does not work. A
 // Coordinator is safe for concurrent use.
 type Coordinator struct {
-	directory region.Directory
-	log       wal.Log
-	opts      Options
-
-	logOurs atomic.Bool  // the open operations of the log are of this ring
-	logged  atomic.Int64 // duration of the last write to the log, in nanoseconds
-
-	holder string // this coordinator's name in a shared log; empty if the log is exclusive
-
-	mu      sync.Mutex
-	busy    map[string]bool      // operations in the log that this process works on
-	watched map[string]watched   // entries of other coordinators
-	nothing map[string]watched   // entries of a shared log whose operations had no effect
-	rest    map[string]time.Time // when to retry an operation that could not be settled
-
-	tails      tails
-	noting     pace
-	sets       *setReader
-	identities *identities
-	reach      reach
-	guards     guardChecks
+	opts      *Options
+	kinds     *kinds
+	clusters  *clusters
+	entries   *entries
+	surveyor  *surveyor
+	executor  *executor
+	changes   *changes
+	identity  *Identity
+	recovery  *recovery
+	submitter *submitter
+	sweeper   *sweeper
+	inspector *inspector
 }
 
 // New checks opts and reads nothing: it does not block, and d may still be empty. Coordinators
@@ -74,49 +62,17 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	c := &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}, sets: newSetReader(), identities: newIdentities()}
-	if log.Shared() {
-		c.holder = opts.Identity + "/" + rand.Text()[:6]
-		c.watched, c.nothing = map[string]watched{}, map[string]watched{}
-	}
+	c := &Coordinator{opts: &opts, kinds: &kinds{&opts}, entries: newEntries(&opts, log)}
+	c.clusters = &clusters{opts: &opts, directory: d, sets: newSetReader(), identities: newIdentities()}
+	c.surveyor = &surveyor{opts: &opts, clusters: c.clusters}
+	c.executor = &executor{opts: &opts, clusters: c.clusters, entries: c.entries, kinds: c.kinds}
+	c.changes = &changes{&opts, c.clusters, c.entries, c.surveyor, c.executor}
+	c.identity = &Identity{opts: &opts, clusters: c.clusters, entries: c.entries, surveyor: c.surveyor, kinds: c.kinds}
+	c.recovery = &recovery{&opts, c.clusters, c.entries, c.kinds, c.identity, c.changes, c.executor}
+	c.submitter = &submitter{&opts, c.clusters, c.entries, c.kinds, c.surveyor, c.identity, c.executor, c.changes, c.recovery}
+	c.sweeper = &sweeper{opts: &opts, clusters: c.clusters, kinds: c.kinds, surveyor: c.surveyor, executor: c.executor, submitter: c.submitter}
+	c.inspector = &inspector{&opts, c.clusters, c.entries, c.kinds, c.surveyor, c.executor, c.sweeper}
 	return c, nil
-}
-
-func (o Options) validate() error {
-	seen := map[schema.GroupKind]bool{}
-	for i, k := range o.Kinds {
-		switch {
-		case k.Resource.Resource == "" || k.Resource.Version == "" || k.Kind == "":
-			return fmt.Errorf("fanout: Options.Kinds[%d]: Resource and Kind are required", i)
-		case seen[k.GroupKind()]:
-			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is listed twice", i, k.GroupKind())
-		case !k.Within.Empty() && !k.Namespaced:
-			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is Within %s but has no namespace", i, k.Kind, k.Within.Resource)
-		case k.Guard != nil && k.Mode != Once:
-			return fmt.Errorf("fanout: Options.Kinds[%d]: %s exists %s, so it has replicas and no guards: leave Guard nil", i, k.Kind, k.Mode)
-		case len(k.Holds) > 0 && (k.Namespaced || k.Mode != Everywhere):
-			return fmt.Errorf("fanout: Options.Kinds[%d]: %s Holds others, so it must be cluster-scoped and Everywhere", i, k.Kind)
-		}
-		seen[k.GroupKind()] = true
-	}
-	if share := o.RemovalCap.Share; !(share > 0 && share <= 1) {
-		return fmt.Errorf("fanout: Options.RemovalCap.Share is %v: it must be above 0 and at most 1", share)
-	}
-	for _, d := range []struct {
-		field string
-		value time.Duration
-	}{
-		{"LeaseTimeout", o.LeaseTimeout},
-		{"CallTimeout", o.CallTimeout},
-		{"Cleanup", o.Cleanup},
-		{"SweepEvery", o.SweepEvery},
-		{"MaxInFlight", o.MaxInFlight},
-	} {
-		if d.value < 0 {
-			return fmt.Errorf("fanout: Options.%s is %s: it must not be negative", d.field, d.value)
-		}
-	}
-	return nil
 }
 
 // Add creates obj in all peers, or in none. It uses the name, the labels and the annotations of
@@ -129,19 +85,19 @@ func (o Options) validate() error {
 // Any other error wraps ErrAborted or ErrEnded: nothing is in effect. Adding the same object
 // again under the same idempotency key returns the first result.
 func (c *Coordinator) Add(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
-	op, _, err := c.add(ctx, obj, opts, false)
+	op, _, err := c.submitter.add(ctx, obj, opts, false)
 	return op, err
 }
 
-func (c *Coordinator) add(ctx context.Context, obj Object, opts AddOptions, agree bool) (*Operation, *runner, error) {
-	kind, u, err := c.object(obj)
+func (b *submitter) add(ctx context.Context, obj Object, opts AddOptions, agree bool) (*Operation, *runner, error) {
+	kind, u, err := b.kinds.object(obj)
 	if err != nil {
 		return nil, nil, fmt.Errorf("add: %w", err)
 	}
 	if agree && kind.Mode != Everywhere {
 		return nil, nil, fmt.Errorf("agree: %s exists %s, only the content of kinds that exist Everywhere can be agreed on", kind.Kind, kind.Mode)
 	}
-	return c.submit(ctx, request{
+	return b.submit(ctx, request{
 		action:         protocol.Add,
 		kind:           kind,
 		key:            objectKey(u),
@@ -160,14 +116,14 @@ func (c *Coordinator) add(ctx context.Context, obj Object, opts AddOptions, agre
 // *ConflictError if another update commits in between, and wraps ErrNotFound if the object does
 // not exist. Other errors are those of Add.
 func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
-	kind, u, err := c.object(obj)
+	kind, u, err := c.kinds.object(obj)
 	if err != nil {
 		return nil, fmt.Errorf("update: %w", err)
 	}
 	if kind.Mode != Everywhere {
 		return nil, fmt.Errorf("update: %s exists %s: change the object in its own peer", kind.Kind, kind.Mode)
 	}
-	op, _, err := c.submit(ctx, request{
+	op, _, err := c.submitter.submit(ctx, request{
 		action:         protocol.Update,
 		kind:           kind,
 		key:            objectKey(u),
@@ -184,11 +140,11 @@ func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (
 // has it. Agree is only for kinds that exist Everywhere. The errors are those of Add, but an
 // existing name is not an error.
 func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*unstructured.Unstructured, error) {
-	op, r, err := c.add(ctx, obj, opts, true)
+	op, r, err := c.submitter.add(ctx, obj, opts, true)
 	if err != nil {
 		return nil, err
 	}
-	agreed, err := c.agreed(ctx, r, op)
+	agreed, err := c.submitter.agreed(ctx, r, op)
 	if err != nil {
 		return nil, fmt.Errorf("operation %s is committed, but its object cannot be read: %w", op.ID, err)
 	}
@@ -201,14 +157,14 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 // *HeldError if the object has no claim or is only reserved, an *OccupiedError if other objects
 // are in the namespace that it owns, an *InDoubtError, or wraps ErrAborted: the object stays.
 func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, opts RemoveOptions) (*Operation, error) {
-	kind, err := c.kindFor(gk)
+	kind, err := c.kinds.find(gk)
 	if err == nil {
 		err = kind.check(key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("remove: %w", err)
 	}
-	op, _, err := c.submit(ctx, request{
+	op, _, err := c.submitter.submit(ctx, request{
 		action:         protocol.Remove,
 		kind:           kind,
 		key:            key,
@@ -219,11 +175,6 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 	return op, err
 }
 
-// owns reports whether this coordinator's Shard has the object.
-func (c *Coordinator) owns(kind Kind, key types.NamespacedName) bool {
-	return c.opts.Shard == nil || c.opts.Shard.Owns(kind.Kind+"/"+keyString(key))
-}
-
 // Start recovers the open operations of the log and then sweeps all peers, every SweepEvery
 // until ctx ends. A sweep deletes reservations of dead operations, restores missing guards and
 // replicas, finishes removals, and adopts objects without a claim of kinds with AdoptApplied.
@@ -232,18 +183,18 @@ func (c *Coordinator) owns(kind Kind, key types.NamespacedName) bool {
 // need not call it.
 func (c *Coordinator) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, c.opts.Logger, "fanout")
-	defer func() { _ = c.Wait(context.WithoutCancel(ctx)) }()
+	defer func() { _ = c.executor.tails.wait(context.WithoutCancel(ctx)) }()
 	for {
 		// Log failures and retry: an unreachable peer must not stop the work on the others.
 		var errs []error
-		c.recoverOpen(ctx, func(wal.Entry) bool { return true }, func(_ *Operation, err error) {
+		c.recovery.recoverOpen(ctx, func(wal.Entry) bool { return true }, func(_ *Operation, err error) {
 			if unsettled(err) {
 				errs = append(errs, err)
 			}
 		})
-		unfinished := errors.Join(c.finishChanges(ctx), c.takeNotes(ctx))
-		_, unmended := c.sweep(ctx, c.owns)
-		unadopted := c.adoptApplied(ctx)
+		unfinished := errors.Join(c.changes.finishChanges(ctx), c.sweeper.takeNotes(ctx))
+		_, unmended := c.sweeper.sweep(ctx, c.sweeper.owns)
+		unadopted := c.sweeper.adoptApplied(ctx)
 		if err := errors.Join(append(errs, unfinished, unmended, unadopted)...); err != nil && ctx.Err() == nil {
 			logging.From(ctx).Error(err, "recovery and sweep are not complete")
 		}
@@ -253,21 +204,4 @@ func (c *Coordinator) Start(ctx context.Context) error {
 		case <-time.After(c.opts.SweepEvery):
 		}
 	}
-}
-
-// begin marks an operation of the log as being worked on. It returns false if it is marked.
-func (c *Coordinator) begin(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.busy[id] {
-		return false
-	}
-	c.busy[id] = true
-	return true
-}
-
-func (c *Coordinator) done(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.busy, id)
 }

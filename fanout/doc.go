@@ -32,8 +32,8 @@
 //     Hold and Coordinator.ReleaseRemoval.
 //   - A cluster's answers count only if it is the one that the ring knows under the peer's name,
 //     by kube-system UID, ring ID and its own PeerSet. Another cluster counts as an unreachable
-//     peer (WrongPeerError), and nothing is written there. See Coordinator.Identities and
-//     Coordinator.Recognize.
+//     peer (WrongPeerError), and nothing is written there. See Identity.Peers and
+//     Identity.Recognize.
 //
 // # Membership
 //

@@ -17,15 +17,15 @@ import (
 // logEntry is the log entry of the operation that this coordinator works on, as last written.
 // Its writes take turns: those of the operation and, in a shared log, the signs of life.
 type logEntry struct {
-	coordinator *Coordinator
-	turn        chan struct{} // holds one element during a write
+	entries *entries
+	turn    chan struct{} // holds one element during a write
 
 	guard  sync.Mutex
 	stored wal.Entry // zero without an entry
 }
 
-func newLogEntry(c *Coordinator) *logEntry {
-	return &logEntry{coordinator: c, turn: make(chan struct{}, 1)}
+func newLogEntry(c *entries) *logEntry {
+	return &logEntry{entries: c, turn: make(chan struct{}, 1)}
 }
 
 func (l *logEntry) present() wal.Entry {
@@ -43,7 +43,7 @@ func (l *logEntry) took(e wal.Entry) {
 // showLife writes signs of life for the other coordinators of a shared log, until the caller
 // calls stop. stop waits for the last write.
 func (l *logEntry) showLife(ctx context.Context) (stop func()) {
-	if !l.coordinator.log.Shared() || l.present().ID == "" {
+	if !l.entries.log.Shared() || l.present().ID == "" {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -59,7 +59,7 @@ func (l *logEntry) showLife(ctx context.Context) (stop func()) {
 func (l *logEntry) keepAlive(ctx context.Context) {
 	for {
 		select {
-		case <-time.After(l.coordinator.opts.LeaseTimeout / 4):
+		case <-time.After(l.entries.opts.LeaseTimeout / 4):
 		case <-ctx.Done():
 			return
 		}
@@ -81,9 +81,9 @@ func (l *logEntry) beat(ctx context.Context) error {
 	if e.Version == "" {
 		return nil
 	}
-	now, err := l.coordinator.log.Advance(ctx, e)
+	now, err := l.entries.log.Advance(ctx, e)
 	if l.ownStale(e, now, err) {
-		now, err = l.coordinator.log.Advance(ctx, now)
+		now, err = l.entries.log.Advance(ctx, now)
 	}
 	if err == nil {
 		l.took(now)
@@ -93,10 +93,10 @@ func (l *logEntry) beat(ctx context.Context) error {
 
 // advance writes e and returns the stored entry.
 func (l *logEntry) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
-	now, err := l.coordinator.log.Advance(ctx, e)
+	now, err := l.entries.log.Advance(ctx, e)
 	if l.ownStale(e, now, err) {
 		e.Version = now.Version
-		now, err = l.coordinator.log.Advance(ctx, e)
+		now, err = l.entries.log.Advance(ctx, e)
 	}
 	if errors.Is(err, wal.ErrStale) && now.Owner != e.Owner {
 		err = fmt.Errorf("coordinator %s has taken the operation over, because it saw no sign of life for one lease, or a caller asked for it: %w", identityOf(now.Owner), err)
@@ -108,7 +108,7 @@ func (l *logEntry) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) 
 // stored entry is then still this coordinator's: only this operation writes it, one write at a
 // time.
 func (l *logEntry) ownStale(e, now wal.Entry, err error) bool {
-	return l.coordinator.log.Shared() && errors.Is(err, wal.ErrStale) &&
+	return l.entries.log.Shared() && errors.Is(err, wal.ErrStale) &&
 		now.ID == e.ID && now.Owner == e.Owner && now.Ended.IsZero() && now.Version != e.Version
 }
 
@@ -116,7 +116,7 @@ func (l *logEntry) ownStale(e, now wal.Entry, err error) bool {
 // over and ended it with another outcome, an operation without effect gets wal.ErrStale: the
 // other coordinator may have committed it.
 func (l *logEntry) end(ctx context.Context, e wal.Entry, outcome []byte, committed bool) error {
-	log := l.coordinator.log
+	log := l.entries.log
 	err := log.End(ctx, e, outcome)
 	if err != nil || committed || !log.Shared() {
 		return err

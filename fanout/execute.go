@@ -44,7 +44,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		Stage:     string(command.Object.Stage),
 		Role:      roleOf(command),
 	}
-	observer := r.coordinator.opts.Observer
+	observer := r.executor.opts.Observer
 	if r.rehearsal != nil {
 		observer = nil // a rehearsal changes nothing
 	}
@@ -70,7 +70,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 // call runs a command within the time limit of its peer.
 func (r *runner) call(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
 	peer := region.PeerName(command.Peer)
-	limit, err := r.coordinator.reach.begin(r.coordinator, peer)
+	limit, err := r.executor.clusters.reach.begin(r.executor.clusters, peer)
 	if err != nil {
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable}, err
 	}
@@ -79,11 +79,11 @@ func (r *runner) call(ctx context.Context, command protocol.Command, write logWr
 	// No layer below repeats a request: the machine counts its own attempts.
 	var attempt region.Attempt
 	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
-	r.coordinator.reach.end(peer, err != nil && call.Err() != nil && ctx.Err() == nil)
+	r.executor.clusters.reach.end(peer, err != nil && call.Err() != nil && ctx.Err() == nil)
 	if reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer {
-		r.coordinator.reach.heard(peer, err)
+		r.executor.clusters.reach.heard(peer, err)
 	}
-	if reply.Code == protocol.Denied && apierrors.IsForbidden(err) && r.coordinator.reach.begins(peer) {
+	if reply.Code == protocol.Denied && apierrors.IsForbidden(err) && r.executor.clusters.reach.begins(peer) {
 		reply.Code = protocol.Unavailable
 	}
 	return reply, err
@@ -141,7 +141,7 @@ func (r *runner) operationID() string {
 
 // sleep waits for one quantum, with jitter so that rivals fall out of step.
 func (r *runner) sleep(ctx context.Context) protocol.Reply {
-	quantum := r.coordinator.quantum()
+	quantum := r.executor.quantum()
 	timer := time.NewTimer(quantum*3/4 + rand.N(quantum/2+1))
 	defer timer.Stop()
 	select {
@@ -163,19 +163,19 @@ func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command p
 	case protocol.Begin, protocol.Advance, protocol.Forget:
 		return r.writeLog(ctx, command.Verb, write)
 	}
-	conn, err := r.coordinator.directory.Conn(region.PeerName(command.Peer))
+	conn, err := r.executor.clusters.directory.Conn(region.PeerName(command.Peer))
 	if err != nil {
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NoSuchPeer}, err
 	}
 	if command.Verb != protocol.ReadPeerSet {
-		if err := r.coordinator.trust(ctx, conn); err != nil {
+		if err := r.executor.clusters.trust(ctx, conn); err != nil {
 			return untrusted(err), err
 		}
 	}
 	reply, err := r.ask(ctx, attempt, conn, command)
 	if command.Verb != protocol.ReadPeerSet && !writes(command.Verb) {
 		// An answer of another peer may have shown meanwhile that this is the wrong cluster.
-		if _, wrong := r.coordinator.identities.standing(conn); wrong != nil {
+		if _, wrong := r.executor.clusters.identities.standing(conn); wrong != nil {
 			return untrusted(wrong), wrong
 		}
 	}
@@ -219,7 +219,7 @@ func (r *runner) ask(ctx context.Context, attempt *region.Attempt, conn *region.
 // an entry is durable must be known.
 func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrite) (protocol.Reply, error) {
 	err := write.err
-	log := r.coordinator.log
+	log := r.executor.entries.log
 	ctx = context.WithoutCancel(ctx)
 	r.entry.turn <- struct{}{}
 	defer func() { <-r.entry.turn }()
@@ -237,7 +237,7 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 			entry, err = r.entry.advance(ctx, entry)
 		}
 		if err == nil && verb != protocol.Forget {
-			r.coordinator.logged.Store(int64(time.Since(begun)))
+			r.executor.entries.logged.Store(int64(time.Since(begun)))
 			r.entry.took(entry)
 		}
 	}
@@ -288,7 +288,7 @@ func (r *runner) write(ctx context.Context, attempt *region.Attempt, conn *regio
 	case err != nil:
 		err = r.guardRefused(conn.Peer(), command, err)
 	case command.Verb == protocol.Create:
-		r.coordinator.guards.taken(ctx, conn, r.kind)
+		r.executor.guards.taken(ctx, conn, r.kind)
 	}
 	if err == nil && got != nil {
 		if reply.Object, err = r.remember(got); err != nil {
@@ -329,7 +329,7 @@ func (r *runner) guardRefused(peer region.PeerName, command protocol.Command, er
 	}
 	refused := r.kind.guardRefused(err)
 	if _, ok := errors.AsType[*GuardError](refused); ok {
-		r.coordinator.guards.refused(peer, r.kind.GroupKind())
+		r.executor.guards.refused(peer, r.kind.GroupKind())
 	}
 	return refused
 }
@@ -365,7 +365,7 @@ func (r *runner) changed(command protocol.Command) (*unstructured.Unstructured, 
 			return nil, err
 		}
 	}
-	obj, err := r.kind.changed(base, was, command.Object, c, r.coordinator.opts.Identity, time.Now())
+	obj, err := r.kind.changed(base, was, command.Object, c, r.executor.opts.Identity, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -376,7 +376,7 @@ func (r *runner) changed(command protocol.Command) (*unstructured.Unstructured, 
 }
 
 func (r *runner) read(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	if err := r.coordinator.recognize(ctx, conn); err != nil {
+	if err := r.executor.clusters.recognize(ctx, conn); err != nil {
 		return untrusted(err), err
 	}
 	obj, err := r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
@@ -394,7 +394,7 @@ func (r *runner) read(ctx context.Context, conn *region.Conn) (protocol.Reply, e
 }
 
 func (r *runner) readPeerSet(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	set, err := r.coordinator.readSet(ctx, conn)
+	set, err := r.executor.clusters.readSet(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	if err == nil {
 		reply.PeerSet = set.view
@@ -403,7 +403,7 @@ func (r *runner) readPeerSet(ctx context.Context, conn *region.Conn) (protocol.R
 }
 
 func (r *runner) readOwner(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	owner := r.coordinator.kindOf(r.kind.Within)
+	owner := r.executor.kinds.of(r.kind.Within)
 	obj, err := conn.Dynamic().Resource(r.kind.Within).Get(ctx, r.key.Namespace, metav1.GetOptions{})
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	if err != nil {

@@ -26,22 +26,23 @@ func newReader(t *testing.T, ring *regiontest.Ring) *runner {
 	crd, err := config.CRD("peersets.fanout.atoll.dev")
 	require.NoError(t, err)
 	require.NoError(t, ring.AddCRDs(crd))
-	c := &Coordinator{directory: ring, identities: newIdentities(), sets: newSetReader(), opts: Options{CallTimeout: time.Minute}}
+	opts := &Options{CallTimeout: time.Minute}
+	cs := &clusters{opts: opts, directory: ring, identities: newIdentities(), sets: newSetReader()}
 	var members []v1alpha1.Member
 	for _, peer := range []region.PeerName{"eu", "us"} {
 		conn, err := ring.Conn(peer)
 		require.NoError(t, err)
-		m, err := c.ask(t.Context(), conn)
+		m, err := cs.ask(t.Context(), conn)
 		require.NoError(t, err)
 		members = append(members, v1alpha1.Member{Peer: string(peer), UID: m.uid, State: v1alpha1.PeerActive})
 	}
 	for _, peer := range []region.PeerName{"eu", "us"} {
 		conn, err := ring.Conn(peer)
 		require.NoError(t, err)
-		_, err = c.createPeerSet(t.Context(), conn, "ring", members)
+		_, err = cs.createPeerSet(t.Context(), conn, "ring", members)
 		require.NoError(t, err)
 	}
-	return &runner{coordinator: c, kind: Kind{Resource: peerSets}, key: types.NamespacedName{Name: "none"}}
+	return &runner{executor: &executor{opts: opts, clusters: cs}, kind: Kind{Resource: peerSets}, key: types.NamespacedName{Name: "none"}}
 }
 
 func perform(t *testing.T, r *runner, command protocol.Command) (protocol.Reply, error) {
@@ -81,7 +82,7 @@ func TestAClusterThatIsRefutedWhileItAnswers(t *testing.T) {
 		conn, err := ring.Conn("us")
 		require.NoError(t, err)
 		ring.Server("us").Inject(regiontest.Fault{Name: "none", Do: regiontest.Delay(time.Second)})
-		time.AfterFunc(time.Second/2, func() { r.coordinator.identities.note(meeting{conn: conn, uid: "another"}) })
+		time.AfterFunc(time.Second/2, func() { r.executor.clusters.identities.note(meeting{conn: conn, uid: "another"}) })
 		reply, err = perform(t, r, protocol.Command{Verb: protocol.Read, Peer: "us"})
 		require.ErrorIs(t, err, ErrWrongPeer)
 		require.NotEqual(t, protocol.NotFound, reply.Code)

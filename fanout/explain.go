@@ -95,25 +95,25 @@ type PeerExplanation struct {
 // has the operation, and then also an error for each peer that could not be read. Otherwise a
 // peer that does not answer is not an error: its PeerExplanation has Err.
 func (c *Coordinator) Explain(ctx context.Context, operation string) (*Explanation, error) {
-	e, _, err := c.explain(ctx, operation)
+	e, _, err := c.inspector.explain(ctx, operation)
 	return e, err
 }
 
 // ExplainName reports the state of a name in all peers: its owner, the operations that want it,
 // and leftovers. It writes nothing.
 func (c *Coordinator) ExplainName(ctx context.Context, gk schema.GroupKind, key types.NamespacedName) (*Explanation, error) {
-	kind, err := c.kindFor(gk)
+	kind, err := c.kinds.find(gk)
 	if err == nil {
 		err = kind.check(key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("explain: %w", err)
 	}
-	peers, err := c.peers(ctx)
+	peers, err := c.clusters.peers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.lookAt(ctx, kind, key, peers).explain(key, peers, ""), nil
+	return c.surveyor.lookAt(ctx, kind, key, peers).explain(key, peers, ""), nil
 }
 
 // known is an operation that was found: its log entry, if there is one, and a survey of its
@@ -126,31 +126,31 @@ type known struct {
 	survey survey
 }
 
-func (c *Coordinator) explain(ctx context.Context, operation string) (*Explanation, known, error) {
+func (n *inspector) explain(ctx context.Context, operation string) (*Explanation, known, error) {
 	if operation == "" {
 		return nil, known{}, errors.New("operation is empty: give its ID")
 	}
-	peers, err := c.peers(ctx)
+	peers, err := n.clusters.peers(ctx)
 	if err != nil {
 		return nil, known{}, err
 	}
 	k := known{claims: operation}
 	var j journal
-	k.entry, j, err = c.journalled(ctx, operation)
+	k.entry, j, err = n.entries.journalled(ctx, operation)
 	switch {
 	case err == nil:
-		if k.kind, err = c.kindFor(j.groupKind()); err != nil {
+		if k.kind, err = n.kinds.find(j.groupKind()); err != nil {
 			return nil, k, fmt.Errorf("operation %s: %w", operation, err)
 		}
 		k.key, k.claims = j.key(), j.Operation.ID
 	case errors.Is(err, wal.ErrNotFound):
-		if k.kind, k.key, err = c.locate(ctx, operation, peers); err != nil {
+		if k.kind, k.key, err = n.locate(ctx, operation, peers); err != nil {
 			return nil, k, fmt.Errorf("operation %s: %w", operation, err)
 		}
 	default:
 		return nil, k, fmt.Errorf("operation %s: write-ahead log: %w", operation, err)
 	}
-	k.survey = c.lookAt(ctx, k.kind, k.key, peers)
+	k.survey = n.surveyor.lookAt(ctx, k.kind, k.key, peers)
 	e := k.survey.explain(k.key, peers, k.claims)
 	e.Operation = operation
 	if k.entry.ID != "" {
@@ -163,30 +163,11 @@ func (c *Coordinator) explain(ctx context.Context, operation string) (*Explanati
 	return e, k, nil
 }
 
-// journalled returns the log entry of an operation, open or ended.
-func (c *Coordinator) journalled(ctx context.Context, operation string) (wal.Entry, journal, error) {
-	entry, err := wal.Entry{}, wal.ErrNotFound
-	for e, failed := range c.log.Open(ctx) {
-		if failed == nil && e.ID == operation {
-			entry, err = e, nil
-			break
-		}
-	}
-	if err != nil {
-		entry, err = c.log.Find(ctx, "operation/"+operation)
-	}
-	if err != nil {
-		return wal.Entry{}, journal{}, err
-	}
-	j, err := decodeJournal(entry)
-	return entry, j, err
-}
-
 // locate returns the kind and name of the objects whose claims name the operation.
-func (c *Coordinator) locate(ctx context.Context, operation string, peers []string) (Kind, types.NamespacedName, error) {
+func (n *inspector) locate(ctx context.Context, operation string, peers []string) (Kind, types.NamespacedName, error) {
 	unread := map[string]error{}
-	for _, kind := range c.opts.Kinds {
-		s := c.look(ctx, kind, peers)
+	for _, kind := range n.opts.Kinds {
+		s := n.surveyor.look(ctx, kind, peers)
 		for peer, err := range s.unread {
 			unread[peer] = err
 		}

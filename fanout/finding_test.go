@@ -105,7 +105,7 @@ func TestARepairIsRefusedBesideAWrongCluster(t *testing.T) {
 	require.Zero(t, writes(own))
 	require.Zero(t, writes(other))
 
-	found, err := m.Identities(t.Context())
+	found, err := m.Identity().Peers(t.Context())
 	require.NoError(t, err)
 	for o := range found.All() {
 		require.NoError(t, o.Err)
@@ -137,7 +137,7 @@ func TestAPeerThatMayNotSayWhichClusterItIs(t *testing.T) {
 		r.Server("eu-west").Inject(regiontest.Fault{Times: -1, Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "kube-system", Do: regiontest.Refuse(http.StatusForbidden)})
 		blind := coordinator(t, misled(t, r, r), waltest.NewMemory(), fanout.Options{})
 		_, err := blind.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
-		found, _ := blind.Identities(t.Context())
+		found, _ := blind.Identity().Peers(t.Context())
 		report, audited := blind.Audit(t.Context(), true)
 		require.NoError(t, audited)
 		if ids {

@@ -135,7 +135,7 @@ func (g *guardChecks) refused(peer region.PeerName, kind schema.GroupKind) {
 // checkGuards sends each other peer a dry run of the kind's guard, before anything is written,
 // and once per peer and kind. err is set only if a peer rejects the guard. unasked has the
 // errors of peers that could not be asked: there the create decides.
-func (c *Coordinator) checkGuards(ctx context.Context, req request, op protocol.Operation) (unasked, err error) {
+func (b *submitter) checkGuards(ctx context.Context, req request, op protocol.Operation) (unasked, err error) {
 	if req.kind.Mode != Once || op.Action != protocol.Add && op.Action != protocol.Adopt {
 		return nil, nil
 	}
@@ -143,11 +143,11 @@ func (c *Coordinator) checkGuards(ctx context.Context, req request, op protocol.
 	if _, _, err := req.kind.guardContent(req.key); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", name, ErrAborted, err)
 	}
-	results, _ := region.Each(ctx, c.directory, "dry run of the guard", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
+	results, _ := region.Each(ctx, b.clusters.directory, "dry run of the guard", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
 		if string(conn.Peer()) == op.Target {
 			return struct{}{}, nil
 		}
-		return struct{}{}, explain(conn.Peer(), "create the guard in a dry run", c.checkGuard(ctx, conn, req, op))
+		return struct{}{}, explain(conn.Peer(), "create the guard in a dry run", b.checkGuard(ctx, conn, req, op))
 	})
 	for o := range results.All() {
 		if _, refused := errors.AsType[*GuardError](o.Err); refused {
@@ -157,20 +157,20 @@ func (c *Coordinator) checkGuards(ctx context.Context, req request, op protocol.
 	return results.Err(), nil
 }
 
-func (c *Coordinator) checkGuard(ctx context.Context, conn *region.Conn, req request, op protocol.Operation) error {
+func (b *submitter) checkGuard(ctx context.Context, conn *region.Conn, req request, op protocol.Operation) error {
 	peer, kind := conn.Peer(), req.kind
-	limit, err := c.reach.begin(c, peer)
+	limit, err := b.clusters.reach.begin(b.clusters, peer)
 	if err != nil {
 		return err
 	}
 	call, cancel := context.WithTimeout(ctx, min(limit, guardPatience))
 	defer cancel()
-	if err := c.trust(call, conn); err != nil {
+	if err := b.clusters.trust(call, conn); err != nil {
 		return err
 	}
 	cluster, err := conn.UID(call)
 	at := guardPlace{place{peer, cluster}, kind.GroupKind()}
-	if err != nil || c.guards.known(at) {
+	if err != nil || b.executor.guards.known(at) {
 		return err
 	}
 	// No primary has this UID.
@@ -184,9 +184,9 @@ func (c *Coordinator) checkGuard(ctx context.Context, conn *region.Conn, req req
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		// An API server checks last whether the name exists.
-		c.guards.note(at, time.Time{})
+		b.executor.guards.note(at, time.Time{})
 	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
-		c.guards.note(at, time.Now().Add(guardUnasked))
+		b.executor.guards.note(at, time.Now().Add(guardUnasked))
 	}
 	return kind.guardRefused(err)
 }

@@ -127,18 +127,18 @@ var ErrNotHeld = errors.New("no deletion of it waits for a release")
 // idempotent. The error wraps ErrNotHeld if no removal waits, or names the peers that could not
 // be read.
 func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, uid types.UID) (Hold, error) {
-	kind, err := c.kindFor(gk)
+	kind, err := c.kinds.find(gk)
 	if err == nil {
 		err = kind.check(key)
 	}
 	if err != nil {
 		return Hold{}, fmt.Errorf("release: %w", err)
 	}
-	peers, err := c.peers(ctx)
+	peers, err := c.clusters.peers(ctx)
 	if err != nil {
 		return Hold{}, err
 	}
-	s := c.lookAt(ctx, kind, key, peers)
+	s := c.surveyor.lookAt(ctx, kind, key, peers)
 	var (
 		found  Hold
 		any    bool
@@ -161,7 +161,7 @@ func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, k
 		}
 		found, any = held, true
 		if !held.Released {
-			errs = append(errs, c.release(ctx, kind, region.PeerName(peer), m.obj))
+			errs = append(errs, c.executor.release(ctx, kind, region.PeerName(peer), m.obj))
 		}
 	}
 	if any {
@@ -173,10 +173,10 @@ func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, k
 	return Hold{}, fmt.Errorf("release %s %s: %w", kind.Kind, keyString(key), cmp.Or(errors.Join(unread...), ErrNotHeld))
 }
 
-func (c *Coordinator) release(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured) error {
+func (x *executor) release(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured) error {
 	key := objectKey(obj)
 	op := fmt.Sprintf("release %s %s", kind.Kind, keyString(key))
-	conn, err := c.trusted(ctx, peer)
+	conn, err := x.clusters.trusted(ctx, peer)
 	if err != nil {
 		return explain(peer, op, err)
 	}
@@ -191,13 +191,13 @@ func (c *Coordinator) release(ctx context.Context, kind Kind, peer region.PeerNa
 		}
 		annotations[v1alpha1.ReleaseRemovalAnnotation] = string(released.GetUID())
 		released.SetAnnotations(annotations)
-		_, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		_, err := within(ctx, x.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return client.Update(ctx, released, metav1.UpdateOptions{FieldManager: fieldManager})
 		})
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		now, gone := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		now, gone := within(ctx, x.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return client.Get(ctx, key.Name, metav1.GetOptions{})
 		})
 		switch {

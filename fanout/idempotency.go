@@ -90,13 +90,13 @@ type link struct {
 // earlier looks up the idempotency key. It returns the key for a new entry, or the Operation
 // that was committed under it. A key whose operation had no effect, or is of another ring, may
 // be used again.
-func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Operation, id string) (string, *Operation, error) {
+func (b *submitter) earlier(ctx context.Context, req request, op protocol.Operation, id string) (string, *Operation, error) {
 	if req.idempotencyKey == "" {
 		return "operation/" + id, nil, nil
 	}
 	request := fingerprint(req, op)
 	for n := 0; ; n++ {
-		l, err := c.link(ctx, req, request, n)
+		l, err := b.link(ctx, req, request, n)
 		if err != nil {
 			return "", nil, err
 		}
@@ -107,7 +107,7 @@ func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Oper
 			return "", l.outcome.operation(l.entry.ID, req.kind), nil
 		case keyNext:
 		case keySettle:
-			operation, err := c.settleAsked(ctx, l.entry)
+			operation, err := b.recovery.settleAsked(ctx, l.entry)
 			var state State
 			if operation != nil {
 				state = operation.State
@@ -126,12 +126,12 @@ func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Oper
 
 // link reads the n-th key of a chain from the log. It reads the peers only for an operation of
 // the first release whose result would be returned.
-func (c *Coordinator) link(ctx context.Context, req request, request string, n int) (l link, err error) {
+func (b *submitter) link(ctx context.Context, req request, request string, n int) (l link, err error) {
 	l.key = req.idempotencyKey
 	if n > 0 {
 		l.key = fmt.Sprintf("%s#%d", req.idempotencyKey, n)
 	}
-	l.entry, err = c.log.Find(ctx, l.key)
+	l.entry, err = b.entries.log.Find(ctx, l.key)
 	switch {
 	case errors.Is(err, wal.ErrNotFound):
 		return l, nil
@@ -147,12 +147,12 @@ func (c *Coordinator) link(ctx context.Context, req request, request string, n i
 	if err := json.Unmarshal(l.entry.Outcome, &l.outcome); err != nil {
 		return l, fmt.Errorf("outcome of operation %s: %w", l.entry.ID, err)
 	}
-	now := c.identities.origin()
+	now := b.clusters.identities.origin()
 	l.same, l.committed = l.outcome.Request == "" || l.outcome.Request == request, l.outcome.committed()
 	l.signed = j.Origin.Known()
 	var seen protocol.Sighting
 	if !l.signed && l.same && l.committed && now.Known() {
-		seen, l.unread, err = c.sightEnded(ctx, req, j, l)
+		seen, l.unread, err = b.sightEnded(ctx, req, j, l)
 	}
 	l.belongs = protocol.Belong(j.Origin, now, !now.Known(), seen)
 	return l, err
@@ -173,12 +173,12 @@ func (l link) refusal(step keyStep, req request) error {
 
 // sightEnded looks in all peers for an operation that has ended. A removal counts as found if
 // all peers were read and none has an object of the name.
-func (c *Coordinator) sightEnded(ctx context.Context, req request, j journal, l link) (seen protocol.Sighting, unread map[string]error, err error) {
-	peers, err := c.peers(ctx)
+func (b *submitter) sightEnded(ctx context.Context, req request, j journal, l link) (seen protocol.Sighting, unread map[string]error, err error) {
+	peers, err := b.clusters.peers(ctx)
 	if err != nil {
 		return seen, nil, err
 	}
-	s := c.glance(ctx, req.kind, req.key, peers)
+	s := b.surveyor.glance(ctx, req.kind, req.key, peers)
 	at := s.early[req.key]
 	seen.Found = l.outcome.Removal && len(at) == 0 && len(s.unread) == 0
 	for _, m := range at {

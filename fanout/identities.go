@@ -213,30 +213,30 @@ func (s *identities) due(conn *region.Conn, again bool) bool {
 // meet identifies conn's cluster, and with it the peers that were not identified yet: a single
 // peer cannot be distinguished from its namesake in another ring. It waits for the other peers
 // no longer than hasty.
-func (c *Coordinator) meet(ctx context.Context, conn *region.Conn) error {
+func (cs *clusters) meet(ctx context.Context, conn *region.Conn) error {
 	ctx = region.WithAttempt(ctx, new(region.Attempt)) // these requests are no attempts of the request that waits for them
-	if err := c.meetAll(ctx, conn); err != nil {
+	if err := cs.meetAll(ctx, conn); err != nil {
 		return err
 	}
-	if known, err := c.identities.standing(conn); known && err == nil {
+	if known, err := cs.identities.standing(conn); known && err == nil {
 		return nil
 	}
-	m, err := c.ask(ctx, conn)
+	m, err := cs.ask(ctx, conn)
 	if err == nil {
-		c.identities.note(m)
+		cs.identities.note(m)
 	}
 	return err
 }
 
-func (c *Coordinator) meetAll(ctx context.Context, conn *region.Conn) error {
+func (cs *clusters) meetAll(ctx context.Context, conn *region.Conn) error {
 	select {
-	case c.identities.turn <- struct{}{}:
-		defer func() { <-c.identities.turn }()
+	case cs.identities.turn <- struct{}{}:
+		defer func() { <-cs.identities.turn }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	_, refuted := c.identities.standing(conn)
-	snapshot := c.directory.Snapshot()
+	_, refuted := cs.identities.standing(conn)
+	snapshot := cs.directory.Snapshot()
 	if snapshot == nil {
 		return nil
 	}
@@ -249,12 +249,12 @@ func (c *Coordinator) meetAll(ctx context.Context, conn *region.Conn) error {
 		met []meeting
 	)
 	for p := range snapshot.Peers() {
-		other, err := c.directory.Conn(p.Name)
-		if err != nil || !c.identities.due(other, refuted != nil) {
+		other, err := cs.directory.Conn(p.Name)
+		if err != nil || !cs.identities.due(other, refuted != nil) {
 			continue
 		}
 		wg.Go(func() {
-			m, err := c.ask(ctx, other)
+			m, err := cs.ask(ctx, other)
 			if err != nil {
 				return // it has no vote
 			}
@@ -264,19 +264,19 @@ func (c *Coordinator) meetAll(ctx context.Context, conn *region.Conn) error {
 		})
 	}
 	wg.Wait()
-	c.identities.note(met...)
+	cs.identities.note(met...)
 	return nil
 }
 
 // ask reads the UID and the PeerSet of a cluster.
-func (c *Coordinator) ask(ctx context.Context, conn *region.Conn) (meeting, error) {
+func (cs *clusters) ask(ctx context.Context, conn *region.Conn) (meeting, error) {
 	m := meeting{conn: conn}
 	var wg sync.WaitGroup
 	var unread error
-	wg.Go(func() { m.set, unread = c.sets.read(ctx, conn) })
+	wg.Go(func() { m.set, unread = cs.sets.read(ctx, conn) })
 	m.uid, m.denied = conn.UID(ctx)
 	wg.Wait()
-	c.reach.heard(conn.Peer(), cmp.Or(m.denied, unread))
+	cs.reach.heard(conn.Peer(), cmp.Or(m.denied, unread))
 	switch {
 	case m.denied != nil && !errors.Is(m.denied, region.ErrIdentityUnknown):
 		return m, m.denied

@@ -144,52 +144,41 @@ func wrongPeer(peer region.PeerName, i protocol.Identification) error {
 // trust returns nil if the answers of conn's peer, and writes to it, count: its cluster is the
 // one that the ring knows, or belongs to no ring yet. It sends requests only if this connection
 // was not judged yet, or was refuted.
-func (c *Coordinator) trust(ctx context.Context, conn *region.Conn) error {
-	known, err := c.identities.standing(conn)
+func (cs *clusters) trust(ctx context.Context, conn *region.Conn) error {
+	known, err := cs.identities.standing(conn)
 	if known && err == nil {
 		return nil
 	}
-	if err := c.meet(ctx, conn); err != nil {
+	if err := cs.meet(ctx, conn); err != nil {
 		return err
 	}
-	if _, err = c.identities.standing(conn); excused(ctx, err) {
+	if _, err = cs.identities.standing(conn); excused(ctx, err) {
 		return nil
 	}
 	return err
 }
 
-// Recognize returns nil if the answers of a configured peer count: its cluster is the one that
-// the ring knows under its name, or belongs to no ring yet. Otherwise the error is a
-// *WrongPeerError, wraps region.ErrIdentityUnknown, or is why the peer does not answer. A
-// program that reads peers from caches of its own calls it before it acts on an object's
-// absence. Recognize sends requests only if the identity is not known yet, and blocks for one
-// call at most.
-func (c *Coordinator) Recognize(ctx context.Context, peer region.PeerName) error {
-	_, err := c.trusted(ctx, peer)
-	return explain(peer, "identify", err)
-}
-
 // trusted returns the connection to a peer whose answers and writes count.
-func (c *Coordinator) trusted(ctx context.Context, peer region.PeerName) (*region.Conn, error) {
-	conn, err := c.directory.Conn(peer)
+func (cs *clusters) trusted(ctx context.Context, peer region.PeerName) (*region.Conn, error) {
+	conn, err := cs.directory.Conn(peer)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cs.opts.CallTimeout)
 	defer cancel()
-	return conn, c.trust(ctx, conn)
+	return conn, cs.trust(ctx, conn)
 }
 
 // recognize is trust for a peer that must have a PeerSet: objects in a peer without one belong
 // to no ring.
-func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
-	if err := c.trust(ctx, conn); err != nil {
+func (cs *clusters) recognize(ctx context.Context, conn *region.Conn) error {
+	if err := cs.trust(ctx, conn); err != nil {
 		return err
 	}
-	if c.identities.enrolled(conn) {
+	if cs.identities.enrolled(conn) {
 		return nil
 	}
-	_, err := c.readSet(ctx, conn) // it may have one by now
+	_, err := cs.readSet(ctx, conn) // it may have one by now
 	if isAbsent(err) {
 		return fmt.Errorf("%w: peer %s has no PeerSet", ErrMembership, conn.Peer())
 	}
@@ -198,18 +187,18 @@ func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
 
 // readSet reads the PeerSet of a peer now, and judges it together with those last read from the
 // other peers. It returns an error if the cluster is the wrong one.
-func (c *Coordinator) readSet(ctx context.Context, conn *region.Conn) (*readSet, error) {
-	if known, _ := c.identities.standing(conn); !known {
-		if err := c.meet(ctx, conn); err != nil {
+func (cs *clusters) readSet(ctx context.Context, conn *region.Conn) (*readSet, error) {
+	if known, _ := cs.identities.standing(conn); !known {
+		if err := cs.meet(ctx, conn); err != nil {
 			return nil, err
 		}
 	}
-	set, err := c.sets.read(ctx, conn)
+	set, err := cs.sets.read(ctx, conn)
 	if err != nil && !isAbsent(err) {
 		return nil, err
 	}
-	c.identities.update(conn, set)
-	if _, wrong := c.identities.standing(conn); wrong != nil && !excused(ctx, wrong) {
+	cs.identities.update(conn, set)
+	if _, wrong := cs.identities.standing(conn); wrong != nil && !excused(ctx, wrong) {
 		return nil, wrong
 	}
 	return set, err

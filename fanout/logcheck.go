@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/region"
@@ -22,16 +21,16 @@ import (
 // the peers are in no ring. It reads the peers unless the ring is known, writes nothing, and
 // blocks for at most a second and a call. The error is why the ring is not known: no member
 // answers, or none of the answers counts.
-func (c *Coordinator) Ring(ctx context.Context) (string, error) {
-	c.acquaint(ctx)
-	if ring := c.identities.origin(); ring.Known() {
+func (id *Identity) Ring(ctx context.Context) (string, error) {
+	id.clusters.acquaint(ctx)
+	if ring := id.clusters.identities.origin(); ring.Known() {
 		return ring.Ring, nil
 	}
-	peers, err := c.Identities(ctx)
+	peers, err := id.Peers(ctx)
 	if err != nil {
 		return "", err
 	}
-	if ring := c.identities.origin(); ring.Known() {
+	if ring := id.clusters.identities.origin(); ring.Known() {
 		return ring.Ring, nil
 	}
 	var errs []error
@@ -44,21 +43,21 @@ func (c *Coordinator) Ring(ctx context.Context) (string, error) {
 	return "", nil // they are in no ring
 }
 
-// CheckLog returns nil if this Coordinator may settle all open operations of its log: each
+// CheckLog returns nil if the Coordinator may settle all open operations of its log: each
 // began in this ring, or is in effect nowhere. It writes nothing. Otherwise the error wraps
 // ErrOtherLog and names an operation, or is an *InDoubtError while a peer does not answer that
 // may show an operation of the first release, whose entry does not store its ring. It blocks
 // until the necessary peers were read.
-func (c *Coordinator) CheckLog(ctx context.Context) error {
-	if _, err := c.Ring(ctx); err != nil {
+func (id *Identity) CheckLog(ctx context.Context) error {
+	if _, err := id.Ring(ctx); err != nil {
 		return err
 	}
 	var unclear []error
-	for entry, err := range c.log.Open(ctx) {
+	for entry, err := range id.entries.log.Open(ctx) {
 		if err != nil {
 			continue // its recovery reports that
 		}
-		_, err := c.ofThisRing(ctx, entry)
+		_, err := id.ofThisRing(ctx, entry)
 		if errors.Is(err, ErrOtherLog) {
 			return err
 		}
@@ -71,17 +70,17 @@ func (c *Coordinator) CheckLog(ctx context.Context) error {
 // release. The caller vouches that they are of this ring, which CheckLog cannot know. It
 // returns the IDs of the operations that it signed. In a shared log it waits a lease for a sign
 // of life of another owner, and skips the entries of owners that are alive.
-func (c *Coordinator) SignLog(ctx context.Context) ([]string, error) {
-	if _, err := c.Ring(ctx); err != nil {
+func (id *Identity) SignLog(ctx context.Context) ([]string, error) {
+	if _, err := id.Ring(ctx); err != nil {
 		return nil, err
 	}
-	ring := c.identities.origin()
+	ring := id.clusters.identities.origin()
 	if !ring.Known() {
 		return nil, fmt.Errorf("sign the log: %w: the configured peers are in no ring", ErrMembership)
 	}
 	var signed []string
 	var errs []error
-	for entry, err := range c.log.Open(ctx) {
+	for entry, err := range id.entries.log.Open(ctx) {
 		if err != nil {
 			continue // its recovery reports that
 		}
@@ -89,7 +88,7 @@ func (c *Coordinator) SignLog(ctx context.Context) ([]string, error) {
 		if err != nil || j.Origin.Known() {
 			continue
 		}
-		if err := c.sign(ctx, entry, j, ring); err != nil {
+		if err := id.sign(ctx, entry, j, ring); err != nil {
 			errs = append(errs, fmt.Errorf("sign operation %s: %w", entry.ID, err))
 			continue
 		}
@@ -98,8 +97,8 @@ func (c *Coordinator) SignLog(ctx context.Context) ([]string, error) {
 	return signed, errors.Join(errs...)
 }
 
-func (c *Coordinator) sign(ctx context.Context, entry wal.Entry, j journal, ring protocol.Origin) error {
-	entry, err := c.adopt(ctx, entry)
+func (id *Identity) sign(ctx context.Context, entry wal.Entry, j journal, ring protocol.Origin) error {
+	entry, err := id.entries.adopt(ctx, entry)
 	if err != nil {
 		return err
 	}
@@ -107,43 +106,43 @@ func (c *Coordinator) sign(ctx context.Context, entry wal.Entry, j journal, ring
 	if entry.Data, err = j.encode(); err != nil {
 		return err
 	}
-	_, err = c.log.Advance(ctx, entry)
+	_, err = id.entries.log.Advance(ctx, entry)
 	return err
 }
 
 // ofThisRing returns the journal of an entry that may be settled here. If a peer shows the
 // operation, the journal gets this ring, which the next write of the entry stores.
-func (c *Coordinator) ofThisRing(ctx context.Context, entry wal.Entry) (journal, error) {
+func (id *Identity) ofThisRing(ctx context.Context, entry wal.Entry) (journal, error) {
 	j, err := decodeJournal(entry)
 	if err != nil {
 		return j, err
 	}
-	now := c.identities.origin()
-	effectless, err := c.effectless(ctx, entry, j)
+	now := id.clusters.identities.origin()
+	effectless, err := id.effectless(ctx, entry, j)
 	if err != nil {
 		return j, err
 	}
 	var seen protocol.Sighting
 	var unread map[string]error
 	if !j.Origin.Known() && !effectless {
-		if seen, unread, err = c.sight(ctx, entry, j); err != nil {
+		if seen, unread, err = id.sight(ctx, entry, j); err != nil {
 			return j, err
 		}
 	}
 	switch protocol.Belong(j.Origin, now, effectless, seen) {
 	case protocol.Unclear:
-		c.postpone(entry.ID)
+		id.entries.postpone(entry.ID)
 		return j, unclear(entry.ID, unread)
 	case protocol.OfAnother:
 		return j, otherLog(entry.ID, j, now)
 	}
 	if seen.Found {
-		j.Origin = c.identities.origin()
+		j.Origin = id.clusters.identities.origin()
 	}
 	return j, nil
 }
 
-func (c *Coordinator) effectless(ctx context.Context, entry wal.Entry, j journal) (bool, error) {
+func (id *Identity) effectless(ctx context.Context, entry wal.Entry, j journal) (bool, error) {
 	switch {
 	case j.Origin.Known():
 		return false, nil // the stored ring decides
@@ -152,7 +151,7 @@ func (c *Coordinator) effectless(ctx context.Context, entry wal.Entry, j journal
 	case !j.Operation.Central:
 		return protocol.Effectless(j.Operation, j.Record, entry.State, false), nil
 	}
-	decision, err := c.log.Decision(ctx, j.Operation.ID)
+	decision, err := id.entries.log.Decision(ctx, j.Operation.ID)
 	if err != nil && !errors.Is(err, wal.ErrNotFound) && !errors.Is(err, wal.ErrNoDecisions) {
 		return false, fmt.Errorf("operation %s: write-ahead log: %w", entry.ID, err)
 	}
@@ -161,25 +160,25 @@ func (c *Coordinator) effectless(ctx context.Context, entry wal.Entry, j journal
 
 // sight looks for an operation in all peers: in the objects of its name, or in the PeerSets.
 // unread has the errors of peers that were not read.
-func (c *Coordinator) sight(ctx context.Context, entry wal.Entry, j journal) (seen protocol.Sighting, unread map[string]error, err error) {
-	peers, err := c.peers(ctx)
+func (id *Identity) sight(ctx context.Context, entry wal.Entry, j journal) (seen protocol.Sighting, unread map[string]error, err error) {
+	peers, err := id.clusters.peers(ctx)
 	if err != nil {
 		return seen, nil, err
 	}
 	var s survey
 	if j.Change == nil {
-		kind, err := c.kindFor(j.groupKind())
+		kind, err := id.kinds.find(j.groupKind())
 		if err != nil {
 			return seen, nil, fmt.Errorf("operation %s: %w", entry.ID, err)
 		}
-		s = c.glance(ctx, kind, j.key(), peers)
+		s = id.surveyor.glance(ctx, kind, j.key(), peers)
 		for _, m := range s.early[j.key()] {
 			seen.Found = seen.Found || m.bad == nil && m.view.Shows(j.Record, j.Operation.ID, entry.ID)
 		}
 	} else {
 		s = survey{unread: map[string]error{}, sets: map[string]protocol.PeerSet{}}
 		s.gather(peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
-			set, err := c.peerSet(ctx, peer)
+			set, err := id.clusters.peerSet(ctx, peer)
 			return nil, set, err
 		})
 		for _, set := range s.sets {
@@ -190,24 +189,8 @@ func (c *Coordinator) sight(ctx context.Context, entry wal.Entry, j journal) (se
 	return seen, s.unread, nil
 }
 
-// glance reads one name once. A member that is not configured here counts as unread.
-func (c *Coordinator) glance(ctx context.Context, kind Kind, key types.NamespacedName, peers []string) survey {
-	s := survey{kind: kind, unread: map[string]error{}, sets: map[string]protocol.PeerSet{}}
-	s.early = s.gather(peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
-		return c.readPeer(ctx, kind, key, peer)
-	})
-	for _, set := range s.sets {
-		for _, m := range set.Members {
-			if !slices.Contains(peers, m.Peer) {
-				s.unread[m.Peer] = fmt.Errorf("peer %s: %w: it is a member: configure it", m.Peer, region.ErrUnknownPeer)
-			}
-		}
-	}
-	return s
-}
-
 func unclear(id string, unread map[string]error) error {
-	doubt := &InDoubtError{Operation: id, Settles: "it is of the first release and does not have its ring: it is settled when all peers were read, or say that it is of this ring (SignLog, atollctl wal recover --this-ring)"}
+	doubt := &InDoubtError{Operation: id, Settles: "it is of the first release and does not have its ring: it is settled when all peers were read, or say that it is of this ring (Identity.SignLog, atollctl wal recover --this-ring)"}
 	var errs []error
 	for _, p := range slices.Sorted(maps.Keys(unread)) {
 		doubt.Peers = append(doubt.Peers, region.PeerName(p))
@@ -222,7 +205,7 @@ func otherLog(id string, j journal, now protocol.Origin) error {
 		return fmt.Errorf("%w: its operation %s was begun in ring %s, and this ring is %s: use the log of this ring, or correct the peers; nothing was changed",
 			ErrOtherLog, id, ringText(j.Origin), ringText(now))
 	}
-	return fmt.Errorf("%w: its operation %s, %s, is of the first release, does not have its ring, and no peer of ring %s shows it: use the log of this ring, correct the peers, or say that it is of this ring (SignLog, atollctl wal recover --this-ring); nothing was changed",
+	return fmt.Errorf("%w: its operation %s, %s, is of the first release, does not have its ring, and no peer of ring %s shows it: use the log of this ring, correct the peers, or say that it is of this ring (Identity.SignLog, atollctl wal recover --this-ring); nothing was changed",
 		ErrOtherLog, id, j.about(), ringText(now))
 }
 

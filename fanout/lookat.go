@@ -5,6 +5,8 @@ package fanout
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,24 +17,24 @@ import (
 )
 
 // lookAt surveys one name.
-func (c *Coordinator) lookAt(ctx context.Context, kind Kind, key types.NamespacedName, peers []string) survey {
-	return c.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
-		return c.readPeer(ctx, kind, key, peer)
+func (v *surveyor) lookAt(ctx context.Context, kind Kind, key types.NamespacedName, peers []string) survey {
+	return v.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+		return v.readPeer(ctx, kind, key, peer)
 	})
 }
 
 // readPeer reads the PeerSet in peer, which must be that of its cluster, and then the object
 // with the given name, if there is one.
-func (c *Coordinator) readPeer(ctx context.Context, kind Kind, key types.NamespacedName, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
-	conn, err := c.directory.Conn(peer)
+func (v *surveyor) readPeer(ctx context.Context, kind Kind, key types.NamespacedName, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+	conn, err := v.clusters.directory.Conn(peer)
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "connect", err)
 	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.readSet(ctx, conn) })
+	set, err := within(ctx, v.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return v.clusters.readSet(ctx, conn) })
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
 	}
-	obj, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	obj, err := within(ctx, v.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return kind.in(conn, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	})
 	switch {
@@ -43,4 +45,20 @@ func (c *Coordinator) readPeer(ctx context.Context, kind Kind, key types.Namespa
 	default:
 		return []unstructured.Unstructured{*obj}, set.view, nil
 	}
+}
+
+// glance reads one name once. A member that is not configured here counts as unread.
+func (v *surveyor) glance(ctx context.Context, kind Kind, key types.NamespacedName, peers []string) survey {
+	s := survey{kind: kind, unread: map[string]error{}, sets: map[string]protocol.PeerSet{}}
+	s.early = s.gather(peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+		return v.readPeer(ctx, kind, key, peer)
+	})
+	for _, set := range s.sets {
+		for _, m := range set.Members {
+			if !slices.Contains(peers, m.Peer) {
+				s.unread[m.Peer] = fmt.Errorf("peer %s: %w: it is a member: configure it", m.Peer, region.ErrUnknownPeer)
+			}
+		}
+	}
+	return s
 }

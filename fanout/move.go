@@ -38,7 +38,7 @@ type MoveOptions struct {
 // and has moved on since. Recover, or a sweep of any coordinator, finishes a move that a crash
 // interrupted.
 func (c *Coordinator) Move(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, to region.PeerName, opts MoveOptions) (*Operation, error) {
-	kind, err := c.kindFor(gk)
+	kind, err := c.kinds.find(gk)
 	if err == nil {
 		err = kind.check(key)
 	}
@@ -50,7 +50,7 @@ func (c *Coordinator) Move(ctx context.Context, gk schema.GroupKind, key types.N
 	case to == "":
 		return nil, fmt.Errorf("move: %s %s: the peer to move to is empty", kind.Kind, keyString(key))
 	}
-	op, _, err := c.submit(ctx, request{
+	op, _, err := c.submitter.submit(ctx, request{
 		action:         protocol.Move,
 		kind:           kind,
 		key:            key,

@@ -34,15 +34,15 @@ func (p *pace) due(every time.Duration) bool {
 // takeNotes writes into each member's PeerSet the epochs of the other members' PeerSets. A
 // member whose epoch is below one that another member has noted was restored from an older
 // state.
-func (c *Coordinator) takeNotes(ctx context.Context) error {
-	if c.opts.NoteEvery < 0 || !c.noting.due(c.opts.NoteEvery) {
+func (w *sweeper) takeNotes(ctx context.Context) error {
+	if w.opts.NoteEvery < 0 || !w.noting.due(w.opts.NoteEvery) {
 		return nil
 	}
-	peers, err := c.peers(ctx)
+	peers, err := w.clusters.peers(ctx)
 	if err != nil {
 		return err
 	}
-	sets := c.readSets(ctx, peers)
+	sets := w.clusters.readSets(ctx, peers)
 	var (
 		notes = protocol.Notes(sets)
 		errs  = make([]error, len(peers))
@@ -51,7 +51,7 @@ func (c *Coordinator) takeNotes(ctx context.Context) error {
 	for i, p := range peers {
 		if len(notes[p]) > 0 {
 			wg.Go(func() {
-				errs[i] = explain(region.PeerName(p), "note the epochs of the other PeerSets", c.writeNotes(ctx, region.PeerName(p), sets[p].RV, notes[p]))
+				errs[i] = explain(region.PeerName(p), "note the epochs of the other PeerSets", w.writeNotes(ctx, region.PeerName(p), sets[p].RV, notes[p]))
 			})
 		}
 	}
@@ -62,14 +62,14 @@ func (c *Coordinator) takeNotes(ctx context.Context) error {
 // writeNotes writes notes into the PeerSet of a peer, unless notes were written there a moment
 // ago, or the PeerSet has changed since it was read at resourceVersion rv. The next call tries
 // again.
-func (c *Coordinator) writeNotes(ctx context.Context, peer region.PeerName, rv string, notes []protocol.Note) error {
-	conn, err := c.trusted(ctx, peer)
-	if err != nil || c.identities.ringless(conn) {
+func (w *sweeper) writeNotes(ctx context.Context, peer region.PeerName, rv string, notes []protocol.Note) error {
+	conn, err := w.clusters.trusted(ctx, peer)
+	if err != nil || w.clusters.identities.ringless(conn) {
 		return err
 	}
-	_, err = c.editSet(ctx, conn, rv, func(spec map[string]any) bool {
+	_, err = w.clusters.editSet(ctx, conn, rv, func(spec map[string]any) bool {
 		last, _ := spec["notedAt"].(string)
-		if at, err := time.Parse(time.RFC3339, last); err == nil && time.Since(at) < c.opts.NoteEvery/2 && time.Since(at) >= 0 {
+		if at, err := time.Parse(time.RFC3339, last); err == nil && time.Since(at) < w.opts.NoteEvery/2 && time.Since(at) >= 0 {
 			return false
 		}
 		list := make([]any, len(notes))

@@ -24,7 +24,7 @@ type occupant struct {
 func (r *runner) occupants(ctx context.Context, conn *region.Conn) ([]occupant, error) {
 	var found []occupant
 	for _, resource := range r.kind.Holds {
-		kind := r.coordinator.kindOf(resource)
+		kind := r.executor.kinds.of(resource)
 		list, err := conn.Dynamic().Resource(resource).Namespace(r.key.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func (r *runner) settle(ctx context.Context, conn *region.Conn) (protocol.Reply,
 	for _, o := range found {
 		stage := o.view.Stage
 		if stage == protocol.Reserved {
-			result, err := r.coordinator.sweepOne(ctx, o.kind, conn.Peer(), o.obj, o.view, false)
+			result, err := r.executor.sweepOne(ctx, o.kind, conn.Peer(), o.obj, o.view, false)
 			if err != nil {
 				return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable}, err
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
@@ -179,4 +180,41 @@ type RemoveOptions struct {
 	// Unreachable is the policy for peers that do not answer: Fail, the default, Wait or
 	// Forward. A committed removal continues in any case.
 	Unreachable Unreachable
+}
+
+func (o Options) validate() error {
+	seen := map[schema.GroupKind]bool{}
+	for i, k := range o.Kinds {
+		switch {
+		case k.Resource.Resource == "" || k.Resource.Version == "" || k.Kind == "":
+			return fmt.Errorf("fanout: Options.Kinds[%d]: Resource and Kind are required", i)
+		case seen[k.GroupKind()]:
+			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is listed twice", i, k.GroupKind())
+		case !k.Within.Empty() && !k.Namespaced:
+			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is Within %s but has no namespace", i, k.Kind, k.Within.Resource)
+		case k.Guard != nil && k.Mode != Once:
+			return fmt.Errorf("fanout: Options.Kinds[%d]: %s exists %s, so it has replicas and no guards: leave Guard nil", i, k.Kind, k.Mode)
+		case len(k.Holds) > 0 && (k.Namespaced || k.Mode != Everywhere):
+			return fmt.Errorf("fanout: Options.Kinds[%d]: %s Holds others, so it must be cluster-scoped and Everywhere", i, k.Kind)
+		}
+		seen[k.GroupKind()] = true
+	}
+	if share := o.RemovalCap.Share; !(share > 0 && share <= 1) {
+		return fmt.Errorf("fanout: Options.RemovalCap.Share is %v: it must be above 0 and at most 1", share)
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"LeaseTimeout", o.LeaseTimeout},
+		{"CallTimeout", o.CallTimeout},
+		{"Cleanup", o.Cleanup},
+		{"SweepEvery", o.SweepEvery},
+		{"MaxInFlight", o.MaxInFlight},
+	} {
+		if d.value < 0 {
+			return fmt.Errorf("fanout: Options.%s is %s: it must not be negative", d.field, d.value)
+		}
+	}
+	return nil
 }

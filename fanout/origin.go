@@ -25,14 +25,14 @@ func (s *identities) origin() protocol.Origin {
 }
 
 // acquaint identifies the clusters of the peers, unless the ring is known.
-func (c *Coordinator) acquaint(ctx context.Context) {
-	if c.identities.origin().Known() {
+func (cs *clusters) acquaint(ctx context.Context) {
+	if cs.identities.origin().Known() {
 		return
 	}
-	for p := range c.directory.Snapshot().Peers() {
-		if conn, err := c.directory.Conn(p.Name); err == nil {
+	for p := range cs.directory.Snapshot().Peers() {
+		if conn, err := cs.directory.Conn(p.Name); err == nil {
 			// One call identifies all peers; those that do not answer have no vote.
-			_ = c.meetAll(region.WithAttempt(ctx, new(region.Attempt)), conn)
+			_ = cs.meetAll(region.WithAttempt(ctx, new(region.Attempt)), conn)
 			return
 		}
 	}
@@ -42,24 +42,24 @@ func (c *Coordinator) acquaint(ctx context.Context) {
 // the log: its absence in this ring does not mean that it was undone. An entry that stores its
 // ring vouches for all later ones. Once the log is checked and the ring known, checkLog does
 // nothing.
-func (c *Coordinator) checkLog(ctx context.Context) error {
-	if c.logOurs.Load() {
+func (id *Identity) checkLog(ctx context.Context) error {
+	if id.logOurs.Load() {
 		return nil
 	}
-	c.acquaint(ctx)
-	for entry, err := range c.log.Open(ctx) {
+	id.clusters.acquaint(ctx)
+	for entry, err := range id.entries.log.Open(ctx) {
 		if err != nil {
 			continue // its recovery reports that
 		}
-		if _, err := c.ofThisRing(ctx, entry); errors.Is(err, ErrOtherLog) {
+		if _, err := id.ofThisRing(ctx, entry); errors.Is(err, ErrOtherLog) {
 			return err
 		}
 		if j, err := decodeJournal(entry); err == nil && j.Origin.Known() {
 			break // no later operation began in it for another ring
 		}
 	}
-	if c.identities.origin().Known() {
-		c.logOurs.Store(true)
+	if id.clusters.identities.origin().Known() {
+		id.logOurs.Store(true)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // orphans returns violations for the committed objects of s whose namespaces have no owner.
-func (c *Coordinator) orphans(ctx context.Context, s, owners survey) []Violation {
+func (n *inspector) orphans(ctx context.Context, s, owners survey) []Violation {
 	var found []Violation
 	for _, key := range s.keys() {
 		for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
@@ -30,7 +30,7 @@ func (c *Coordinator) orphans(ctx context.Context, s, owners survey) []Violation
 			if _, owned := owners.late[types.NamespacedName{Name: key.Namespace}][peer]; owned {
 				continue
 			}
-			if !c.orphan(ctx, s, peer, m) {
+			if !n.orphan(ctx, s, peer, m) {
 				continue
 			}
 			found = append(found, finding{Violation: Violation{
@@ -49,14 +49,14 @@ func (c *Coordinator) orphans(ctx context.Context, s, owners survey) []Violation
 // orphan confirms it by further reads: no peer has the owner, and after that the object, which
 // was committed before, still is. A removal of the owner deletes the owner's primary last,
 // after the objects in its namespace.
-func (c *Coordinator) orphan(ctx context.Context, s survey, peer string, m met) bool {
+func (n *inspector) orphan(ctx context.Context, s survey, peer string, m met) bool {
 	for _, p := range s.peers {
-		_, err := c.get(ctx, region.PeerName(p), s.kind.Within, types.NamespacedName{Name: m.obj.GetNamespace()})
+		_, err := n.get(ctx, region.PeerName(p), s.kind.Within, types.NamespacedName{Name: m.obj.GetNamespace()})
 		if !isAbsent(err) {
 			return false
 		}
 	}
-	obj, err := c.get(ctx, region.PeerName(peer), s.kind.Resource, objectKey(m.obj))
+	obj, err := n.get(ctx, region.PeerName(peer), s.kind.Resource, objectKey(m.obj))
 	if err != nil {
 		return false
 	}
@@ -64,12 +64,12 @@ func (c *Coordinator) orphan(ctx context.Context, s survey, peer string, m met) 
 	return err == nil && view.UID == m.view.UID && view.InEffect()
 }
 
-func (c *Coordinator) get(ctx context.Context, peer region.PeerName, resource schema.GroupVersionResource, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	conn, err := c.trusted(ctx, peer)
+func (n *inspector) get(ctx context.Context, peer region.PeerName, resource schema.GroupVersionResource, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	conn, err := n.clusters.trusted(ctx, peer)
 	if err != nil {
 		return nil, err
 	}
-	return within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	return within(ctx, n.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return conn.Dynamic().Resource(resource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	})
 }

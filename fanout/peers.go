@@ -26,17 +26,17 @@ import (
 // PeerSet, ErrOtherRing if two peers belong to different rings, or region.ErrSameCluster if two
 // peers are one cluster.
 func (c *Coordinator) InitPeers(ctx context.Context) error {
-	if _, err := c.peers(ctx); err != nil {
+	if _, err := c.clusters.peers(ctx); err != nil {
 		return err
 	}
-	silent, err := c.distinct(ctx)
+	silent, err := c.clusters.distinct(ctx)
 	if err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return cmp.Or(silent, context.Cause(ctx))
 	}
-	uids, err := region.Each(ctx, c.directory, "read identity", region.All(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
+	uids, err := region.Each(ctx, c.clusters.directory, "read identity", region.All(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
 		return within(ctx, c.opts.CallTimeout, conn.UID)
 	})
 	if err != nil {
@@ -46,8 +46,8 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	for o := range uids.All() {
 		members = append(members, v1alpha1.Member{Peer: string(o.Peer), UID: o.Value, State: v1alpha1.PeerActive})
 	}
-	present, err := region.Each(ctx, c.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*readSet, error) {
-		set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.sets.read(ctx, conn) })
+	present, err := region.Each(ctx, c.clusters.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*readSet, error) {
+		set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.clusters.sets.read(ctx, conn) })
 		if isAbsent(err) {
 			return nil, nil
 		}
@@ -68,21 +68,21 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 		return err
 	}
 	// The first peer's PeerSet decides the ring's ID, also for a concurrent InitPeers.
-	first, err := c.directory.Conn(region.PeerName(members[0].Peer))
+	first, err := c.clusters.directory.Conn(region.PeerName(members[0].Peer))
 	if err != nil {
 		return err
 	}
 	ring, err = within(ctx, c.opts.CallTimeout, func(ctx context.Context) (string, error) {
-		return c.createPeerSet(ctx, first, cmp.Or(ring, newRingID()), members)
+		return c.clusters.createPeerSet(ctx, first, cmp.Or(ring, newRingID()), members)
 	})
 	if err != nil {
 		return explain(first.Peer(), "create the PeerSet", err)
 	}
-	_, err = region.Each(ctx, c.directory, "create the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
+	_, err = region.Each(ctx, c.clusters.directory, "create the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
 		if conn == first {
 			return struct{}{}, nil
 		}
-		got, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (string, error) { return c.createPeerSet(ctx, conn, ring, members) })
+		got, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (string, error) { return c.clusters.createPeerSet(ctx, conn, ring, members) })
 		if err == nil && got != "" && ring != "" && got != ring {
 			err = fmt.Errorf("%w: peer %s belongs to ring %s, and %s to ring %s", ErrOtherRing, conn.Peer(), got, first.Peer(), ring)
 		}
@@ -109,7 +109,7 @@ func ringOf(present region.Results[*readSet]) (string, error) {
 
 // createPeerSet creates the PeerSet of a peer and returns its ring, which is another one if
 // another process created the PeerSet first.
-func (c *Coordinator) createPeerSet(ctx context.Context, conn *region.Conn, ring string, members []v1alpha1.Member) (string, error) {
+func (cs *clusters) createPeerSet(ctx context.Context, conn *region.Conn, ring string, members []v1alpha1.Member) (string, error) {
 	set := v1alpha1.PeerSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PeerSet"},
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PeerSetName},
@@ -127,7 +127,7 @@ func (c *Coordinator) createPeerSet(ctx context.Context, conn *region.Conn, ring
 	_, err = conn.Dynamic().Resource(peerSets).Create(ctx, &unstructured.Unstructured{Object: raw}, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		// Another process initialised the ring at the same time.
-		got, err := c.sets.read(ctx, conn)
+		got, err := cs.sets.read(ctx, conn)
 		if err != nil {
 			return "", err
 		}

@@ -41,10 +41,10 @@ func TestSetReader(t *testing.T) {
 	_, err = s.read(t.Context(), conn("eu"))
 	require.True(t, isAbsent(err), "%v", err)
 
-	c := &Coordinator{sets: s}
+	cs := &clusters{sets: s}
 	members := []v1alpha1.Member{{Peer: "eu", UID: "1", State: v1alpha1.PeerActive}, {Peer: "us", UID: "2", State: v1alpha1.PeerActive}}
 	for _, peer := range []region.PeerName{"eu", "us"} {
-		_, err := c.createPeerSet(t.Context(), conn(peer), "r", members)
+		_, err := cs.createPeerSet(t.Context(), conn(peer), "r", members)
 		require.NoError(t, err)
 	}
 	first, err := s.read(t.Context(), conn("eu"))

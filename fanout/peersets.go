@@ -16,12 +16,12 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-func (c *Coordinator) peerSet(ctx context.Context, peer region.PeerName) (protocol.PeerSet, error) {
-	conn, err := c.directory.Conn(peer)
+func (cs *clusters) peerSet(ctx context.Context, peer region.PeerName) (protocol.PeerSet, error) {
+	conn, err := cs.directory.Conn(peer)
 	if err != nil {
 		return protocol.PeerSet{}, err
 	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.readSet(ctx, conn) })
+	set, err := within(ctx, cs.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return cs.readSet(ctx, conn) })
 	if err != nil {
 		return protocol.PeerSet{}, err
 	}
@@ -30,7 +30,7 @@ func (c *Coordinator) peerSet(ctx context.Context, peer region.PeerName) (protoc
 
 // readSets reads the PeerSets of the peers. It omits a peer that does not answer: the read of
 // its objects reports that.
-func (c *Coordinator) readSets(ctx context.Context, peers []string) map[string]protocol.PeerSet {
+func (cs *clusters) readSets(ctx context.Context, peers []string) map[string]protocol.PeerSet {
 	var (
 		mu   sync.Mutex
 		wg   sync.WaitGroup
@@ -38,7 +38,7 @@ func (c *Coordinator) readSets(ctx context.Context, peers []string) map[string]p
 	)
 	for _, p := range peers {
 		wg.Go(func() {
-			if set, err := c.peerSet(ctx, region.PeerName(p)); err == nil {
+			if set, err := cs.peerSet(ctx, region.PeerName(p)); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				sets[p] = set
@@ -52,8 +52,8 @@ func (c *Coordinator) readSets(ctx context.Context, peers []string) map[string]p
 // editSet lets edit change the spec of the PeerSet in conn's peer, and raises its epoch. It
 // returns the updated PeerSet; nil if the PeerSet has changed since it was read at
 // resourceVersion rv, or if edit returns false. Fields of a later release stay.
-func (c *Coordinator) editSet(ctx context.Context, conn *region.Conn, rv string, edit func(spec map[string]any) bool) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+func (cs *clusters) editSet(ctx context.Context, conn *region.Conn, rv string, edit func(spec map[string]any) bool) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, cs.opts.CallTimeout)
 	defer cancel()
 	client := conn.Dynamic().Resource(peerSets)
 	set, err := client.Get(ctx, v1alpha1.PeerSetName, metav1.GetOptions{})

@@ -48,15 +48,15 @@ type Plan struct {
 // with stage Reserved: Add would wait for it. Plan blocks, and asks a peer that does not answer
 // a few times whatever opts.Unreachable is.
 func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*Plan, error) {
-	kind, u, err := c.object(obj)
+	kind, u, err := c.kinds.object(obj)
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	peers, err := c.peers(ctx)
+	peers, err := c.clusters.peers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	silent, err := c.distinct(ctx)
+	silent, err := c.clusters.distinct(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,18 +72,18 @@ func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*P
 		idempotencyKey: opts.IdempotencyKey,
 		fieldManager:   opts.FieldManager,
 	}
-	op, content, err := c.operation(req, peers, time.Now(), newOperationID(time.Now()))
+	op, content, err := c.submitter.operation(req, peers, time.Now(), newOperationID(time.Now()))
 	if err != nil {
 		return nil, err
 	}
-	if plan, err := c.planned(ctx, req, op); plan != nil || err != nil {
+	if plan, err := c.submitter.planned(ctx, req, op); plan != nil || err != nil {
 		return plan, err
 	}
 	// The lease is one quantum and the start is in the future: every rival is older, and the
 	// plan waits for none.
 	op.Lease = 1
 	op.Start = time.Now().AddDate(100, 0, 0).UnixMicro()
-	r := c.runner(kind, req.key, protocol.New(op), journal{Operation: op, Content: content})
+	r := c.executor.runner(kind, req.key, protocol.New(op), journal{Operation: op, Content: content})
 	r.rehearsal = &rehearsal{trips: map[region.PeerName]time.Duration{}, leftovers: map[region.PeerName]string{}}
 	result, err := r.run(ctx)
 	if err != nil {
@@ -94,14 +94,14 @@ func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*P
 }
 
 // planned returns the Plan for an idempotency key that the log has.
-func (c *Coordinator) planned(ctx context.Context, req request, op protocol.Operation) (*Plan, error) {
+func (b *submitter) planned(ctx context.Context, req request, op protocol.Operation) (*Plan, error) {
 	if req.idempotencyKey == "" {
 		return nil, nil
 	}
-	c.acquaint(ctx)
+	b.clusters.acquaint(ctx)
 	request := fingerprint(req, op)
 	for n := 0; ; n++ {
-		l, err := c.link(ctx, req, request, n)
+		l, err := b.link(ctx, req, request, n)
 		if err != nil {
 			return nil, err
 		}
@@ -165,11 +165,11 @@ func (r *runner) rehearse(ctx context.Context, attempt *region.Attempt, command 
 
 func (r *runner) rehearseCreate(ctx context.Context, attempt *region.Attempt, command protocol.Command) (protocol.Reply, error) {
 	peer := region.PeerName(command.Peer)
-	conn, err := r.coordinator.directory.Conn(peer)
+	conn, err := r.executor.clusters.directory.Conn(peer)
 	if err != nil {
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NoSuchPeer}, err
 	}
-	if err := r.coordinator.trust(ctx, conn); err != nil {
+	if err := r.executor.clusters.trust(ctx, conn); err != nil {
 		return untrusted(err), err
 	}
 	begun := time.Now()
@@ -278,5 +278,5 @@ func (r *runner) latency() time.Duration {
 	if r.kind.Mode == Everywhere {
 		sum += others
 	}
-	return sum + 2*time.Duration(r.coordinator.logged.Load())
+	return sum + 2*time.Duration(r.executor.entries.logged.Load())
 }

@@ -5,6 +5,7 @@ package fanout
 
 import (
 	"context"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,15 +24,31 @@ type PeerIdentity struct {
 	Problem error
 }
 
-// Identities reads the identities of all configured peers now and judges them together, as each
+// Identity returns the part of c that reports which ring the peers and the log belong to. It does
+// no I/O.
+func (c *Coordinator) Identity() *Identity { return c.identity }
+
+// Identity reports which ring the configured peers and the log belong to. Coordinator.Identity
+// returns it. It is safe for concurrent use.
+type Identity struct {
+	opts     *Options
+	clusters *clusters
+	entries  *entries
+	surveyor *surveyor
+	kinds    *kinds
+
+	logOurs atomic.Bool // the open operations of the log are of this ring
+}
+
+// Peers reads the identities of all configured peers now and judges them together, as each
 // operation does. A peer that does not answer has Err set. It writes nothing and blocks until
 // all peers have answered or timed out.
-func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdentity], error) {
-	if _, err := c.peers(ctx); err != nil {
+func (id *Identity) Peers(ctx context.Context) (region.Results[PeerIdentity], error) {
+	if _, err := id.clusters.peers(ctx); err != nil {
 		return region.Results[PeerIdentity]{}, err
 	}
-	asked, _ := region.Each(ctx, c.directory, "identify", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (meeting, error) {
-		m, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (meeting, error) { return c.ask(ctx, conn) })
+	asked, _ := region.Each(ctx, id.clusters.directory, "identify", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (meeting, error) {
+		m, err := within(ctx, id.opts.CallTimeout, func(ctx context.Context) (meeting, error) { return id.clusters.ask(ctx, conn) })
 		return m, explain(conn.Peer(), "identify", err)
 	})
 	var met []meeting
@@ -40,17 +57,17 @@ func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdenti
 			met = append(met, o.Value)
 		}
 	}
-	c.identities.note(met...)
+	id.clusters.identities.note(met...)
 	named := map[types.UID][]int{} // peers without another problem
 	var outcomes []region.Outcome[PeerIdentity]
 	for o := range asked.All() {
 		out := region.Outcome[PeerIdentity]{Peer: o.Peer, Err: o.Err}
-		if conn, err := c.directory.Conn(o.Peer); err != nil {
+		if conn, err := id.clusters.directory.Conn(o.Peer); err != nil {
 			out.Err = err
 		} else if o.Err == nil {
-			out.Value = c.identities.of(conn)
+			out.Value = id.clusters.identities.of(conn)
 			out.Value.Problem = explain(o.Peer, "identify", out.Value.Problem)
-		} else if uid, err := within(ctx, c.opts.CallTimeout, conn.UID); err == nil {
+		} else if uid, err := within(ctx, id.opts.CallTimeout, conn.UID); err == nil {
 			out.Value.UID = uid // only its PeerSet could not be read, such as without the type
 		}
 		if uid := out.Value.UID; uid != "" && out.Value.Problem == nil {
@@ -65,4 +82,15 @@ func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdenti
 		}
 	}
 	return region.ResultsOf("identify", outcomes...), nil
+}
+
+// Recognize returns nil if the answers of a configured peer count: its cluster is the one that
+// the ring knows under its name, or belongs to no ring yet. Otherwise the error is a
+// *WrongPeerError, wraps region.ErrIdentityUnknown, or is why the peer does not answer. A
+// program that reads peers from caches of its own calls it before it acts on an object's
+// absence. Recognize sends requests only if the identity is not known yet, and blocks for one
+// call at most.
+func (id *Identity) Recognize(ctx context.Context, peer region.PeerName) error {
+	_, err := id.clusters.trusted(ctx, peer)
+	return explain(peer, "identify", err)
 }

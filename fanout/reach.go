@@ -57,7 +57,7 @@ func (r *reach) begins(peer region.PeerName) bool {
 }
 
 // begin returns the time limit of a call. An error means that no call is allowed now.
-func (r *reach) begin(c *Coordinator, peer region.PeerName) (time.Duration, error) {
+func (r *reach) begin(c *clusters, peer region.PeerName) (time.Duration, error) {
 	conn, err := c.directory.Conn(peer)
 	if err != nil || conn.Health().State != region.Unhealthy {
 		return c.opts.CallTimeout, nil

@@ -58,37 +58,37 @@ func TestReach(t *testing.T) {
 		synctest.Wait()
 
 		const whole = 10 * time.Second
-		c := &Coordinator{directory: probed, opts: Options{CallTimeout: whole}}
+		cs := &clusters{directory: probed, opts: &Options{CallTimeout: whole}}
 		begins := func(peer region.PeerName, want time.Duration) {
 			t.Helper()
-			limit, err := c.reach.begin(c, peer)
+			limit, err := cs.reach.begin(cs, peer)
 			require.NoError(t, err)
 			require.Equal(t, want, limit)
 		}
 		begins("us", whole)
 		begins("nobody", whole)
 		begins("", whole) // the log
-		c.reach.end("us", true)
+		cs.reach.end("us", true)
 		begins("us", whole) // its probes succeed
 
 		ring.Server("us").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
 		time.Sleep(2 * time.Minute)
 		begins("eu", whole)
 		begins("us", hasty)
-		c.reach.end("us", true)
-		_, err = c.reach.begin(c, "us")
+		cs.reach.end("us", true)
+		_, err = cs.reach.begin(cs, "us")
 		require.ErrorIs(t, err, region.ErrUnavailable)
 		begins("eu", whole)
 		time.Sleep(reserve)
 		begins("us", hasty)
-		c.reach.end("us", true)
-		c.reach.end("us", false) // another call that was under way
+		cs.reach.end("us", true)
+		cs.reach.end("us", false) // another call that was under way
 		begins("us", hasty)
-		c.opts.CallTimeout = time.Millisecond
+		cs.opts.CallTimeout = time.Millisecond
 		begins("us", time.Millisecond)
-		c.opts.CallTimeout = whole
+		cs.opts.CallTimeout = whole
 
-		c.reach.end("us", true)
+		cs.reach.end("us", true)
 		ring.Server("us").Reset()
 		time.Sleep(2 * time.Minute)
 		begins("us", whole)

@@ -16,7 +16,7 @@ import (
 // onRecord runs a command on a record of the first release, which decides about its add. No add
 // makes or commits such a record now: records are read, and ended.
 func (r *runner) onRecord(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
-	log := r.coordinator.log
+	log := r.executor.entries.log
 	r.entry.turn <- struct{}{}
 	defer func() { <-r.entry.turn }()
 	own := command.Record == r.machine.Op.ID
@@ -47,7 +47,7 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 	}
 	// Withdraw: at this version the record is undecided, so ending it cannot undo a commit.
 	e := wal.Entry{ID: command.Record, Version: command.RV}
-	result := outcome{State: Ended, Reason: "withdrawn by " + r.coordinator.opts.Identity}
+	result := outcome{State: Ended, Reason: "withdrawn by " + r.executor.opts.Identity}
 	if own {
 		result = write.result
 		if v := r.entry.present().Version; v != "" {

@@ -39,7 +39,7 @@ func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 		settled []*Operation
 		errs    []error
 	)
-	c.recoverOpen(ctx, func(wal.Entry) bool { return true }, func(operation *Operation, err error) {
+	c.recovery.recoverOpen(ctx, func(wal.Entry) bool { return true }, func(operation *Operation, err error) {
 		if operation != nil {
 			settled = append(settled, operation)
 		}
@@ -47,29 +47,40 @@ func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 			errs = append(errs, err)
 		}
 	})
-	errs = append(errs, c.finishChanges(ctx))
+	errs = append(errs, c.changes.finishChanges(ctx))
 	slices.SortFunc(settled, func(a, b *Operation) int { return strings.Compare(a.ID, b.ID) })
 	return settled, errors.Join(errs...)
+}
+
+// recovery settles the open entries of the log.
+type recovery struct {
+	opts     *Options
+	clusters *clusters
+	entries  *entries
+	kinds    *kinds
+	identity *Identity
+	changes  *changes
+	executor *executor
 }
 
 // recoverFirst settles open operations before a new one begins. It skips for a while an
 // operation that could not be settled, so that an unreachable peer does not delay every new
 // operation. The error is why the first of the open operations stays open.
-func (c *Coordinator) recoverFirst(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Cleanup)
+func (re *recovery) recoverFirst(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, re.opts.Cleanup)
 	defer cancel()
 	due := func(e wal.Entry) bool {
-		o := openEntry{nothing: cameToNothing(e), lapsed: c.lapsed(e)}
+		o := openEntry{nothing: cameToNothing(e), lapsed: re.entries.lapsed(e)}
 		if o.nothing {
-			o.idle = c.idle(e)
+			o.idle = re.entries.idle(e)
 		}
-		c.mu.Lock()
-		o.rest = c.rest[e.ID]
-		c.mu.Unlock()
-		return o.due(time.Now(), c.opts.MaxInFlight)
+		re.entries.mu.Lock()
+		o.rest = re.entries.rest[e.ID]
+		re.entries.mu.Unlock()
+		return o.due(time.Now(), re.opts.MaxInFlight)
 	}
 	var open error
-	c.recoverOpen(ctx, due, func(operation *Operation, err error) {
+	re.recoverOpen(ctx, due, func(operation *Operation, err error) {
 		switch {
 		case open != nil:
 		case unsettled(err):
@@ -97,7 +108,7 @@ func (o openEntry) due(now time.Time, inFlight time.Duration) bool {
 
 // recoverOpen settles the due entries of the log concurrently, and calls tell with each result,
 // one call at a time. It keeps only the entries that it works on in memory.
-func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool, tell func(*Operation, error)) {
+func (re *recovery) recoverOpen(ctx context.Context, due func(wal.Entry) bool, tell func(*Operation, error)) {
 	var (
 		g  errgroup.Group
 		mu sync.Mutex
@@ -107,18 +118,18 @@ func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool,
 		defer mu.Unlock()
 		tell(operation, err)
 	}
-	if err := c.checkLog(ctx); err != nil {
+	if err := re.identity.checkLog(ctx); err != nil {
 		report(nil, err)
 		return
 	}
 	g.SetLimit(recoveries)
-	for entry, err := range c.log.Open(ctx) {
+	for entry, err := range re.entries.log.Open(ctx) {
 		switch {
 		case err != nil:
 			report(nil, fmt.Errorf("write-ahead log: %w", err))
 		case due(entry):
 			g.Go(func() error {
-				operation, err := c.settleEntry(ctx, entry)
+				operation, err := re.settle(ctx, entry)
 				if !reported(entry, operation) && !errors.Is(err, errAtWork) && !errors.Is(err, errOver) {
 					report(operation, err)
 				}
@@ -127,7 +138,7 @@ func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool,
 		}
 	}
 	_ = g.Wait()
-	c.unwatch()
+	re.entries.unwatch()
 }
 
 // cameToNothing reports whether an open entry has its ending, without effect: it stays because
@@ -159,32 +170,32 @@ var (
 	errOver   = errors.New("it has ended meanwhile")
 )
 
-// settleEntry settles one open operation of the log. It returns errAtWork if this process works
+// settle settles one open operation of the log. It returns errAtWork if this process works
 // on the operation, and errOver if it has ended since entry was read.
-func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operation, error) {
-	if !c.begin(entry.ID) {
+func (re *recovery) settle(ctx context.Context, entry wal.Entry) (*Operation, error) {
+	if !re.entries.begin(entry.ID) {
 		return nil, errAtWork
 	}
-	defer c.done(entry.ID)
-	entry, err := c.reread(ctx, entry)
+	defer re.entries.done(entry.ID)
+	entry, err := re.entries.reread(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
-	j, err := c.ofThisRing(ctx, entry)
+	j, err := re.identity.ofThisRing(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
-	if entry, err = c.adopt(ctx, entry); err != nil {
+	if entry, err = re.entries.adopt(ctx, entry); err != nil {
 		return nil, err
 	}
 	if j.Change != nil {
-		return c.settleChange(ctx, entry, *j.Change)
+		return re.changes.settle(ctx, entry, *j.Change)
 	}
-	kind, err := c.kindFor(j.groupKind())
+	kind, err := re.kinds.find(j.groupKind())
 	if err != nil {
 		return nil, fmt.Errorf("operation %s: %w", entry.ID, err)
 	}
-	peers, err := c.peers(ctx)
+	peers, err := re.clusters.peers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("operation %s: %w", entry.ID, err)
 	}
@@ -197,65 +208,32 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 		// The abort is proved: only requests that may still be applied are left.
 		j.Record.Committing = false
 	}
-	r := c.runner(kind, j.key(), protocol.Recover(op, j.Record), j)
+	r := re.executor.runner(kind, j.key(), protocol.Recover(op, j.Record), j)
 	r.entry.took(entry)
 	result, err := r.run(ctx)
-	switch fateOf(result, err, func() time.Duration { return c.idle(entry) }, c.opts.MaxInFlight) {
+	switch fateOf(result, err, func() time.Duration { return re.entries.idle(entry) }, re.opts.MaxInFlight) {
 	case entryEnded:
-		c.forget(entry.ID)
+		re.entries.forget(entry.ID)
 	case entryKept:
-		c.postpone(entry.ID)
+		re.entries.postpone(entry.ID)
 	case entryExpired:
-		c.forget(entry.ID)
-		err = c.log.End(context.WithoutCancel(ctx), r.entry.present(), r.outcome())
+		re.entries.forget(entry.ID)
+		err = re.entries.log.End(context.WithoutCancel(ctx), r.entry.present(), r.outcome())
 	}
 	return r.conclude(ctx, result, err)
 }
 
 // settleAsked settles an open operation for a caller that asks for it. If another call of this
 // process works on the operation, the error is an *InDoubtError.
-func (c *Coordinator) settleAsked(ctx context.Context, entry wal.Entry) (*Operation, error) {
-	if err := c.Wait(ctx); err != nil {
+func (re *recovery) settleAsked(ctx context.Context, entry wal.Entry) (*Operation, error) {
+	if err := re.executor.tails.wait(ctx); err != nil {
 		return nil, err
 	}
-	operation, err := c.settleEntry(ctx, entry)
+	operation, err := re.settle(ctx, entry)
 	if errors.Is(err, errAtWork) {
 		err = &InDoubtError{Operation: entry.ID, Settles: "it is settled by the call that works on it", Err: err}
 	}
 	return operation, err
-}
-
-// reread returns the current state of an open entry, which may have changed since it was read:
-// conclusions from an older state would be wrong.
-func (c *Coordinator) reread(ctx context.Context, entry wal.Entry) (wal.Entry, error) {
-	if entry.Key == "" {
-		return entry, nil // no Coordinator wrote it
-	}
-	now, err := c.log.Find(ctx, entry.Key)
-	switch {
-	case errors.Is(err, wal.ErrNotFound):
-		return entry, errOver
-	case err != nil:
-		return entry, fmt.Errorf("operation %s: write-ahead log: %w", entry.ID, err)
-	case now.ID != entry.ID || !now.Ended.IsZero():
-		return entry, errOver
-	}
-	return now, nil
-}
-
-// postpone records that an operation could not be settled, and is not to be retried for a
-// lease.
-func (c *Coordinator) postpone(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rest[id] = time.Now().Add(c.opts.LeaseTimeout)
-}
-
-// forget drops the pause of an operation that has ended.
-func (c *Coordinator) forget(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.rest, id)
 }
 
 // Outcome returns the state of the operation with that ID or idempotency key. It first settles
@@ -263,34 +241,38 @@ func (c *Coordinator) forget(id string) {
 // an *InDoubtError while the outcome is unknown. It wraps wal.ErrNotFound if the log does not
 // have the operation, or no longer, and ErrOtherLog if it began in another ring.
 func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error) {
+	return c.recovery.outcome(ctx, id)
+}
+
+func (re *recovery) outcome(ctx context.Context, id string) (*Operation, error) {
 	if id == "" {
 		return nil, errors.New("operation is empty: give its ID or its idempotency key")
 	}
-	for entry, err := range c.log.Open(ctx) {
+	for entry, err := range re.entries.log.Open(ctx) {
 		if err != nil || entry.ID != id {
 			continue
 		}
-		operation, err := c.settleAsked(ctx, entry)
+		operation, err := re.settleAsked(ctx, entry)
 		if !errors.Is(err, errOver) {
 			return operation, err
 		}
 	}
-	entry, err := c.log.Find(ctx, "operation/"+id)
+	entry, err := re.entries.log.Find(ctx, "operation/"+id)
 	if errors.Is(err, wal.ErrNotFound) {
-		entry, err = c.log.Find(ctx, id)
+		entry, err = re.entries.log.Find(ctx, id)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("operation %s: write-ahead log: %w", id, err)
 	}
 	if entry.Ended.IsZero() {
-		operation, err := c.settleAsked(ctx, entry)
+		operation, err := re.settleAsked(ctx, entry)
 		if errors.Is(err, errOver) {
-			return c.Outcome(ctx, id)
+			return re.outcome(ctx, id)
 		}
 		return operation, err
 	}
-	c.acquaint(ctx)
-	now := c.identities.origin()
+	re.clusters.acquaint(ctx)
+	now := re.clusters.identities.origin()
 	if j, err := decodeJournal(entry); err == nil && j.Origin.Known() && j.Origin.Foreign(now) {
 		return nil, otherLog(entry.ID, j, now)
 	}

@@ -66,7 +66,7 @@ func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueRe
 	if report.Identity == "" {
 		report.Identity = c.opts.Identity
 	}
-	found, unread, err := c.traces(ctx)
+	found, unread, err := c.inspector.traces(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +76,14 @@ func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueRe
 	g.SetLimit(sweepers)
 	for i, t := range found {
 		g.Go(func() error {
-			ctx, cancel := c.forLease(ctx)
+			ctx, cancel := c.sweeper.forLease(ctx)
 			defer cancel()
-			_, errs[i] = c.sweepTrace(ctx, t, lease)
+			_, errs[i] = c.sweeper.sweepTrace(ctx, t, lease)
 			return nil
 		})
 	}
 	_ = g.Wait()
-	after, unreadAfter, err := c.traces(ctx)
+	after, unreadAfter, err := c.inspector.traces(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +92,8 @@ func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueRe
 		left := slices.ContainsFunc(after, t.same)
 		report.Operations = append(report.Operations, Rescued{Trace: t.Trace, Did: t.did(left), Left: left, Err: errs[i]})
 	}
-	report.Unread = c.unread(unread)
-	report.Clusters = c.clusters(ctx)
+	report.Unread = c.clusters.unread(unread)
+	report.Clusters = c.clusters.clusters(ctx)
 	maps.DeleteFunc(report.Clusters, func(p region.PeerName, _ types.UID) bool { return unread[string(p)] != nil })
 	report.To = time.Now().UTC()
 	return report, nil
@@ -134,18 +134,18 @@ func (t trace) did(left bool) string {
 	}
 }
 
-func (c *Coordinator) unread(errs map[string]error) region.Results[struct{}] {
+func (cs *clusters) unread(errs map[string]error) region.Results[struct{}] {
 	var outcomes []region.Outcome[struct{}]
-	for p := range c.directory.Snapshot().Peers() {
+	for p := range cs.directory.Snapshot().Peers() {
 		outcomes = append(outcomes, region.Outcome[struct{}]{Peer: p.Name, Err: errs[string(p.Name)]})
 	}
 	return region.ResultsOf("read", outcomes...)
 }
 
 // clusters returns the UIDs of the peers that answer.
-func (c *Coordinator) clusters(ctx context.Context) map[region.PeerName]types.UID {
-	uids, _ := region.Each(ctx, c.directory, "read identity", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
-		return within(ctx, c.opts.CallTimeout, conn.UID)
+func (cs *clusters) clusters(ctx context.Context) map[region.PeerName]types.UID {
+	uids, _ := region.Each(ctx, cs.directory, "read identity", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
+		return within(ctx, cs.opts.CallTimeout, conn.UID)
 	})
 	all := map[region.PeerName]types.UID{}
 	for o := range uids.All() {

@@ -33,9 +33,9 @@ const ringRounds = 4
 
 // ensureRing gives a ring of the first release its ID, and copies the ID to members that lack
 // it. It does nothing unless all members answer and no change of the membership is under way.
-func (c *Coordinator) ensureRing(ctx context.Context, peers []string) error {
+func (cs *clusters) ensureRing(ctx context.Context, peers []string) error {
 	for range ringRounds {
-		sets := c.readSets(ctx, peers)
+		sets := cs.readSets(ctx, peers)
 		plan := protocol.PlanRing(sets)
 		switch {
 		case plan.Conflict != "":
@@ -43,10 +43,10 @@ func (c *Coordinator) ensureRing(ctx context.Context, peers []string) error {
 		case len(plan.At) == 0:
 			return nil
 		case plan.ID == "":
-			plan.ID = cmp.Or(c.identities.known(), newRingID())
+			plan.ID = cmp.Or(cs.identities.known(), newRingID())
 		}
 		for _, p := range plan.At {
-			if done, err := c.writeRing(ctx, region.PeerName(p), sets[p].RV, plan.ID); err != nil || !done {
+			if done, err := cs.writeRing(ctx, region.PeerName(p), sets[p].RV, plan.ID); err != nil || !done {
 				return explain(region.PeerName(p), "write the ring's ID", err)
 			}
 		}
@@ -55,12 +55,12 @@ func (c *Coordinator) ensureRing(ctx context.Context, peers []string) error {
 }
 
 // trustAll returns for each peer why its cluster is not trusted, nil if it is.
-func (c *Coordinator) trustAll(ctx context.Context, peers []string) []error {
+func (cs *clusters) trustAll(ctx context.Context, peers []string) []error {
 	errs := make([]error, len(peers))
 	var wg sync.WaitGroup
 	for i, p := range peers {
 		wg.Go(func() {
-			_, err := c.trusted(ctx, region.PeerName(p))
+			_, err := cs.trusted(ctx, region.PeerName(p))
 			errs[i] = explain(region.PeerName(p), "identify", err)
 		})
 	}
@@ -71,17 +71,17 @@ func (c *Coordinator) trustAll(ctx context.Context, peers []string) []error {
 // identify returns an error if a peer is the wrong cluster: a change of the membership would
 // wait for it, and a peer of another ring must not join. It gives a ring without an ID one
 // first, which the peer concerned then gets.
-func (c *Coordinator) identify(ctx context.Context, peers []string) error {
-	errs := c.trustAll(ctx, peers)
+func (cs *clusters) identify(ctx context.Context, peers []string) error {
+	errs := cs.trustAll(ctx, peers)
 	for _, err := range errs {
 		if errors.Is(err, ErrWrongPeer) {
 			return err
 		}
 	}
-	if err := errors.Join(errs...); err != nil || !c.identities.lackRing() {
+	if err := errors.Join(errs...); err != nil || !cs.identities.lackRing() {
 		return nil // the change waits for a silent peer, and names it
 	}
-	if err := c.ensureRing(ctx, peers); errors.Is(err, ErrOtherRing) {
+	if err := cs.ensureRing(ctx, peers); errors.Is(err, ErrOtherRing) {
 		return err
 	}
 	return nil
@@ -100,21 +100,21 @@ func lacksRing(sets map[string]protocol.PeerSet) bool {
 // writeRing writes the ring's ID into a PeerSet, unless the PeerSet has changed since it was
 // read; the caller reads it again. It returns false if the cluster cannot store the ID: it has
 // the first release's CRD, or forbids the update.
-func (c *Coordinator) writeRing(ctx context.Context, peer region.PeerName, rv, id string) (bool, error) {
-	conn, err := c.trusted(ctx, peer)
+func (cs *clusters) writeRing(ctx context.Context, peer region.PeerName, rv, id string) (bool, error) {
+	conn, err := cs.trusted(ctx, peer)
 	if err != nil {
 		return false, err
 	}
-	if c.identities.ringless(conn) {
+	if cs.identities.ringless(conn) {
 		return false, nil
 	}
-	now, err := c.editSet(ctx, conn, rv, func(spec map[string]any) bool {
+	now, err := cs.editSet(ctx, conn, rv, func(spec map[string]any) bool {
 		spec["ring"] = id
 		return true
 	})
 	switch {
 	case apierrors.IsForbidden(err):
-		c.identities.keepsNoRing(conn)
+		cs.identities.keepsNoRing(conn)
 		logging.From(ctx).Info("the ring's ID cannot be written: grant the rights that \"atollctl rbac\" prints", "peer", peer, "error", err.Error())
 		return false, nil
 	case err != nil:
@@ -123,7 +123,7 @@ func (c *Coordinator) writeRing(ctx context.Context, peer region.PeerName, rv, i
 		return true, nil
 	}
 	if kept, _, _ := unstructured.NestedString(now.Object, "spec", "ring"); kept != id {
-		c.identities.keepsNoRing(conn)
+		cs.identities.keepsNoRing(conn)
 		logging.From(ctx).Info("the ring's ID is not kept: install this release's CRDs (atollctl install-crds)", "peer", peer)
 		return false, nil
 	}

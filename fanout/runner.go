@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,12 +24,12 @@ const lease = 60
 // runner runs one machine: it executes the machine's commands against peers and log, and
 // returns the replies to it. It decides nothing.
 type runner struct {
-	coordinator *Coordinator
-	kind        Kind
-	key         types.NamespacedName
-	machine     *protocol.Machine
-	journal     journal
-	entry       *logEntry // empty for a sweep
+	executor *executor
+	kind     Kind
+	key      types.NamespacedName
+	machine  *protocol.Machine
+	journal  journal
+	entry    *logEntry // empty for a sweep
 
 	requestToken string // token of the request's content
 
@@ -44,27 +43,6 @@ type runner struct {
 	views      map[string]protocol.Object            // of objects, by incarnation
 	finalizers map[region.PeerName]*FinalizerError   // finalizers of others that hold the object, as last read
 	troubles   troubles
-}
-
-func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *protocol.Machine, j journal) *runner {
-	r := &runner{
-		coordinator: c,
-		kind:        kind,
-		key:         key,
-		machine:     machine,
-		entry:       newLogEntry(c),
-		journal:     j,
-		census:      newCensus(c, kind),
-		contents:    map[string]content{},
-		objects:     map[string]*unstructured.Unstructured{},
-		views:       map[string]protocol.Object{},
-		finalizers:  map[region.PeerName]*FinalizerError{},
-	}
-	if token, err := j.Content.token(); err == nil {
-		r.contents[token] = j.Content
-		r.requestToken = token
-	}
-	return r
 }
 
 // run executes commands until the machine is over. When ctx ends, run expires the machine,
@@ -89,7 +67,7 @@ func (r *runner) report(ctx context.Context, result protocol.Result) {
 }
 
 func (r *runner) driver() *driver {
-	return newDriver(timed{r.machine, &r.troubles}, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
+	return newDriver(timed{r.machine, &r.troubles}, r.executor.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
 		write := r.prepare(command)
 		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
 	})
@@ -188,6 +166,3 @@ func (w timed) Expire() []protocol.Command {
 	w.troubles.expire()
 	return w.machine.Expire()
 }
-
-// quantum returns the length of one pause of a machine.
-func (c *Coordinator) quantum() time.Duration { return c.opts.LeaseTimeout / lease }

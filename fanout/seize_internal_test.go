@@ -18,14 +18,14 @@ import (
 // An entry that has changed since it was read belongs to another coordinator.
 func TestAnEntryThatMovedIsNotSeized(t *testing.T) {
 	log := waltest.NewSharedMemory()
-	c := &Coordinator{log: log, holder: "me/1", watched: map[string]watched{}}
+	l := &entries{log: log, holder: "me/1", watched: map[string]watched{}}
 	read, err := log.Begin(t.Context(), wal.Entry{ID: "a", Owner: "them/1"})
 	require.NoError(t, err)
 	now, err := log.Advance(t.Context(), read)
 	require.NoError(t, err)
-	_, err = c.seize(t.Context(), read)
+	_, err = l.seize(t.Context(), read)
 	require.ErrorIs(t, err, errAtWork)
-	taken, err := c.seize(t.Context(), now)
+	taken, err := l.seize(t.Context(), now)
 	require.NoError(t, err)
 	require.Equal(t, "me/1", taken.Owner)
 }
@@ -33,7 +33,7 @@ func TestAnEntryThatMovedIsNotSeized(t *testing.T) {
 // If another coordinator has ended an entry with another outcome, this one did not end it.
 func TestAnEndOfAnotherCoordinatorIsNotOurs(t *testing.T) {
 	log := waltest.NewSharedMemory()
-	l := newLogEntry(&Coordinator{log: log})
+	l := newLogEntry(&entries{log: log})
 	e, err := log.Begin(t.Context(), wal.Entry{ID: "a", Key: "operation/a", Owner: "them/1"})
 	require.NoError(t, err)
 	require.NoError(t, log.End(t.Context(), e, []byte("committed")))

@@ -40,59 +40,59 @@ func (w watched) still() time.Duration { return w.seen.Sub(w.since) }
 
 // lapsed reports whether this coordinator may work on an entry: it owns the entry, or has seen
 // the owner show no sign of life for a lease.
-func (c *Coordinator) lapsed(e wal.Entry) bool {
-	if !c.log.Shared() || e.Owner == c.holder {
+func (l *entries) lapsed(e wal.Entry) bool {
+	if !l.log.Shared() || e.Owner == l.holder {
 		return true
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := c.watched[e.ID].see(e.Version, time.Now())
-	c.watched[e.ID] = w
-	return w.still() >= c.opts.LeaseTimeout
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.watched[e.ID].see(e.Version, time.Now())
+	l.watched[e.ID] = w
+	return w.still() >= l.opts.LeaseTimeout
 }
 
 // idle returns how long ago an entry without effect began: by the stored start if its
 // coordinator has this identity, else since this coordinator first read it.
-func (c *Coordinator) idle(e wal.Entry) time.Duration {
+func (l *entries) idle(e wal.Entry) time.Duration {
 	now := time.Now()
-	if !c.log.Shared() {
+	if !l.log.Shared() {
 		return now.Sub(e.Began)
 	}
-	if j, err := decodeJournal(e); err == nil && j.Operation.Coordinator == c.opts.Identity {
+	if j, err := decodeJournal(e); err == nil && j.Operation.Coordinator == l.opts.Identity {
 		return now.Sub(e.Began)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := c.nothing[e.ID].see("", now) // the version does not matter: its end is proved
-	c.nothing[e.ID] = w
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.nothing[e.ID].see("", now) // the version does not matter: its end is proved
+	l.nothing[e.ID] = w
 	return w.still()
 }
 
 // unwatch drops the entries that were not read for two leases: other coordinators have ended
 // them.
-func (c *Coordinator) unwatch() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (l *entries) unwatch() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(c.watched, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*c.opts.LeaseTimeout })
-	maps.DeleteFunc(c.nothing, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*c.opts.LeaseTimeout })
-	maps.DeleteFunc(c.rest, func(_ string, until time.Time) bool { return now.After(until) })
+	maps.DeleteFunc(l.watched, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*l.opts.LeaseTimeout })
+	maps.DeleteFunc(l.nothing, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*l.opts.LeaseTimeout })
+	maps.DeleteFunc(l.rest, func(_ string, until time.Time) bool { return now.After(until) })
 }
 
 // adopt takes over an open entry of a shared log. It watches the entry for one lease if
 // necessary, and returns errAtWork if its owner is alive.
-func (c *Coordinator) adopt(ctx context.Context, e wal.Entry) (wal.Entry, error) {
-	if !c.log.Shared() || e.Owner == c.holder {
+func (l *entries) adopt(ctx context.Context, e wal.Entry) (wal.Entry, error) {
+	if !l.log.Shared() || e.Owner == l.holder {
 		return e, nil
 	}
 	was := e.Version
-	for !c.lapsed(e) {
+	for !l.lapsed(e) {
 		select {
-		case <-time.After(c.opts.LeaseTimeout / 4):
+		case <-time.After(l.opts.LeaseTimeout / 4):
 		case <-ctx.Done():
 			return e, errAtWork
 		}
-		now, err := c.reread(ctx, e)
+		now, err := l.reread(ctx, e)
 		if err != nil {
 			return e, err
 		}
@@ -100,17 +100,17 @@ func (c *Coordinator) adopt(ctx context.Context, e wal.Entry) (wal.Entry, error)
 			return e, errAtWork
 		}
 	}
-	return c.seize(ctx, e)
+	return l.seize(ctx, e)
 }
 
 // foreign returns the identity of the coordinator that owns an entry of a shared log. ok is
 // false if that is this one, or a process with the same identity.
-func (c *Coordinator) foreign(e wal.Entry) (identity string, ok bool) {
-	if !c.log.Shared() || e.Owner == c.holder {
+func (l *entries) foreign(e wal.Entry) (identity string, ok bool) {
+	if !l.log.Shared() || e.Owner == l.holder {
 		return "", false
 	}
 	identity = identityOf(e.Owner)
-	return identity, identity != c.opts.Identity
+	return identity, identity != l.opts.Identity
 }
 
 // identityOf returns the identity in the name of an entry's owner, which is unique per process.
@@ -123,13 +123,13 @@ func identityOf(holder string) string {
 
 // takeOver takes over an open entry of a shared log at once, whether its owner is alive or not:
 // every later write of the entry by that owner fails.
-func (c *Coordinator) takeOver(ctx context.Context, e wal.Entry) error {
+func (l *entries) takeOver(ctx context.Context, e wal.Entry) error {
 	for range takeovers {
-		now, err := c.reread(ctx, e)
+		now, err := l.reread(ctx, e)
 		if err != nil {
 			return err
 		}
-		if _, err = c.seize(ctx, now); !errors.Is(err, errAtWork) {
+		if _, err = l.seize(ctx, now); !errors.Is(err, errAtWork) {
 			return err
 		}
 	}
@@ -141,12 +141,12 @@ const takeovers = 5
 
 // seize writes this coordinator as the owner of an entry. It returns errAtWork if the entry has
 // changed since it was read.
-func (c *Coordinator) seize(ctx context.Context, e wal.Entry) (wal.Entry, error) {
-	c.mu.Lock()
-	delete(c.watched, e.ID)
-	c.mu.Unlock()
-	e.Owner = c.holder
-	adopted, err := c.log.Advance(ctx, e)
+func (l *entries) seize(ctx context.Context, e wal.Entry) (wal.Entry, error) {
+	l.mu.Lock()
+	delete(l.watched, e.ID)
+	l.mu.Unlock()
+	e.Owner = l.holder
+	adopted, err := l.log.Advance(ctx, e)
 	switch {
 	case errors.Is(err, wal.ErrStale):
 		return e, errAtWork

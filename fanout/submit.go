@@ -19,18 +19,31 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
+// submitter begins operations and changes of the membership, and runs them to their result.
+type submitter struct {
+	opts     *Options
+	clusters *clusters
+	entries  *entries
+	kinds    *kinds
+	surveyor *surveyor
+	identity *Identity
+	executor *executor
+	changes  *changes
+	recovery *recovery
+}
+
 // submit runs a request: as one operation, or as several if it gives way to older rivals.
-func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *runner, error) {
+func (b *submitter) submit(ctx context.Context, req request) (*Operation, *runner, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%s %s %s: %w: %w", req.action, req.kind.Kind, keyString(req.key), ErrAborted, err)
 	}
-	peers, err := c.peers(ctx)
+	peers, err := b.clusters.peers(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var silent error
 	if req.action != protocol.Remove {
-		if silent, err = c.distinct(ctx); err != nil {
+		if silent, err = b.clusters.distinct(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -39,43 +52,43 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		start = time.Now()
 	}
 	id := newOperationID(time.Now())
-	op, content, err := c.operation(req, peers, start, id)
+	op, content, err := b.operation(req, peers, start, id)
 	if err != nil {
 		return nil, nil, err
 	}
 	waited := silent
 	if ctx.Err() == nil { // after the deadline this fails as well, and would hide the cause
-		waited = cmp.Or(c.recoverFirst(ctx), silent)
+		waited = cmp.Or(b.recovery.recoverFirst(ctx), silent)
 	}
 	if errors.Is(waited, ErrOtherLog) {
 		return nil, nil, fmt.Errorf("%s: %w: %w", operationName(req.action, req.kind, req.key), ErrAborted, waited)
 	}
-	logKey, first, err := c.earlier(ctx, req, op, id)
+	logKey, first, err := b.earlier(ctx, req, op, id)
 	if err != nil && ctx.Err() != nil {
 		err = waitedFor(err, waited)
 	}
 	if err != nil || first != nil {
-		return first, c.runner(req.kind, req.key, protocol.New(op), journal{Operation: op}), err
+		return first, b.executor.runner(req.kind, req.key, protocol.New(op), journal{Operation: op}), err
 	}
-	unasked, err := c.checkGuards(ctx, req, op)
+	unasked, err := b.checkGuards(ctx, req, op)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, nil, notBegun(operationName(req.action, req.kind, req.key), context.Cause(ctx), cmp.Or(waited, unasked))
 	}
-	if !c.begin(id) {
+	if !b.entries.begin(id) {
 		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
 	}
 	var rest func()
 	defer func() {
 		if rest == nil {
-			c.done(id)
+			b.entries.done(id)
 			return
 		}
 		rest()
 	}()
-	op.Epochs = c.identities.epochs()
+	op.Epochs = b.clusters.identities.epochs()
 	j := journal{
 		Group:        req.kind.Resource.Group,
 		Kind:         req.kind.Kind,
@@ -85,23 +98,23 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		Content:      content,
 		FieldManager: req.fieldManager,
 		Request:      fingerprint(req, op),
-		Origin:       c.identities.origin(),
+		Origin:       b.clusters.identities.origin(),
 	}
 	entry := wal.Entry{
 		ID:    id,
 		Kind:  entryKind(req.kind.GroupKind(), req.action),
 		Key:   logKey,
-		Owner: cmp.Or(c.holder, c.opts.Identity),
+		Owner: cmp.Or(b.entries.holder, b.opts.Identity),
 		Began: start,
 	}
 	again := func(r *runner, result protocol.Result) (*Operation, *runner, error) {
-		c.done(id)
+		b.entries.done(id)
 		_, _ = r.conclude(ctx, result, nil) // the caller gets the result of the next operation
 		req.start = start
-		return c.submit(ctx, req)
+		return b.submit(ctx, req)
 	}
 	for {
-		r := c.runner(req.kind, req.key, protocol.New(op), j)
+		r := b.executor.runner(req.kind, req.key, protocol.New(op), j)
 		r.entry.took(entry)
 		var result protocol.Result
 		result, rest, err = r.answer(ctx, req.durable)
@@ -110,14 +123,14 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		step := afterAttempt(result, err, errors.Is(failed, wal.ErrExists), errors.Is(failed, wal.ErrStale), j.Attempt > 0, ctx.Err() != nil)
 		if step == attemptYields {
 			alive := r.entry.showLife(ctx)
-			c.outlast(ctx, req.kind, req.key, result)
+			b.executor.outlast(ctx, req.kind, req.key, result)
 			alive()
 			entry = r.entry.present()
 			step = afterYielding(result, ctx.Err() != nil)
 		}
 		switch step {
 		case attemptLate:
-			return c.submit(ctx, req)
+			return b.submit(ctx, req)
 		case attemptTaken:
 			return again(r, result)
 		case attemptNext:
@@ -128,19 +141,11 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		}
 		if result.Reason == protocol.GaveWay && !result.Keep {
 			// If this is lost, the entry is found open and settled again.
-			_ = c.log.End(context.WithoutCancel(ctx), entry, r.outcome())
+			_ = b.entries.log.End(context.WithoutCancel(ctx), entry, r.outcome())
 		}
 		operation, err := r.conclude(ctx, result, err)
 		return operation, r, err
 	}
-}
-
-// outlast waits, without a reservation, until the older rival to which a request gave way is no
-// longer pending, or deletes that rival's reservation after a lease without a sign of life.
-func (c *Coordinator) outlast(ctx context.Context, kind Kind, key types.NamespacedName, result protocol.Result) {
-	obj := kind.object(key, nil)
-	// The result does not matter: the next attempt reads the name itself.
-	_, _ = c.sweepOne(ctx, kind, region.PeerName(result.HolderAt), obj, result.Holder, true)
 }
 
 // notBegun returns the error of an operation whose deadline passed before it sent anything;
@@ -157,28 +162,6 @@ func waitedFor(err, waited error) error {
 	return fmt.Errorf("%w: it waited for %w", err, waited)
 }
 
-// distinct returns an error if two peers are one cluster. silent has the errors of peers whose
-// identity could not be read: the operation itself rejects those.
-func (c *Coordinator) distinct(ctx context.Context) (silent, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
-	defer cancel()
-	uids, _ := region.Each(ctx, c.directory, "read identity", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
-		uid, err := conn.UID(ctx)
-		return uid, explain(conn.Peer(), "read identity", err)
-	})
-	first := map[types.UID]region.PeerName{}
-	for o := range uids.All() {
-		if o.Err != nil {
-			continue
-		}
-		if other, ok := first[o.Value]; ok {
-			return nil, sameCluster(other, o.Peer, o.Value)
-		}
-		first[o.Value] = o.Peer
-	}
-	return uids.Err(), nil
-}
-
 func sameCluster(one, other region.PeerName, uid types.UID) error {
 	return fmt.Errorf("%w: %s and %s (kube-system has UID %s): configure it under one name", region.ErrSameCluster, one, other, uid)
 }
@@ -193,12 +176,12 @@ func fingerprint(req request, op protocol.Operation) string {
 }
 
 // agreed reads the object that was agreed on from its primary's peer.
-func (c *Coordinator) agreed(ctx context.Context, r *runner, op *Operation) (*unstructured.Unstructured, error) {
-	conn, err := c.trusted(ctx, op.Primary)
+func (b *submitter) agreed(ctx context.Context, r *runner, op *Operation) (*unstructured.Unstructured, error) {
+	conn, err := b.clusters.trusted(ctx, op.Primary)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	obj, err := within(ctx, b.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
 	})
 	return obj, explain(op.Primary, "read "+keyString(r.key), err)

@@ -41,24 +41,30 @@ type survey struct {
 // lookout surveys a kind in the peers, or one name of it.
 type lookout func(ctx context.Context, kind Kind, peers []string) survey
 
+// surveyor reads what the peers hold.
+type surveyor struct {
+	opts     *Options
+	clusters *clusters
+}
+
 // look surveys the kind in all peers of the directory.
-func (c *Coordinator) look(ctx context.Context, kind Kind, peers []string) survey {
-	return c.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
-		return c.listPeer(ctx, kind, peer)
+func (v *surveyor) look(ctx context.Context, kind Kind, peers []string) survey {
+	return v.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+		return v.listPeer(ctx, kind, peer)
 	})
 }
 
 // fetch reads the PeerSet of one peer, and then objects in it.
 type fetch func(region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error)
 
-func (c *Coordinator) lookTwice(kind Kind, peers []string, read fetch) survey {
+func (v *surveyor) lookTwice(kind Kind, peers []string, read fetch) survey {
 	s := survey{kind: kind, unread: map[string]error{}, sets: map[string]protocol.PeerSet{}}
 	s.early = s.gather(peers, read)
 	s.late = s.gather(peers, read)
 	for _, p := range peers {
 		// An answer of another peer may have shown meanwhile that this is the wrong cluster.
-		if conn, err := c.directory.Conn(region.PeerName(p)); err == nil && s.unread[p] == nil {
-			if _, wrong := c.identities.standing(conn); wrong != nil {
+		if conn, err := v.clusters.directory.Conn(region.PeerName(p)); err == nil && s.unread[p] == nil {
+			if _, wrong := v.clusters.identities.standing(conn); wrong != nil {
 				s.drop(p, explain(region.PeerName(p), "read the PeerSet", wrong))
 			}
 		}
@@ -139,12 +145,12 @@ const pageSize = 500
 
 // listPeer reads the PeerSet in peer, which must be that of its cluster, and then all objects
 // of the kind. Each request has the time limit of one call.
-func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
-	conn, err := c.directory.Conn(peer)
+func (v *surveyor) listPeer(ctx context.Context, kind Kind, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+	conn, err := v.clusters.directory.Conn(peer)
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "connect", err)
 	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.readSet(ctx, conn) })
+	set, err := within(ctx, v.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return v.clusters.readSet(ctx, conn) })
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
 	}
@@ -153,7 +159,7 @@ func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerN
 		opts  = metav1.ListOptions{Limit: pageSize}
 	)
 	for {
-		list, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := within(ctx, v.opts.CallTimeout, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return conn.Dynamic().Resource(kind.Resource).List(ctx, opts)
 		})
 		if err != nil {

@@ -10,16 +10,26 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/region"
 )
 
 // sweepers bounds the number of concurrent sweeps of objects.
 const sweepers = 16
+
+// sweeper deletes what dead operations left, restores missing secondaries, and adopts objects.
+type sweeper struct {
+	opts      *Options
+	clusters  *clusters
+	kinds     *kinds
+	surveyor  *surveyor
+	executor  *executor
+	submitter *submitter
+
+	noting pace
+}
 
 // Sweep sweeps all peers once: it deletes dead objects, restores missing guards and replicas,
 // and finishes committed removals. It watches a reservation for one lease and deletes it if it
@@ -28,25 +38,25 @@ const sweepers = 16
 // nothing needs repair, and may run in any number of processes. The error joins the failures of
 // reads and repairs.
 func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
-	return c.sweep(ctx, everybodys)
+	return c.sweeper.sweep(ctx, everybodys)
 }
 
 func everybodys(Kind, types.NamespacedName) bool { return true }
 
 // sweep is Sweep of the objects for which ours returns true.
-func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.NamespacedName) bool) (swept int, err error) {
-	peers, err := c.peers(ctx)
+func (w *sweeper) sweep(ctx context.Context, ours func(Kind, types.NamespacedName) bool) (swept int, err error) {
+	peers, err := w.clusters.peers(ctx)
 	if err != nil {
 		return 0, err
 	}
 	var errs []error
 	unread := map[string]error{}
 	lacking := false
-	for _, kind := range c.opts.Kinds {
-		s := c.look(ctx, kind, peers)
+	for _, kind := range w.opts.Kinds {
+		s := w.surveyor.look(ctx, kind, peers)
 		unreadAll(unread, s.unread)
 		lacking = lacking || len(s.unread) == 0 && lacksRing(s.sets)
-		n, err := c.mendAll(ctx, kind, peers, s.examine(), ours, c.look)
+		n, err := w.mendAll(ctx, kind, peers, s.examine(), ours, w.surveyor.look)
 		swept += n
 		errs = append(errs, err)
 	}
@@ -54,7 +64,7 @@ func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.Namespace
 		errs = append(errs, unread[p])
 	}
 	if lacking {
-		errs = append(errs, c.ensureRing(ctx, peers))
+		errs = append(errs, w.clusters.ensureRing(ctx, peers))
 	}
 	return swept, errors.Join(errs...)
 }
@@ -63,37 +73,37 @@ func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.Namespace
 // it as held; it restores missing guards and replicas. It blocks, and writes nothing if nothing
 // needs repair. The error joins the failures of reads and repairs.
 func (c *Coordinator) SweepObject(ctx context.Context, gk schema.GroupKind, key types.NamespacedName) error {
-	kind, err := c.kindFor(gk)
+	kind, err := c.kinds.find(gk)
 	if err == nil {
 		err = kind.check(key)
 	}
 	if err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}
-	peers, err := c.peers(ctx)
+	peers, err := c.clusters.peers(ctx)
 	if err != nil {
 		return err
 	}
-	s := c.lookAt(ctx, kind, key, peers)
+	s := c.surveyor.lookAt(ctx, kind, key, peers)
 	var errs []error
 	for _, err := range s.unread {
 		errs = append(errs, err)
 	}
-	_, err = c.mend(ctx, kind, s.examine())
+	_, err = c.sweeper.mend(ctx, kind, s.examine())
 	return errors.Join(append(errs, err)...)
 }
 
 // mendAll repairs the given findings, and then the secondaries of reservations that it deleted:
 // these count as pending until their primary is gone.
-func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding, ours func(Kind, types.NamespacedName) bool, look lookout) (int, error) {
+func (w *sweeper) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding, ours func(Kind, types.NamespacedName) bool, look lookout) (int, error) {
 	findings = slices.DeleteFunc(findings, func(f finding) bool { return !ours(kind, f.Key) })
-	n, err := c.mend(ctx, kind, findings)
+	n, err := w.mend(ctx, kind, findings)
 	pending := func(f finding) bool { return f.mend.obj != nil && f.mend.view.Claim.Primary && f.mend.view.Pending() }
 	if !slices.ContainsFunc(findings, pending) {
 		return n, err
 	}
 	bare := slices.DeleteFunc(look(ctx, kind, peers).examine(), func(f finding) bool { return pending(f) || !ours(kind, f.Key) })
-	more, also := c.mend(ctx, kind, bare)
+	more, also := w.mend(ctx, kind, bare)
 	return n + more, errors.Join(err, also)
 }
 
@@ -101,12 +111,12 @@ func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, fi
 var errWatched = errors.New("it has been watched for long enough")
 
 // forLease bounds the watch of a reservation, which is long if the reservation is alive.
-func (c *Coordinator) forLease(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, 2*c.opts.LeaseTimeout+c.opts.CallTimeout, errWatched)
+func (w *sweeper) forLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, 2*w.opts.LeaseTimeout+w.opts.CallTimeout, errWatched)
 }
 
 // mend sweeps the objects of the findings, each once.
-func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (int, error) {
+func (w *sweeper) mend(ctx context.Context, kind Kind, findings []finding) (int, error) {
 	type place struct {
 		peer string
 		uid  string
@@ -115,7 +125,7 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 		seen = map[place]bool{}
 		errs = make([]error, len(findings))
 		g    errgroup.Group
-		pass = newCensus(c, kind)
+		pass = newCensus(w.executor, kind)
 	)
 	g.SetLimit(sweepers)
 	for i, f := range findings {
@@ -131,10 +141,10 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 			ctx := ctx
 			if f.reservation() {
 				var cancel context.CancelFunc
-				ctx, cancel = c.forLease(ctx)
+				ctx, cancel = w.forLease(ctx)
 				defer cancel()
 			}
-			r, err := c.sweeper(ctx, kind, region.PeerName(f.mendAt), f.mend.obj, f.mend.view, true)
+			r, err := w.executor.sweepRunner(ctx, kind, region.PeerName(f.mendAt), f.mend.obj, f.mend.view, true)
 			if err == nil {
 				r.census = pass
 				_, err = r.run(ctx)
@@ -157,41 +167,7 @@ func (r *runner) unmended() error {
 	return errors.Join(errs...)
 }
 
-// sweepOne sweeps one object in peer.
-func (c *Coordinator) sweepOne(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured, view protocol.Object, watch bool) (protocol.Result, error) {
-	r, err := c.sweeper(ctx, kind, peer, obj, view, watch)
-	if err != nil {
-		return protocol.Result{}, err
-	}
-	return r.run(ctx)
-}
-
-// sweeper returns a runner that sweeps one object in peer. With watch it waits until a
-// reservation's lease has run out or its operation has ended.
-func (c *Coordinator) sweeper(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured, view protocol.Object, watch bool) (*runner, error) {
-	peers, err := c.peers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	op := protocol.Operation{
-		ID:          view.Claim.Operation,
-		Action:      protocol.Sweep,
-		Mode:        protocol.Mode(kind.Mode),
-		Coordinator: c.opts.Identity,
-		Peers:       peers,
-		Target:      string(peer),
-		Met:         view,
-		Inert:       kind.Inert != nil,
-		Holds:       len(kind.Holds) > 0,
-		Limit:       c.opts.RemovalCap.limit(),
-		Lease:       lease,
-		Watch:       watch,
-	}
-	r := c.runner(kind, objectKey(obj), protocol.New(op), journal{Operation: op})
-	if view.UID != "" && obj.GetUID() != "" {
-		if _, err := r.remember(obj); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
+// owns reports whether this coordinator's Shard has the object.
+func (w *sweeper) owns(kind Kind, key types.NamespacedName) bool {
+	return w.opts.Shard == nil || w.opts.Shard.Owns(kind.Kind+"/"+keyString(key))
 }

@@ -54,7 +54,7 @@ func (t *tails) wait(ctx context.Context) error {
 // recovery, and returns nil. It returns the error of ctx if that ends first. Call it before the
 // log is closed: the next Recover continues an Add that was cut off. Each takes at most
 // Options.CallTimeout and Options.Cleanup.
-func (c *Coordinator) Wait(ctx context.Context) error { return c.tails.wait(ctx) }
+func (c *Coordinator) Wait(ctx context.Context) error { return c.executor.tails.wait(ctx) }
 
 // answer runs the machine until its caller can get a result. rest, unless nil, does the
 // remaining work in the background; the caller must call it once.
@@ -76,19 +76,19 @@ func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Resu
 		return r.machine.Result, nil, err
 	}
 	result, _ = r.machine.Promise()
-	r.coordinator.tails.begin()
+	r.executor.tails.begin()
 	id := r.entry.present().ID
 	return result, func() {
 		go func() {
-			defer r.coordinator.tails.end()
-			defer r.coordinator.done(id)
+			defer r.executor.tails.end()
+			defer r.executor.entries.done(id)
 			defer stop()
 			defer d.close()
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.coordinator.opts.CallTimeout)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.executor.opts.CallTimeout)
 			defer cancel()
 			_, err := d.run(ctx, nil)
 			result := r.machine.Result
-			r.coordinator.opts.Observer.durable(ctx, EndEvent{
+			r.executor.opts.Observer.durable(ctx, EndEvent{
 				Operation: id, Kind: r.kind.GroupKind(), Key: r.key, State: stateOf(result), Durable: result.Durable, Err: err,
 			})
 		}()

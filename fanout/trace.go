@@ -46,11 +46,11 @@ type Trace struct {
 // other operations are returned with it. Traces writes nothing and blocks until all peers have
 // answered or timed out.
 func (c *Coordinator) Traces(ctx context.Context) ([]Trace, error) {
-	peers, err := c.peers(ctx)
+	peers, err := c.clusters.peers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, unread, err := c.traces(ctx)
+	found, unread, err := c.inspector.traces(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func (c *Coordinator) Traces(ctx context.Context) ([]Trace, error) {
 	return all, readOf("list operations", peers, unread).Err()
 }
 
-func (c *Coordinator) traces(ctx context.Context) (found []trace, unread map[string]error, err error) {
-	peers, err := c.peers(ctx)
+func (n *inspector) traces(ctx context.Context) (found []trace, unread map[string]error, err error) {
+	peers, err := n.clusters.peers(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	unread = map[string]error{}
-	for _, kind := range c.opts.Kinds {
-		s := c.look(ctx, kind, peers)
+	for _, kind := range n.opts.Kinds {
+		s := n.surveyor.look(ctx, kind, peers)
 		unreadAll(unread, s.unread)
 		for _, key := range s.keys() {
 			found = append(found, s.trace(key)...)

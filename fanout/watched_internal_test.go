@@ -20,28 +20,25 @@ import (
 func TestWatchedEntriesAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &Coordinator{
-			opts: Options{LeaseTimeout: 15 * time.Second}, log: waltest.NewSharedMemory(), holder: "me",
-			watched: map[string]watched{}, rest: map[string]time.Time{},
-		}
+		l := newEntries(&Options{LeaseTimeout: 15 * time.Second, Identity: "me"}, waltest.NewSharedMemory())
 		still := wal.Entry{ID: "still", Owner: "them", Version: "1"}
 		for i := range 100 {
-			require.False(t, c.lapsed(wal.Entry{ID: fmt.Sprint(i), Owner: "them", Version: "1"}))
-			c.postpone(fmt.Sprint(i))
+			require.False(t, l.lapsed(wal.Entry{ID: fmt.Sprint(i), Owner: "them", Version: "1"}))
+			l.postpone(fmt.Sprint(i))
 		}
-		require.False(t, c.lapsed(still))
+		require.False(t, l.lapsed(still))
 		time.Sleep(14 * time.Second)
-		require.False(t, c.lapsed(still))
-		c.unwatch()
-		require.Len(t, c.watched, 101)
-		require.Len(t, c.rest, 100)
+		require.False(t, l.lapsed(still))
+		l.unwatch()
+		require.Len(t, l.watched, 101)
+		require.Len(t, l.rest, 100)
 		time.Sleep(time.Hour)
-		require.True(t, c.lapsed(still))
-		c.unwatch()
-		require.Len(t, c.watched, 1)
-		require.Empty(t, c.rest)
+		require.True(t, l.lapsed(still))
+		l.unwatch()
+		require.Len(t, l.watched, 1)
+		require.Empty(t, l.rest)
 		still.Version = "2"
-		require.False(t, c.lapsed(still))
+		require.False(t, l.lapsed(still))
 	})
 }
 
@@ -50,24 +47,21 @@ func TestWatchedEntriesAreForgotten(t *testing.T) {
 func TestIdleEntriesOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &Coordinator{
-			opts: Options{LeaseTimeout: 15 * time.Second, Identity: "me"}, log: waltest.NewSharedMemory(), holder: "me/1",
-			nothing: map[string]watched{},
-		}
+		l := newEntries(&Options{LeaseTimeout: 15 * time.Second, Identity: "me"}, waltest.NewSharedMemory())
 		of := func(id, coordinator string, began time.Duration) wal.Entry {
 			return wal.Entry{ID: id, Began: time.Now().Add(began), Data: []byte(`{"Operation":{"Coordinator":"` + coordinator + `"}}`)}
 		}
 		slow, fast, own := of("slow", "them", -time.Hour), of("fast", "them", time.Hour), of("own", "me", -time.Hour)
-		require.Zero(t, c.idle(slow))
-		require.Zero(t, c.idle(fast))
-		require.Equal(t, time.Hour, c.idle(own))
+		require.Zero(t, l.idle(slow))
+		require.Zero(t, l.idle(fast))
+		require.Equal(t, time.Hour, l.idle(own))
 		time.Sleep(time.Minute)
-		require.Equal(t, time.Minute, c.idle(slow))
-		require.Equal(t, time.Minute, c.idle(fast))
-		c.unwatch()
-		require.Len(t, c.nothing, 2)
+		require.Equal(t, time.Minute, l.idle(slow))
+		require.Equal(t, time.Minute, l.idle(fast))
+		l.unwatch()
+		require.Len(t, l.nothing, 2)
 		time.Sleep(time.Minute)
-		c.unwatch()
-		require.Empty(t, c.nothing, "others have ended it")
+		l.unwatch()
+		require.Empty(t, l.nothing, "others have ended it")
 	})
 }

@@ -223,9 +223,9 @@ func TestAWrongClusterThatAnswersFirst(t *testing.T) {
 			}
 			m := coordinator(t, misled(t, own, other, "us-east"), waltest.NewMemory(), fanout.Options{})
 			done := make(chan error)
-			go func() { done <- m.Recognize(t.Context(), "eu-west") }()
+			go func() { done <- m.Identity().Recognize(t.Context(), "eu-west") }()
 			time.Sleep(100 * time.Millisecond)
-			requireWrong(t, m.Recognize(t.Context(), "us-east"), "us-east")
+			requireWrong(t, m.Identity().Recognize(t.Context(), "us-east"), "us-east")
 			require.NoError(t, <-done)
 			_, err := m.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
 			requireWrong(t, err, "us-east")

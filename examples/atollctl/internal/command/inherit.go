@@ -66,7 +66,7 @@ func (s *session) renamed(ctx context.Context, place logs, own string, opts wal.
 		}
 		var stays, same bool
 		err = s.with(file, func(c *fanout.Coordinator) error {
-			same = begunIn(ctx, file, ring) && c.CheckLog(ctx) == nil
+			same = begunIn(ctx, file, ring) && c.Identity().CheckLog(ctx) == nil
 			return nil
 		})
 		if err == nil && same {
@@ -122,7 +122,7 @@ func (s *session) inherit(ctx context.Context, own, common string, opts wal.Opti
 func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old earlier) (stays bool, err error) {
 	var foreign, unclear error
 	err = s.with(file, func(c *fanout.Coordinator) error {
-		err := c.CheckLog(ctx)
+		err := c.Identity().CheckLog(ctx)
 		switch {
 		case is(err, fanout.ErrOtherLog):
 			foreign = err

@@ -83,7 +83,7 @@ func (s *session) ring(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	err = s.with(noLog{}, func(c *fanout.Coordinator) error {
-		id, err = c.Ring(ctx)
+		id, err = c.Identity().Ring(ctx)
 		return err
 	})
 	if err != nil {

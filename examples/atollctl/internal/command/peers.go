@@ -79,7 +79,7 @@ type outlook struct {
 func (s *session) outlooks(ctx context.Context, seen region.Results[outlook]) (results region.Results[outlook], problems error) {
 	judged := map[region.PeerName]error{}
 	err := s.observe(ctx, func(c *fanout.Coordinator) error {
-		identities, err := c.Identities(ctx)
+		identities, err := c.Identity().Peers(ctx)
 		for o := range identities.All() {
 			judged[o.Peer] = o.Value.Problem
 		}

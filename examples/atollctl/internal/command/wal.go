@@ -105,7 +105,7 @@ declares that they belong to this ring.`,
 			l := listing{columns: operationColumns}
 			err := s.coordinateWith(ctx, acceptLoss, wal.Options{AcceptLoss: acceptLoss}, func(c *fanout.Coordinator) error {
 				if thisRing {
-					signed, err := c.SignLog(ctx)
+					signed, err := c.Identity().SignLog(ctx)
 					for _, id := range signed {
 						s.warn("operation %s of the first release is treated as one of this ring", id)
 					}

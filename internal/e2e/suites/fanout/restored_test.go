@@ -120,7 +120,7 @@ func (r *restoring) noticed(t *testing.T, c *fanout.Coordinator, restore func(co
 	require.NoError(t, restore(t.Context()))
 
 	planetest.Eventually(t, time.Minute, "the restore is found", func(ctx context.Context) error {
-		err := c.Recognize(ctx, region.PeerName(r.set.Name())) // the restarted server may first answer 403
+		err := c.Identity().Recognize(ctx, region.PeerName(r.set.Name())) // the restarted server may first answer 403
 		if errors.Is(err, fanout.ErrReturned) {
 			return nil
 		}

@@ -1,0 +1,124 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// entries are the entries of the log, and what this process does with them.
+type entries struct {
+	opts *Options
+	log  wal.Log
+
+	logged atomic.Int64 // duration of the last write to the log, in nanoseconds
+	holder string       // this coordinator's name in a shared log; empty if the log is exclusive
+
+	mu      sync.Mutex
+	busy    map[string]bool      // operations that this process works on
+	watched map[string]watched   // entries of other coordinators
+	nothing map[string]watched   // entries of a shared log whose operations had no effect
+	rest    map[string]time.Time // when to retry an operation that could not be settled
+}
+
+func newEntries(opts *Options, log wal.Log) *entries {
+	l := &entries{opts: opts, log: log, busy: map[string]bool{}, rest: map[string]time.Time{}}
+	if log.Shared() {
+		l.holder = opts.Identity + "/" + rand.Text()[:6]
+		l.watched, l.nothing = map[string]watched{}, map[string]watched{}
+	}
+	return l
+}
+
+// begin marks an operation of the log as being worked on. It returns false if it is marked.
+func (l *entries) begin(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy[id] {
+		return false
+	}
+	l.busy[id] = true
+	return true
+}
+
+func (l *entries) done(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.busy, id)
+}
+
+// reread returns the current state of an open entry, which may have changed since it was read:
+// conclusions from an older state would be wrong.
+func (l *entries) reread(ctx context.Context, entry wal.Entry) (wal.Entry, error) {
+	if entry.Key == "" {
+		return entry, nil // no Coordinator wrote it
+	}
+	now, err := l.log.Find(ctx, entry.Key)
+	switch {
+	case errors.Is(err, wal.ErrNotFound):
+		return entry, errOver
+	case err != nil:
+		return entry, fmt.Errorf("operation %s: write-ahead log: %w", entry.ID, err)
+	case now.ID != entry.ID || !now.Ended.IsZero():
+		return entry, errOver
+	}
+	return now, nil
+}
+
+// postpone records that an operation could not be settled, and is not to be retried for a
+// lease.
+func (l *entries) postpone(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rest[id] = time.Now().Add(l.opts.LeaseTimeout)
+}
+
+// forget drops the pause of an operation that has ended.
+func (l *entries) forget(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.rest, id)
+}
+
+// journalled returns the log entry of an operation, open or ended.
+func (l *entries) journalled(ctx context.Context, operation string) (wal.Entry, journal, error) {
+	entry, err := wal.Entry{}, wal.ErrNotFound
+	for e, failed := range l.log.Open(ctx) {
+		if failed == nil && e.ID == operation {
+			entry, err = e, nil
+			break
+		}
+	}
+	if err != nil {
+		entry, err = l.log.Find(ctx, "operation/"+operation)
+	}
+	if err != nil {
+		return wal.Entry{}, journal{}, err
+	}
+	j, err := decodeJournal(entry)
+	return entry, j, err
+}
+
+// openOperations returns the operation IDs in the claims of the log's open entries. It skips
+// entries that cannot be read.
+func (l *entries) openOperations(ctx context.Context) map[string]bool {
+	open := map[string]bool{}
+	for entry, err := range l.log.Open(ctx) {
+		if err != nil {
+			continue
+		}
+		if j, err := decodeJournal(entry); err == nil && j.Change == nil {
+			open[j.Operation.ID] = true
+		}
+	}
+	return open
+}
