@@ -115,12 +115,12 @@ func (s survey) applied(key types.NamespacedName) (string, bool) {
 // applied reports the objects without a claim of a name that has no owner, for a kind with
 // AdoptApplied.
 func (e *examination) applied(owners []string) {
-	if !e.kind.AdoptApplied || len(owners) > 0 {
+	if !e.survey.kind.AdoptApplied || len(owners) > 0 {
 		return
 	}
 	var peers []string
-	for _, peer := range slices.Sorted(maps.Keys(e.late[e.key])) {
-		if m := e.late[e.key][peer]; m.bad == nil && !m.view.Claimed {
+	for _, peer := range slices.Sorted(maps.Keys(e.survey.late[e.key])) {
+		if m := e.survey.late[e.key][peer]; m.bad == nil && !m.view.Claimed {
 			peers = append(peers, peer)
 		}
 	}
@@ -129,6 +129,6 @@ func (e *examination) applied(owners []string) {
 		if len(peers) > 1 {
 			text = fmt.Sprintf("it was applied without a claim in peers %s: delete all but one by hand, that one can be adopted", strings.Join(peers, ", "))
 		}
-		e.report("adoption", peer, met{}, true, "%s", text).UID = e.late[e.key][peer].obj.GetUID()
+		e.report("adoption", peer, met{}, true, "%s", text).UID = e.survey.late[e.key][peer].obj.GetUID()
 	}
 }

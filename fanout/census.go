@@ -88,15 +88,15 @@ func (s *census) take(ctx context.Context, conn *region.Conn) (total protocol.Re
 
 // count replies with the removals that plain deletes request in conn's peer, and whether the
 // request for the command's object is still settling.
-func (r *runner) count(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
-	n, err := r.census.of(ctx, conn)
+func (cl caller) count(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
+	n, err := cl.r.census.of(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	if err != nil {
 		return reply, err
 	}
 	reply.Requests = n.requests
-	if obj, _, ok := r.recall(command.Object.UID, command.Object.RV); ok && obj.GetDeletionTimestamp() != nil {
-		reply.Requests.Settling = r.executor.opts.RemovalCap.Settling(obj.GetDeletionTimestamp().Time, time.Now()) > 0
+	if obj, _, ok := cl.r.memory.recall(command.Object.UID, command.Object.RV); ok && obj.GetDeletionTimestamp() != nil {
+		reply.Requests.Settling = cl.r.executor.opts.RemovalCap.Settling(obj.GetDeletionTimestamp().Time, time.Now()) > 0
 	}
 	return reply, nil
 }

@@ -305,7 +305,7 @@ func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (proto
 	op.Limit = r.changes.opts.RemovalCap.limit()
 	op.Lease = lease
 	s := r.changes.executor.runner(at.kind, at.key, protocol.New(op), journal{Operation: op})
-	if _, err := s.remember(at.obj); err != nil {
+	if _, err := s.memory.remember(at.obj); err != nil {
 		return protocol.Result{}, err
 	}
 	result, err := s.run(ctx)

@@ -22,16 +22,20 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
+// A conclusion makes, from the result of a runner's machine, what callers, the log and observers
+// get.
+type conclusion struct{ r *runner }
+
 // conclude converts the machine's result into the caller's Operation and error.
-func (r *runner) conclude(ctx context.Context, result protocol.Result, err error) (*Operation, error) {
-	operation := r.operation(result)
+func (c conclusion) conclude(ctx context.Context, result protocol.Result, err error) (*Operation, error) {
+	operation := c.operation(result)
 	if err == nil {
-		err = r.reason(ctx, result)
+		err = c.reason(ctx, result)
 	}
-	r.executor.opts.Observer.end(ctx, EndEvent{
+	c.r.executor.opts.Observer.end(ctx, EndEvent{
 		Operation: operation.ID,
-		Kind:      r.kind.GroupKind(),
-		Key:       r.key,
+		Kind:      c.r.kind.GroupKind(),
+		Key:       c.r.key,
 		State:     operation.State,
 		Durable:   operation.Durable,
 		Err:       err,
@@ -59,9 +63,9 @@ func stateOf(result protocol.Result) State {
 	}
 }
 
-func (r *runner) operation(result protocol.Result) *Operation {
-	o := r.result(result)
-	operation := o.operation(r.operationID(), r.kind)
+func (c conclusion) operation(result protocol.Result) *Operation {
+	o := c.result(result)
+	operation := o.operation(c.r.operationID(), c.r.kind)
 	outcomes := slices.Collect(operation.Peers.All())
 	for _, p := range result.Pending {
 		if !slices.Contains(o.Peers, p) {
@@ -69,32 +73,32 @@ func (r *runner) operation(result protocol.Result) *Operation {
 			outcomes = append(outcomes, region.Outcome[PeerState]{Peer: region.PeerName(p)})
 		}
 	}
-	unspread := r.machine.Unspread()
+	unspread := c.r.machine.Unspread()
 	for i, peer := range outcomes {
 		switch {
 		case slices.Contains(result.Pending, string(peer.Peer)):
-			outcomes[i].Value, outcomes[i].Err = PeerPending, r.unconfirmed(peer.Peer)
-		case peer.Value == PeerPending && o.Removal && r.finalizersAt(peer.Peer) != nil:
-			outcomes[i].Err = r.unconfirmed(peer.Peer)
+			outcomes[i].Value, outcomes[i].Err = PeerPending, c.unconfirmed(peer.Peer)
+		case peer.Value == PeerPending && o.Removal && c.r.memory.finalizersAt(peer.Peer) != nil:
+			outcomes[i].Err = c.unconfirmed(peer.Peer)
 		case peer.Peer == o.Primary || !unspread:
-		case r.kind.Mode == Once && r.finalizersAt(o.Primary) != nil:
+		case c.r.kind.Mode == Once && c.r.memory.finalizersAt(o.Primary) != nil:
 			outcomes[i].Value = PeerGuard // guards are deleted after the finalizers of others at the primary are gone
 		default:
 			outcomes[i].Value = PeerPending
-			outcomes[i].Err = &region.Error{Peer: peer.Peer, Op: string(r.machine.Op.Action), Err: fmt.Errorf("is asked after peer %s, which holds the object", o.Primary)}
+			outcomes[i].Err = &region.Error{Peer: peer.Peer, Op: string(c.r.machine.Op.Action), Err: fmt.Errorf("is asked after peer %s, which holds the object", o.Primary)}
 		}
 	}
-	operation.Peers = region.ResultsOf(operationName(r.machine.Op.Action, r.kind, r.key), outcomes...)
+	operation.Peers = region.ResultsOf(operationName(c.r.machine.Op.Action, c.r.kind, c.r.key), outcomes...)
 	return operation
 }
 
 // unconfirmed returns why peer has not confirmed.
-func (r *runner) unconfirmed(peer region.PeerName) error {
-	if err := r.failure(peer); err != nil {
+func (c conclusion) unconfirmed(peer region.PeerName) error {
+	if err := c.r.failure(peer); err != nil {
 		return err
 	}
 	why := errors.New("has not confirmed yet")
-	held, state := r.finalizersAt(peer), r.executor.clusters.identities.ownState(peer)
+	held, state := c.r.memory.finalizersAt(peer), c.r.executor.clusters.identities.ownState(peer)
 	switch {
 	case held != nil:
 		why = held
@@ -103,11 +107,11 @@ func (r *runner) unconfirmed(peer region.PeerName) error {
 	case state == v1alpha1.PeerJoining:
 		why = errors.New("the peer is joining the ring")
 	}
-	return &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: why}
+	return &region.Error{Peer: peer, Op: string(c.r.machine.Op.Action), Err: why}
 }
 
 // result returns the log's record of an ended operation.
-func (r *runner) result(result protocol.Result) outcome {
+func (c conclusion) result(result protocol.Result) outcome {
 	return outcome{
 		State:       stateOf(result),
 		Primary:     region.PeerName(result.Primary.Peer), // the rival's, if the rival had the wanted effect
@@ -115,17 +119,17 @@ func (r *runner) result(result protocol.Result) outcome {
 		Durable:     result.Durable,
 		AlreadyDone: result.Ending == protocol.AlreadyDone,
 		Reason:      string(result.Reason),
-		Peers:       r.machine.Op.Peers,
-		Removal:     r.machine.Op.Action == protocol.Remove,
-		Mode:        r.kind.Mode,
-		Request:     r.journal.Request,
+		Peers:       c.r.machine.Op.Peers,
+		Removal:     c.r.machine.Op.Action == protocol.Remove,
+		Mode:        c.r.kind.Mode,
+		Request:     c.r.journal.Request,
 	}
 }
 
-func (r *runner) outcome() []byte {
-	o := r.result(r.machine.Result)
+func (c conclusion) outcome() []byte {
+	o := c.result(c.r.machine.Result)
 	if !o.committed() {
-		o.Cause = r.told(r.machine.Result)
+		o.Cause = c.told(c.r.machine.Result)
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -135,14 +139,14 @@ func (r *runner) outcome() []byte {
 }
 
 // told returns why an operation ended without effect, shortened for the log.
-func (r *runner) told(result protocol.Result) string {
+func (c conclusion) told(result protocol.Result) string {
 	const limit = 2 << 10
 	var err error
 	switch result.Reason {
 	case protocol.HeldByOther, protocol.GaveWay, protocol.Suspect, protocol.Outdated, protocol.Occupied, protocol.Missing:
-		err = r.reason(context.Background(), result)
+		err = c.reason(context.Background(), result)
 	default:
-		err = r.cause(context.Background(), result)
+		err = c.cause(context.Background(), result)
 	}
 	text := strings.ToValidUTF8(err.Error(), "")
 	return text[:min(len(text), limit)]
@@ -182,35 +186,35 @@ func operationName(action protocol.Action, kind Kind, key types.NamespacedName) 
 
 // reason returns the caller's error, or nil if the operation is committed. A committed removal
 // whose namespace is occupied has an error, too.
-func (r *runner) reason(ctx context.Context, result protocol.Result) error {
-	name := operationName(r.machine.Op.Action, r.kind, r.key)
+func (c conclusion) reason(ctx context.Context, result protocol.Result) error {
+	name := operationName(c.r.machine.Op.Action, c.r.kind, c.r.key)
 	switch result.Ending {
 	case protocol.Done, protocol.AlreadyDone:
 		return nil
 	case protocol.Committed:
 		if result.Reason == protocol.Occupied {
-			return r.occupied(result, true)
+			return c.occupied(result, true)
 		}
 		return nil
 	case protocol.InDoubt:
-		return r.inDoubt(result)
+		return c.inDoubt(result)
 	}
 	switch result.Reason {
 	case protocol.HeldByOther, protocol.GaveWay, protocol.Suspect:
-		return r.held(result)
+		return c.held(result)
 	case protocol.Outdated:
-		return &ConflictError{Kind: r.kind.GroupKind(), Key: r.key, Revision: result.Revision}
+		return &ConflictError{Kind: c.r.kind.GroupKind(), Key: c.r.key, Revision: result.Revision}
 	case protocol.Occupied:
-		return r.occupied(result, false)
+		return c.occupied(result, false)
 	case protocol.Missing:
-		if r.machine.Op.Action == protocol.Adopt && r.machine.Primary.UID == "" {
-			return fmt.Errorf("%s: %w, nor does peer %s hold one that could be adopted", name, ErrNotFound, r.machine.Op.Target)
+		if c.r.machine.Op.Action == protocol.Adopt && c.r.machine.Primary.UID == "" {
+			return fmt.Errorf("%s: %w, nor does peer %s hold one that could be adopted", name, ErrNotFound, c.r.machine.Op.Target)
 		}
-		if found := r.machine.Primary.UID; found != "" && found != r.machine.Op.UID {
+		if found := c.r.machine.Primary.UID; found != "" && found != c.r.machine.Op.UID {
 			return fmt.Errorf("%s: %w under UID %s: peer %s holds it under UID %s",
-				name, ErrNotFound, r.machine.Op.UID, r.machine.Record.Primary.Peer, found)
+				name, ErrNotFound, c.r.machine.Op.UID, c.r.machine.Record.Primary.Peer, found)
 		}
-		if result.Peer != "" && r.machine.Op.Action == protocol.Remove {
+		if result.Peer != "" && c.r.machine.Op.Action == protocol.Remove {
 			return fmt.Errorf("%s: %w: peer %s does not answer, but no member guards the name: an object there is dead or being removed, and is swept once the peer answers",
 				name, ErrNotFound, result.Peer)
 		}
@@ -220,11 +224,11 @@ func (r *runner) reason(ctx context.Context, result protocol.Result) error {
 	if result.Ending == protocol.Ended {
 		ending = ErrEnded
 	}
-	return fmt.Errorf("%s: %w (operation %s): %w", name, ending, r.operationID(), r.cause(ctx, result))
+	return fmt.Errorf("%s: %w (operation %s): %w", name, ending, c.r.operationID(), c.cause(ctx, result))
 }
 
 // cause returns why an operation ended without effect.
-func (r *runner) cause(ctx context.Context, result protocol.Result) error {
+func (c conclusion) cause(ctx context.Context, result protocol.Result) error {
 	peer := region.PeerName(result.Peer)
 	switch result.Reason {
 	case protocol.Membership:
@@ -238,7 +242,7 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 		if result.Holder.UID != "" {
 			state = fmt.Sprintf("is %s there", stageOf(result.Holder))
 		}
-		return fmt.Errorf("%w: %s %s must be Active in peer %s and %s: add it first", ErrNoOwner, r.kind.Within.GroupResource(), r.key.Namespace, peer, state)
+		return fmt.Errorf("%w: %s %s must be Active in peer %s and %s: add it first", ErrNoOwner, c.r.kind.Within.GroupResource(), c.r.key.Namespace, peer, state)
 	case protocol.Departing:
 		return &region.Error{Peer: peer, Op: "adopt", Err: errors.New("the object is being deleted there")}
 	case protocol.UnknownOwner:
@@ -246,31 +250,31 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	case protocol.Fenced:
 		return &region.Error{Peer: peer, Op: "commit", Err: errors.New("another coordinator deleted the reservation, after one lease without a sign of life or for an abort: try again")}
 	case protocol.Restored:
-		return &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: fmt.Errorf("%w after the commit may have been sent, so it is unknown whether it was in effect before: check what relied on it, and submit it again if it is still wanted", ErrReturned)}
+		return &region.Error{Peer: peer, Op: string(c.r.machine.Op.Action), Err: fmt.Errorf("%w after the commit may have been sent, so it is unknown whether it was in effect before: check what relied on it, and submit it again if it is still wanted", ErrReturned)}
 	case protocol.Contended:
-		if err := r.failure(peer); err != nil {
+		if err := c.r.failure(peer); err != nil {
 			return err // a webhook that refuses each write looks like rivals that change the name
 		}
 		return &region.Error{Peer: peer, Op: "reserve", Err: errors.New("the name changed hands again and again: try again")}
 	case protocol.Unreachable:
-		if awaited := r.troubles.awaited(); awaited != nil && ctx.Err() != nil {
+		if awaited := c.r.troubles.awaited(); awaited != nil && ctx.Err() != nil {
 			return unreached{late(ctx, awaited)}
 		}
-		err := r.failure(peer)
+		err := c.r.failure(peer)
 		if err == nil {
 			err = &region.Error{Peer: peer, Op: "reach", Err: region.ErrUnavailable}
 		}
 		return unreached{err}
 	}
-	if err := r.failure(peer); err != nil && result.Reason != protocol.Late {
-		if !r.kind.Within.Empty() && isAbsent(err) {
+	if err := c.r.failure(peer); err != nil && result.Reason != protocol.Late {
+		if !c.r.kind.Within.Empty() && isAbsent(err) {
 			return fmt.Errorf("%w: %s %s must be Active in peer %s, and its namespace is not there: add it first: %w",
-				ErrNoOwner, r.kind.Within.GroupResource(), r.key.Namespace, peer, err)
+				ErrNoOwner, c.r.kind.Within.GroupResource(), c.r.key.Namespace, peer, err)
 		}
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return late(ctx, r.troubles.awaited())
+		return late(ctx, c.r.troubles.awaited())
 	}
 	return errors.New("its process ended before the commit")
 }
@@ -304,11 +308,11 @@ func stageOf(o protocol.Object) string {
 	}
 }
 
-func (r *runner) held(result protocol.Result) error {
+func (c conclusion) held(result protocol.Result) error {
 	h := result.Holder
 	e := &HeldError{
-		Kind:      r.kind.GroupKind(),
-		Key:       r.key,
+		Kind:      c.r.kind.GroupKind(),
+		Key:       c.r.key,
 		Holder:    region.PeerName(result.HolderAt),
 		UID:       types.UID(h.UID),
 		Operation: h.Claim.Operation,
@@ -320,14 +324,14 @@ func (r *runner) held(result protocol.Result) error {
 		e.Stage = stageOf(h)
 	}
 	if result.Reason == protocol.Suspect {
-		of := h.Of(protocol.Mode(r.kind.Mode))
+		of := h.Of(protocol.Mode(c.r.kind.Mode))
 		e.Lost, e.UID = region.PeerName(of.Peer), types.UID(of.UID)
 	}
 	return e
 }
 
-func (r *runner) occupied(result protocol.Result, committed bool) error {
-	e := &OccupiedError{Kind: r.kind.GroupKind(), Key: r.key, Committed: committed}
+func (c conclusion) occupied(result protocol.Result, committed bool) error {
+	e := &OccupiedError{Kind: c.r.kind.GroupKind(), Key: c.r.key, Committed: committed}
 	for _, o := range result.Occupants {
 		e.Occupants = append(e.Occupants, Occupant{
 			Peer:     region.PeerName(o.Peer),
@@ -342,51 +346,51 @@ func (r *runner) occupied(result protocol.Result, committed bool) error {
 	return e
 }
 
-func (r *runner) inDoubt(result protocol.Result) error {
+func (c conclusion) inDoubt(result protocol.Result) error {
 	if result.Reason == protocol.Occupied {
 		return &InDoubtError{
-			Operation: r.operationID(),
+			Operation: c.r.operationID(),
 			Settles:   "it is settled by Recover (atollctl wal recover) once the objects in the namespace are removed",
-			Err:       r.occupied(result, false),
+			Err:       c.occupied(result, false),
 		}
 	}
 	switch result.Reason {
 	case protocol.Suspect:
 		return &InDoubtError{
-			Operation: r.operationID(),
+			Operation: c.r.operationID(),
 			Settles:   "it is settled by Recover (atollctl wal recover) once the peer has come back or the loss is released",
-			Err:       r.held(result),
+			Err:       c.held(result),
 		}
 	case protocol.HeldByOther:
 		return &InDoubtError{
-			Operation: r.operationID(),
+			Operation: c.r.operationID(),
 			Peers:     []region.PeerName{region.PeerName(result.Peer)},
 			Settles:   fmt.Sprintf("it is settled by Recover (atollctl wal recover) once that object is gone from peer %s: a sweep deletes a reservation that no operation completes", result.HolderAt),
-			Err:       r.held(result),
+			Err:       c.held(result),
 		}
 	case protocol.TakenOver:
 		return &InDoubtError{
-			Operation: r.operationID(),
+			Operation: c.r.operationID(),
 			Settles:   "it is settled by the coordinator that took it over: call Outcome (atollctl wal recover)",
-			Err:       cmp.Or(r.failure(""), wal.ErrStale),
+			Err:       cmp.Or(c.r.failure(""), wal.ErrStale),
 		}
 	case protocol.LogFailed:
 		return &InDoubtError{
-			Operation: r.operationID(),
+			Operation: c.r.operationID(),
 			Settles:   "it is settled by Recover (atollctl wal recover) once the log can be written",
-			Err:       cmp.Or(r.failure(""), wal.ErrInDoubt),
+			Err:       cmp.Or(c.r.failure(""), wal.ErrInDoubt),
 		}
 	}
 	peer := region.PeerName(result.Peer)
 	if peer == "" {
-		peer = region.PeerName(r.machine.Record.Primary.Peer)
+		peer = region.PeerName(c.r.machine.Record.Primary.Peer)
 	}
-	err := r.failure(peer)
+	err := c.r.failure(peer)
 	if err == nil {
-		err = &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: region.ErrUnavailable}
+		err = &region.Error{Peer: peer, Op: string(c.r.machine.Op.Action), Err: region.ErrUnavailable}
 	}
 	return &InDoubtError{
-		Operation: r.operationID(),
+		Operation: c.r.operationID(),
 		Peers:     []region.PeerName{peer},
 		Settles:   fmt.Sprintf("it is settled by Recover (atollctl wal recover) once peer %s answers", peer),
 		Err:       err,

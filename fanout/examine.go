@@ -36,7 +36,7 @@ func (s survey) examine() []finding {
 }
 
 type examination struct {
-	survey
+	survey   survey
 	key      types.NamespacedName
 	findings []finding
 }
@@ -45,7 +45,7 @@ func (e *examination) report(invariant, peer string, at met, underWay bool, form
 	f := finding{underWay: underWay, Violation: Violation{
 		Invariant: invariant,
 		Peer:      region.PeerName(peer),
-		Kind:      e.kind.GroupKind(),
+		Kind:      e.survey.kind.GroupKind(),
 		Key:       e.key,
 		Text:      fmt.Sprintf(format, args...),
 	}}
@@ -115,7 +115,7 @@ func (e *examination) waiting(m met) string {
 	if m.obj == nil {
 		return ""
 	}
-	held := waitsFor(e.kind.GroupKind(), m.obj)
+	held := waitsFor(e.survey.kind.GroupKind(), m.obj)
 	if held == nil {
 		return ""
 	}
@@ -124,8 +124,8 @@ func (e *examination) waiting(m met) string {
 
 // owner examines the objects in the other members that belong to a committed object.
 func (e *examination) owner(peer string, m met) {
-	mode := protocol.Mode(e.kind.Mode)
-	set, ok := e.sets[peer]
+	mode := protocol.Mode(e.survey.kind.Mode)
+	set, ok := e.survey.sets[peer]
 	if !ok {
 		return
 	}
@@ -133,19 +133,19 @@ func (e *examination) owner(peer string, m met) {
 	if mode == protocol.Everywhere && m.view.Edited() {
 		e.report("edit", peer, m, true, "its content was changed by hand, and takes effect with the next revision")
 	}
-	unready := func(m met) bool { return e.kind.Ready != nil && !e.kind.Ready(m.obj) }
+	unready := func(m met) bool { return e.survey.kind.Ready != nil && !e.survey.kind.Ready(m.obj) }
 	if unready(m) {
 		e.report("activation", peer, m, true, "it is in force and not ready")
 	}
 	for _, member := range set.Members {
-		if member.Peer == peer || member.State != "Active" || e.unread[member.Peer] != nil {
+		if member.Peer == peer || member.State != "Active" || e.survey.unread[member.Peer] != nil {
 			continue
 		}
-		if !slices.Contains(e.peers, member.Peer) {
+		if !slices.Contains(e.survey.peers, member.Peer) {
 			e.report("I11", peer, met{}, false, "member %s is not configured here", member.Peer)
 			continue
 		}
-		there, ok := e.late[e.key][member.Peer]
+		there, ok := e.survey.late[e.key][member.Peer]
 		switch {
 		case !ok:
 			e.report("I2", member.Peer, m, false, "nothing guards the name of the object that is committed in %s", peer).mendAt = peer
@@ -171,32 +171,32 @@ func (e *examination) owner(peer string, m met) {
 
 // secondary judges a guard or a replica by its primary, which was read later.
 func (e *examination) secondary(peer string, m met) {
-	mode := protocol.Mode(e.kind.Mode)
+	mode := protocol.Mode(e.survey.kind.Mode)
 	if m.view.Undecided() {
 		e.report("I6", peer, m, true, "operation %s of %s holds the name by a record in the central log", m.view.Claim.Operation, m.view.Claim.Coordinator)
 		return
 	}
 	of := m.view.Of(mode)
-	if e.unread[of.Peer] != nil {
+	if e.survey.unread[of.Peer] != nil {
 		e.overfull(peer, m)
 		return
 	}
-	if !slices.Contains(e.peers, of.Peer) {
-		if e.sets[peer].Gone(of.Peer) {
+	if !slices.Contains(e.survey.peers, of.Peer) {
+		if e.survey.sets[peer].Gone(of.Peer) {
 			e.report("I6", peer, m, false, "its primary's peer %s has left", of.Peer)
 			return
 		}
 		e.report("I11", peer, met{}, false, "its primary is in %s, which is not configured here", of.Peer)
 		return
 	}
-	primary, ok := e.late[e.key][of.Peer]
-	now := e.late[e.key][peer]
+	primary, ok := e.survey.late[e.key][of.Peer]
+	now := e.survey.late[e.key][peer]
 	switch {
 	case ok && primary.bad != nil:
 	case m.view.UID != now.view.UID && m.view.Evidence(mode):
 		// It was deleted or changed between the two reads.
-	case e.verdict(e.key, standing{peer, m}) == protocol.VerdictLost:
-		e.report("lost", peer, m, false, "%s", lostText(e.kind, e.key, m.view, of)).Mend = "atollctl peer comeback " + of.Peer
+	case e.survey.verdict(e.key, standing{peer, m}) == protocol.VerdictLost:
+		e.report("lost", peer, m, false, "%s", lostText(e.survey.kind, e.key, m.view, of)).Mend = "atollctl peer comeback " + of.Peer
 	case (!ok || primary.view.UID != of.UID) && now.view.UID == m.view.UID && e.waiting(now) != "":
 		e.report("removal", peer, now, true, "its primary in %s is gone, and it is being deleted%s", of.Peer, e.waiting(now))
 	case !ok || primary.view.UID != of.UID:
@@ -239,8 +239,8 @@ func releaseOf(kind string, key types.NamespacedName) string {
 // overfull reports a guard that carries payload. It is not called for a guard whose primary is
 // pending, which may be deleted with its primary.
 func (e *examination) overfull(peer string, m met) {
-	if m.view.Overfull(protocol.Mode(e.kind.Mode)) {
-		e.report("I12", peer, m, false, "the guard carries payload, which belongs into peer %s alone", m.view.Of(protocol.Mode(e.kind.Mode)).Peer)
+	if m.view.Overfull(protocol.Mode(e.survey.kind.Mode)) {
+		e.report("I12", peer, m, false, "the guard carries payload, which belongs into peer %s alone", m.view.Of(protocol.Mode(e.survey.kind.Mode)).Peer)
 	}
 }
 

@@ -12,8 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
@@ -59,7 +57,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		silent := reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer
 		r.troubles.end(ctx, call, err, silent, reply.Object.Claim.Operation == r.machine.Op.ID)
 	}
-	if held := r.observe(event.Peer, command, reply); held != nil && err == nil {
+	if held := r.memory.observe(event.Peer, command, reply); held != nil && err == nil {
 		event.Finalizers = held.Finalizers
 	}
 	event.Done, event.Code, event.Class, event.Err = true, string(reply.Code), reply.Class.String(), err
@@ -134,8 +132,6 @@ func (r *runner) operationID() string {
 	if id := r.entry.present().ID; id != "" {
 		return id
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	return r.journal.Operation.ID
 }
 
@@ -153,7 +149,7 @@ func (r *runner) sleep(ctx context.Context) protocol.Reply {
 
 func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command protocol.Command, write logWrite) (protocol.Reply, error) {
 	if r.rehearsal != nil {
-		if reply, ok, err := r.rehearse(ctx, attempt, command); ok {
+		if reply, ok, err := r.planner().rehearse(ctx, attempt, command); ok {
 			return reply, err
 		}
 	}
@@ -172,7 +168,7 @@ func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command p
 			return untrusted(err), err
 		}
 	}
-	reply, err := r.ask(ctx, attempt, conn, command)
+	reply, err := r.caller().ask(ctx, attempt, conn, command)
 	if command.Verb != protocol.ReadPeerSet && !writes(command.Verb) {
 		// An answer of another peer may have shown meanwhile that this is the wrong cluster.
 		if _, wrong := r.executor.clusters.identities.standing(conn); wrong != nil {
@@ -189,30 +185,6 @@ func untrusted(err error) protocol.Reply {
 		code = protocol.Denied
 	}
 	return protocol.Reply{Class: protocol.NotApplied, Code: code}
-}
-
-// ask sends a command to a peer.
-func (r *runner) ask(ctx context.Context, attempt *region.Attempt, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
-	switch command.Verb {
-	case protocol.Create, protocol.Put, protocol.Delete:
-		return r.write(ctx, attempt, conn, command)
-	case protocol.Read:
-		return r.read(ctx, conn)
-	case protocol.ReadPeerSet:
-		return r.readPeerSet(ctx, conn)
-	case protocol.ReadOwner:
-		return r.readOwner(ctx, conn)
-	case protocol.List:
-		return r.list(ctx, conn)
-	case protocol.Settle:
-		return r.settle(ctx, conn)
-	case protocol.Count:
-		return r.count(ctx, conn, command)
-	case protocol.Activate, protocol.Release:
-		return r.tell(ctx, conn, command)
-	default:
-		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, fmt.Errorf("unknown command %q", command.Verb)
-	}
 }
 
 // writeLog runs a command of the log. The caller's context does not cancel it half-way: whether
@@ -244,10 +216,6 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 	return logged(err)
 }
 
-func (r *runner) resource(conn *region.Conn) dynamic.ResourceInterface {
-	return r.kind.in(conn, r.key.Namespace)
-}
-
 // in returns the kind's client in a peer.
 func (k Kind) in(conn *region.Conn, namespace string) dynamic.ResourceInterface {
 	client := conn.Dynamic().Resource(k.Resource)
@@ -255,185 +223,4 @@ func (k Kind) in(conn *region.Conn, namespace string) dynamic.ResourceInterface 
 		return client.Namespace(namespace)
 	}
 	return client
-}
-
-// write sends one conditional write and reports whether it was applied.
-func (r *runner) write(ctx context.Context, attempt *region.Attempt, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
-	obj, err := r.body(command)
-	if err != nil {
-		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, err
-	}
-	var got *unstructured.Unstructured
-	client := r.resource(conn)
-	switch command.Verb {
-	case protocol.Create:
-		got, err = client.Create(ctx, obj, metav1.CreateOptions{FieldManager: fieldManager, DryRun: r.dryRun()})
-	case protocol.Put:
-		got, err = client.Update(ctx, obj, metav1.UpdateOptions{FieldManager: fieldManager})
-	default:
-		uid := types.UID(command.UID)
-		err = client.Delete(ctx, r.key.Name, metav1.DeleteOptions{
-			Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &command.RV},
-			PropagationPolicy: &background,
-		})
-	}
-	class, code := classify(attempt, err)
-	if command.Verb == protocol.Create && code == protocol.NotFound {
-		// The namespace is missing, not the object.
-		code = protocol.Denied
-	}
-	reply := protocol.Reply{Class: class, Code: code}
-	switch {
-	case !r.isGuard(command.Object):
-	case err != nil:
-		err = r.guardRefused(conn.Peer(), command, err)
-	case command.Verb == protocol.Create:
-		r.executor.guards.taken(ctx, conn, r.kind)
-	}
-	if err == nil && got != nil {
-		if reply.Object, err = r.remember(got); err != nil {
-			return protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable}, err
-		}
-	}
-	return reply, err
-}
-
-// body returns the object that a write sends, or nil for a delete.
-func (r *runner) body(command protocol.Command) (*unstructured.Unstructured, error) {
-	switch command.Verb {
-	case protocol.Create:
-		// An inert reservation is derived from the content that it will get.
-		token := command.Object.Payload
-		if r.kind.Inert != nil && token == "" && !r.isGuard(command.Object) {
-			token = r.inertToken(command.Object)
-		}
-		c, err := r.content(token)
-		if err != nil {
-			return nil, err
-		}
-		return r.kind.born(r.key, command.Object, c)
-	case protocol.Put:
-		return r.changed(command)
-	default:
-		return nil, nil
-	}
-}
-
-// guardRefused adds the remedy to the error of a peer that rejected a guard.
-func (r *runner) guardRefused(peer region.PeerName, command protocol.Command, err error) error {
-	if _, was, _ := r.recall(command.UID, command.RV); command.Verb == protocol.Put && was.Payload != command.Object.Payload {
-		return scrubRefused(err)
-	}
-	if command.Verb != protocol.Create {
-		return err
-	}
-	refused := r.kind.guardRefused(err)
-	if _, ok := errors.AsType[*GuardError](refused); ok {
-		r.executor.guards.refused(peer, r.kind.GroupKind())
-	}
-	return refused
-}
-
-func (r *runner) isGuard(o protocol.Object) bool { return o.Guard(protocol.Mode(r.kind.Mode)) }
-
-// inertToken returns the token of the content behind an inert reservation: that of the request,
-// or that of the primary whose replica it will be.
-func (r *runner) inertToken(o protocol.Object) string {
-	if o.Claim.Operation == r.journal.Operation.ID && r.journal.Operation.Action != protocol.Adopt {
-		return r.requestToken
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, view := range r.views {
-		if view.UID == o.Claim.Of.UID && view.Payload != "" {
-			return view.Payload
-		}
-	}
-	return ""
-}
-
-// changed returns the object that a put sends, made of the object that the machine read.
-func (r *runner) changed(command protocol.Command) (*unstructured.Unstructured, error) {
-	base, was, ok := r.recall(command.UID, command.RV)
-	if !ok {
-		return nil, fmt.Errorf("put on %s at resource version %s, which was never read", command.UID, command.RV)
-	}
-	var c content
-	var err error
-	if was.Payload != command.Object.Payload {
-		if c, err = r.content(command.Object.Payload); err != nil {
-			return nil, err
-		}
-	}
-	obj, err := r.kind.changed(base, was, command.Object, c, r.executor.opts.Identity, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	if was.Stage == protocol.Reserved && command.Object.Stage != protocol.Reserved && command.Object.Claim.Primary {
-		handOver(obj, r.kind, r.journal.FieldManager, time.Now())
-	}
-	return obj, nil
-}
-
-func (r *runner) read(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	if err := r.executor.clusters.recognize(ctx, conn); err != nil {
-		return untrusted(err), err
-	}
-	obj, err := r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
-	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
-	if err != nil {
-		if reply.Code == protocol.NotFound {
-			err = nil
-		}
-		return reply, err
-	}
-	if reply.Object, err = r.remember(obj); err != nil {
-		reply.Code = protocol.Denied
-	}
-	return reply, err
-}
-
-func (r *runner) readPeerSet(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	set, err := r.executor.clusters.readSet(ctx, conn)
-	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
-	if err == nil {
-		reply.PeerSet = set.view
-	}
-	return reply, err
-}
-
-func (r *runner) readOwner(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	owner := r.executor.kinds.of(r.kind.Within)
-	obj, err := conn.Dynamic().Resource(r.kind.Within).Get(ctx, r.key.Namespace, metav1.GetOptions{})
-	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
-	if err != nil {
-		if reply.Code == protocol.NotFound {
-			err = nil
-		}
-		return reply, err
-	}
-	if reply.Object, _, err = owner.view(obj); err != nil {
-		reply.Code = protocol.Denied
-	}
-	return reply, err
-}
-
-// tell calls the kind's hook with the object as it was read.
-func (r *runner) tell(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
-	hook := r.kind.Activated
-	if command.Verb == protocol.Release {
-		hook = r.kind.Released
-	}
-	done := protocol.Reply{Class: protocol.Applied, Code: protocol.OK}
-	if hook == nil {
-		return done, nil
-	}
-	obj, _, ok := r.recall(command.Object.UID, command.Object.RV)
-	if !ok {
-		return protocol.Reply{Code: protocol.Unavailable}, errors.New("the object was never read")
-	}
-	if err := hook(ctx, conn, obj.DeepCopy()); err != nil {
-		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable}, fmt.Errorf("%s hook: %w", command.Verb, err)
-	}
-	return done, nil
 }

@@ -42,7 +42,8 @@ func newReader(t *testing.T, ring *regiontest.Ring) *runner {
 		_, err = cs.createPeerSet(t.Context(), conn, "ring", members)
 		require.NoError(t, err)
 	}
-	return &runner{executor: &executor{opts: opts, clusters: cs}, kind: Kind{Resource: peerSets}, key: types.NamespacedName{Name: "none"}}
+	x := &executor{opts: opts, clusters: cs}
+	return x.runner(Kind{Resource: peerSets}, types.NamespacedName{Name: "none"}, nil, journal{})
 }
 
 func perform(t *testing.T, r *runner, command protocol.Command) (protocol.Reply, error) {

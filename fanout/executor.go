@@ -27,20 +27,17 @@ type executor struct {
 
 func (x *executor) runner(kind Kind, key types.NamespacedName, machine *protocol.Machine, j journal) *runner {
 	r := &runner{
-		executor:   x,
-		kind:       kind,
-		key:        key,
-		machine:    machine,
-		entry:      newLogEntry(x.entries),
-		journal:    j,
-		census:     newCensus(x, kind),
-		contents:   map[string]content{},
-		objects:    map[string]*unstructured.Unstructured{},
-		views:      map[string]protocol.Object{},
-		finalizers: map[region.PeerName]*FinalizerError{},
+		executor: x,
+		kind:     kind,
+		key:      key,
+		machine:  machine,
+		entry:    newLogEntry(x.entries),
+		journal:  j,
+		census:   newCensus(x, kind),
+		memory:   newMemory(kind),
 	}
 	if token, err := j.Content.token(); err == nil {
-		r.contents[token] = j.Content
+		r.memory.contents[token] = j.Content
 		r.requestToken = token
 	}
 	return r
@@ -72,7 +69,7 @@ func (x *executor) sweepRunner(ctx context.Context, kind Kind, peer region.PeerN
 	}
 	r := x.runner(kind, objectKey(obj), protocol.New(op), journal{Operation: op})
 	if view.UID != "" && obj.GetUID() != "" {
-		if _, err := r.remember(obj); err != nil {
+		if _, err := r.memory.remember(obj); err != nil {
 			return nil, err
 		}
 	}

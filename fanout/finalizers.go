@@ -13,9 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
-	"github.com/atoll-dev/atoll/region"
 )
 
 // FinalizerError means that an object which is being deleted in a peer waits for finalizers of
@@ -47,30 +45,4 @@ func waitsFor(gk schema.GroupKind, obj *unstructured.Unstructured) *FinalizerErr
 	}
 	slices.Sort(foreign)
 	return &FinalizerError{Kind: gk, Key: objectKey(obj), Finalizers: foreign, Since: at.UTC()}
-}
-
-// observe stores and returns the finalizers of others that hold the object in a peer, according
-// to the reply to a command.
-func (r *runner) observe(peer region.PeerName, command protocol.Command, reply protocol.Reply) *FinalizerError {
-	if command.Verb != protocol.Read && command.Verb != protocol.Put {
-		return nil
-	}
-	obj, _, known := r.recall(reply.Object.UID, reply.Object.RV)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case reply.Code == protocol.OK && known:
-		r.finalizers[peer] = waitsFor(r.kind.GroupKind(), obj)
-	case reply.Code == protocol.NotFound:
-		delete(r.finalizers, peer)
-	}
-	return r.finalizers[peer]
-}
-
-// finalizersAt returns the finalizers of others that hold the object in peer; nil if it is not
-// being deleted or there are none.
-func (r *runner) finalizersAt(peer region.PeerName) *FinalizerError {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.finalizers[peer]
 }

@@ -21,11 +21,11 @@ type occupant struct {
 }
 
 // occupants lists the objects in the namespace in conn's peer.
-func (r *runner) occupants(ctx context.Context, conn *region.Conn) ([]occupant, error) {
+func (cl caller) occupants(ctx context.Context, conn *region.Conn) ([]occupant, error) {
 	var found []occupant
-	for _, resource := range r.kind.Holds {
-		kind := r.executor.kinds.of(resource)
-		list, err := conn.Dynamic().Resource(resource).Namespace(r.key.Name).List(ctx, metav1.ListOptions{})
+	for _, resource := range cl.r.kind.Holds {
+		kind := cl.r.executor.kinds.of(resource)
+		list, err := conn.Dynamic().Resource(resource).Namespace(cl.r.key.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -51,8 +51,8 @@ func (o occupant) as(peer region.PeerName, stage protocol.Stage) protocol.Occupa
 	}
 }
 
-func (r *runner) list(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	found, err := r.occupants(ctx, conn)
+func (cl caller) list(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
+	found, err := cl.occupants(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	for _, o := range found {
 		reply.Occupants = append(reply.Occupants, o.as(conn.Peer(), o.view.Stage))
@@ -62,8 +62,8 @@ func (r *runner) list(ctx context.Context, conn *region.Conn) (protocol.Reply, e
 
 // settle sweeps every reservation in the namespace and replies with the remaining objects, each
 // with the stage of its primary.
-func (r *runner) settle(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	found, err := r.occupants(ctx, conn)
+func (cl caller) settle(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
+	found, err := cl.occupants(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	if err != nil {
 		return reply, err
@@ -71,7 +71,7 @@ func (r *runner) settle(ctx context.Context, conn *region.Conn) (protocol.Reply,
 	for _, o := range found {
 		stage := o.view.Stage
 		if stage == protocol.Reserved {
-			result, err := r.executor.sweepOne(ctx, o.kind, conn.Peer(), o.obj, o.view, false)
+			result, err := cl.r.executor.sweepOne(ctx, o.kind, conn.Peer(), o.obj, o.view, false)
 			if err != nil {
 				return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable}, err
 			}

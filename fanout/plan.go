@@ -89,8 +89,8 @@ func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*P
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", operationName(op.Action, kind, req.key), err)
 	}
-	r.rehearseRest(ctx)
-	return r.plan(ctx, result)
+	r.planner().rehearseRest(ctx)
+	return r.planner().plan(ctx, result)
 }
 
 // planned returns the Plan for an idempotency key that the log has.
@@ -131,9 +131,12 @@ type rehearsal struct {
 	primary   protocol.Object                   // as the dry run created it
 }
 
+// A planner rehearses an operation for a plan: its runner writes nothing.
+type planner struct{ r *runner }
+
 // dryRun returns the DryRun option of this runner's creates.
-func (r *runner) dryRun() []string {
-	if r.rehearsal == nil {
+func (pl planner) dryRun() []string {
+	if pl.r.rehearsal == nil {
 		return nil
 	}
 	return []string{"All"}
@@ -141,40 +144,40 @@ func (r *runner) dryRun() []string {
 
 // rehearse runs a command without its effect: a create as a dry run, and any other write as if
 // it succeeded. rehearsed is false for a command that only reads.
-func (r *runner) rehearse(ctx context.Context, attempt *region.Attempt, command protocol.Command) (reply protocol.Reply, rehearsed bool, err error) {
+func (pl planner) rehearse(ctx context.Context, attempt *region.Attempt, command protocol.Command) (reply protocol.Reply, rehearsed bool, err error) {
 	done := protocol.Reply{Class: protocol.Applied, Code: protocol.OK, Object: command.Object}
-	h := r.rehearsal
+	h := pl.r.rehearsal
 	peer := region.PeerName(command.Peer)
 	switch command.Verb {
 	case protocol.Begin, protocol.Advance, protocol.Forget, protocol.Activate, protocol.Release, protocol.Put, protocol.Withdraw:
 		return done, true, nil
 	case protocol.Delete:
-		if obj, view, ok := r.recall(command.UID, command.RV); ok && obj != nil && view.Claim.Operation != r.machine.Op.ID {
+		if obj, view, ok := pl.r.memory.recall(command.UID, command.RV); ok && obj != nil && view.Claim.Operation != pl.r.machine.Op.ID {
 			h.mu.Lock()
 			h.leftovers[peer] = view.Claim.Operation
 			h.mu.Unlock()
 		}
 		return done, true, nil
 	case protocol.Create:
-		reply, err := r.rehearseCreate(ctx, attempt, command)
+		reply, err := pl.rehearseCreate(ctx, attempt, command)
 		return reply, true, err
 	default:
 		return protocol.Reply{}, false, nil
 	}
 }
 
-func (r *runner) rehearseCreate(ctx context.Context, attempt *region.Attempt, command protocol.Command) (protocol.Reply, error) {
+func (pl planner) rehearseCreate(ctx context.Context, attempt *region.Attempt, command protocol.Command) (protocol.Reply, error) {
 	peer := region.PeerName(command.Peer)
-	conn, err := r.executor.clusters.directory.Conn(peer)
+	conn, err := pl.r.executor.clusters.directory.Conn(peer)
 	if err != nil {
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NoSuchPeer}, err
 	}
-	if err := r.executor.clusters.trust(ctx, conn); err != nil {
+	if err := pl.r.executor.clusters.trust(ctx, conn); err != nil {
 		return untrusted(err), err
 	}
 	begun := time.Now()
-	reply, err := r.write(ctx, attempt, conn, command)
-	h := r.rehearsal
+	reply, err := pl.r.caller().write(ctx, attempt, conn, command)
+	h := pl.r.rehearsal
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if reply.Class == protocol.Applied || reply.Code == protocol.Exists {
@@ -194,40 +197,40 @@ func (r *runner) rehearseCreate(ctx context.Context, attempt *region.Attempt, co
 
 // rehearseRest sends the dry run to the peers that the machine did not reach because another
 // peer had rejected its own: a Plan has the answers of all peers.
-func (r *runner) rehearseRest(ctx context.Context) {
-	op := r.machine.Op
-	primary := r.rehearsal.primary
+func (pl planner) rehearseRest(ctx context.Context) {
+	op := pl.r.machine.Op
+	primary := pl.r.rehearsal.primary
 	if primary.UID == "" {
 		primary.UID = "planned"
 	}
-	asked := maps.Clone(r.rehearsal.trips)
+	asked := maps.Clone(pl.r.rehearsal.trips)
 	var wg sync.WaitGroup
 	for _, p := range op.Peers {
-		if _, ok := asked[region.PeerName(p)]; ok || p == op.Target || r.failure(region.PeerName(p)) != nil {
+		if _, ok := asked[region.PeerName(p)]; ok || p == op.Target || pl.r.failure(region.PeerName(p)) != nil {
 			continue
 		}
 		o := protocol.SecondaryOf(op, p, protocol.Ref{Peer: op.Target, UID: primary.UID})
-		wg.Go(func() { r.execute(ctx, protocol.Command{Verb: protocol.Create, Peer: p, Object: o}, logWrite{}) })
+		wg.Go(func() { pl.r.execute(ctx, protocol.Command{Verb: protocol.Create, Peer: p, Object: o}, logWrite{}) })
 	}
 	wg.Wait()
 }
 
 // plan converts the result of the rehearsal into the caller's Plan and error.
-func (r *runner) plan(ctx context.Context, result protocol.Result) (*Plan, error) {
-	o := r.result(result)
-	h := r.rehearsal
+func (pl planner) plan(ctx context.Context, result protocol.Result) (*Plan, error) {
+	o := pl.r.conclusion().result(result)
+	h := pl.r.rehearsal
 	plan := &Plan{State: Aborted, Primary: o.Primary, AlreadyDone: o.AlreadyDone, Leftovers: h.leftovers}
 	if o.committed() {
 		plan.State = Done
 	}
-	err := r.refusal(ctx, result)
+	err := pl.refusal(ctx, result)
 	at := region.PeerName(result.Peer)
 	if result.HolderAt != "" {
 		at = region.PeerName(result.HolderAt)
 	}
 	var outcomes []region.Outcome[PeerState]
-	for peer := range o.operation("", r.kind).Peers.All() {
-		peer.Err, peer.Elapsed = r.refused(peer.Peer), h.trips[peer.Peer]
+	for peer := range o.operation("", pl.r.kind).Peers.All() {
+		peer.Err, peer.Elapsed = pl.refused(peer.Peer), h.trips[peer.Peer]
 		if peer.Err == nil && err != nil && peer.Peer == at {
 			peer.Err = err
 		}
@@ -235,48 +238,48 @@ func (r *runner) plan(ctx context.Context, result protocol.Result) (*Plan, error
 	}
 	plan.Peers = region.ResultsOf("plan", outcomes...)
 	if plan.State == Done && !plan.AlreadyDone {
-		plan.Latency = r.latency()
+		plan.Latency = pl.latency()
 	}
 	return plan, err
 }
 
 // refused returns why peer would reject its write. An existing name is no such reason: the
 // machine judges it.
-func (r *runner) refused(peer region.PeerName) error {
-	if _, ok := r.rehearsal.trips[peer]; ok {
+func (pl planner) refused(peer region.PeerName) error {
+	if _, ok := pl.r.rehearsal.trips[peer]; ok {
 		return nil
 	}
-	return r.failure(peer)
+	return pl.r.failure(peer)
 }
 
 // refusal returns the error that Add would return.
-func (r *runner) refusal(ctx context.Context, result protocol.Result) error {
+func (pl planner) refusal(ctx context.Context, result protocol.Result) error {
 	switch result.Ending {
 	case protocol.Done, protocol.AlreadyDone, protocol.Committed:
 		return nil
 	}
 	switch result.Reason {
 	case protocol.HeldByOther, protocol.GaveWay:
-		return r.held(result)
+		return pl.r.conclusion().held(result)
 	}
-	return fmt.Errorf("%s would be %w: %w", operationName(r.machine.Op.Action, r.kind, r.key), ErrAborted, r.cause(ctx, result))
+	return fmt.Errorf("%s would be %w: %w", operationName(pl.r.machine.Op.Action, pl.r.kind, pl.r.key), ErrAborted, pl.r.conclusion().cause(ctx, result))
 }
 
 // latency sums the round trips of the protocol: the primary; then at once the secondaries and
 // the reads in the target; then the commit; then, if the kind exists everywhere, the
 // activation.
-func (r *runner) latency() time.Duration {
+func (pl planner) latency() time.Duration {
 	var target, others time.Duration
-	for peer, trip := range r.rehearsal.trips {
-		if string(peer) == r.machine.Op.Target {
+	for peer, trip := range pl.r.rehearsal.trips {
+		if string(peer) == pl.r.machine.Op.Target {
 			target = trip
 		} else {
 			others = max(others, trip)
 		}
 	}
 	sum := 2*target + max(target, others)
-	if r.kind.Mode == Everywhere {
+	if pl.r.kind.Mode == Everywhere {
 		sum += others
 	}
-	return sum + 2*time.Duration(r.executor.entries.logged.Load())
+	return sum + 2*time.Duration(pl.r.executor.entries.logged.Load())
 }

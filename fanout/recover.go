@@ -218,9 +218,9 @@ func (re *recovery) settle(ctx context.Context, entry wal.Entry) (*Operation, er
 		re.entries.postpone(entry.ID)
 	case entryExpired:
 		re.entries.forget(entry.ID)
-		err = re.entries.log.End(context.WithoutCancel(ctx), r.entry.present(), r.outcome())
+		err = re.entries.log.End(context.WithoutCancel(ctx), r.entry.present(), r.conclusion().outcome())
 	}
-	return r.conclude(ctx, result, err)
+	return r.conclusion().conclude(ctx, result, err)
 }
 
 // settleAsked settles an open operation for a caller that asks for it. If another call of this

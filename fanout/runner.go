@@ -5,11 +5,7 @@ package fanout
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
@@ -37,13 +33,13 @@ type runner struct {
 
 	rehearsal *rehearsal // of a plan, which writes nothing; nil otherwise
 
-	mu         sync.Mutex
-	contents   map[string]content                    // by token
-	objects    map[string]*unstructured.Unstructured // as read, by incarnation
-	views      map[string]protocol.Object            // of objects, by incarnation
-	finalizers map[region.PeerName]*FinalizerError   // finalizers of others that hold the object, as last read
-	troubles   troubles
+	memory   *memory
+	troubles troubles
 }
+
+func (r *runner) caller() caller         { return caller{r} }
+func (r *runner) conclusion() conclusion { return conclusion{r} }
+func (r *runner) planner() planner       { return planner{r} }
 
 // run executes commands until the machine is over. When ctx ends, run expires the machine,
 // which then has Options.Cleanup to read the outcome and to clean up.
@@ -86,14 +82,12 @@ type logWrite struct {
 func (r *runner) prepare(command protocol.Command) logWrite {
 	var outcome []byte
 	if command.Verb == protocol.Forget {
-		outcome = r.outcome()
+		outcome = r.conclusion().outcome()
 	}
 	entry := r.entry.present()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	switch command.Verb {
 	case protocol.Withdraw:
-		return logWrite{result: r.result(r.machine.Result)}
+		return logWrite{result: r.conclusion().result(r.machine.Result)}
 	case protocol.Begin, protocol.Advance:
 		j := r.journal
 		j.Operation, j.Record = r.machine.Op, r.machine.Record
@@ -109,49 +103,11 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 		return logWrite{entry: e, err: err}
 	case protocol.Forget:
 		// An attempt that gave way continues under the same entry.
-		return logWrite{entry: entry, outcome: outcome, result: r.result(r.machine.Result), skip: r.machine.Result.Reason == protocol.GaveWay}
+		return logWrite{entry: entry, outcome: outcome, result: r.conclusion().result(r.machine.Result), skip: r.machine.Result.Reason == protocol.GaveWay}
 	default:
 		return logWrite{}
 	}
 }
-
-// remember stores an object as it was read or written, for later writes on it.
-func (r *runner) remember(obj *unstructured.Unstructured) (protocol.Object, error) {
-	o, c, err := r.kind.view(obj)
-	if err != nil {
-		return o, err
-	}
-	token, err := c.token()
-	if err != nil {
-		return o, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.objects[incarnation(o.UID, o.RV)] = obj
-	r.views[incarnation(o.UID, o.RV)] = o
-	r.contents[token] = c
-	return o, nil
-}
-
-func (r *runner) recall(uid, rv string) (*unstructured.Unstructured, protocol.Object, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	obj, ok := r.objects[incarnation(uid, rv)]
-	return obj, r.views[incarnation(uid, rv)], ok
-}
-
-// content returns the content of a token; nil for the empty token.
-func (r *runner) content(token string) (content, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c, ok := r.contents[token]
-	if !ok && token != "" {
-		return nil, fmt.Errorf("content %s is not known: nothing is written without it", token)
-	}
-	return maps.Clone(c), nil
-}
-
-func incarnation(uid, rv string) string { return uid + "@" + rv }
 
 // failure returns why the last calls of peer failed; nil if they did not.
 func (r *runner) failure(peer region.PeerName) error { return r.troubles.failure(peer) }

@@ -109,7 +109,7 @@ func (b *submitter) submit(ctx context.Context, req request) (*Operation, *runne
 	}
 	again := func(r *runner, result protocol.Result) (*Operation, *runner, error) {
 		b.entries.done(id)
-		_, _ = r.conclude(ctx, result, nil) // the caller gets the result of the next operation
+		_, _ = r.conclusion().conclude(ctx, result, nil) // the caller gets the result of the next operation
 		req.start = start
 		return b.submit(ctx, req)
 	}
@@ -141,9 +141,9 @@ func (b *submitter) submit(ctx context.Context, req request) (*Operation, *runne
 		}
 		if result.Reason == protocol.GaveWay && !result.Keep {
 			// If this is lost, the entry is found open and settled again.
-			_ = b.entries.log.End(context.WithoutCancel(ctx), entry, r.outcome())
+			_ = b.entries.log.End(context.WithoutCancel(ctx), entry, r.conclusion().outcome())
 		}
-		operation, err := r.conclude(ctx, result, err)
+		operation, err := r.conclusion().conclude(ctx, result, err)
 		return operation, r, err
 	}
 }
@@ -182,7 +182,7 @@ func (b *submitter) agreed(ctx context.Context, r *runner, op *Operation) (*unst
 		return nil, err
 	}
 	obj, err := within(ctx, b.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
+		return r.caller().resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
 	})
 	return obj, explain(op.Primary, "read "+keyString(r.key), err)
 }
