@@ -37,20 +37,20 @@ func (t *task) template() *unstructured.Unstructured {
 	if t.itself != "" {
 		return t.wish
 	}
-	return desired(t.kind, t.wish)
+	return desired(t.replicator.kind, t.wish)
 }
 
 // differs reports a conflict: the peers' content differs from the central object's and must not
 // be changed. The message has the fields.
 func (t *task) differs(ctx context.Context, peer region.PeerName, ours bool) {
 	text := "the peers hold an object of the same name that was not made for this one"
-	if ours || t.opts.Agreed {
+	if ours || t.replicator.opts.Agreed {
 		text = "it differs from the content that the peers have agreed on"
 	}
 	if fields := t.fields(ctx, peer); fields != "" {
 		text += ": " + fields
 	}
-	if !t.opts.Agreed {
+	if !t.replicator.opts.Agreed {
 		text += ": remove that object from the peers, or make this one equal to it"
 	}
 	t.conflict("%s", brief(text))
@@ -59,17 +59,17 @@ func (t *task) differs(ctx context.Context, peer region.PeerName, ours bool) {
 // fields returns the fields in which peer's object differs from the central object; empty if they
 // cannot be read now.
 func (t *task) fields(ctx context.Context, peer region.PeerName) string {
-	conn, err := t.directory.Conn(peer)
+	conn, err := t.replicator.directory.Conn(peer)
 	if err != nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	obj, err := clientFor(conn, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
+	obj, err := clientFor(conn, t.replicator.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
 	if err != nil {
 		return ""
 	}
-	found, err := differences(t.kind, t.template(), map[region.PeerName]*unstructured.Unstructured{peer: obj})
+	found, err := differences(t.replicator.kind, t.template(), map[region.PeerName]*unstructured.Unstructured{peer: obj})
 	if err != nil {
 		return ""
 	}

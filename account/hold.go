@@ -67,10 +67,10 @@ func (t *task) weigh() (held removalHold, wait time.Duration) {
 		// Stay held: releases that lower the count must not let the rest go.
 		return removalHold{holdTooMany, recorded.Message}, 0
 	}
-	if wait := t.opts.RemovalCap.Settling(recorded.Since, time.Now()); wait > 0 {
+	if wait := t.replicator.opts.RemovalCap.Settling(recorded.Since, time.Now()); wait > 0 {
 		return removalHold{}, wait
 	}
-	if deleted, total := t.deletions(); t.opts.RemovalCap.Exceeded(deleted, total) {
+	if deleted, total := t.replicator.deletions(); t.replicator.opts.RemovalCap.Exceeded(deleted, total) {
 		return removalHold{holdTooMany, fmt.Sprintf("%d of %d were deleted at once in the central plane", deleted, total)}, 0
 	}
 	if silent := silent(t.sights); len(silent) > 0 {
@@ -108,10 +108,10 @@ func (t *task) record(ctx context.Context, held removalHold) error {
 	if err != nil {
 		return err
 	}
-	_, err = clientFor(t.plane, t.kind, t.key.Namespace).Patch(ctx, t.key.Name, types.MergePatchType, patch,
+	_, err = clientFor(t.replicator.plane, t.replicator.kind, t.key.Namespace).Patch(ctx, t.key.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: ReplicatorFieldManager})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("record on %s %s in the central plane why its removal is held: %w", t.kind.Kind, loop.KeyText(t.key), err)
+		return fmt.Errorf("record on %s %s in the central plane why its removal is held: %w", t.replicator.kind.Kind, loop.KeyText(t.key), err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 // remains the desired state, and its plane's peer does not count for it.
 func (t *task) keptApart() bool {
 	home := primary(t.sights)
-	state, err := t.kind.State(t.wish)
+	state, err := t.replicator.kind.State(t.wish)
 	return err == nil && (state == nil || state.Claim == nil) && home != nil && home.peer != t.itself && home.copy.Origin == t.wish.GetUID()
 }
 
@@ -33,7 +33,7 @@ func (t *task) runInPlace(ctx context.Context) error {
 	if _, err := t.release(ctx); err != nil {
 		return err
 	}
-	state, err := t.kind.State(t.wish)
+	state, err := t.replicator.kind.State(t.wish)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (t *task) runInPlace(ctx context.Context) error {
 		if removing {
 			return nil
 		}
-		if t.want.digest, err = t.kind.Digest(t.wish); err != nil {
+		if t.want.digest, err = t.replicator.kind.Digest(t.wish); err != nil {
 			return err
 		}
 		return t.adopt(ctx)
@@ -50,10 +50,10 @@ func (t *task) runInPlace(ctx context.Context) error {
 	if state.Stage == fanoutv1alpha1.StageReserved {
 		return nil // another operation holds the name, and has not ended
 	}
-	hold, requested := t.kind.Hold(t.wish)
+	hold, requested := t.replicator.kind.Hold(t.wish)
 	t.want.removing = removing && !requested || state.Stage == fanoutv1alpha1.StageRemoving
 	home := primary(t.sights)
-	if t.want.digest, err = t.kind.Digest(t.wish); err != nil {
+	if t.want.digest, err = t.replicator.kind.Digest(t.wish); err != nil {
 		return err
 	}
 	switch {
@@ -67,15 +67,17 @@ func (t *task) runInPlace(ctx context.Context) error {
 	case requested && (hold.Reason == "" || hold.Released):
 		// A sweep judges the deletion: remove, hold, or wait for others that are deleted.
 		t.acted = true
-		return t.coordinator.SweepObject(ctx, t.kind.GroupKind(), t.key)
+		return t.replicator.coordinator.SweepObject(ctx, t.replicator.kind.GroupKind(), t.key)
 	case t.want.removing && t.anySilent():
 		return nil // the coordinators' sweeps continue when they are reachable
 	case t.want.removing:
 		return t.do(ctx, "remove", func() (*fanout.Operation, error) {
-			return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: t.wish.GetUID(), Unreachable: fanout.Forward})
+			return t.replicator.coordinator.Remove(ctx, t.replicator.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: t.wish.GetUID(), Unreachable: fanout.Forward})
 		})
-	case home.copy.Digest != t.want.digest && t.kind.SeesEdits(), t.lagging(home):
-		return t.do(ctx, "update", func() (*fanout.Operation, error) { return t.coordinator.Update(ctx, t.wish.DeepCopy(), t.add()) })
+	case home.copy.Digest != t.want.digest && t.replicator.kind.SeesEdits(), t.lagging(home):
+		return t.do(ctx, "update", func() (*fanout.Operation, error) {
+			return t.replicator.coordinator.Update(ctx, t.wish.DeepCopy(), t.add())
+		})
 	}
 	return nil
 }
@@ -83,7 +85,7 @@ func (t *task) runInPlace(ctx context.Context) error {
 // announce reports that the object is not in all peers, before it is in any: from then on the
 // Replicator owns Ready, and the local activation does not write it.
 func (t *task) announce(ctx context.Context) error {
-	if t.opts.Report == nil || t.wish.GetDeletionTimestamp() != nil ||
+	if t.replicator.opts.Report == nil || t.wish.GetDeletionTimestamp() != nil ||
 		meta.FindStatusCondition(statusIn(t.wish).Conditions, string(v1alpha1.AccountConditionPresent)) != nil {
 		return nil
 	}
@@ -93,7 +95,7 @@ func (t *task) announce(ctx context.Context) error {
 	}
 	p := presence(t.key, t.sights, wanted{digest: digest})
 	p.Reason = v1alpha1.AccountReasonPending
-	return t.report(ctx, t.wish, p)
+	return t.replicator.report(ctx, t.wish, p)
 }
 
 // adopt puts an object that was applied in the central plane under the protocol.
@@ -113,9 +115,9 @@ func (t *task) adopt(ctx context.Context) error {
 		return nil
 	}
 	if t.itself == "" {
-		return fmt.Errorf("adopt %s %s: the central plane is no peer", t.kind.Kind, loop.KeyText(t.key))
+		return fmt.Errorf("adopt %s %s: the central plane is no peer", t.replicator.kind.Kind, loop.KeyText(t.key))
 	}
 	return t.do(ctx, "adopt", func() (*fanout.Operation, error) {
-		return t.coordinator.Adopt(ctx, t.itself, t.kind.GroupKind(), t.key)
+		return t.replicator.coordinator.Adopt(ctx, t.itself, t.replicator.kind.GroupKind(), t.key)
 	})
 }

@@ -45,7 +45,7 @@ func (t *task) claimed(ctx context.Context) error {
 	var errs []error
 	for _, s := range t.sights {
 		if s.copy != nil && s.copy.Orphaned && s.err == nil {
-			errs = append(errs, t.mark(ctx, t.key, s, false))
+			errs = append(errs, t.replicator.mark(ctx, t.key, s, false))
 		}
 	}
 	return errors.Join(errs...)

@@ -42,7 +42,7 @@ func newStill(t *testing.T) *world {
 // taskOf returns a task with obj as the cached central object.
 func (w *world) taskOf(obj *unstructured.Unstructured, sights ...sight) *task {
 	return &task{
-		Replicator: w.r, key: types.NamespacedName{Name: obj.GetName()}, wish: obj, sights: sights, want: wanted{origin: obj.GetUID(), removing: true}, leave: func() {},
+		replicator: w.r, key: types.NamespacedName{Name: obj.GetName()}, wish: obj, sights: sights, want: wanted{origin: obj.GetUID(), removing: true}, leave: func() {},
 	}
 }
 

@@ -49,13 +49,13 @@ func (t *task) finalize(ctx context.Context, finalizers []string) (done bool, er
 	if err != nil {
 		return false, err
 	}
-	_, err = clientFor(t.plane, t.kind, t.key.Namespace).Patch(ctx, t.key.Name, types.MergePatchType, patch,
+	_, err = clientFor(t.replicator.plane, t.replicator.kind, t.key.Namespace).Patch(ctx, t.key.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: ReplicatorFieldManager})
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("write finalizers of %s %s in the central plane: %w", t.kind.Kind, loop.KeyText(t.key), err)
+		return false, fmt.Errorf("write finalizers of %s %s in the central plane: %w", t.replicator.kind.Kind, loop.KeyText(t.key), err)
 	}
 	return true, nil
 }
@@ -82,7 +82,7 @@ func (t *task) remove(ctx context.Context) (gone bool, err error) {
 		}
 		// Until the commit, every peer is asked whether its namespace contains anything.
 		err := t.do(ctx, "remove", func() (*fanout.Operation, error) {
-			return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID})
+			return t.replicator.coordinator.Remove(ctx, t.replicator.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID})
 		})
 		if occupied, ok := errors.AsType[*fanout.OccupiedError](err); ok {
 			t.message = brief(occupied.Error())
@@ -93,7 +93,7 @@ func (t *task) remove(ctx context.Context) (gone bool, err error) {
 		}
 	case mine:
 		err := t.do(ctx, "remove", func() (*fanout.Operation, error) {
-			return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID, Unreachable: fanout.Forward})
+			return t.replicator.coordinator.Remove(ctx, t.replicator.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID, Unreachable: fanout.Forward})
 		})
 		if err != nil && !errors.Is(err, fanout.ErrNotFound) {
 			return false, err
@@ -114,9 +114,9 @@ func (t *task) anySilent() bool {
 func (t *task) confirmed(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	left, err := region.Each(ctx, t.directory, "confirm that "+t.kind.Kind+" "+loop.KeyText(t.key)+" is gone", region.All(),
+	left, err := region.Each(ctx, t.replicator.directory, "confirm that "+t.replicator.kind.Kind+" "+loop.KeyText(t.key)+" is gone", region.All(),
 		func(ctx context.Context, c *region.Conn) (bool, error) {
-			obj, err := clientFor(c, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
+			obj, err := clientFor(c, t.replicator.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
 			switch {
 			case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // a type that is not served is no absence
 				return false, nil
@@ -145,25 +145,25 @@ func (t *task) takeBack(ctx context.Context) error {
 	if !t.acted {
 		return nil
 	}
-	now, err := clientFor(t.plane, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
+	now, err := clientFor(t.replicator.plane, t.replicator.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
 	switch {
 	case err == nil && now.GetUID() == t.wish.GetUID():
 		return nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil // the plane is unreachable: its next event requeues the object
 	}
-	for _, s := range t.Replicator.look(t.key) {
-		conn, err := t.directory.Conn(s.peer)
+	for _, s := range t.replicator.look(t.key) {
+		conn, err := t.replicator.directory.Conn(s.peer)
 		if err != nil {
 			continue
 		}
-		obj, err := clientFor(conn, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
+		obj, err := clientFor(conn, t.replicator.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
 		if err != nil || obj.GetAnnotations()[OriginAnnotation] != string(t.wish.GetUID()) {
 			continue
 		}
-		if c := replicaOf(t.kind, obj); c.Home {
+		if c := replicaOf(t.replicator.kind, obj); c.Home {
 			return t.do(ctx, "remove", func() (*fanout.Operation, error) {
-				return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: c.UID, Unreachable: fanout.Forward})
+				return t.replicator.coordinator.Remove(ctx, t.replicator.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: c.UID, Unreachable: fanout.Forward})
 			})
 		}
 	}

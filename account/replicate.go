@@ -23,13 +23,13 @@ import (
 
 // task is one reconcile of one central object.
 type task struct {
-	*Replicator
-	key    types.NamespacedName
-	wish   *unstructured.Unstructured
-	itself region.PeerName // the peer that is the central plane; empty if no peer is
-	sights []sight
-	want   wanted
-	leave  func() // frees its place among the workers
+	replicator *Replicator
+	key        types.NamespacedName
+	wish       *unstructured.Unstructured
+	itself     region.PeerName // the peer that is the central plane; empty if no peer is
+	sights     []sight
+	want       wanted
+	leave      func() // frees its place among the workers
 
 	// Why it cannot be replicated now, for people.
 	reason  v1alpha1.AccountConditionReason
@@ -61,7 +61,7 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	if !known {
 		return patience / 10, nil
 	}
-	t := &task{Replicator: r, key: key, wish: wish, itself: itself, sights: r.look(key), leave: leave}
+	t := &task{replicator: r, key: key, wish: wish, itself: itself, sights: r.look(key), leave: leave}
 	if itself != "" && t.keptApart() {
 		t.itself = ""
 		t.sights = slices.DeleteFunc(t.sights, func(s sight) bool { return s.peer == itself })
@@ -90,7 +90,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	if t.itself == "" {
 		t.want.origin = t.wish.GetUID()
 	}
-	if p := t.pausing(t.key); time.Until(p.until) > 0 && !removing && t.pauses(p) {
+	if p := t.replicator.pausing(t.key); time.Until(p.until) > 0 && !removing && t.pauses(p) {
 		return time.Until(p.until), nil
 	}
 	if err := t.claimed(ctx); err != nil {
@@ -105,10 +105,10 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	case removing:
 		var gone bool
 		if gone, err = t.remove(ctx); gone && err == nil {
-			t.forget(t.key)
+			t.replicator.forget(t.key)
 			done, err := t.release(ctx)
 			if done {
-				t.opts.Observer.removed(ctx, RemoveEvent{Object: t.object(t.key, t.wish.GetUID())})
+				t.replicator.opts.Observer.removed(ctx, RemoveEvent{Object: t.replicator.object(t.key, t.wish.GetUID())})
 			}
 			return 0, err
 		}
@@ -117,7 +117,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	}
 	if t.acted && err == nil {
 		// The caches of the peers will show it, and each event requeues the object.
-		t.Replicator.acted(t.key)
+		t.replicator.acted(t.key)
 		if !removing {
 			return settle, nil
 		}
@@ -127,9 +127,9 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	if t.failed {
 		// The events of an aborted attempt requeue the object at once: wait instead.
 		digest, _ := t.desired() // no error: the operation had the same content
-		t.vain(t.key, digest)
+		t.replicator.vain(t.key, digest)
 	} else {
-		t.settled(t.key)
+		t.replicator.settled(t.key)
 	}
 	if t.itself != "" && t.want.digest == "" {
 		return again, err // not the Replicator's object yet
@@ -144,8 +144,8 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 		p.Message = brief(err.Error())
 	}
 	t.explain(ctx, &p)
-	t.found(ctx, p)
-	return again, errors.Join(err, t.report(ctx, t.wish, p))
+	t.replicator.found(ctx, p)
+	return again, errors.Join(err, t.replicator.report(ctx, t.wish, p))
 }
 
 // pauses reports whether the pause p applies to the present content and some peer lacks it.
@@ -159,19 +159,19 @@ func (t *task) pauses(p pausing) bool {
 
 func (t *task) desired() (digest string, err error) {
 	if t.itself != "" {
-		return t.kind.Digest(t.wish)
+		return t.replicator.kind.Digest(t.wish)
 	}
-	return t.kind.Digest(desired(t.kind, t.wish))
+	return t.replicator.kind.Digest(desired(t.replicator.kind, t.wish))
 }
 
 // keep replicates a central object, whose plane is no peer, to all peers.
 func (t *task) keep(ctx context.Context) error {
-	want := desired(t.kind, t.wish)
+	want := desired(t.replicator.kind, t.wish)
 	var err error
-	if t.want.digest, err = t.kind.Digest(want); err != nil {
+	if t.want.digest, err = t.replicator.kind.Digest(want); err != nil {
 		return err
 	}
-	wantBare, err := bare(t.kind, want)
+	wantBare, err := bare(t.replicator.kind, want)
 	if err != nil {
 		return err
 	}
@@ -189,11 +189,11 @@ func (t *task) keep(ctx context.Context) error {
 			return err
 		}
 		err := t.do(ctx, "add", func() (*fanout.Operation, error) {
-			if t.opts.Agreed {
-				_, err := t.coordinator.Agree(ctx, want, t.add())
+			if t.replicator.opts.Agreed {
+				_, err := t.replicator.coordinator.Agree(ctx, want, t.add())
 				return nil, err
 			}
-			return t.coordinator.Add(ctx, want, t.add())
+			return t.replicator.coordinator.Add(ctx, want, t.add())
 		})
 		return errors.Join(err, t.takeBack(ctx))
 	case home.err != nil:
@@ -206,10 +206,10 @@ func (t *task) keep(ctx context.Context) error {
 	ours := home.copy.Origin == t.wish.GetUID()
 	equal := home.copy.Digest == t.want.digest && !home.copy.edited()
 	switch {
-	case !ours && !equal && home.copy.Bare != wantBare, t.opts.Agreed && !equal && home.copy.Bare != wantBare:
+	case !ours && !equal && home.copy.Bare != wantBare, t.replicator.opts.Agreed && !equal && home.copy.Bare != wantBare:
 		t.differs(ctx, home.peer, ours)
 		return nil
-	case t.opts.Agreed && !equal && !ours:
+	case t.replicator.opts.Agreed && !equal && !ours:
 		// The content is the agreed one. Its origin cannot be changed any more.
 		t.want.digest = home.copy.Digest
 	case equal && !t.lagging(home):
@@ -218,19 +218,21 @@ func (t *task) keep(ctx context.Context) error {
 	if err := t.hold(ctx); err != nil {
 		return err
 	}
-	if t.opts.Agreed {
+	if t.replicator.opts.Agreed {
 		if !t.lagging(home) {
 			return nil
 		}
 		return t.do(ctx, "add", func() (*fanout.Operation, error) {
-			_, err := t.coordinator.Agree(ctx, want, t.add())
+			_, err := t.replicator.coordinator.Agree(ctx, want, t.add())
 			return nil, err
 		})
 	}
-	return t.do(ctx, "update", func() (*fanout.Operation, error) { return t.coordinator.Update(ctx, want, t.add()) })
+	return t.do(ctx, "update", func() (*fanout.Operation, error) { return t.replicator.coordinator.Update(ctx, want, t.add()) })
 }
 
-func (t *task) add() fanout.AddOptions { return fanout.AddOptions{FieldManager: t.opts.FieldManager} }
+func (t *task) add() fanout.AddOptions {
+	return fanout.AddOptions{FieldManager: t.replicator.opts.FieldManager}
+}
 
 // unclaimed returns a peer with an object of the same name that has no claim.
 func (t *task) unclaimed() region.PeerName {
@@ -257,7 +259,7 @@ func (t *task) do(ctx context.Context, action string, operation func() (*fanout.
 		t.leave()
 	}
 	op, err := operation()
-	t.opts.Observer.replicated(ctx, ReplicateEvent{Kind: t.kind.GroupKind(), Key: t.key, Action: action, Err: err})
+	t.replicator.opts.Observer.replicated(ctx, ReplicateEvent{Kind: t.replicator.kind.GroupKind(), Key: t.key, Action: action, Err: err})
 	if held, ok := errors.AsType[*fanout.HeldError](err); ok {
 		t.conflict("%s", brief(held.Error()))
 		return nil

@@ -32,7 +32,7 @@ func (f *File) own() {
 	for {
 		select {
 		case r := <-f.requests:
-			batch := f.gather(r, last)
+			batch := gather(f.requests, r, last)
 			start := time.Now()
 			f.commit(batch)
 			last = group{callers: int(f.writers.Load()), patience: time.Since(start) / 8}
@@ -52,7 +52,7 @@ func (f *File) turn(ctx context.Context, op string, do func() error) error {
 	if err := f.enter(ctx); err != nil {
 		return f.wrap(op, "", err)
 	}
-	defer f.leave()
+	defer f.calls.Done()
 	done := make(chan error, 1)
 	select {
 	case f.turns <- func() { done <- do() }:
@@ -60,10 +60,10 @@ func (f *File) turn(ctx context.Context, op string, do func() error) error {
 		case err := <-done:
 			return f.wrap(op, "", err)
 		case <-f.abandoned:
-			return f.wrap(op, "", f.refusal())
+			return f.wrap(op, "", f.latch.refusal())
 		}
 	case <-f.abandoned:
-		return f.wrap(op, "", f.refusal())
+		return f.wrap(op, "", f.latch.refusal())
 	case <-ctx.Done():
 		return f.wrap(op, "", context.Cause(ctx))
 	}
@@ -81,12 +81,12 @@ const maxYields = 1 << 10
 
 // gather collects the waiting calls. If fewer wait than there were callers after the last commit, it yields to them
 // for a moment. It uses no timer, and does not delay a lone call.
-func (f *File) gather(first *request, last group) []*request {
+func gather(requests <-chan *request, first *request, last group) []*request {
 	batch := []*request{first}
 	start := time.Now()
 	for yields := 0; len(batch) < maxBatch; {
 		select {
-		case r := <-f.requests:
+		case r := <-requests:
 			batch = append(batch, r)
 		default:
 			if yields++; len(batch) >= last.callers || yields > maxYields || time.Since(start) >= last.patience {
@@ -100,7 +100,7 @@ func (f *File) gather(first *request, last group) []*request {
 
 // commit applies batch in one transaction and sets the results.
 func (f *File) commit(batch []*request) {
-	if err := f.refusal(); err != nil {
+	if err := f.latch.refusal(); err != nil {
 		for _, r := range batch {
 			r.entry, r.err = Entry{}, err
 		}
@@ -114,18 +114,18 @@ func (f *File) commit(batch []*request) {
 	case err == nil:
 	case wrote:
 		err = explain(f.path, "commit", err)
-		f.latch(err)
+		f.latch.set(err)
 		for _, r := range batch {
 			if r.err == nil {
 				r.err = &InDoubtError{Path: f.path, ID: r.id, Err: err}
 			} else {
-				r.err = f.refusal() // what r found may include changes in doubt
+				r.err = f.latch.refusal() // what r found may include changes in doubt
 			}
 			r.entry = Entry{}
 		}
-	case f.refusal() != nil:
+	case f.latch.refusal() != nil:
 		for _, r := range batch {
-			r.entry, r.err = Entry{}, f.refusal()
+			r.entry, r.err = Entry{}, f.latch.refusal()
 		}
 		return
 	case len(batch) > 1:

@@ -26,7 +26,7 @@ func (f *File) Compact(ctx context.Context) error {
 
 // compact is called by the owner, so that nothing is written meanwhile.
 func (f *File) compact(ctx context.Context) (err error) {
-	if err := f.refusal(); err != nil {
+	if err := f.latch.refusal(); err != nil {
 		return err
 	}
 	old := f.store
@@ -37,8 +37,8 @@ func (f *File) compact(ctx context.Context) (err error) {
 		f.opts.compacted(event)
 	}()
 	if err := old.check(); err != nil {
-		f.latch(err)
-		return f.refusal()
+		f.latch.set(err)
+		return f.latch.refusal()
 	}
 	temporary, err := prepare(f.path, func(w *filler) error {
 		m, err := metaOf(old.file, 0)
@@ -77,8 +77,8 @@ func (f *File) compact(ctx context.Context) (err error) {
 
 // lapse latches the File because it is unknown which file the path names after a crash.
 func (f *File) lapse(err error) error {
-	f.latch(fmt.Errorf("compact: %w", err))
-	return f.refusal()
+	f.latch.set(fmt.Errorf("compact: %w", err))
+	return f.latch.refusal()
 }
 
 func (s *store) isAt(path string) bool {

@@ -4,7 +4,6 @@
 package wal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,11 +35,12 @@ type File struct {
 	pruned   []byte
 	commitTx func(*bbolt.Tx) error
 
+	latch latch
+
 	mu       sync.Mutex
 	store    *store         // replaced by Compact
 	retired  sync.WaitGroup // for the stores that Compact replaced
 	closed   bool
-	failure  error // of the commit that latched the File
 	calls    sync.WaitGroup
 	closeErr error
 }
@@ -168,7 +168,7 @@ var errNotOpened = errors.New("the File was not made by wal.Open")
 // opened is false for a nil and a zero File, whose channels would block for ever.
 func (f *File) opened() bool { return f != nil && f.requests != nil }
 
-// enter registers a call, so that Close waits for it; leave ends it.
+// enter registers a call in calls, so that Close waits for its end.
 func (f *File) enter(ctx context.Context) error {
 	if !f.opened() {
 		return errNotOpened
@@ -181,37 +181,18 @@ func (f *File) enter(ctx context.Context) error {
 	if f.closed {
 		return ErrClosed
 	}
-	if f.failure != nil {
-		return fmt.Errorf("%w after a failure: %w", ErrClosed, f.failure)
+	if err := f.latch.refusal(); err != nil {
+		return err
 	}
 	f.calls.Add(1)
 	return nil
-}
-
-func (f *File) leave() { f.calls.Done() }
-
-// latch makes every later call fail. The first cause is kept.
-func (f *File) latch(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failure = cmp.Or(f.failure, err)
-}
-
-// refusal returns the error for calls in progress after a latch, or nil.
-func (f *File) refusal() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.failure == nil {
-		return nil
-	}
-	return fmt.Errorf("%w after a failure: %w", ErrClosed, f.failure)
 }
 
 func (f *File) write(ctx context.Context, op, id string, apply func(*state) (Entry, error)) (Entry, error) {
 	if err := f.enter(ctx); err != nil {
 		return Entry{}, f.wrap(op, id, err)
 	}
-	defer f.leave()
+	defer f.calls.Done()
 	f.writers.Add(1)
 	defer f.writers.Add(-1)
 	r := &request{id: id, apply: apply, done: make(chan struct{})}
@@ -221,10 +202,10 @@ func (f *File) write(ctx context.Context, op, id string, apply func(*state) (Ent
 		case <-r.done:
 			return r.entry, f.wrap(op, id, r.err)
 		case <-f.abandoned:
-			return Entry{}, f.wrap(op, id, &InDoubtError{Path: f.path, ID: id, Err: f.refusal()})
+			return Entry{}, f.wrap(op, id, &InDoubtError{Path: f.path, ID: id, Err: f.latch.refusal()})
 		}
 	case <-f.abandoned:
-		return Entry{}, f.wrap(op, id, f.refusal())
+		return Entry{}, f.wrap(op, id, f.latch.refusal())
 	case <-ctx.Done():
 		return Entry{}, f.wrap(op, id, context.Cause(ctx))
 	}
@@ -234,7 +215,7 @@ func (f *File) read(ctx context.Context, fn func(*state) error) error {
 	if err := f.enter(ctx); err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.calls.Done()
 	return f.view(func(_ *store, tx *bbolt.Tx) error { return fn(newState(f, tx)) })
 }
 
@@ -248,7 +229,7 @@ func (f *File) view(fn func(*store, *bbolt.Tx) error) error {
 	tx, err := s.begin(false)
 	if err != nil {
 		f.settle(err)
-		return f.refusal()
+		return f.latch.refusal()
 	}
 	err = guard(func() error { return fn(s, tx) })
 	if ended := s.end(tx); ended != nil {
@@ -261,7 +242,7 @@ func (f *File) view(fn func(*store, *bbolt.Tx) error) error {
 // settle latches the File and, if bbolt panicked with locks held, releases the calls that wait for the owner, which
 // may itself be blocked by one of these locks.
 func (f *File) settle(err error) {
-	f.latch(err)
+	f.latch.set(err)
 	f.mu.Lock()
 	s := f.store
 	f.mu.Unlock()

@@ -43,7 +43,7 @@ func (f *File) Move(ctx context.Context, to string) error {
 
 // move is called by the owner, so that nothing is written meanwhile. The caller holds the lock of to.
 func (f *File) move(to string) error {
-	if err := f.refusal(); err != nil {
+	if err := f.latch.refusal(); err != nil {
 		return err
 	}
 	if err := vacant(to); err != nil {
@@ -52,7 +52,7 @@ func (f *File) move(to string) error {
 	if err := os.Rename(f.path, to); err != nil {
 		return err
 	}
-	f.latch(fmt.Errorf("moved to %s", to))
+	f.latch.set(fmt.Errorf("moved to %s", to))
 	return errors.Join(syncDir(filepath.Dir(to)), syncDir(filepath.Dir(f.path)))
 }
 

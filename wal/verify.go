@@ -17,7 +17,7 @@ func (f *File) Verify(ctx context.Context) error {
 	if err := f.enter(ctx); err != nil {
 		return f.wrap("verify", "", err)
 	}
-	defer f.leave()
+	defer f.calls.Done()
 	for {
 		// The transaction keeps its pages from being reused while they are read. A retry is needed only if two
 		// commits complete before its meta page is read.
@@ -46,7 +46,7 @@ func (f *File) Backup(ctx context.Context, path string) error {
 	if err := f.enter(ctx); err != nil {
 		return f.wrap("backup", "", err)
 	}
-	defer f.leave()
+	defer f.calls.Done()
 	if path == "" {
 		return f.wrap("backup", "", &FieldError{Field: "path", Reason: "is empty, must name a new file"})
 	}

@@ -94,21 +94,16 @@ func typeName(t ast.Expr) string {
 	return ""
 }
 
-// Sizes checks that no type of a library has more than MaxMethods methods. known are those that have more, by package and name:
-// each must have exactly that many, so that the list shrinks with them.
-func Sizes(p Package, files []*ast.File, known map[string]int) []string {
+// Sizes checks that no type of a library has more than MaxMethods methods.
+func Sizes(p Package, files []*ast.File) []string {
 	if p.Name == "main" || p.IsTest() || under(p.Path, "examples", "cmd", "internal/e2e") {
 		return nil
 	}
 	var wrong []string
 	counts := Methods(files)
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		n, key := counts[name], p.Path+"."+name
-		switch most, listed := known[key]; {
-		case listed && n != most:
-			wrong = append(wrong, fmt.Sprintf("%s has %d methods and is listed with %d: correct the list, which only shrinks", key, n, most))
-		case !listed && n > MaxMethods:
-			wrong = append(wrong, fmt.Sprintf("%s has %d methods, at most %d: it is several types", key, n, MaxMethods))
+		if n := counts[name]; n > MaxMethods {
+			wrong = append(wrong, fmt.Sprintf("%s.%s has %d methods, at most %d: divide it into several types", p.Path, name, n, MaxMethods))
 		}
 	}
 	return wrong
