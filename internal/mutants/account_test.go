@@ -78,7 +78,7 @@ var accountMutants = []mutant{
 	},
 	{
 		"more deletions at once than the limit are held", "they are not counted",
-		"hold.go", "t.opts.RemovalCap.Exceeded(deleted, total) {", "t.opts.RemovalCap.Exceeded(0*deleted, total) {", "TestTheDeletionOfAllCentralAccountsIsHeld",
+		"hold.go", "t.replicator.opts.RemovalCap.Exceeded(deleted, total) {", "t.replicator.opts.RemovalCap.Exceeded(0*deleted, total) {", "TestTheDeletionOfAllCentralAccountsIsHeld",
 	},
 	{
 		"deletions that are held stay held when others are released", "they are counted again",

@@ -6,11 +6,11 @@ package mutants
 var fanoutMutants = []mutant{
 	{
 		"a deletion names the resourceVersion that was read", "it names the UID alone",
-		"execute.go", "Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &command.RV},", "Preconditions:     &metav1.Preconditions{UID: &uid},", "TestADeletionHasPreconditions",
+		"caller.go", "Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &command.RV},", "Preconditions:     &metav1.Preconditions{UID: &uid},", "TestADeletionHasPreconditions",
 	},
 	{
 		"a deletion names the UID that was read", "it names neither UID nor resourceVersion",
-		"execute.go", "Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &command.RV},", "GracePeriodSeconds: new(int64(len(uid) - len(uid))),", "TestADeletionHasPreconditions",
+		"caller.go", "Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &command.RV},", "GracePeriodSeconds: new(int64(len(uid) - len(uid))),", "TestADeletionHasPreconditions",
 	},
 	{
 		"a type that is not served is not an absent object", "any 404 is an absence",
@@ -60,7 +60,7 @@ var fanoutMutants = []mutant{
 	},
 	{
 		"an object without its owner is confirmed live in all peers before it is reported", "the list is believed",
-		"orphans.go", "if !c.orphan(ctx, s, peer, m) {", "if false {", "TestAnAuditBesideARemovalFindsNothing",
+		"orphans.go", "if !n.orphan(ctx, s, peer, m) {", "if false {", "TestAnAuditBesideARemovalFindsNothing",
 	},
 	{
 		"an attempt after giving way has an operation ID of its own", "it has that of the attempt before",
@@ -80,15 +80,15 @@ var fanoutMutants = []mutant{
 	},
 	{
 		"the answer of another cluster under a peer's name does not count", "it does",
-		"execute.go", "		if err := r.coordinator.trust(ctx, conn); err != nil {\n			return untrusted(err), err\n		}\n", "", "TestNothingIsAskedOfAClusterBeforeItIsKnown",
+		"execute.go", "		if err := r.executor.clusters.trust(ctx, conn); err != nil {\n			return untrusted(err), err\n		}\n", "", "TestNothingIsAskedOfAClusterBeforeItIsKnown",
 	},
 	{
 		"what refutes a peer while it answers counts", "its identity is checked before the request only",
-		"execute.go", "if _, wrong := r.coordinator.identities.standing(conn); wrong != nil {", "if wrong := error(nil); wrong != nil {", "TestAClusterThatIsRefutedWhileItAnswers",
+		"execute.go", "if _, wrong := r.executor.clusters.identities.standing(conn); wrong != nil {", "if wrong := error(nil); wrong != nil {", "TestAClusterThatIsRefutedWhileItAnswers",
 	},
 	{
 		"two names of one cluster are refused", "UIDs of clusters are not compared",
-		"submit.go", "if other, ok := first[o.Value]; ok {", "if other, ok := first[o.Value]; ok && other == o.Peer {", "TestTwoNamesForOneClusterAreRefused",
+		"clusters.go", "if other, ok := first[o.Value]; ok {", "if other, ok := first[o.Value]; ok && other == o.Peer {", "TestTwoNamesForOneClusterAreRefused",
 	},
 	{
 		"a log of another ring begins nothing", "operations begin in it",
@@ -100,7 +100,7 @@ var fanoutMutants = []mutant{
 	},
 	{
 		"an entry of a shared log is left to its coordinator for a lease", "it is taken over at once",
-		"shared.go", "return w.still() >= c.opts.LeaseTimeout", "return w.still() >= 0", "TestSharedLogLeavesTheLiving|TestRescueLeavesTheLiving",
+		"shared.go", "return w.still() >= l.opts.LeaseTimeout", "return w.still() >= 0", "TestSharedLogLeavesTheLiving|TestRescueLeavesTheLiving",
 	},
 	{
 		"an entry is taken over only if its version has not changed", "a conflict of the log is swallowed",
@@ -116,7 +116,7 @@ var fanoutMutants = []mutant{
 	},
 	{
 		"another coordinator's operation is not aborted unless the caller says so", "it is",
-		"abort.go", "		if !opts.Others {\n			return c.stands(e), e.foreign(identity", "		if opts.Others && identity == \"\" {\n			return c.stands(e), e.foreign(identity", "TestSharedLogAbortOfAnothers",
+		"abort.go", "		if !opts.Others {\n			return e.operation(), e.foreign(identity", "		if opts.Others && identity == \"\" {\n			return e.operation(), e.foreign(identity", "TestSharedLogAbortOfAnothers",
 	},
 	{
 		"a release is for the object whose UID it names", "any release counts",

@@ -77,11 +77,11 @@ var walMutants = []mutant{
 	},
 	{
 		"after a commit that failed nothing is written", "the log goes on",
-		"commit.go", "		f.latch(err)\n", "", "TestFailedCommit|TestFailedCommitIsNotRepeated",
+		"commit.go", "		f.latch.set(err)\n", "", "TestFailedCommit|TestFailedCommitIsNotRepeated",
 	},
 	{
 		"an answer that rests on a commit in doubt is refused", "it is given",
-		"commit.go", "r.err = f.refusal() // what", "_ = r // what", "TestAnswersThatRestOnADoubtfulCommit",
+		"commit.go", "r.err = f.latch.refusal() // what", "_ = r // what", "TestAnswersThatRestOnADoubtfulCommit",
 	},
 	{
 		"one call that cannot be stored does not fail those that share its commit", "it fails all of them",
