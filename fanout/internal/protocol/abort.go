@@ -188,21 +188,26 @@ func (s cleanTask) step(r Reply) {
 			s.unconfirmed()
 		}
 	case stepRead:
-		switch {
-		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && abortJob{m}.ours(r.Object):
-			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
-		case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.outlives():
-			// Its first home was restored and lacks the object, which may have or get another
-			// home.
-			m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Suspect, s.Peer
-			m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
-			s.finish()
-		case r.Code == OK, r.Code == NotFound:
-			s.finish()
-		case !s.reread(Reply{Code: Unavailable}, tries):
-			abortJob{m}.leave(s.Peer)
-			s.unconfirmed()
-		}
+		s.afterRead(r)
+	}
+}
+
+func (s cleanTask) afterRead(r Reply) {
+	m := s.m
+	switch {
+	case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && abortJob{m}.ours(r.Object):
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
+	case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.outlives():
+		// Its first home was restored and lacks the object, which may have or get another
+		// home.
+		m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Suspect, s.Peer
+		m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
+		s.finish()
+	case r.Code == OK, r.Code == NotFound:
+		s.finish()
+	case !s.reread(Reply{Code: Unavailable}, tries):
+		abortJob{m}.leave(s.Peer)
+		s.unconfirmed()
 	}
 }
 

@@ -59,15 +59,7 @@ func (s acquireTask) step(r Reply) {
 	case stepCreate:
 		s.created(r)
 	case stepRead:
-		switch {
-		case r.Code == OK:
-			s.X = r.Object
-			s.inspect()
-		case r.Code == NotFound:
-			s.recreate()
-		case !s.again(stepReread):
-			s.fail(Unreachable)
-		}
+		s.afterRead(r)
 	case stepReread:
 		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case stepRecord:
@@ -85,15 +77,7 @@ func (s acquireTask) step(r Reply) {
 		}
 		s.linger()
 	case stepStray:
-		v := judgeStray(m.Op.Mode, s.X, r)
-		if at := s.X.Of(m.Op.Mode).Peer; v == undecidable && !slices.Contains(m.Op.Peers, at) {
-			if m.Result.Reason == "" {
-				m.Result.Reason, m.Result.Peer = UnknownOwner, at
-			}
-			s.fail(UnknownOwner)
-			return
-		}
-		s.judged(v, Object{})
+		s.afterStray(r)
 	case stepFence:
 		// Read again whatever the reply: a deleted primary makes its secondary dead, which the
 		// next read finds.
@@ -105,6 +89,31 @@ func (s acquireTask) step(r Reply) {
 		}
 		s.takeover(r)
 	}
+}
+
+func (s acquireTask) afterRead(r Reply) {
+	switch {
+	case r.Code == OK:
+		s.X = r.Object
+		s.inspect()
+	case r.Code == NotFound:
+		s.recreate()
+	case !s.again(stepReread):
+		s.fail(Unreachable)
+	}
+}
+
+func (s acquireTask) afterStray(r Reply) {
+	m := s.m
+	v := judgeStray(m.Op.Mode, s.X, r)
+	if at := s.X.Of(m.Op.Mode).Peer; v == undecidable && !slices.Contains(m.Op.Peers, at) {
+		if m.Result.Reason == "" {
+			m.Result.Reason, m.Result.Peer = UnknownOwner, at
+		}
+		s.fail(UnknownOwner)
+		return
+	}
+	s.judged(v, Object{})
 }
 
 // takeover reads again after an attempt to delete the object that holds the name. It fails the
@@ -200,7 +209,7 @@ func (s acquireTask) inspect() {
 	case !o.Claimed:
 		s.heldBy(HeldByOther, s.Peer, o)
 	case o.Undecided():
-		s.readRecord(stepRecord, o)
+		s.send(stepRecord, readRecord(o.Claim.Operation))
 	case o.Primary(m.Op.Mode):
 		s.rival(s.Peer, o)
 	default:
@@ -241,7 +250,7 @@ func (s acquireTask) judged(v verdict, y Object) {
 	case pending:
 		if y.Undecided() {
 			s.Y = y
-			s.readRecord(stepPrimaryRecord, y)
+			s.send(stepPrimaryRecord, readRecord(y.Claim.Operation))
 			return
 		}
 		s.rival(at, y)

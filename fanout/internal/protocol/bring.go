@@ -188,13 +188,6 @@ func (j bringJob) secondaryOf(peer string) Object {
 // members.
 type bringTask struct{ secondaryTask }
 
-// readMembers reads the PeerSet of the primary's peer, which shows whether the strand's peer is
-// a member.
-func (s bringTask) readMembers() {
-	m := s.m
-	s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
-}
-
 // follow makes replica X equal to primary y. A replica in force is evidence of y,
 // so a Reserved one comes into force only if y's peer is still a full member. A Succeed skips
 // that check: during a removal by force no peer can rejoin, since all slots are held, and the
@@ -228,102 +221,29 @@ func (s bringTask) step(r Reply) {
 	case stepReplica:
 		s.replica(r)
 	case stepCreate:
-		if r.Class == Applied {
-			m.Result.Mended = true
-			s.X = r.Object
-			s.readMembers()
-			return
-		}
-		if r.Code == Denied || !s.again(stepAgain) {
-			s.unconfirmed()
-		}
+		s.afterCreate(r)
 	case stepRivalRecord:
 		s.rivalRecord(r)
 	case stepRival:
-		switch v := m.verdict(s.X, r); {
-		case v == dead:
-			s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		case v == moved && s.X.Claim.Operation == m.Primary.Claim.Operation:
-			// Its claim shows that it is a replica of this object that names an earlier home,
-			// and not a replica of a later object with the same name.
-			s.readMembers()
-		default:
-			s.rivaled(r)
-		}
+		s.afterRival(r)
 	case stepRemove:
 		if !s.again(stepAgain) {
 			s.unconfirmed()
 		}
 	case stepPrimary:
-		switch {
-		case r.Code == OK && m.strayed(r.Object):
-			m.astray(r.Object, m.Record.Primary.Peer)
-			s.finish()
-		case (r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID) && m.evidence(s.X):
-			// The next sweep judges it.
-			s.unconfirmed()
-		case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
-			s.undo()
-		case r.Code != OK:
-			if !s.again(stepAgain) {
-				s.unconfirmed()
-			}
-		case r.Object.Stage == Reserved:
-			// Its peer was restored to a state from before the commit.
-			s.unconfirmed()
-		case mendJob{m}.unmadeAt(r.Object):
-			m.Undone = true
-			s.finish()
-		case r.Object.Edited():
-			// A replica never shows uncommitted content.
-			s.sendAccepted(stepAccept, r.Object)
-		default:
-			s.follow(r.Object)
-		}
+		s.afterPrimary(r)
 	case stepBelieved:
-		switch {
-		case r.Code == OK && r.PeerSet.current():
-			s.align(s.Y)
-		case r.Code == OK || !s.again(stepAgain):
-			s.unconfirmed()
-		}
+		s.afterBelieved(r)
 	case stepAccept:
-		if r.Class == Applied {
-			s.follow(r.Object)
-			return
-		}
-		if r.Code == Denied || !s.again(stepAgain) {
-			s.unconfirmed()
-		}
+		s.afterAccept(r)
 	case stepMembers:
-		switch {
-		case r.Code != OK:
-			if !s.again(stepAgain) {
-				s.unconfirmed()
-			}
-		case m.outside(s.Peer) && s.X.former(m.Op.Mode):
-			s.finish()
-		case !slices.Contains(r.PeerSet.reached(), s.Peer):
-			s.undo()
-		case s.X.Stage == Reserved:
-			s.send(stepVouch, Command{Verb: ReadPeerSet, Peer: s.Peer})
-		default:
-			s.send(stepPrimary, Command{Verb: Read, Peer: m.Record.Primary.Peer})
-		}
+		s.afterMembers(r)
 	case stepVouch:
 		s.vouched(r)
 	case stepUndo, stepUndid:
 		s.undid(r)
 	case stepPut, stepRenew:
-		if r.Class == Applied {
-			s.X, s.Fresh = r.Object, true
-			m.Result.Mended = m.Result.Mended || s.Step == stepPut
-			s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
-			return
-		}
-		if r.Code == Denied || !s.again(stepAgain) {
-			s.unconfirmed()
-		}
+		s.afterPut(r)
 	case stepReactivate:
 		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
 	case stepActivate:
@@ -332,6 +252,112 @@ func (s bringTask) step(r Reply) {
 		} else if !s.again(stepReactivate) {
 			s.unconfirmed()
 		}
+	}
+}
+
+func (s bringTask) afterCreate(r Reply) {
+	m := s.m
+	if r.Class == Applied {
+		m.Result.Mended = true
+		s.X = r.Object
+		s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+		return
+	}
+	if r.Code == Denied || !s.again(stepAgain) {
+		s.unconfirmed()
+	}
+}
+
+func (s bringTask) afterRival(r Reply) {
+	m := s.m
+	switch v := m.verdict(s.X, r); {
+	case v == dead:
+		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case v == moved && s.X.Claim.Operation == m.Primary.Claim.Operation:
+		// Its claim shows that it is a replica of this object that names an earlier home,
+		// and not a replica of a later object with the same name.
+		s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+	default:
+		s.rivaled(r)
+	}
+}
+
+func (s bringTask) afterPrimary(r Reply) {
+	m := s.m
+	switch {
+	case r.Code == OK && m.strayed(r.Object):
+		m.astray(r.Object, m.Record.Primary.Peer)
+		s.finish()
+	case (r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID) && m.evidence(s.X):
+		// The next sweep judges it.
+		s.unconfirmed()
+	case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
+		s.undo()
+	case r.Code != OK:
+		if !s.again(stepAgain) {
+			s.unconfirmed()
+		}
+	case r.Object.Stage == Reserved:
+		// Its peer was restored to a state from before the commit.
+		s.unconfirmed()
+	case mendJob{m}.unmadeAt(r.Object):
+		m.Undone = true
+		s.finish()
+	case r.Object.Edited():
+		// A replica never shows uncommitted content.
+		s.send(stepAccept, acceptJob{m}.accept(r.Object))
+	default:
+		s.follow(r.Object)
+	}
+}
+
+func (s bringTask) afterBelieved(r Reply) {
+	switch {
+	case r.Code == OK && r.PeerSet.current():
+		s.align(s.Y)
+	case r.Code == OK || !s.again(stepAgain):
+		s.unconfirmed()
+	}
+}
+
+func (s bringTask) afterAccept(r Reply) {
+	if r.Class == Applied {
+		s.follow(r.Object)
+		return
+	}
+	if r.Code == Denied || !s.again(stepAgain) {
+		s.unconfirmed()
+	}
+}
+
+func (s bringTask) afterMembers(r Reply) {
+	m := s.m
+	switch {
+	case r.Code != OK:
+		if !s.again(stepAgain) {
+			s.unconfirmed()
+		}
+	case m.outside(s.Peer) && s.X.former(m.Op.Mode):
+		s.finish()
+	case !slices.Contains(r.PeerSet.reached(), s.Peer):
+		s.undo()
+	case s.X.Stage == Reserved:
+		s.send(stepVouch, Command{Verb: ReadPeerSet, Peer: s.Peer})
+	default:
+		s.send(stepPrimary, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	}
+}
+
+func (s bringTask) afterPut(r Reply) {
+	m := s.m
+	if r.Class == Applied {
+		s.X, s.Fresh = r.Object, true
+		m.Result.Mended = m.Result.Mended || s.Step == stepPut
+		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
+		return
+	}
+	if r.Code == Denied || !s.again(stepAgain) {
+		s.unconfirmed()
 	}
 }
 

@@ -43,7 +43,7 @@ func (j centralJob) converted(x Object) Object {
 }
 
 // A convertTask brings the target's object into force.
-type convertTask struct{ strand }
+type convertTask struct{ sealedTask }
 
 func (s convertTask) step(r Reply) {
 	m := s.m
@@ -81,7 +81,7 @@ func (s convertTask) sendPut(x Object) {
 
 // retake handles a write of a claim that was not acknowledged: it reads the claim again, or
 // ends the strand unconfirmed.
-func (s strand) retake(r Reply) {
+func (s sealedTask) retake(r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
@@ -179,42 +179,52 @@ func (s recordTask) step(r Reply) {
 	case stepStart, stepReread:
 		s.send(stepRead, Command{Verb: ReadRecord, Record: m.Op.ID})
 	case stepRead:
-		switch {
-		case r.Code == NotFound:
-			m.Withdrawn, m.Unsure = true, true
-			s.send(stepTarget, Command{Verb: Read, Peer: m.Op.Target})
-		case r.Code != OK:
-			if r.Code == Denied || !s.again(stepReread) {
-				m.because(Unreachable, "")
-				m.Result.Ending = InDoubt
-				s.finish()
-			}
-		case r.Decision.Committed:
-			m.decided(*r.Decision)
-			s.finish()
-		default:
-			m.Decision = *r.Decision
-			s.finish()
-		}
+		s.afterRead(r)
 	case stepTargetAgain:
 		s.send(stepTarget, Command{Verb: Read, Peer: m.Op.Target})
 	case stepTarget:
-		o := r.Object
-		switch {
-		case r.Code == OK && o.Claim.Operation == m.Op.ID && o.Claim.Primary && o.Stage != Reserved:
-			m.Primary = o
-			m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
-			m.Record.Committed = true
-			s.finish()
-		case r.Code == OK, r.Code == NotFound:
-			m.Result.Ending = Ended
-			m.Searched = r.Code == OK && o.Claim.Operation == m.Op.ID && o.Claim.Primary
-			s.finish()
-		case r.Code == Denied || !s.again(stepTargetAgain):
-			m.because(Unreachable, m.Op.Target)
+		s.afterTarget(r)
+	}
+}
+
+func (s recordTask) afterRead(r Reply) {
+	m := s.m
+	switch {
+	case r.Code == NotFound:
+		m.Withdrawn, m.Unsure = true, true
+		s.send(stepTarget, Command{Verb: Read, Peer: m.Op.Target})
+	case r.Code != OK:
+		if r.Code == Denied || !s.again(stepReread) {
+			m.because(Unreachable, "")
 			m.Result.Ending = InDoubt
 			s.finish()
 		}
+	case r.Decision.Committed:
+		m.decided(*r.Decision)
+		s.finish()
+	default:
+		m.Decision = *r.Decision
+		s.finish()
+	}
+}
+
+func (s recordTask) afterTarget(r Reply) {
+	m := s.m
+	o := r.Object
+	switch {
+	case r.Code == OK && o.Claim.Operation == m.Op.ID && o.Claim.Primary && o.Stage != Reserved:
+		m.Primary = o
+		m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
+		m.Record.Committed = true
+		s.finish()
+	case r.Code == OK, r.Code == NotFound:
+		m.Result.Ending = Ended
+		m.Searched = r.Code == OK && o.Claim.Operation == m.Op.ID && o.Claim.Primary
+		s.finish()
+	case r.Code == Denied || !s.again(stepTargetAgain):
+		m.because(Unreachable, m.Op.Target)
+		m.Result.Ending = InDoubt
+		s.finish()
 	}
 }
 

@@ -22,9 +22,9 @@ func judgeRecord(x Object, r Reply) verdict {
 	}
 }
 
-// readRecord reads the record of the undecided claim o.
-func (s strand) readRecord(next step, o Object) {
-	s.send(next, Command{Verb: ReadRecord, Record: o.Claim.Operation})
+// readRecord is the read of the record that decides operation.
+func readRecord(operation string) Command {
+	return Command{Verb: ReadRecord, Record: operation}
 }
 
 // decideByRecord decides by its record about the undecided claim y in peer, which obstructs

@@ -75,75 +75,13 @@ func (j listJob) surveyed(peer string, found []Found) {
 // errand returns the phase's sub-operation for object f, or false.
 func (j listJob) errand(f Found) (Operation, bool) {
 	c := j.c
-	o := f.Object
-	primary := o.Primary(f.Mode)
 	switch c.Phase {
 	case chSettling:
-		switch {
-		case f.Mode == Everywhere && o.Stage != Reserved && (primary || o.former(f.Mode) || o.yielded(f.Mode)):
-			return Operation{Action: Resign, Into: c.ring()}, true
-		case o.Claimed && !primary && !o.Undecided() && !joinJob{c}.listedByAny():
-			// No member lists the newcomer, so this secondary is no evidence. Writes from its
-			// former membership, such as a move, may still be in flight to it.
-			return Operation{Action: Discard}, true
-		case primary && o.Leaving():
-			// Another object may have the name by now.
-			c.Worked = true
-			return Operation{Action: Sweep}, true
-		case !o.Claimed, primary && o.Stage.committed():
-			return Operation{}, false
-		case primary && o.Undecided():
-			// Only its record shows whether it is committed.
-			c.Worked = true
-			return Operation{Action: Sweep, Watch: true}, true
-		case primary && o.Stage == Reserved:
-			c.Worked = true
-			return Operation{Action: Discard}, true
-		default:
-			return Operation{Action: Sweep, Watch: true}, true
-		}
+		return j.settling(f)
 	case chCovering:
-		if (restoreJob{c}).forgotten(f) {
-			return restoreJob{c}.lose(f)
-		}
-		if o.Claim.Peer == c.Op.Peer {
-			return Operation{Action: Sweep}, primary && o.Leaving()
-		}
-		if primary && o.Pending() && !o.Undecided() && c.Sets[o.Claim.Peer].Self.State == peerJoining {
-			// It cannot be committed in a peer that is no full member yet.
-			c.Worked = true
-			return Operation{Action: Discard}, true
-		}
-		if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
-			c.Worked = true // it may be committed without a claim in the newcomer
-		}
-		into := []string{c.Op.Peer}
-		if c.restored() && f.Mode == Everywhere && primary && o.InEffect() && o.term() >= generation {
-			// It became home while the restored peer was not believed: a replica may have been
-			// judged dead then.
-			into = append(into, c.ring()...)
-		}
-		return Operation{Action: Cover, Into: into}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && (!o.Terminating || o.Requested())
+		return j.covering(f)
 	case chPlacing:
-		if primary && o.Pending() && !o.Undecided() {
-			// Its secondaries may be older than the entry of the newcomer in the members'
-			// lists.
-			c.Worked = true
-			return Operation{Action: Discard}, true
-		}
-		if primary && o.Leaving() {
-			c.Worked = true
-			return Operation{Action: Sweep}, true
-		}
-		if f.Mode == Everywhere && o.Stage != Reserved && (o.former(f.Mode) || o.yielded(f.Mode)) {
-			return Operation{Action: Resign, Into: c.ring()}, true
-		}
-		if o.Claimed && !primary {
-			// It was judged before the members listed the newcomer; a removal since then may
-			// have missed it. A dead guard can wait for a sweep.
-			return Operation{Action: Sweep}, joinJob{c}.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
-		}
-		return Operation{Action: Cover, Into: c.ring(), Prove: c.restored()}, primary && o.InEffect()
+		return j.placing(f)
 	case chDraining:
 		return leaveJob{c}.drainage(f)
 	case chRehoming:
@@ -152,6 +90,91 @@ func (j listJob) errand(f Found) (Operation, bool) {
 		return leaveJob{c}.emptying(f)
 	}
 	return Operation{}, false
+}
+
+// settling returns the sub-operation that judges object f of a newcomer before any member lists
+// the newcomer.
+func (j listJob) settling(f Found) (Operation, bool) {
+	c := j.c
+	o := f.Object
+	primary := o.Primary(f.Mode)
+	switch {
+	case f.Mode == Everywhere && o.Stage != Reserved && (primary || o.former(f.Mode) || o.yielded(f.Mode)):
+		return Operation{Action: Resign, Into: c.ring()}, true
+	case o.Claimed && !primary && !o.Undecided() && !joinJob{c}.listedByAny():
+		// No member lists the newcomer, so this secondary is no evidence. Writes from its
+		// former membership, such as a move, may still be in flight to it.
+		return Operation{Action: Discard}, true
+	case primary && o.Leaving():
+		// Another object may have the name by now.
+		c.Worked = true
+		return Operation{Action: Sweep}, true
+	case !o.Claimed, primary && o.Stage.committed():
+		return Operation{}, false
+	case primary && o.Undecided():
+		// Only its record shows whether it is committed.
+		c.Worked = true
+		return Operation{Action: Sweep, Watch: true}, true
+	case primary && o.Stage == Reserved:
+		c.Worked = true
+		return Operation{Action: Discard}, true
+	default:
+		return Operation{Action: Sweep, Watch: true}, true
+	}
+}
+
+// covering returns the sub-operation that brings object f of a member to the newcomer.
+func (j listJob) covering(f Found) (Operation, bool) {
+	c := j.c
+	o := f.Object
+	primary := o.Primary(f.Mode)
+	if (restoreJob{c}).forgotten(f) {
+		return restoreJob{c}.lose(f)
+	}
+	if o.Claim.Peer == c.Op.Peer {
+		return Operation{Action: Sweep}, primary && o.Leaving()
+	}
+	if primary && o.Pending() && !o.Undecided() && c.Sets[o.Claim.Peer].Self.State == peerJoining {
+		// It cannot be committed in a peer that is no full member yet.
+		c.Worked = true
+		return Operation{Action: Discard}, true
+	}
+	if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
+		c.Worked = true // it may be committed without a claim in the newcomer
+	}
+	into := []string{c.Op.Peer}
+	if c.restored() && f.Mode == Everywhere && primary && o.InEffect() && o.term() >= generation {
+		// It became home while the restored peer was not believed: a replica may have been
+		// judged dead then.
+		into = append(into, c.ring()...)
+	}
+	return Operation{Action: Cover, Into: into}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && (!o.Terminating || o.Requested())
+}
+
+// placing returns the sub-operation that brings object f of the newcomer to the members.
+func (j listJob) placing(f Found) (Operation, bool) {
+	c := j.c
+	o := f.Object
+	primary := o.Primary(f.Mode)
+	if primary && o.Pending() && !o.Undecided() {
+		// Its secondaries may be older than the entry of the newcomer in the members'
+		// lists.
+		c.Worked = true
+		return Operation{Action: Discard}, true
+	}
+	if primary && o.Leaving() {
+		c.Worked = true
+		return Operation{Action: Sweep}, true
+	}
+	if f.Mode == Everywhere && o.Stage != Reserved && (o.former(f.Mode) || o.yielded(f.Mode)) {
+		return Operation{Action: Resign, Into: c.ring()}, true
+	}
+	if o.Claimed && !primary {
+		// It was judged before the members listed the newcomer; a removal since then may
+		// have missed it. A dead guard can wait for a sweep.
+		return Operation{Action: Sweep}, joinJob{c}.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
+	}
+	return Operation{Action: Cover, Into: c.ring(), Prove: c.restored()}, primary && o.InEffect()
 }
 
 // A subTask runs an operation on one listed object.
@@ -174,22 +197,7 @@ func (s subTask) step(r Reply) {
 // subbed records the result of a sub-operation.
 func (j listJob) subbed(key string, op Operation, r Result) {
 	c := j.c
-	if op.Action == Resign && (r.Removed || r.Mended || op.Met.Leaving()) {
-		c.Worked = true
-		c.Taken = c.Taken || c.Phase == chPlacing
-	}
-	if op.Action == Sweep && c.Phase == chCovering && !op.Met.Primary(op.Mode) && !r.Removed && !op.Met.Terminating {
-		// It is no longer a reservation: it came into force or became home meanwhile.
-		c.Worked = true
-	}
-	if op.Action == Sweep && c.Phase == chPlacing && r.Removed {
-		// A foreign finalizer may hold it.
-		c.Worked, c.Stuck = true, c.Stuck || op.Met.Terminating
-		c.StuckAt = cmp.Or(c.StuckAt, c.Op.Peer)
-	}
-	if op.Action == Discard && r.Reason != Membership {
-		c.Worked = true
-	}
+	j.progressed(op, r)
 	switch {
 	case len(r.Unproved) > 0 && c.Rounds < tries:
 		// Its operation may be about to bind its guards.
@@ -212,6 +220,27 @@ func (j listJob) subbed(key string, op Operation, r Result) {
 	default:
 		c.Stuck = true
 		c.StuckAt = r.Pending[0]
+	}
+}
+
+// progressed records whether a sub-operation changed something, so that the peer is listed again.
+func (j listJob) progressed(op Operation, r Result) {
+	c := j.c
+	if op.Action == Resign && (r.Removed || r.Mended || op.Met.Leaving()) {
+		c.Worked = true
+		c.Taken = c.Taken || c.Phase == chPlacing
+	}
+	if op.Action == Sweep && c.Phase == chCovering && !op.Met.Primary(op.Mode) && !r.Removed && !op.Met.Terminating {
+		// It is no longer a reservation: it came into force or became home meanwhile.
+		c.Worked = true
+	}
+	if op.Action == Sweep && c.Phase == chPlacing && r.Removed {
+		// A foreign finalizer may hold it.
+		c.Worked, c.Stuck = true, c.Stuck || op.Met.Terminating
+		c.StuckAt = cmp.Or(c.StuckAt, c.Op.Peer)
+	}
+	if op.Action == Discard && r.Reason != Membership {
+		c.Worked = true
 	}
 }
 

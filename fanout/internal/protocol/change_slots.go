@@ -93,73 +93,86 @@ func (c *Change) ring() []string {
 type takeSlotTask struct{ changeHandle }
 
 func (s takeSlotTask) step(r Reply) {
-	c := s.c
 	switch s.Step {
 	case stepStart, stepRetry:
 		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case stepRead:
-		s.Set = r.PeerSet
-		switch {
-		case r.Code == NotFound && s.Peer == c.Op.Peer && c.newcomer():
-			s.Set = PeerSet{Self: Member{Peer: s.Peer, UID: c.Op.UID}}
-			s.send(stepAnchor, Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
-		case r.Code == NotFound:
-			s.refuse(Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
-		case r.Code != OK:
-			s.failed(r)
-		case c.mine(s.Set):
-			s.hold()
-		case s.Peer != c.Op.Peer && anchorState{c}.cutAt(s.Set):
-			// The removal of its anchor ended the change, whatever the anchor's slot holds.
-			c.Again = true
-			s.finish()
-		case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()) && !s.usurps():
-			s.occupied()
-		case s.Peer != c.Record.Anchor:
-			s.send(stepAnchor, Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
-		case c.Held || c.Resumed || c.Op.Anchor != "" || !s.Set.current():
-			c.Again = true
-			s.finish()
-		default:
-			c.Sent = true
-			s.Set.Change = c.slot()
-			s.sendSet(stepPut, s.Set)
-		}
+		s.afterRead(r)
 	case stepAnchor:
-		// The anchor's slot was not over after the free slot was read, so the slot may be
-		// taken: no process frees it before the change is over at the anchor.
-		switch {
-		case r.Code != OK:
-			s.failed(r)
-		case !c.mine(r.PeerSet) || r.PeerSet.Change.Over:
-			c.Again = true
-			s.finish()
-		default:
-			set := s.Set
-			if s.Peer == c.Op.Peer && c.newcomer() {
-				if (joinJob{c}).otherRing(set) {
-					c.Sets[s.Peer] = set
-					c.Again = true
-					s.finish()
-					return
-				}
-				set = restoreJob{c}.outgrown(joinJob{c}.quarantined(set))
-			}
-			set.Change = c.slot()
-			s.sendSet(stepPut, set)
-		}
+		s.afterAnchor(r)
 	case stepFinished:
 		s.again(stepRetry)
 	case stepPut:
-		switch {
-		case r.Class == Applied:
-			s.Set = r.PeerSet
-			s.hold()
-		case r.Code == Conflict || r.Code == Exists:
-			s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
-		default:
-			s.failed(r)
+		s.afterPut(r)
+	}
+}
+
+func (s takeSlotTask) afterRead(r Reply) {
+	c := s.c
+	s.Set = r.PeerSet
+	switch {
+	case r.Code == NotFound && s.Peer == c.Op.Peer && c.newcomer():
+		s.Set = PeerSet{Self: Member{Peer: s.Peer, UID: c.Op.UID}}
+		s.send(stepAnchor, Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
+	case r.Code == NotFound:
+		s.refuse(Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
+	case r.Code != OK:
+		s.failed(r)
+	case c.mine(s.Set):
+		s.hold()
+	case s.Peer != c.Op.Peer && anchorState{c}.cutAt(s.Set):
+		// The removal of its anchor ended the change, whatever the anchor's slot holds.
+		c.Again = true
+		s.finish()
+	case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()) && !s.usurps():
+		s.occupied()
+	case s.Peer != c.Record.Anchor:
+		s.send(stepAnchor, Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
+	case c.Held || c.Resumed || c.Op.Anchor != "" || !s.Set.current():
+		c.Again = true
+		s.finish()
+	default:
+		c.Sent = true
+		s.Set.Change = c.slot()
+		s.sendSet(stepPut, s.Set)
+	}
+}
+
+func (s takeSlotTask) afterAnchor(r Reply) {
+	c := s.c
+	// The anchor's slot was not over after the free slot was read, so the slot may be
+	// taken: no process frees it before the change is over at the anchor.
+	switch {
+	case r.Code != OK:
+		s.failed(r)
+	case !c.mine(r.PeerSet) || r.PeerSet.Change.Over:
+		c.Again = true
+		s.finish()
+	default:
+		set := s.Set
+		if s.Peer == c.Op.Peer && c.newcomer() {
+			if (joinJob{c}).otherRing(set) {
+				c.Sets[s.Peer] = set
+				c.Again = true
+				s.finish()
+				return
+			}
+			set = restoreJob{c}.outgrown(joinJob{c}.quarantined(set))
 		}
+		set.Change = c.slot()
+		s.sendSet(stepPut, set)
+	}
+}
+
+func (s takeSlotTask) afterPut(r Reply) {
+	switch {
+	case r.Class == Applied:
+		s.Set = r.PeerSet
+		s.hold()
+	case r.Code == Conflict || r.Code == Exists:
+		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
+	default:
+		s.failed(r)
 	}
 }
 

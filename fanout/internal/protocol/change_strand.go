@@ -174,25 +174,7 @@ func (s writeSetTask) step(r Reply) {
 	case stepStart, stepRetry:
 		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case stepRead:
-		switch {
-		case closeJob{c}.leaving() && (r.Code == NotFound || r.Code == OK && !c.mine(r.PeerSet)):
-			c.Sets[s.Peer] = r.PeerSet
-			s.finish()
-		case r.Code == NotFound:
-			s.refuse(Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
-		case r.Code != OK:
-			s.failed(r)
-		case !c.mine(r.PeerSet):
-			c.Again = true
-			s.finish()
-		default:
-			s.Set = r.PeerSet
-			if w := (writeJob{c}).witness(s.Peer); w != "" {
-				s.send(stepWitness, Command{Verb: ReadPeerSet, Peer: w})
-				return
-			}
-			s.edit()
-		}
+		s.afterRead(r)
 	case stepWitness:
 		switch {
 		case r.Code != OK:
@@ -215,6 +197,29 @@ func (s writeSetTask) step(r Reply) {
 			return
 		}
 		s.failed(r)
+	}
+}
+
+func (s writeSetTask) afterRead(r Reply) {
+	c := s.c
+	switch {
+	case closeJob{c}.leaving() && (r.Code == NotFound || r.Code == OK && !c.mine(r.PeerSet)):
+		c.Sets[s.Peer] = r.PeerSet
+		s.finish()
+	case r.Code == NotFound:
+		s.refuse(Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
+	case r.Code != OK:
+		s.failed(r)
+	case !c.mine(r.PeerSet):
+		c.Again = true
+		s.finish()
+	default:
+		s.Set = r.PeerSet
+		if w := (writeJob{c}).witness(s.Peer); w != "" {
+			s.send(stepWitness, Command{Verb: ReadPeerSet, Peer: w})
+			return
+		}
+		s.edit()
 	}
 }
 

@@ -35,77 +35,91 @@ func (j removeJob) confirm() {
 type clearTask struct{ removedTask }
 
 func (s clearTask) step(r Reply) {
-	m := s.m
 	switch s.Step {
 	case stepStart, stepReread:
 		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case stepDelete:
 		s.deleted(r)
 	case stepRead:
-		o := r.Object
-		mine := r.Code == OK && o.Claimed && !o.Primary(m.Op.Mode) &&
-			(o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
-		switch {
-		case r.Code == OK && m.Op.Action == Remove && retireJob{m}.superseded(o):
-			// The home was replaced after its peer was removed by force: remove its
-			// replacement.
-			m.astray(o, s.Peer)
-			s.finish()
-		case r.Code == OK && !mine && m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin:
-			// It belongs to a later object with the same name.
-			s.cleared()
-		case r.Code == OK && !mine && m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere):
-			s.X = o
-			s.send(stepJudge, Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
-		case r.Code == NotFound, r.Code == OK && !mine:
-			s.cleared()
-		case r.Code == Denied, r.Code == NoSuchPeer:
-			s.unconfirmed()
-		case r.Code == OK && m.Primary.UID != "" && retireJob{m}.outranked(o):
-			// A later home replaced this one, which was taken for lost.
-			s.unconfirmed()
-		case r.Code == OK && o.former(m.Op.Mode):
-			// It was home: the replicas that name it are deleted first.
-			s.X = o
-			s.finish()
-		case r.Code != OK, o.Terminating:
-			if !s.again(stepReread) {
-				s.unconfirmed()
-			}
-		default:
-			// A peer that was restored meanwhile may have the object in force again.
-			s.X = o
-			s.send(stepPrimary, Command{Verb: Read, Peer: m.Record.Primary.Peer})
-		}
+		s.afterRead(r)
 	case stepPrimary:
-		gone := m.Primary.UID == "" // if it exists now, it was restored and the removal is open
-		switch {
-		case r.Code == NotFound, r.Code == NoSuchPeer && gone, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving() && !gone):
-			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		case r.Code == OK || r.Code == Denied || !s.again(stepReread):
+		s.afterPrimary(r)
+	case stepJudge:
+		s.afterJudge(r)
+	}
+}
+
+func (s clearTask) afterRead(r Reply) {
+	m := s.m
+	o := r.Object
+	mine := r.Code == OK && o.Claimed && !o.Primary(m.Op.Mode) &&
+		(o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
+	switch {
+	case r.Code == OK && m.Op.Action == Remove && retireJob{m}.superseded(o):
+		// The home was replaced after its peer was removed by force: remove its
+		// replacement.
+		m.astray(o, s.Peer)
+		s.finish()
+	case r.Code == OK && !mine && m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin:
+		// It belongs to a later object with the same name.
+		s.cleared()
+	case r.Code == OK && !mine && m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere):
+		s.X = o
+		s.send(stepJudge, Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
+	case r.Code == NotFound, r.Code == OK && !mine:
+		s.cleared()
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		s.unconfirmed()
+	case r.Code == OK && m.Primary.UID != "" && retireJob{m}.outranked(o):
+		// A later home replaced this one, which was taken for lost.
+		s.unconfirmed()
+	case r.Code == OK && o.former(m.Op.Mode):
+		// It was home: the replicas that name it are deleted first.
+		s.X = o
+		s.finish()
+	case r.Code != OK, o.Terminating:
+		if !s.again(stepReread) {
 			s.unconfirmed()
 		}
-	case stepJudge:
-		// It names an earlier home of the object that is being removed.
-		switch m.verdict(s.X, r) {
-		case dead:
+	default:
+		// A peer that was restored meanwhile may have the object in force again.
+		s.X = o
+		s.send(stepPrimary, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	}
+}
+
+func (s clearTask) afterPrimary(r Reply) {
+	m := s.m
+	gone := m.Primary.UID == "" // if it exists now, it was restored and the removal is open
+	switch {
+	case r.Code == NotFound, r.Code == NoSuchPeer && gone, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving() && !gone):
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case r.Code == OK || r.Code == Denied || !s.again(stepReread):
+		s.unconfirmed()
+	}
+}
+
+func (s clearTask) afterJudge(r Reply) {
+	m := s.m
+	// It names an earlier home of the object that is being removed.
+	switch m.verdict(s.X, r) {
+	case dead:
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case lost:
+		switch {
+		case m.Record.Origin != "":
 			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		case lost:
-			switch {
-			case m.Record.Origin != "":
-				s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-			case m.Primary.Claimed:
-				// It belongs to a later object with the same name, which is lost.
-				s.cleared()
-			default:
-				s.unconfirmed()
-			}
-		case owned, leaving, pending:
+		case m.Primary.Claimed:
+			// It belongs to a later object with the same name, which is lost.
 			s.cleared()
 		default:
-			if !s.again(stepReread) {
-				s.unconfirmed()
-			}
+			s.unconfirmed()
+		}
+	case owned, leaving, pending:
+		s.cleared()
+	default:
+		if !s.again(stepReread) {
+			s.unconfirmed()
 		}
 	}
 }

@@ -99,45 +99,59 @@ func (j coverJob) discard() {
 type discardTask struct{ strand }
 
 func (s discardTask) step(r Reply) {
-	m := s.m
 	switch s.Step {
 	case stepStart, stepAgain:
 		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case stepRead:
-		o := r.Object
-		switch {
-		case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
-			s.finish()
-		case r.Code == OK && o.Primary(m.Op.Mode) && o.Stage != Reserved:
-			// It was committed meanwhile.
-			s.finish()
-		case r.Code == OK && (o.former(m.Op.Mode) || o.yielded(m.Op.Mode)):
-			// The replicas that name it must be updated first.
-			s.unconfirmed()
-		case r.Code == OK && !o.Terminating && o.Primary(m.Op.Mode):
-			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
-		case r.Code == OK && !o.Terminating:
-			s.X = o
-			s.send(stepSet, Command{Verb: ReadPeerSet, Peer: s.Peer})
-		case !s.again(stepAgain):
-			s.unconfirmed()
-		}
+		s.afterRead(r)
 	case stepSet:
-		switch state := r.PeerSet.Self.State; {
-		case r.Code == OK && (state == peerActive || state == peerJoining):
-			// The peer is a member again and may have received X as such.
-			m.because(Membership, s.Peer)
-			s.finish()
-		case r.Code == OK:
-			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		case !s.again(stepAgain):
-			s.unconfirmed()
-		}
+		s.afterSet(r)
 	case stepDelete:
-		m.Result.Removed = m.Result.Removed || r.Class == Applied
-		if r.Code == Denied || !s.again(stepAgain) {
-			s.unconfirmed()
-		}
+		s.afterDelete(r)
+	}
+}
+
+func (s discardTask) afterRead(r Reply) {
+	m := s.m
+	o := r.Object
+	switch {
+	case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
+		s.finish()
+	case r.Code == OK && o.Primary(m.Op.Mode) && o.Stage != Reserved:
+		// It was committed meanwhile.
+		s.finish()
+	case r.Code == OK && (o.former(m.Op.Mode) || o.yielded(m.Op.Mode)):
+		// The replicas that name it must be updated first.
+		s.unconfirmed()
+	case r.Code == OK && !o.Terminating && o.Primary(m.Op.Mode):
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+	case r.Code == OK && !o.Terminating:
+		s.X = o
+		s.send(stepSet, Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case !s.again(stepAgain):
+		s.unconfirmed()
+	}
+}
+
+func (s discardTask) afterSet(r Reply) {
+	m := s.m
+	switch state := r.PeerSet.Self.State; {
+	case r.Code == OK && (state == peerActive || state == peerJoining):
+		// The peer is a member again and may have received X as such.
+		m.because(Membership, s.Peer)
+		s.finish()
+	case r.Code == OK:
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case !s.again(stepAgain):
+		s.unconfirmed()
+	}
+}
+
+func (s discardTask) afterDelete(r Reply) {
+	m := s.m
+	m.Result.Removed = m.Result.Removed || r.Class == Applied
+	if r.Code == Denied || !s.again(stepAgain) {
+		s.unconfirmed()
 	}
 }
 

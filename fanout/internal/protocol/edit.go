@@ -37,10 +37,10 @@ func (j acceptJob) begin() {
 	m.spawn(taskAccept, m.Record.Primary.Peer)
 }
 
-func (s strand) sendAccepted(next step, home Object) {
-	m := s.m
+// accept is the write that commits the edit of home.
+func (j acceptJob) accept(home Object) Command {
 	o := home.accepted()
-	s.send(next, Command{Verb: Put, Peer: m.Record.Primary.Peer, Object: o, UID: o.UID, RV: o.RV})
+	return Command{Verb: Put, Peer: j.m.Record.Primary.Peer, Object: o, UID: o.UID, RV: o.RV}
 }
 
 // An acceptTask commits a person's edit of the home.
@@ -50,7 +50,7 @@ func (s acceptTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart:
-		s.sendAccepted(stepPut, m.Primary)
+		s.send(stepPut, acceptJob{m}.accept(m.Primary))
 	case stepPut:
 		switch {
 		case r.Class == Applied:
@@ -76,7 +76,7 @@ func (s acceptTask) step(r Reply) {
 			s.unconfirmed()
 		case r.Object.Edited():
 			m.Primary = r.Object
-			s.sendAccepted(stepPut, m.Primary)
+			s.send(stepPut, acceptJob{m}.accept(m.Primary))
 		default:
 			m.Primary = r.Object
 			s.finish()

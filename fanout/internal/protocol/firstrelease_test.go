@@ -353,7 +353,7 @@ func (m *Machine) stepHeld(i int, r Reply) {
 	c := m.Claims[s.Peer]
 	switch {
 	case s.Step == stepStart && c.Held && s.Task == taskConvert:
-		convertTask{m.strand(i)}.sendPut(c.Object)
+		convertTask{sealedTask{m.strand(i)}}.sendPut(c.Object)
 	case s.Step == stepStart && c.Held:
 		s.X = c.Object
 		sealedTask{m.strand(i)}.sendBind(m.Record.Primary)

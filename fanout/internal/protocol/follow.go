@@ -12,7 +12,7 @@ const reservedAgain = "its home there is a reservation again: the peer was resto
 func (s attempt) uncommitted() {
 	m := s.m
 	m.Result.Problem = reservedAgain
-	s.failAt(Homeless, s.Peer)
+	s.fail(Homeless)
 }
 
 // A followTask follows the homes to the present one. If a home has yielded to a replica that
@@ -114,7 +114,7 @@ func (s followTask) pursued(r Reply) {
 }
 
 // failAt ends the strand for a reason in a peer other than its own.
-func (s strand) failAt(reason Reason, peer string) {
+func (s followTask) failAt(reason Reason, peer string) {
 	m := s.m
 	m.because(reason, peer)
 	s.fail(reason)

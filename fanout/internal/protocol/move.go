@@ -137,27 +137,7 @@ func (s yieldTask) step(r Reply) {
 	case stepPut:
 		s.attempted(r)
 	case stepRead:
-		o := r.Object
-		switch {
-		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
-			m.astray(Object{}, "")
-			s.finish()
-		case r.Code != OK:
-			s.ask(Reply{Code: Unavailable})
-		case m.strayed(o):
-			m.astray(o, s.Peer)
-			s.finish()
-		case m.Expired && !m.Unsure:
-			s.fail(Late)
-		case o.Leaving():
-			m.Result.Holder, m.Result.HolderAt = o, s.Peer
-			s.fail(HeldByOther)
-		case o.RV == m.Primary.RV:
-			s.sendPut()
-		default:
-			m.Primary = o
-			s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: s.Peer})
-		}
+		s.afterRead(r)
 	case stepMembers:
 		// The home has changed, so an earlier attempt can no longer be applied.
 		switch {
@@ -165,10 +145,36 @@ func (s yieldTask) step(r Reply) {
 			s.ask(Reply{Code: Unavailable})
 		case !slices.Contains(r.PeerSet.peers(peerActive), m.Op.Target):
 			m.Result.Problem = "peer " + m.Op.Target + " is not an active member"
-			s.failAt(Membership, m.Op.Target)
+			m.because(Membership, m.Op.Target)
+			s.fail(Membership)
 		default:
 			s.sendPut()
 		}
+	}
+}
+
+func (s yieldTask) afterRead(r Reply) {
+	m := s.m
+	o := r.Object
+	switch {
+	case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
+		m.astray(Object{}, "")
+		s.finish()
+	case r.Code != OK:
+		s.ask(Reply{Code: Unavailable})
+	case m.strayed(o):
+		m.astray(o, s.Peer)
+		s.finish()
+	case m.Expired && !m.Unsure:
+		s.fail(Late)
+	case o.Leaving():
+		m.Result.Holder, m.Result.HolderAt = o, s.Peer
+		s.fail(HeldByOther)
+	case o.RV == m.Primary.RV:
+		s.sendPut()
+	default:
+		m.Primary = o
+		s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	}
 }
 

@@ -10,47 +10,56 @@ import "slices"
 type listTask struct{ strand }
 
 func (s listTask) step(r Reply) {
-	m := s.m
 	list := Command{Verb: List, Peer: s.Peer}
 	switch s.Step {
 	case stepStart, stepRetry:
 		s.send(stepList, list)
 	case stepSettle:
-		// The reply lists the objects that are left: their operations are alive.
-		alive := slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved })
-		switch {
-		case r.Code == OK && len(r.Occupants) == 0:
-			s.finish()
-		case r.Code == OK && (alive || s.Tries >= commitJob{m}.patience() || m.Expired):
-			m.Result.Occupants = append(m.Result.Occupants, r.Occupants...)
-			s.finish()
-		default:
-			s.pause(stepRelist)
-		}
+		s.afterSettle(r)
 	case stepRelist:
 		s.send(stepList, list)
 	case stepList:
-		switch {
-		case r.Code == NotFound:
-			s.finish()
-		case r.Code != OK:
-			if r.Code != NoSuchPeer && r.Code != Denied && s.again(stepRetry) {
-				return
-			}
-			if m.Record.Committed || m.Op.Patience == Onward || m.Op.Action == Sweep {
-				s.unconfirmed()
-				return
-			}
-			s.fail(reasonOf(r))
-		case len(r.Occupants) == 0:
-			s.finish()
-		case !slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved }):
-			s.Tries++
-			s.send(stepSettle, Command{Verb: Settle, Peer: s.Peer})
-		default:
-			m.Result.Occupants = append(m.Result.Occupants, r.Occupants...)
-			s.finish()
+		s.afterList(r)
+	}
+}
+
+func (s listTask) afterSettle(r Reply) {
+	m := s.m
+	// The reply lists the objects that are left: their operations are alive.
+	alive := slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved })
+	switch {
+	case r.Code == OK && len(r.Occupants) == 0:
+		s.finish()
+	case r.Code == OK && (alive || s.Tries >= commitJob{m}.patience() || m.Expired):
+		m.Result.Occupants = append(m.Result.Occupants, r.Occupants...)
+		s.finish()
+	default:
+		s.pause(stepRelist)
+	}
+}
+
+func (s listTask) afterList(r Reply) {
+	m := s.m
+	switch {
+	case r.Code == NotFound:
+		s.finish()
+	case r.Code != OK:
+		if r.Code != NoSuchPeer && r.Code != Denied && s.again(stepRetry) {
+			return
 		}
+		if m.Record.Committed || m.Op.Patience == Onward || m.Op.Action == Sweep {
+			s.unconfirmed()
+			return
+		}
+		s.fail(reasonOf(r))
+	case len(r.Occupants) == 0:
+		s.finish()
+	case !slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved }):
+		s.Tries++
+		s.send(stepSettle, Command{Verb: Settle, Peer: s.Peer})
+	default:
+		m.Result.Occupants = append(m.Result.Occupants, r.Occupants...)
+		s.finish()
 	}
 }
 

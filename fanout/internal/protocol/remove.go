@@ -50,7 +50,6 @@ func (j removeJob) mark() {
 type markTask struct{ attempt }
 
 func (s markTask) step(r Reply) {
-	m := s.m
 	switch s.Step {
 	case stepStart:
 		s.sendPut()
@@ -59,33 +58,38 @@ func (s markTask) step(r Reply) {
 	case stepPut:
 		s.attempted(r)
 	case stepRead:
-		o := r.Object
-		switch {
-		case (r.Code == NotFound || r.Code == OK && o.UID != m.Record.Primary.UID) && m.Op.Mode == Everywhere:
-			m.astray(Object{}, "")
-			s.finish()
-		case r.Code == OK && m.strayed(o):
-			m.astray(o, s.Peer)
-			s.finish()
-		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
-			// A removal is by UID, and the object with that UID is gone.
-			m.Primary.UID = ""
-			m.Record.Committed = true
-			s.finish()
-		case r.Code != OK:
-			s.ask(Reply{Code: Unavailable})
-		case o.Leaving():
-			m.Primary = o
-			m.Record.Committed = true
-			s.finish()
-		case o.Stage == Reserved:
-			s.uncommitted()
-		case m.Expired && !m.Unsure:
-			s.fail(Late)
-		default:
-			m.Primary = o
-			s.sendPut()
-		}
+		s.afterRead(r)
+	}
+}
+
+func (s markTask) afterRead(r Reply) {
+	m := s.m
+	o := r.Object
+	switch {
+	case (r.Code == NotFound || r.Code == OK && o.UID != m.Record.Primary.UID) && m.Op.Mode == Everywhere:
+		m.astray(Object{}, "")
+		s.finish()
+	case r.Code == OK && m.strayed(o):
+		m.astray(o, s.Peer)
+		s.finish()
+	case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
+		// A removal is by UID, and the object with that UID is gone.
+		m.Primary.UID = ""
+		m.Record.Committed = true
+		s.finish()
+	case r.Code != OK:
+		s.ask(Reply{Code: Unavailable})
+	case o.Leaving():
+		m.Primary = o
+		m.Record.Committed = true
+		s.finish()
+	case o.Stage == Reserved:
+		s.uncommitted()
+	case m.Expired && !m.Unsure:
+		s.fail(Late)
+	default:
+		m.Primary = o
+		s.sendPut()
 	}
 }
 

@@ -55,13 +55,13 @@ func (s bringTask) replica(r Reply) {
 		s.finish()
 	case s.X.Undecided() && s.X.Primary(m.Op.Mode):
 		// The reservation must be settled here: sweeps visit members only.
-		s.readRecord(stepRivalRecord, s.X)
+		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
 	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 		s.obstructed(s.X, s.Peer)
 	case s.X.Of(m.Op.Mode) == m.Record.Primary, retireJob{m}.outdated(s.X), s.X.Undecided() && s.X.Sibling(m.Primary):
-		s.readMembers()
+		s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 	case s.X.Undecided():
-		s.readRecord(stepRivalRecord, s.X)
+		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
 	default:
 		s.send(stepRival, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
 	}

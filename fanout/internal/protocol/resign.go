@@ -105,39 +105,48 @@ func (j resignJob) succeededBy(home Ref, term int64) {
 type resignTask struct{ strand }
 
 func (s resignTask) step(r Reply) {
-	m := s.m
-	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}
 	switch s.Step {
 	case stepStart, stepAgain:
 		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case stepRead:
-		o := r.Object
-		switch {
-		case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
-			s.finish()
-		case r.Code == OK && o.term() > m.Record.Term:
-			s.unconfirmed()
-		case r.Code == OK && o.Home != home:
-			o.Home = home
-			s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
-		case r.Code == OK && !o.Terminating:
-			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
-		case r.Code == OK && o.Finalizer:
-			o.Finalizer = false
-			s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
-		case r.Code == Denied, r.Code == NoSuchPeer, !s.again(stepAgain):
-			s.unconfirmed()
-		}
+		s.afterRead(r)
 	case stepPut, stepDelete:
-		m.Result.Removed = m.Result.Removed || r.Class == Applied
-		switch {
-		case r.Class == Applied && m.Op.Met.Primary(Everywhere):
-			// Read the members again, now that it is no home.
-			s.finish()
-		case r.Class == Applied:
-			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
-		case r.Code == Denied || !s.again(stepAgain):
-			s.unconfirmed()
-		}
+		s.afterPut(r)
+	}
+}
+
+func (s resignTask) afterRead(r Reply) {
+	m := s.m
+	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}
+	o := r.Object
+	switch {
+	case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
+		s.finish()
+	case r.Code == OK && o.term() > m.Record.Term:
+		s.unconfirmed()
+	case r.Code == OK && o.Home != home:
+		o.Home = home
+		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+	case r.Code == OK && !o.Terminating:
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+	case r.Code == OK && o.Finalizer:
+		o.Finalizer = false
+		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+	case r.Code == Denied, r.Code == NoSuchPeer, !s.again(stepAgain):
+		s.unconfirmed()
+	}
+}
+
+func (s resignTask) afterPut(r Reply) {
+	m := s.m
+	m.Result.Removed = m.Result.Removed || r.Class == Applied
+	switch {
+	case r.Class == Applied && m.Op.Met.Primary(Everywhere):
+		// Read the members again, now that it is no home.
+		s.finish()
+	case r.Class == Applied:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	case r.Code == Denied || !s.again(stepAgain):
+		s.unconfirmed()
 	}
 }

@@ -66,52 +66,65 @@ func (j retireJob) retiring(peer string) bool {
 type retireTask struct{ strand }
 
 func (s retireTask) step(r Reply) {
-	m := s.m
 	switch s.Step {
 	case stepStart, stepReset:
 		s.send(stepSet, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case stepSet:
-		if r.Code != OK {
-			if !s.again(stepReset) {
-				s.unconfirmed()
-			}
-			return
-		}
-		for _, p := range r.PeerSet.reached() {
-			if !(retireJob{m}).covered(p) {
-				m.pend(p)
-			}
-		}
-		if len(m.Result.Pending) > 0 {
-			s.finish()
-			return
-		}
-		s.sendPut()
+		s.afterSet(r)
 	case stepReread:
 		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case stepPut:
-		switch {
-		case r.Class == Applied || r.Code == NotFound:
-			s.retired()
-		case r.Code == Unavailable:
-			if !s.again(stepReread) {
-				s.unconfirmed()
-			}
-		case r.Code == Denied, r.Code == NoSuchPeer:
-			s.unconfirmed()
-		default:
-			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
-		}
+		s.afterPut(r)
 	case stepRead:
-		switch {
-		case r.Code == NotFound, r.Code == OK && (r.Object.UID != s.X.UID || !r.Object.Finalizer):
-			s.retired()
-		case r.Code == OK && r.Object.former(m.Op.Mode) && (m.Phase == clearing || !r.Object.Home.Yielded):
-			s.X = r.Object
-			s.sendPut()
-		case r.Code == OK || r.Code == Denied || !s.again(stepReread):
+		s.afterRead(r)
+	}
+}
+
+func (s retireTask) afterSet(r Reply) {
+	m := s.m
+	if r.Code != OK {
+		if !s.again(stepReset) {
 			s.unconfirmed()
 		}
+		return
+	}
+	for _, p := range r.PeerSet.reached() {
+		if !(retireJob{m}).covered(p) {
+			m.pend(p)
+		}
+	}
+	if len(m.Result.Pending) > 0 {
+		s.finish()
+		return
+	}
+	s.sendPut()
+}
+
+func (s retireTask) afterPut(r Reply) {
+	switch {
+	case r.Class == Applied || r.Code == NotFound:
+		s.retired()
+	case r.Code == Unavailable:
+		if !s.again(stepReread) {
+			s.unconfirmed()
+		}
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		s.unconfirmed()
+	default:
+		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	}
+}
+
+func (s retireTask) afterRead(r Reply) {
+	m := s.m
+	switch {
+	case r.Code == NotFound, r.Code == OK && (r.Object.UID != s.X.UID || !r.Object.Finalizer):
+		s.retired()
+	case r.Code == OK && r.Object.former(m.Op.Mode) && (m.Phase == clearing || !r.Object.Home.Yielded):
+		s.X = r.Object
+		s.sendPut()
+	case r.Code == OK || r.Code == Denied || !s.again(stepReread):
+		s.unconfirmed()
 	}
 }
 

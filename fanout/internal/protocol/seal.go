@@ -103,30 +103,9 @@ func (s sealTask) step(r Reply) {
 	case stepReread:
 		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case stepRead:
-		switch o := r.Object; {
-		case r.Code == OK && o.Claimed && o.Of(Once) == m.Record.Primary && sealJob{m}.unbound(o):
-			// The guard may come from a late create, after the removal.
-			s.X = o
-			s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
-		case r.Code == OK && o.Bound == m.Record.Primary:
-			s.finish()
-		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
-			// The guard was removed with its primary, or a sweep creates it again.
-			s.undurable()
-		case !s.again(stepReread):
-			m.Result.Durable = false
-			s.unconfirmed()
-		}
+		s.afterRead(r)
 	case stepVerify:
-		switch {
-		case r.Code == OK && r.Object.UID == m.Record.Primary.UID && r.Object.Committed():
-			s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
-		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
-			s.undurable()
-		case !s.again(stepReread):
-			m.Result.Durable = false
-			s.unconfirmed()
-		}
+		s.afterVerify(r)
 	case stepBelieved:
 		s.believed(r, stepReread)
 	case stepBound:
@@ -135,5 +114,36 @@ func (s sealTask) step(r Reply) {
 			return
 		}
 		s.wasBound(r, stepReread)
+	}
+}
+
+func (s sealTask) afterRead(r Reply) {
+	m := s.m
+	switch o := r.Object; {
+	case r.Code == OK && o.Claimed && o.Of(Once) == m.Record.Primary && sealJob{m}.unbound(o):
+		// The guard may come from a late create, after the removal.
+		s.X = o
+		s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	case r.Code == OK && o.Bound == m.Record.Primary:
+		s.finish()
+	case r.Code == OK, r.Code == NotFound, r.Code == Denied:
+		// The guard was removed with its primary, or a sweep creates it again.
+		s.undurable()
+	case !s.again(stepReread):
+		m.Result.Durable = false
+		s.unconfirmed()
+	}
+}
+
+func (s sealTask) afterVerify(r Reply) {
+	m := s.m
+	switch {
+	case r.Code == OK && r.Object.UID == m.Record.Primary.UID && r.Object.Committed():
+		s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+	case r.Code == OK, r.Code == NotFound, r.Code == Denied:
+		s.undurable()
+	case !s.again(stepReread):
+		m.Result.Durable = false
+		s.unconfirmed()
 	}
 }

@@ -162,7 +162,7 @@ func (m *Machine) step(i int, r Reply) {
 	case taskLook:
 		lookTask{s}.step(r)
 	case taskConvert:
-		convertTask{s}.step(r)
+		convertTask{sealedTask{s}}.step(r)
 	case taskBind:
 		bindTask{sealedTask{s}}.step(r)
 	case taskWithdraw:

@@ -61,15 +61,7 @@ func (s judgeTask) step(r Reply) {
 	case stepReread:
 		s.send(stepMet, Command{Verb: Read, Peer: s.Peer})
 	case stepMet:
-		switch {
-		case r.Code == OK && r.Object.UID == m.Op.Met.UID:
-			s.X = r.Object
-			s.look()
-		case r.Code == OK || r.Code == NotFound:
-			s.finish()
-		case !s.again(stepReread):
-			s.unconfirmed()
-		}
+		s.afterMet(r)
 	case stepRecord:
 		s.decideByRecord(s.Peer, s.X, r)
 	case stepPrimaryRecord:
@@ -83,18 +75,36 @@ func (s judgeTask) step(r Reply) {
 	case stepUnchanged, stepWitnessMember, stepWitness:
 		s.stepDoubt(r)
 	case stepFence, stepRemove, stepMend, stepScrub:
-		m.Result.Removed = m.Result.Removed || (s.Step == stepFence || s.Step == stepRemove) && r.Class == Applied
-		m.Result.Mended = m.Result.Mended || s.Step == stepScrub && r.Class == Applied
-		switch {
-		case s.Step == stepRemove && r.Class == Applied:
-			s.finish()
-		case r.Code == Denied, r.Code == NoSuchPeer:
-			s.unconfirmed()
-		case r.Code != Unavailable:
-			s.send(stepMet, Command{Verb: Read, Peer: s.Peer})
-		case !s.again(stepReread):
-			s.unconfirmed()
-		}
+		s.afterFence(r)
+	}
+}
+
+func (s judgeTask) afterMet(r Reply) {
+	m := s.m
+	switch {
+	case r.Code == OK && r.Object.UID == m.Op.Met.UID:
+		s.X = r.Object
+		s.look()
+	case r.Code == OK || r.Code == NotFound:
+		s.finish()
+	case !s.again(stepReread):
+		s.unconfirmed()
+	}
+}
+
+func (s judgeTask) afterFence(r Reply) {
+	m := s.m
+	m.Result.Removed = m.Result.Removed || (s.Step == stepFence || s.Step == stepRemove) && r.Class == Applied
+	m.Result.Mended = m.Result.Mended || s.Step == stepScrub && r.Class == Applied
+	switch {
+	case s.Step == stepRemove && r.Class == Applied:
+		s.finish()
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		s.unconfirmed()
+	case r.Code != Unavailable:
+		s.send(stepMet, Command{Verb: Read, Peer: s.Peer})
+	case !s.again(stepReread):
+		s.unconfirmed()
 	}
 }
 
@@ -105,7 +115,7 @@ func (s judgeTask) look() {
 	case !s.X.Claimed:
 		s.finish()
 	case s.X.Undecided():
-		s.readRecord(stepRecord, s.X)
+		s.send(stepRecord, readRecord(s.X.Claim.Operation))
 	case !s.X.Primary(m.Op.Mode):
 		s.send(stepPrimary, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
 	case s.X.Pending():
@@ -124,7 +134,7 @@ func (s judgeTask) secondary(v verdict, y Object) {
 	case pending:
 		if y.Undecided() {
 			s.Y = y
-			s.readRecord(stepPrimaryRecord, y)
+			s.send(stepPrimaryRecord, readRecord(y.Claim.Operation))
 			return
 		}
 		s.outlast(s.X.Of(m.Op.Mode).Peer, y)
@@ -190,45 +200,7 @@ func (s guardTask) step(r Reply) {
 	case stepStart, stepAgain:
 		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case stepRead:
-		s.X = r.Object
-		switch {
-		case r.Code == NotFound && m.Op.Prove:
-			s.unproved()
-		case r.Code == NotFound:
-			s.Unsure = true
-			s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: bringJob{m}.secondaryOf(s.Peer)})
-		case r.Code == Denied, r.Code == NoSuchPeer:
-			s.unconfirmed()
-		case r.Code != OK, s.X.Terminating:
-			if !s.again(stepAgain) {
-				s.unconfirmed()
-			}
-		case m.Op.Prove && s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && !s.X.Evidence(m.Op.Mode):
-			s.unproved()
-		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && s.outlived():
-			s.renew()
-		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && (s.Unsure || sealJob{m}.unbound(s.X)):
-			s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
-		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
-			s.finish()
-		case s.X.Undecided() && s.X.Sibling(m.Primary) && m.Primary.Stage == Reserved:
-			// Its record will bind it.
-			s.finish()
-		case s.X.Undecided() && s.X.Sibling(m.Primary):
-			sealedTask{s.strand}.sendBind(m.Record.Primary)
-		case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
-			// It cannot be committed in a peer that is no full member yet.
-			s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		case s.X.Undecided() && s.X.Primary(m.Op.Mode):
-			// The reservation must be settled here: sweeps visit members only.
-			s.readRecord(stepRivalRecord, s.X)
-		case !s.X.Claimed, s.X.Primary(m.Op.Mode):
-			s.obstructed(s.X, s.Peer)
-		case s.X.Undecided():
-			s.readRecord(stepRivalRecord, s.X)
-		default:
-			s.send(stepRival, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
-		}
+		s.afterRead(r)
 	case stepRivalRecord:
 		s.rivalRecord(r)
 	case stepRival:
@@ -238,39 +210,11 @@ func (s guardTask) step(r Reply) {
 		}
 		s.rivaled(r)
 	case stepRenew:
-		switch {
-		case r.Class == Applied && (s.Unsure || sealJob{m}.unbound(r.Object)):
-			s.X, s.Fresh = r.Object, true
-			s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
-		case r.Class == Applied:
-			s.finish()
-		case r.Code == Denied || !s.again(stepAgain):
-			s.unconfirmed()
-		}
+		s.afterRenew(r)
 	case stepCreate, stepRemove, stepPut:
-		m.Result.Mended = m.Result.Mended || s.Step == stepCreate && r.Class == Applied
-		if s.Step == stepCreate && r.Class == Applied {
-			s.X = r.Object
-			s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
-		} else if r.Code == Denied || !s.again(stepAgain) {
-			s.unconfirmed()
-		}
+		s.afterCreate(r)
 	case stepVerify:
-		gone := r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID
-		switch {
-		case gone && m.evidence(s.X):
-			// The next sweep judges it.
-			s.unconfirmed()
-		case gone, r.Code == OK && r.Object.Leaving():
-			// A removal may have cleared this peer before the guard was there.
-			s.send(stepWithdraw, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X) && m.passing():
-			s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
-		case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X):
-			sealedTask{s.strand}.sendBound(s.X)
-		default:
-			s.finish()
-		}
+		s.afterVerify(r)
 	case stepBelieved:
 		sealedTask{s.strand}.believed(r, stepAgain)
 	case stepBound:
@@ -279,6 +223,92 @@ func (s guardTask) step(r Reply) {
 		if r.Code == Unavailable && s.again(stepAgain) {
 			return
 		}
+		s.finish()
+	}
+}
+
+func (s guardTask) afterRead(r Reply) {
+	m := s.m
+	s.X = r.Object
+	switch {
+	case r.Code == NotFound && m.Op.Prove:
+		s.unproved()
+	case r.Code == NotFound:
+		s.Unsure = true
+		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: bringJob{m}.secondaryOf(s.Peer)})
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		s.unconfirmed()
+	case r.Code != OK, s.X.Terminating:
+		if !s.again(stepAgain) {
+			s.unconfirmed()
+		}
+	case m.Op.Prove && s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && !s.X.Evidence(m.Op.Mode):
+		s.unproved()
+	case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && s.outlived():
+		s.renew()
+	case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && (s.Unsure || sealJob{m}.unbound(s.X)):
+		s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
+		s.finish()
+	case s.X.Undecided() && s.X.Sibling(m.Primary) && m.Primary.Stage == Reserved:
+		// Its record will bind it.
+		s.finish()
+	case s.X.Undecided() && s.X.Sibling(m.Primary):
+		sealedTask{s.strand}.sendBind(m.Record.Primary)
+	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
+		// It cannot be committed in a peer that is no full member yet.
+		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case s.X.Undecided() && s.X.Primary(m.Op.Mode):
+		// The reservation must be settled here: sweeps visit members only.
+		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
+	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
+		s.obstructed(s.X, s.Peer)
+	case s.X.Undecided():
+		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
+	default:
+		s.send(stepRival, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+	}
+}
+
+func (s guardTask) afterRenew(r Reply) {
+	m := s.m
+	switch {
+	case r.Class == Applied && (s.Unsure || sealJob{m}.unbound(r.Object)):
+		s.X, s.Fresh = r.Object, true
+		s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	case r.Class == Applied:
+		s.finish()
+	case r.Code == Denied || !s.again(stepAgain):
+		s.unconfirmed()
+	}
+}
+
+func (s guardTask) afterCreate(r Reply) {
+	m := s.m
+	m.Result.Mended = m.Result.Mended || s.Step == stepCreate && r.Class == Applied
+	if s.Step == stepCreate && r.Class == Applied {
+		s.X = r.Object
+		s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	} else if r.Code == Denied || !s.again(stepAgain) {
+		s.unconfirmed()
+	}
+}
+
+func (s guardTask) afterVerify(r Reply) {
+	m := s.m
+	gone := r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID
+	switch {
+	case gone && m.evidence(s.X):
+		// The next sweep judges it.
+		s.unconfirmed()
+	case gone, r.Code == OK && r.Object.Leaving():
+		// A removal may have cleared this peer before the guard was there.
+		s.send(stepWithdraw, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X) && m.passing():
+		s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+	case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X):
+		sealedTask{s.strand}.sendBound(s.X)
+	default:
 		s.finish()
 	}
 }

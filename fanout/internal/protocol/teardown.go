@@ -25,35 +25,40 @@ func (s emptyTask) step(r Reply) {
 	case stepReread:
 		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
 	case stepRead:
-		o := r.Object
-		changed := m.Op.Mode == Everywhere && !(s.Fresh && o.Terminating) && o.RV != m.Primary.RV
-		s.Fresh = false
-		switch {
-		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
-			m.Primary.UID = ""
-			s.finish()
-		case r.Code != OK:
-			if !s.again(stepReread) {
-				s.unconfirmed()
-			}
-		case !o.Leaving():
-			// The peer was restored from before the removal, which runs again.
+		s.afterRead(r)
+	}
+}
+
+func (s emptyTask) afterRead(r Reply) {
+	m := s.m
+	o := r.Object
+	changed := m.Op.Mode == Everywhere && !(s.Fresh && o.Terminating) && o.RV != m.Primary.RV
+	s.Fresh = false
+	switch {
+	case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
+		m.Primary.UID = ""
+		s.finish()
+	case r.Code != OK:
+		if !s.again(stepReread) {
 			s.unconfirmed()
-		case changed:
-			s.changed(o)
-		case !o.Terminating:
-			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
-		case o.Foreign:
-			if m.Expired || m.Resumed || m.Op.Action == Sweep {
-				s.unconfirmed()
-				return
-			}
-			m.Primary = o
-			s.pause(stepReread)
-		default:
-			m.Primary = o
-			s.finish()
 		}
+	case !o.Leaving():
+		// The peer was restored from before the removal, which runs again.
+		s.unconfirmed()
+	case changed:
+		s.changed(o)
+	case !o.Terminating:
+		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+	case o.Foreign:
+		if m.Expired || m.Resumed || m.Op.Action == Sweep {
+			s.unconfirmed()
+			return
+		}
+		m.Primary = o
+		s.pause(stepReread)
+	default:
+		m.Primary = o
+		s.finish()
 	}
 }
 
