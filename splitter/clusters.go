@@ -211,13 +211,16 @@ func same(a, b Cluster) bool {
 }
 
 // readiness records since when each cluster has been ready or not. A cluster loses its replicas
-// only after grace, and gets replicas again only after rejoin.
+// only after grace, and gets replicas again only after rejoin. While no cluster is ready, none
+// loses its replicas, since the cause is likely here and no other cluster could run them; the
+// node lifecycle controller of Kubernetes does the same with zones.
 type readiness struct {
 	grace, rejoin time.Duration
 
-	mu       sync.Mutex
-	known    bool
-	clusters map[string]*history
+	mu        sync.Mutex
+	known     bool
+	disrupted bool // no cluster is ready
+	clusters  map[string]*history
 }
 
 type history struct {
@@ -232,10 +235,13 @@ func (r *readiness) set(list []Cluster, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := make(map[string]*history, len(list))
+	was := r.disrupted
+	r.disrupted = !slices.ContainsFunc(list, func(c Cluster) bool { return c.Ready == metav1.ConditionTrue })
 	for _, c := range list {
 		h, ok := r.clusters[c.Name]
-		if !ok {
-			h = &history{since: now}
+		if !ok || was && !r.disrupted && !h.out {
+			// The grace period begins anew for those that are still not ready.
+			h = &history{Cluster: c, since: now, was: ok && h.was}
 		} else if (h.Ready == metav1.ConditionTrue) != (c.Ready == metav1.ConditionTrue) {
 			h.since = now
 		}
@@ -284,7 +290,7 @@ func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bo
 			silent[c.Name] = true
 		}
 		switch {
-		case !ok && (h.out || !wait(h.since.Add(r.grace))):
+		case !ok && (h.out || !r.disrupted && !wait(h.since.Add(r.grace))):
 			h.out = h.was // a cluster that was never ready needs no rejoin period
 			continue
 		case ok && h.out && wait(h.since.Add(r.rejoin)):

@@ -47,7 +47,8 @@
 //     assigned to a cluster.
 //   - A shard that could not be read does not count as absent. An unreachable cluster keeps its
 //     replicas for Options.Grace and gets no new ones; its shards count with their last status.
-//     Parents without a shard there are balanced as before.
+//     Parents without a shard there are balanced as before. While no cluster is ready, all keep
+//     their replicas.
 //   - A replica leaves a cluster only when enough are available: the Splitter never takes away so
 //     many that fewer are left than the parent's own maxUnavailable allows. No move begins before
 //     the last one is done. An unavailable replica in a cluster above its share delays no move. A

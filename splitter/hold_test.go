@@ -5,6 +5,7 @@ package splitter_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -123,6 +124,43 @@ func TestASilentClusterThatWasNeverSeenReady(t *testing.T) {
 		w.clusters.set(cluster("a", ""), cluster("b", ""))
 		w.rest()
 		require.Equal(t, int64(1), w.shards()["a"], "a new cluster is trusted at once")
+	})
+}
+
+// While no cluster is ready, no replica moves: the cause may be the upstream or this process, and no
+// other cluster could run them. After that each cluster has the whole grace period.
+func TestNoReplicaMovesWhileNoClusterIsReady(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""), cluster("c", ""))
+		w.create(deployments, deployment("web", 6))
+		w.rest()
+		for _, shard := range []string{"web--a", "web--b", "web--c"} {
+			w.works(shard, 2)
+		}
+		silent := func(names ...string) {
+			list := []splitter.Cluster{cluster("a", ""), cluster("b", ""), cluster("c", "")}
+			for i := range list {
+				if slices.Contains(names, list[i].Name) {
+					list[i].Ready = metav1.ConditionUnknown
+				}
+			}
+			w.clusters.set(list...)
+		}
+		all := map[string]int64{"a": 2, "b": 2, "c": 2}
+		silent("a")
+		time.Sleep(4 * time.Minute)
+		silent("a", "b", "c")
+		time.Sleep(time.Hour)
+		require.Equal(t, all, w.shards())
+		silent("a", "c")
+		time.Sleep(4 * time.Minute)
+		require.Equal(t, all, w.shards(), "the silence of all clusters does not count")
+		silent("a")
+		time.Sleep(2 * time.Minute)
+		w.works("web--b", 5)
+		w.works("web--c", 5)
+		w.rest()
+		require.Equal(t, map[string]int64{"b": 3, "c": 3}, w.shards(), "a was silent for 5 minutes, c for 4")
 	})
 }
 

@@ -14,7 +14,8 @@ import (
 // Periods are the waiting times before a change of a cluster takes effect. The zero value works.
 type Periods struct {
 	// Grace is how long a cluster may be unreachable before its replicas are placed elsewhere;
-	// zero: 5 minutes.
+	// zero: 5 minutes. While no cluster is ready, none loses its replicas, and Grace begins anew
+	// when one is ready again.
 	Grace time.Duration
 	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets any;
 	// zero: 1 minute.

@@ -42,7 +42,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a cluster that falls silent keeps its replicas for the grace period", "it loses them at once",
-		"clusters.go", "case !ok && (h.out || !wait(h.since.Add(r.grace))):", "case !ok && (h.out || h.was):", "TestASilentClusterKeepsWhatItHasForAWhile|TestStates",
+		"clusters.go", "case !ok && (h.out || !r.disrupted && !wait(h.since.Add(r.grace))):", "case !ok && (h.out || h.was):", "TestASilentClusterKeepsWhatItHasForAWhile|TestStates",
 	},
 	{
 		"a cluster that returns gets replicas after the rejoin period", "it gets them at once",
