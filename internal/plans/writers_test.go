@@ -150,12 +150,13 @@ const module = "github.com/atoll-dev/atoll/"
 
 var (
 	method = regexp.MustCompile(`^(\w+(?:/\w+)*)\.\(\*(\w+)\)`)
+	parts  = regexp.MustCompile(`^fanout\.[a-z]`) // of a Coordinator
 
 	// workers maps types to the loops for which they work.
 	workers = map[string]string{
-		"account.keeper": "account.Controller", "account.task": "account.Replicator", "fanout.driver": "fanout.Coordinator",
-		"syncer.engaged": "syncer.Targets", "fanout.runner": "fanout.Coordinator",
-		"syncer.Agent": "syncer.Syncer", // an Agent runs a Syncer
+		"account.keeper": "account.Controller", "account.task": "account.Replicator",
+		"syncer.engaged": "syncer.Targets",
+		"syncer.Agent":   "syncer.Syncer", // an Agent runs a Syncer
 	}
 )
 
@@ -173,6 +174,9 @@ func loopOfCaller() string {
 			}
 		}
 		if !more {
+			if parts.MatchString(loop) {
+				return "fanout.Coordinator"
+			}
 			return cmp.Or(workers[loop], loop)
 		}
 	}
