@@ -26,7 +26,7 @@ type Program struct {
 func Present(t *testing.T) Program {
 	t.Helper()
 	p := Program{Name: "present", path: filepath.Join(t.TempDir(), "atollctl"), flags: []string{"--create-wal"}}
-	Build(t, p.path, "examples", "atollctl")
+	Build(t, p.path, "cmd", "atollctl")
 	return p
 }
 

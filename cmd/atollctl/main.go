@@ -13,7 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
-	"github.com/atoll-dev/atoll/examples/atollctl/internal/command"
+	"github.com/atoll-dev/atoll/cmd/atollctl/internal/command"
 	"github.com/atoll-dev/atoll/internal/ending"
 )
 

@@ -1,4 +1,4 @@
-module github.com/atoll-dev/atoll/examples/atollctl
+module github.com/atoll-dev/atoll/cmd/atollctl
 
 go 1.26.0
 
