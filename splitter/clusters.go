@@ -235,15 +235,16 @@ func (r *readiness) set(list []Cluster, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := make(map[string]*history, len(list))
-	was := r.disrupted
-	r.disrupted = !slices.ContainsFunc(list, func(c Cluster) bool { return c.Ready == metav1.ConditionTrue })
+	some := slices.ContainsFunc(list, func(c Cluster) bool { return c.Ready == metav1.ConditionTrue })
+	resumed := r.disrupted && some
+	r.disrupted = !some
 	for _, c := range list {
 		h, ok := r.clusters[c.Name]
-		if !ok || was && !r.disrupted && !h.out {
-			// The grace period begins anew for those that are still not ready.
-			h = &history{Cluster: c, since: now, was: ok && h.was}
-		} else if (h.Ready == metav1.ConditionTrue) != (c.Ready == metav1.ConditionTrue) {
-			h.since = now
+		switch changed := ok && (h.Ready == metav1.ConditionTrue) != (c.Ready == metav1.ConditionTrue); {
+		case !ok:
+			h = &history{since: now}
+		case changed, resumed && !h.out:
+			h.since = now // after a disruption the grace period begins anew
 		}
 		h.Cluster = c
 		h.was = h.was || c.Ready == metav1.ConditionTrue
