@@ -70,7 +70,7 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	c.identity = &Identity{opts: &opts, clusters: c.clusters, entries: c.entries, surveyor: c.surveyor, kinds: c.kinds}
 	c.recovery = &recovery{&opts, c.clusters, c.entries, c.kinds, c.identity, c.changes, c.executor}
 	c.submitter = &submitter{&opts, c.clusters, c.entries, c.kinds, c.surveyor, c.identity, c.executor, c.changes, c.recovery}
-	c.sweeper = &sweeper{opts: &opts, clusters: c.clusters, kinds: c.kinds, surveyor: c.surveyor, executor: c.executor, submitter: c.submitter}
+	c.sweeper = &sweeper{opts: &opts, clusters: c.clusters, surveyor: c.surveyor, executor: c.executor, submitter: c.submitter}
 	c.inspector = &inspector{&opts, c.clusters, c.entries, c.kinds, c.surveyor, c.executor, c.sweeper}
 	return c, nil
 }

@@ -80,18 +80,13 @@ type logWrite struct {
 
 // prepare copies the data of a log command from the machine.
 func (r *runner) prepare(command protocol.Command) logWrite {
-	var outcome []byte
-	if command.Verb == protocol.Forget {
-		outcome = r.conclusion().outcome()
-	}
-	entry := r.entry.present()
 	switch command.Verb {
 	case protocol.Withdraw:
 		return logWrite{result: r.conclusion().result(r.machine.Result)}
 	case protocol.Begin, protocol.Advance:
 		j := r.journal
 		j.Operation, j.Record = r.machine.Op, r.machine.Record
-		e := entry
+		e := r.entry.present()
 		e.State = string(r.machine.Phase)
 		if ending := r.machine.Result.Ending; ending != protocol.Running {
 			e.State = string(ending)
@@ -103,7 +98,12 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 		return logWrite{entry: e, err: err}
 	case protocol.Forget:
 		// An attempt that gave way continues under the same entry.
-		return logWrite{entry: entry, outcome: outcome, result: r.conclusion().result(r.machine.Result), skip: r.machine.Result.Reason == protocol.GaveWay}
+		return logWrite{
+			entry:   r.entry.present(),
+			outcome: r.conclusion().outcome(),
+			result:  r.conclusion().result(r.machine.Result),
+			skip:    r.machine.Result.Reason == protocol.GaveWay,
+		}
 	default:
 		return logWrite{}
 	}

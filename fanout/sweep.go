@@ -23,7 +23,6 @@ const sweepers = 16
 type sweeper struct {
 	opts      *Options
 	clusters  *clusters
-	kinds     *kinds
 	surveyor  *surveyor
 	executor  *executor
 	submitter *submitter
