@@ -4,16 +4,17 @@
 package v1alpha1
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	wal "github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
 // GroupName is the API group of this package.
-const GroupName = "fanout.atoll.dev"
+const GroupName = wal.GroupName
 
 // GroupVersion is the group and version of this package's types.
-var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
+var GroupVersion = wal.GroupVersion
 
 // Resource returns resource within this package's group.
 func Resource(resource string) schema.GroupResource {
@@ -23,10 +24,6 @@ func Resource(resource string) schema.GroupResource {
 // AddToScheme adds the types of the group, with Operation of package wal/v1alpha1, to a scheme. It
 // is idempotent.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion,
-		&PeerSet{}, &PeerSetList{},
-		&Operation{}, &OperationList{},
-	)
-	metav1.AddToGroupVersion(scheme, GroupVersion)
-	return nil
+	scheme.AddKnownTypes(GroupVersion, &PeerSet{}, &PeerSetList{})
+	return wal.AddToScheme(scheme)
 }

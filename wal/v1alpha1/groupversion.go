@@ -9,8 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// GroupName is the API group of this package.
+const GroupName = "fanout.atoll.dev"
+
 // GroupVersion is the group and version of this package's types.
-var GroupVersion = schema.GroupVersion{Group: "fanout.atoll.dev", Version: "v1alpha1"}
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 // AddToScheme adds this package's types to a scheme. It is idempotent.
 func AddToScheme(scheme *runtime.Scheme) error {
