@@ -5,21 +5,18 @@ package fanout
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/internal/storedtest"
 )
 
 // The names in the data of a log's entries are those of testdata/journal.txt: another release reads them. A field that is
 // missing or differs loses operations in an upgrade. ATOLL_STORED=add adds new ones to the file.
 func TestStoredNamesOfTheJournal(t *testing.T) {
-	const list = "testdata/journal.txt"
 	now := slices.Concat(jsonNames("journal", reflect.TypeFor[journal]()), jsonNames("outcome", reflect.TypeFor[outcome]()))
 	for _, v := range []any{
 		protocol.Add, protocol.Update, protocol.Remove, protocol.Move, protocol.Adopt,
@@ -32,14 +29,7 @@ func TestStoredNamesOfTheJournal(t *testing.T) {
 	now = append(now,
 		fmt.Sprintf("value protocol.Once %d", protocol.Once), fmt.Sprintf("value protocol.Everywhere %d", protocol.Everywhere),
 		fmt.Sprintf("value protocol.Hasty %d", protocol.Hasty), fmt.Sprintf("value protocol.Patient %d", protocol.Patient), fmt.Sprintf("value protocol.Onward %d", protocol.Onward))
-	slices.Sort(now)
-	if os.Getenv("ATOLL_STORED") == "add" {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(list, []byte(strings.Join(now, "\n")+"\n"), 0o644))
-	}
-	known, err := os.ReadFile(list)
-	require.NoError(t, err)
-	require.Equal(t, strings.Split(strings.TrimSuffix(string(known), "\n"), "\n"), now)
+	storedtest.Check(t, "testdata/journal.txt", now)
 }
 
 // jsonNames returns the paths of a type's JSON, each with the kind of its value.

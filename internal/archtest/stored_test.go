@@ -10,11 +10,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/storedtest"
 )
 
 // TestStoredNames compares the names that clusters, logs, scripts and dashboards store with those of testdata/stored.txt. A name
@@ -46,36 +47,7 @@ func TestStoredNames(t *testing.T) {
 		require.NoError(t, err)
 		now = append(now, fields...)
 	}
-	slices.Sort(now)
-	now = slices.Compact(now)
-
-	const list = "testdata/stored.txt"
-	content, err := os.ReadFile(list)
-	if err != nil && os.Getenv("ATOLL_STORED") != "add" {
-		require.NoError(t, err)
-	}
-	known := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
-	var added []string
-	for _, name := range now {
-		if !slices.Contains(known, name) {
-			added = append(added, name)
-		}
-	}
-	for _, name := range known {
-		if name != "" && !slices.Contains(now, name) {
-			t.Errorf("%s is stored by installations and is missing now: keep it, or read both the old and the new name and remove its line from internal/archtest/%s", name, list)
-		}
-	}
-	if os.Getenv("ATOLL_STORED") == "add" {
-		all := slices.Concat(known, added)
-		slices.Sort(all)
-		require.NoError(t, os.MkdirAll(filepath.Dir(list), 0o755))
-		require.NoError(t, os.WriteFile(list, []byte(strings.TrimPrefix(strings.Join(all, "\n")+"\n", "\n")), 0o644))
-		return
-	}
-	for _, name := range added {
-		t.Errorf("%s is new: run ATOLL_STORED=add go test -run TestStoredNames ./internal/archtest if it is meant to be stored for ever", name)
-	}
+	storedtest.Check(t, "testdata/stored.txt", now)
 }
 
 func TestStoredNamesRule(t *testing.T) {
