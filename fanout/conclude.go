@@ -94,11 +94,12 @@ func (c conclusion) operation(result protocol.Result) *Operation {
 
 // unconfirmed returns why peer has not confirmed.
 func (c conclusion) unconfirmed(peer region.PeerName) error {
-	if err := c.r.failure(peer); err != nil {
-		return err
+	cut, err := c.r.troubles.last(peer)
+	held, state := c.r.memory.finalizersAt(peer), c.r.executor.clusters.identities.ownState(peer)
+	if err != nil && (!cut || held == nil) {
+		return err // a call that the caller's deadline cut off says less than the finalizers read before it
 	}
 	why := errors.New("has not confirmed yet")
-	held, state := c.r.memory.finalizersAt(peer), c.r.executor.clusters.identities.ownState(peer)
 	switch {
 	case held != nil:
 		why = held

@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
@@ -79,6 +80,36 @@ func TestARemovalNamesTheFinalizersThatItWaitsFor(t *testing.T) {
 		_, err = c.Recover(within(t, time.Second))
 		require.NoError(t, err)
 		guard()
+		_, err = c.Recover(t.Context())
+		require.NoError(t, err)
+		requireClean(t, c)
+	})
+}
+
+// A read that the caller's deadline cuts off does not hide the finalizers that were read before it.
+func TestADeadlineDoesNotHideFinalizers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		freeze := sync.OnceFunc(func() {
+			r.Server("us-east").Inject(regiontest.Fault{Verb: "get", Times: -1, Do: regiontest.Hang()})
+		})
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 15 * time.Second, Observer: &fanout.Observer{
+			Step: func(_ context.Context, e fanout.StepEvent) {
+				if len(e.Finalizers) > 0 {
+					freeze()
+				}
+			},
+		}})
+		acme := addAccount(t, c)
+		_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Durable: true})
+		require.NoError(t, err)
+		release := hold(t, clusters(t, r, "us-east", acme), "db")
+		op, err := c.Remove(within(t, 3*time.Second), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
+		require.NoError(t, err)
+		require.Equal(t, fanout.Committed, op.State)
+		require.Equal(t, map[region.PeerName][]string{"us-east": {"example.com/teardown"}}, waiting(op), "%v", op.Peers.Err())
+		r.Server("us-east").Reset()
+		release()
 		_, err = c.Recover(t.Context())
 		require.NoError(t, err)
 		requireClean(t, c)
