@@ -36,12 +36,12 @@ func (s fenceTask) step(r Reply) {
 	switch s.Step {
 	case stepStart:
 		if m.Primary.UID == "" {
-			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+			s.read(stepRead)
 			return
 		}
 		s.takeDown(m.Primary)
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepDelete:
 		switch {
 		case r.Class == Applied:
@@ -173,12 +173,12 @@ func (s cleanTask) step(r Reply) {
 	switch s.Step {
 	case stepStart:
 		if !c.Held {
-			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+			s.read(stepRead)
 			return
 		}
 		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: c.Object.UID, RV: c.Object.RV})
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepDelete:
 		switch {
 		case r.Class == Applied:

@@ -51,17 +51,13 @@ func (s acquireTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepRetry:
-		if m.Stopping || m.Expired {
-			s.fail(Late)
-			return
-		}
-		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: addJob{m}.claim(s.Peer)})
+		s.create()
 	case stepCreate:
 		s.created(r)
 	case stepRead:
 		s.afterRead(r)
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRecord:
 		s.decideByRecord(s.Peer, s.X, r)
 	case stepPrimaryRecord:
@@ -71,11 +67,7 @@ func (s acquireTask) step(r Reply) {
 	case stepJudge:
 		s.judged(m.verdict(s.X, r), r.Object)
 	case stepFollow:
-		if v := m.verdict(s.Y, r); v == owned || v == leaving {
-			s.owner(s.Y.Of(m.Op.Mode).Peer, r.Object)
-			return
-		}
-		s.linger()
+		s.afterFollow(r)
 	case stepStray:
 		s.afterStray(r)
 	case stepFence:
@@ -103,6 +95,15 @@ func (s acquireTask) afterRead(r Reply) {
 	}
 }
 
+func (s acquireTask) afterFollow(r Reply) {
+	m := s.m
+	if v := m.verdict(s.Y, r); v == owned || v == leaving {
+		s.owner(s.Y.Of(m.Op.Mode).Peer, r.Object)
+		return
+	}
+	s.linger()
+}
+
 func (s acquireTask) afterStray(r Reply) {
 	m := s.m
 	v := judgeStray(m.Op.Mode, s.X, r)
@@ -123,7 +124,7 @@ func (s acquireTask) takeover(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.fail(Refused)
 	case r.Code != Unavailable:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case !s.again(stepReread):
 		s.fail(Unreachable)
 	}
@@ -136,11 +137,11 @@ func (s acquireTask) created(r Reply) {
 		s.hold()
 	case r.Code == Exists:
 		// It may be this operation's own create whose reply was lost.
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case r.Class == Unknown:
 		s.Unsure = true
 		s.maybe()
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case r.Code == Unavailable || r.Code == NoSuchPeer:
 		if r.Code == NoSuchPeer || !s.again(stepRetry) {
 			s.fail(Unreachable)
@@ -177,15 +178,20 @@ func (s acquireTask) hold() {
 
 func (s acquireTask) recreate() {
 	m := s.m
-	s.Turns++
-	switch {
-	case m.Stopping || m.Expired:
-		s.fail(Late)
-	case s.Turns > takeovers:
+	if s.Turns++; s.Turns > takeovers && !m.Stopping && !m.Expired {
 		s.fail(Contended)
-	default:
-		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: addJob{m}.claim(s.Peer)})
+		return
 	}
+	s.create()
+}
+
+func (s acquireTask) create() {
+	m := s.m
+	if m.Stopping || m.Expired {
+		s.fail(Late)
+		return
+	}
+	s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: addJob{m}.claim(s.Peer)})
 }
 
 // inspect decides how to treat the object that already has the name.
@@ -200,9 +206,7 @@ func (s acquireTask) inspect() {
 		s.fail(OneCluster)
 	case o.Claimed && o.Claim.Operation == m.Op.ID && m.Op.Action != Adopt:
 		s.own()
-	case (o.InEffect() || o.Leaving()) && o.Primary(m.Op.Mode):
-		s.owner(s.Peer, o)
-	case o.yielded(m.Op.Mode):
+	case (o.InEffect() || o.Leaving()) && o.Primary(m.Op.Mode), o.yielded(m.Op.Mode):
 		s.owner(s.Peer, o)
 	case o.Terminating:
 		s.linger()
@@ -246,7 +250,7 @@ func (s acquireTask) judged(v verdict, y Object) {
 	at := s.X.Of(m.Op.Mode).Peer
 	switch v {
 	case dead:
-		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepRemove)
 	case pending:
 		if y.Undecided() {
 			s.Y = y

@@ -42,7 +42,7 @@ func (s meetTask) step(r Reply) {
 	m := s.m
 	switch {
 	case s.Step == stepStart || s.Step == stepRetry:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case s.Step == stepHolder:
 		// The object is a guard: its primary holds the name.
 		if judge(m.Op.Mode, s.X, r) == dead {
@@ -203,9 +203,9 @@ func (s adoptTask) step(r Reply) {
 	case stepPut:
 		s.attempted(r)
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRead:
-		s.read(r)
+		s.afterRead(r)
 	}
 }
 
@@ -215,8 +215,8 @@ func (s adoptTask) sendPut() {
 	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-// read determines the outcome of an adoption whose commit was not acknowledged.
-func (s adoptTask) read(r Reply) {
+// afterRead determines the outcome of an adoption whose commit was not acknowledged.
+func (s adoptTask) afterRead(r Reply) {
 	m := s.m
 	o := r.Object
 	if r.Code == OK && o.RV != m.Primary.RV && !o.Claimed {

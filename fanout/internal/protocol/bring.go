@@ -203,23 +203,13 @@ func (s bringTask) follow(y Object) {
 }
 
 func (s bringTask) step(r Reply) {
-	m := s.m
-	read := Command{Verb: Read, Peer: s.Peer}
 	switch s.Step {
 	case stepStart:
-		if c := m.Claims[s.Peer]; m.Phase == bringing && c.Held {
-			// The reply to the create is the read of the replica, the reply to the commit that
-			// of the primary.
-			s.X = c.Object
-			delete(m.Claims, s.Peer)
-			s.align(m.Primary)
-			return
-		}
-		s.send(stepReplica, read)
+		s.afterStart()
 	case stepAgain:
-		s.send(stepReplica, read)
+		s.read(stepReplica)
 	case stepReplica:
-		s.replica(r)
+		s.afterReplica(r)
 	case stepCreate:
 		s.afterCreate(r)
 	case stepRivalRecord:
@@ -227,9 +217,7 @@ func (s bringTask) step(r Reply) {
 	case stepRival:
 		s.afterRival(r)
 	case stepRemove:
-		if !s.again(stepAgain) {
-			s.unconfirmed()
-		}
+		s.retry(stepAgain)
 	case stepPrimary:
 		s.afterPrimary(r)
 	case stepBelieved:
@@ -247,12 +235,21 @@ func (s bringTask) step(r Reply) {
 	case stepReactivate:
 		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
 	case stepActivate:
-		if r.Class == Applied {
-			s.finish()
-		} else if !s.again(stepReactivate) {
-			s.unconfirmed()
-		}
+		s.afterActivate(r)
 	}
+}
+
+func (s bringTask) afterStart() {
+	m := s.m
+	if c := m.Claims[s.Peer]; m.Phase == bringing && c.Held {
+		// The reply to the create is the read of the replica, the reply to the commit that of
+		// the primary.
+		s.X = c.Object
+		delete(m.Claims, s.Peer)
+		s.align(m.Primary)
+		return
+	}
+	s.read(stepReplica)
 }
 
 func (s bringTask) afterCreate(r Reply) {
@@ -272,7 +269,7 @@ func (s bringTask) afterRival(r Reply) {
 	m := s.m
 	switch v := m.verdict(s.X, r); {
 	case v == dead:
-		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepRemove)
 	case v == moved && s.X.Claim.Operation == m.Primary.Claim.Operation:
 		// Its claim shows that it is a replica of this object that names an earlier home,
 		// and not a replica of a later object with the same name.
@@ -294,9 +291,7 @@ func (s bringTask) afterPrimary(r Reply) {
 	case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
 		s.undo()
 	case r.Code != OK:
-		if !s.again(stepAgain) {
-			s.unconfirmed()
-		}
+		s.retry(stepAgain)
 	case r.Object.Stage == Reserved:
 		// Its peer was restored to a state from before the commit.
 		s.unconfirmed()
@@ -334,9 +329,7 @@ func (s bringTask) afterMembers(r Reply) {
 	m := s.m
 	switch {
 	case r.Code != OK:
-		if !s.again(stepAgain) {
-			s.unconfirmed()
-		}
+		s.retry(stepAgain)
 	case m.outside(s.Peer) && s.X.former(m.Op.Mode):
 		s.finish()
 	case !slices.Contains(r.PeerSet.reached(), s.Peer):
@@ -344,7 +337,7 @@ func (s bringTask) afterMembers(r Reply) {
 	case s.X.Stage == Reserved:
 		s.send(stepVouch, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	default:
-		s.send(stepPrimary, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		s.readPrimary(stepPrimary)
 	}
 }
 
@@ -359,6 +352,14 @@ func (s bringTask) afterPut(r Reply) {
 	if r.Code == Denied || !s.again(stepAgain) {
 		s.unconfirmed()
 	}
+}
+
+func (s bringTask) afterActivate(r Reply) {
+	if r.Class == Applied {
+		s.finish()
+		return
+	}
+	s.retry(stepReactivate)
 }
 
 // An activateTask notifies the kind that the primary is in force.

@@ -49,7 +49,7 @@ func (s convertTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepPut:
 		if r.Class == Applied {
 			m.Primary = r.Object
@@ -86,7 +86,7 @@ func (s sealedTask) retake(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
 	case r.Code != Unavailable:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case !s.again(stepReread):
 		s.unconfirmed()
 	}
@@ -99,7 +99,7 @@ func (s bindTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepPut:
 		if r.Class == Applied {
 			s.finish()

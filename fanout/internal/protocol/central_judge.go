@@ -133,7 +133,7 @@ type secondaryTask struct{ strand }
 // rivalRecord deletes the undecided claim X if its record is gone.
 func (s secondaryTask) rivalRecord(r Reply) {
 	if judgeRecord(s.X, r) == dead {
-		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepRemove)
 		return
 	}
 	s.obstructed(s.X, s.Peer)

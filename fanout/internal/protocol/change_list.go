@@ -101,21 +101,33 @@ func (j listJob) settling(f Found) (Operation, bool) {
 	switch {
 	case f.Mode == Everywhere && o.Stage != Reserved && (primary || o.former(f.Mode) || o.yielded(f.Mode)):
 		return Operation{Action: Resign, Into: c.ring()}, true
-	case o.Claimed && !primary && !o.Undecided() && !joinJob{c}.listedByAny():
+	case primary:
+		return j.settlingPrimary(o)
+	case !o.Claimed:
+		return Operation{}, false
+	case !o.Undecided() && !joinJob{c}.listedByAny():
 		// No member lists the newcomer, so this secondary is no evidence. Writes from its
 		// former membership, such as a move, may still be in flight to it.
 		return Operation{Action: Discard}, true
-	case primary && o.Leaving():
+	default:
+		return Operation{Action: Sweep, Watch: true}, true
+	}
+}
+
+func (j listJob) settlingPrimary(o Object) (Operation, bool) {
+	c := j.c
+	switch {
+	case o.Leaving():
 		// Another object may have the name by now.
 		c.Worked = true
 		return Operation{Action: Sweep}, true
-	case !o.Claimed, primary && o.Stage.committed():
+	case o.Stage.committed():
 		return Operation{}, false
-	case primary && o.Undecided():
+	case o.Undecided():
 		// Only its record shows whether it is committed.
 		c.Worked = true
 		return Operation{Action: Sweep, Watch: true}, true
-	case primary && o.Stage == Reserved:
+	case o.Stage == Reserved:
 		c.Worked = true
 		return Operation{Action: Discard}, true
 	default:
@@ -128,18 +140,16 @@ func (j listJob) covering(f Found) (Operation, bool) {
 	c := j.c
 	o := f.Object
 	primary := o.Primary(f.Mode)
-	if (restoreJob{c}).forgotten(f) {
+	switch {
+	case restoreJob{c}.forgotten(f):
 		return restoreJob{c}.lose(f)
-	}
-	if o.Claim.Peer == c.Op.Peer {
+	case o.Claim.Peer == c.Op.Peer:
 		return Operation{Action: Sweep}, primary && o.Leaving()
-	}
-	if primary && o.Pending() && !o.Undecided() && c.Sets[o.Claim.Peer].Self.State == peerJoining {
+	case primary && o.Pending() && !o.Undecided() && c.Sets[o.Claim.Peer].Self.State == peerJoining:
 		// It cannot be committed in a peer that is no full member yet.
 		c.Worked = true
 		return Operation{Action: Discard}, true
-	}
-	if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
+	case f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0:
 		c.Worked = true // it may be committed without a claim in the newcomer
 	}
 	into := []string{c.Op.Peer}
@@ -148,7 +158,15 @@ func (j listJob) covering(f Found) (Operation, bool) {
 		// judged dead then.
 		into = append(into, c.ring()...)
 	}
-	return Operation{Action: Cover, Into: into}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && (!o.Terminating || o.Requested())
+	return Operation{Action: Cover, Into: into}, f.covers()
+}
+
+// covers reports whether the object is one that a newcomer gets a secondary of: a primary that
+// stays, one without a claim, or a replica that leads to its home.
+func (f Found) covers() bool {
+	o := f.Object
+	leads := o.Primary(f.Mode) || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)
+	return leads && !o.Leaving() && (!o.Terminating || o.Requested())
 }
 
 // placing returns the sub-operation that brings object f of the newcomer to the members.
@@ -198,49 +216,69 @@ func (s subTask) step(r Reply) {
 func (j listJob) subbed(key string, op Operation, r Result) {
 	c := j.c
 	j.progressed(op, r)
+	found := Found{Key: key, Mode: op.Mode, Object: op.Met}
+	missing := op.Action == Resign && r.Reason == Missing && (joinJob{c}.returned() || c.restored() && c.Phase == chPlacing)
 	switch {
 	case len(r.Unproved) > 0 && c.Rounds < tries:
 		// Its operation may be about to bind its guards.
-		c.Stuck = true
-		c.StuckAt = r.Unproved[0]
-	case op.Action == Resign && r.Reason == Missing && (joinJob{c}.returned() || c.restored() && c.Phase == chPlacing), len(r.Unproved) > 0:
-		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: op.Met})
+		j.stuck(r.Unproved[0])
+	case missing, len(r.Unproved) > 0:
+		c.Result.Blocking = append(c.Result.Blocking, found)
 	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():
 		// An operation that is still running settles it.
 	case op.Action == Succeed && r.Reason == HeldByOther:
-		restoreJob{c}.lost(Found{Key: key, Mode: op.Mode, Object: op.Met})
+		restoreJob{c}.lost(found)
 	case op.Action == Move && r.Ending != Done && r.Ending != AlreadyDone:
-		c.Stuck = true
-		c.StuckAt = cmp.Or(r.Peer, op.Into[0])
-	case len(r.Pending) == 0:
-	case op.Action == Cover && r.HolderAt != "" && !op.Met.Claimed:
+		j.stuck(cmp.Or(r.Peer, op.Into[0]))
+	case len(r.Pending) > 0:
+		j.pending(found, op, r)
+	}
+}
+
+// stuck records that the peer keeps the change from going on, so that a later list may find more.
+func (j listJob) stuck(peer string) { j.c.Stuck, j.c.StuckAt = true, peer }
+
+// pending records a sub-operation that peers have not confirmed.
+func (j listJob) pending(found Found, op Operation, r Result) {
+	c := j.c
+	held := op.Action == Cover && r.HolderAt != ""
+	switch {
+	case held && !op.Met.Claimed:
 		// Two unclaimed objects may have the same name.
-	case op.Action == Cover && r.HolderAt != "" && c.Rounds > 0 && !op.Met.Pending():
-		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: r.Holder})
+	case held && c.Rounds > 0 && !op.Met.Pending():
+		found.Object = r.Holder
+		c.Result.Blocking = append(c.Result.Blocking, found)
 	default:
-		c.Stuck = true
-		c.StuckAt = r.Pending[0]
+		j.stuck(r.Pending[0])
 	}
 }
 
 // progressed records whether a sub-operation changed something, so that the peer is listed again.
 func (j listJob) progressed(op Operation, r Result) {
 	c := j.c
-	if op.Action == Resign && (r.Removed || r.Mended || op.Met.Leaving()) {
-		c.Worked = true
-		c.Taken = c.Taken || c.Phase == chPlacing
+	switch op.Action {
+	case Resign:
+		if r.Removed || r.Mended || op.Met.Leaving() {
+			c.Worked = true
+			c.Taken = c.Taken || c.Phase == chPlacing
+		}
+	case Sweep:
+		j.swept(op, r)
+	case Discard:
+		c.Worked = c.Worked || r.Reason != Membership
 	}
-	if op.Action == Sweep && c.Phase == chCovering && !op.Met.Primary(op.Mode) && !r.Removed && !op.Met.Terminating {
+}
+
+func (j listJob) swept(op Operation, r Result) {
+	c := j.c
+	switch {
+	case c.Phase == chCovering && !op.Met.Primary(op.Mode) && !r.Removed && !op.Met.Terminating:
 		// It is no longer a reservation: it came into force or became home meanwhile.
 		c.Worked = true
-	}
-	if op.Action == Sweep && c.Phase == chPlacing && r.Removed {
+	case c.Phase == chPlacing && r.Removed:
 		// A foreign finalizer may hold it.
 		c.Worked, c.Stuck = true, c.Stuck || op.Met.Terminating
 		c.StuckAt = cmp.Or(c.StuckAt, c.Op.Peer)
-	}
-	if op.Action == Discard && r.Reason != Membership {
-		c.Worked = true
 	}
 }
 
@@ -248,11 +286,7 @@ func (j listJob) progressed(op Operation, r Result) {
 func (j listJob) afterList() {
 	c := j.c
 	if c.Phase == chCovering {
-		if c.At++; c.At < len((joinJob{c}).covered()) {
-			j.begin(chCovering, joinJob{c}.covered()[c.At])
-			return
-		}
-		joinJob{c}.complete()
+		j.afterCovering()
 		return
 	}
 	peer := c.Op.Peer
@@ -268,7 +302,7 @@ func (j listJob) afterList() {
 	case blocked && c.Phase == chDraining:
 		c.because(Occupied, peer)
 		leaveJob{c}.keep()
-	case again && (c.Expired || c.Op.Patience != Patient && c.Rounds > max(tries, c.Op.Lease)):
+	case again && j.tired():
 		c.because(Contended, c.StuckAt)
 		c.stop()
 	case again && c.Phase == chCompleting:
@@ -284,6 +318,23 @@ func (j listJob) afterList() {
 	default:
 		j.listed()
 	}
+}
+
+// afterCovering lists the next member whose objects are brought to the newcomer.
+func (j listJob) afterCovering() {
+	c := j.c
+	covered := joinJob{c}.covered()
+	if c.At++; c.At < len(covered) {
+		j.begin(chCovering, covered[c.At])
+		return
+	}
+	joinJob{c}.complete()
+}
+
+// tired reports whether the change gives up instead of another list.
+func (j listJob) tired() bool {
+	c := j.c
+	return c.Expired || c.Op.Patience != Patient && c.Rounds > max(tries, c.Op.Lease)
 }
 
 // listed continues when a list of the peer finds no work for the phase.

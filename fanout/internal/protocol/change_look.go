@@ -64,25 +64,34 @@ func (j lookJob) afterLooking() {
 		c.Held = true
 		slotsJob{c}.takeNext()
 	default:
-		c.Record.Anchor = j.anchor()
-		if problem := j.unconfigured(); problem != "" {
-			c.Record.Anchor = ""
-			c.Result.Problem = problem
-			c.because(Membership, c.Op.Peer)
-			c.end(Aborted)
-			return
-		}
-		if peer, problem := (joinJob{c}).foreign(); problem != "" {
-			c.Record.Anchor = ""
-			c.Result.Problem = problem
-			c.because(OtherRing, peer)
-			c.end(Aborted)
-			return
-		}
-		c.Record.Epoch = c.Sets[c.Op.Peer].Epoch
-		c.enter(chAdvancing)
-		c.spawn(chAdvance, "")
+		j.start()
 	}
+}
+
+// start begins a change that holds no slot yet.
+func (j lookJob) start() {
+	c := j.c
+	c.Record.Anchor = j.anchor()
+	if problem := j.unconfigured(); problem != "" {
+		j.reject(Membership, c.Op.Peer, problem)
+		return
+	}
+	if peer, problem := (joinJob{c}).foreign(); problem != "" {
+		j.reject(OtherRing, peer, problem)
+		return
+	}
+	c.Record.Epoch = c.Sets[c.Op.Peer].Epoch
+	c.enter(chAdvancing)
+	c.spawn(chAdvance, "")
+}
+
+// reject ends the change before it holds a slot.
+func (j lookJob) reject(reason Reason, peer, problem string) {
+	c := j.c
+	c.Record.Anchor = ""
+	c.Result.Problem = problem
+	c.because(reason, peer)
+	c.end(Aborted)
 }
 
 // anchor returns the first member by name, at which all changes compete, or "".

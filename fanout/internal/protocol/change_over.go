@@ -51,30 +51,10 @@ func (j closeJob) leaving() bool {
 // conclude determines the ending once the slots are free, or begins the next attempt.
 func (j closeJob) conclude() {
 	c := j.c
-	if c.Retreat && c.Op.Anchor == "" && c.Record.Attempt < attempts && !c.Expired {
-		attempt := c.Record.Attempt + 1
-		c.Record = ChangeRecord{Attempt: attempt}
-		c.Retreat, c.Held, c.Sent, c.Resumed = false, false, false, false
-		c.Result = ChangeResult{}
-		lookJob{c}.begin()
-		return
-	}
-	member := false
-	for _, p := range c.Op.Peers {
-		if p != c.Op.Peer && c.Sets[p].current() && c.Sets[p].Lists(c.Op.Peer) && !(anchorState{c}).dropped(p) {
-			member = true
-		}
-	}
-	own, known := c.Sets[c.Op.Peer]
-	done := !member
+	done := j.done()
 	switch {
-	case c.newcomer():
-		done = member && own.Self.State == peerActive && restoreJob{c}.reborn(own)
-	case c.Op.Kind == Leave:
-		// A peer that was dropped but not emptied has not finished its leave.
-		done = !member && (!known || own.Self.State == peerOut)
-	}
-	switch {
+	case c.Retreat && c.Op.Anchor == "" && c.Record.Attempt < attempts && !c.Expired:
+		j.repeat()
 	case c.Result.Reason == alreadyDone:
 		c.end(AlreadyDone)
 	case done:
@@ -88,5 +68,33 @@ func (j closeJob) conclude() {
 		c.end(Ended)
 	default:
 		c.end(Aborted)
+	}
+}
+
+// repeat begins the next attempt.
+func (j closeJob) repeat() {
+	c := j.c
+	attempt := c.Record.Attempt + 1
+	c.Record = ChangeRecord{Attempt: attempt}
+	c.Retreat, c.Held, c.Sent, c.Resumed = false, false, false, false
+	c.Result = ChangeResult{}
+	lookJob{c}.begin()
+}
+
+// done reports whether the PeerSets show the effect that the change was to have.
+func (j closeJob) done() bool {
+	c := j.c
+	member := slices.ContainsFunc(c.Op.Peers, func(p string) bool {
+		return p != c.Op.Peer && c.Sets[p].current() && c.Sets[p].Lists(c.Op.Peer) && !(anchorState{c}).dropped(p)
+	})
+	own, known := c.Sets[c.Op.Peer]
+	switch {
+	case c.newcomer():
+		return member && own.Self.State == peerActive && restoreJob{c}.reborn(own)
+	case c.Op.Kind == Leave:
+		// A peer that was dropped but not emptied has not finished its leave.
+		return !member && (!known || own.Self.State == peerOut)
+	default:
+		return !member
 	}
 }

@@ -114,21 +114,23 @@ func (j writeJob) freed(peer string, set PeerSet) PeerSet {
 	switch {
 	case c.newcomer() && over && set.Lists(c.Op.Peer):
 		// Copy the anchor's entry: an interrupted join is still Joining there.
-		for _, m := range anchor.Members {
-			if m.Peer == c.Op.Peer {
-				set = set.with(m)
-			}
+		if i := slices.IndexFunc(anchor.Members, func(m Member) bool { return m.Peer == c.Op.Peer }); i >= 0 {
+			set = set.with(anchor.Members[i])
 		}
 	case c.restored() && over && peer == c.Op.Peer && set.Self.State == peerJoining:
 		set.Self.State = peerQuarantined
-	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving && over && anchor.Lists(peer) && !anchorState{c}.dropped(peer):
-		// The leave was refused.
+	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving && over && j.refused(anchor, peer):
 		set.Self.State = peerActive
 		if slices.Contains(anchor.peers(peerJoining), peer) {
 			set.Self.State = peerJoining
 		}
 	}
 	return set
+}
+
+// refused reports whether peer is still a member after its leave is over.
+func (j writeJob) refused(anchor PeerSet, peer string) bool {
+	return anchor.Lists(peer) && !anchorState(j).dropped(peer)
 }
 
 // activated reports whether this change made the newcomer with PeerSet set a full member.

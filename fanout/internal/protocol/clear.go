@@ -37,7 +37,7 @@ type clearTask struct{ removedTask }
 func (s clearTask) step(r Reply) {
 	switch s.Step {
 	case stepStart, stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepDelete:
 		s.deleted(r)
 	case stepRead:
@@ -50,42 +50,64 @@ func (s clearTask) step(r Reply) {
 }
 
 func (s clearTask) afterRead(r Reply) {
-	m := s.m
-	o := r.Object
-	mine := r.Code == OK && o.Claimed && !o.Primary(m.Op.Mode) &&
-		(o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
 	switch {
-	case r.Code == OK && m.Op.Action == Remove && retireJob{m}.superseded(o):
+	case r.Code == NotFound:
+		s.cleared()
+	case r.Code == OK:
+		s.found(r.Object)
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		s.unconfirmed()
+	default:
+		s.retry(stepReread)
+	}
+}
+
+// found acts on o, which has the name in the strand's peer.
+func (s clearTask) found(o Object) {
+	m := s.m
+	switch {
+	case m.Op.Action == Remove && retireJob{m}.superseded(o):
 		// The home was replaced after its peer was removed by force: remove its
 		// replacement.
 		m.astray(o, s.Peer)
 		s.finish()
-	case r.Code == OK && !mine && m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin:
-		// It belongs to a later object with the same name.
-		s.cleared()
-	case r.Code == OK && !mine && m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere):
-		s.X = o
-		s.send(stepJudge, Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
-	case r.Code == NotFound, r.Code == OK && !mine:
-		s.cleared()
-	case r.Code == Denied, r.Code == NoSuchPeer:
-		s.unconfirmed()
-	case r.Code == OK && m.Primary.UID != "" && retireJob{m}.outranked(o):
+	case !s.removed(o):
+		s.other(o)
+	case m.Primary.UID != "" && retireJob{m}.outranked(o):
 		// A later home replaced this one, which was taken for lost.
 		s.unconfirmed()
-	case r.Code == OK && o.former(m.Op.Mode):
+	case o.former(m.Op.Mode):
 		// It was home: the replicas that name it are deleted first.
 		s.X = o
 		s.finish()
-	case r.Code != OK, o.Terminating:
-		if !s.again(stepReread) {
-			s.unconfirmed()
-		}
+	case o.Terminating:
+		s.retry(stepReread)
 	default:
 		// A peer that was restored meanwhile may have the object in force again.
 		s.X = o
-		s.send(stepPrimary, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		s.readPrimary(stepPrimary)
 	}
+}
+
+// removed reports whether o is a secondary of the object that is being removed.
+func (s clearTask) removed(o Object) bool {
+	m := s.m
+	same := m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation
+	return o.Claimed && !o.Primary(m.Op.Mode) && (o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || same)
+}
+
+// other acts on o, which is no secondary of the object that is being removed. A replica in force
+// may name an earlier home of that object.
+func (s clearTask) other(o Object) {
+	m := s.m
+	later := m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin // an object with the same name
+	replica := m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere)
+	if later || !replica {
+		s.cleared()
+		return
+	}
+	s.X = o
+	s.send(stepJudge, Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
 }
 
 func (s clearTask) afterPrimary(r Reply) {
@@ -93,7 +115,7 @@ func (s clearTask) afterPrimary(r Reply) {
 	gone := m.Primary.UID == "" // if it exists now, it was restored and the removal is open
 	switch {
 	case r.Code == NotFound, r.Code == NoSuchPeer && gone, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving() && !gone):
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepDelete)
 	case r.Code == OK || r.Code == Denied || !s.again(stepReread):
 		s.unconfirmed()
 	}
@@ -104,11 +126,11 @@ func (s clearTask) afterJudge(r Reply) {
 	// It names an earlier home of the object that is being removed.
 	switch m.verdict(s.X, r) {
 	case dead:
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepDelete)
 	case lost:
 		switch {
 		case m.Record.Origin != "":
-			s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			s.remove(stepDelete)
 		case m.Primary.Claimed:
 			// It belongs to a later object with the same name, which is lost.
 			s.cleared()
@@ -118,9 +140,7 @@ func (s clearTask) afterJudge(r Reply) {
 	case owned, leaving, pending:
 		s.cleared()
 	default:
-		if !s.again(stepReread) {
-			s.unconfirmed()
-		}
+		s.retry(stepReread)
 	}
 }
 

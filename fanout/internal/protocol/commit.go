@@ -48,9 +48,9 @@ func (s commitTask) step(r Reply) {
 	case stepPut:
 		s.attempted(r)
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRead:
-		s.read(r)
+		s.afterRead(r)
 	case stepTakeDown:
 		if r.Class == Applied {
 			// Our own delete of the reservation proves the abort.
@@ -105,8 +105,8 @@ func (s attempt) attempted(r Reply) {
 	s.ask(r)
 }
 
-// read determines the outcome of a commit that was not acknowledged.
-func (s commitTask) read(r Reply) {
+// afterRead determines the outcome of a commit that was not acknowledged.
+func (s commitTask) afterRead(r Reply) {
 	m := s.m
 	o := r.Object
 	switch {

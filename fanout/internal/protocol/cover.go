@@ -34,6 +34,17 @@ func (j coverJob) begin() {
 	}
 }
 
+// follow brings the replicas of a home that was found elsewhere than the cover expected it.
+func (j coverJob) follow() {
+	m := j.m
+	m.enter(covering)
+	for _, p := range m.Op.Into {
+		if p != m.Record.Primary.Peer && !m.Primary.Leaving() {
+			m.spawn(taskBring, p)
+		}
+	}
+}
+
 // outlived reports whether the secondary in the strand's peer may have been judged by an
 // earlier membership. A secondary that names a departed peer is dead; once that peer has
 // rejoined it is alive, but a process that judged it before may still be about to delete it.
@@ -70,6 +81,21 @@ func (s secondaryTask) unproved() {
 	s.finish()
 }
 
+// rival asks for what decides about X, an object of another operation that has the name: its
+// record, else its primary.
+func (s secondaryTask) rival() {
+	m := s.m
+	switch {
+	case s.X.Undecided():
+		// A reservation must be settled here: sweeps visit members only.
+		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
+	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
+		s.obstructed(s.X, s.Peer)
+	default:
+		s.send(stepRival, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+	}
+}
+
 // rivaled ends the strand because secondary X of another primary has the name; y is the reply to
 // the read of the other primary. If one of the two primaries is committed, a later round finds
 // it alone. If the restored peer no longer has X's primary either, X's primary is newer than
@@ -101,7 +127,7 @@ type discardTask struct{ strand }
 func (s discardTask) step(r Reply) {
 	switch s.Step {
 	case stepStart, stepAgain:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRead:
 		s.afterRead(r)
 	case stepSet:
@@ -141,7 +167,7 @@ func (s discardTask) afterSet(r Reply) {
 		m.because(Membership, s.Peer)
 		s.finish()
 	case r.Code == OK:
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepDelete)
 	case !s.again(stepAgain):
 		s.unconfirmed()
 	}

@@ -13,7 +13,7 @@ import "slices"
 // doubt reads X again after its primary was missing: a removal may have deleted
 // both between the two reads.
 func (s judgeTask) doubt() {
-	s.send(stepUnchanged, Command{Verb: Read, Peer: s.Peer})
+	s.read(stepUnchanged)
 }
 
 func (s judgeTask) stepDoubt(r Reply) {
@@ -37,7 +37,7 @@ func (s judgeTask) stepDoubt(r Reply) {
 			s.askWitness()
 			return
 		}
-		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepRemove)
 	}
 }
 

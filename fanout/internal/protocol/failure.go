@@ -39,6 +39,14 @@ func (s strand) again(next step) bool {
 	return true
 }
 
+// retry is again for a strand whose work a sweep or a recovery may continue: when it gives up, the
+// peer stays unconfirmed.
+func (s strand) retry(next step) {
+	if !s.again(next) {
+		s.unconfirmed()
+	}
+}
+
 // reread handles a write that was not acknowledged. It reads an object that has changed again
 // at once, and asks a peer that did not accept the write after a pause, at most limit times. It
 // returns false when it gives up.
@@ -52,7 +60,7 @@ func (s strand) reread(r Reply, limit int) bool {
 		}
 		s.pause(stepReread)
 	default:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	}
 	return true
 }

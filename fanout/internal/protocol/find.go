@@ -26,45 +26,52 @@ type findTask struct{ strand }
 
 func (s findTask) step(r Reply) {
 	m := s.m
-	if (s.Step == stepRead || s.Step == stepConfirm) && r.Code != NotFound {
-		delete(m.Sets, s.Peer)
-	}
-	o := r.Object
-	switch {
-	case s.Step == stepStray:
+	switch s.Step {
+	case stepStart, stepRetry:
+		s.read(stepRead)
+	case stepRead, stepConfirm:
+		s.afterRead(r)
+	case stepMember:
+		if r.Code == OK {
+			m.Sets[s.Peer] = r.PeerSet
+		}
+		s.read(stepConfirm)
+	case stepStray:
 		if judgeStray(m.Op.Mode, s.X, r) != dead && m.Result.Reason == "" {
 			m.Result.Reason, m.Result.Peer = UnknownOwner, s.X.Of(m.Op.Mode).Peer
 		}
 		s.finish()
-	case s.Step == stepMember:
-		if r.Code == OK {
-			m.Sets[s.Peer] = r.PeerSet
-		}
-		s.send(stepConfirm, Command{Verb: Read, Peer: s.Peer})
-	case s.Step != stepRead && s.Step != stepConfirm:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+	}
+}
+
+func (s findTask) afterRead(r Reply) {
+	m := s.m
+	if r.Code != NotFound {
+		delete(m.Sets, s.Peer)
+	}
+	switch {
 	case r.Code == NotFound && s.Step == stepRead && findJob{m}.onward():
 		s.send(stepMember, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == NotFound:
 		s.finish()
+	case r.Code == OK:
+		s.found(r.Object)
 	case r.Code == Denied:
 		m.Result.Peers = append(m.Result.Peers, s.Peer)
 		s.fail(Refused)
-	case r.Code != OK:
-		if !s.again(stepRetry) {
-			m.Result.Peers = append(m.Result.Peers, s.Peer)
-			s.finish()
-		}
-	case o.Primary(m.Op.Mode) && o.Stage != Reserved && findJob{m}.same(o):
-		m.Primary = o
-		m.Present = true
-		m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
+	case !s.again(stepRetry):
+		m.Result.Peers = append(m.Result.Peers, s.Peer)
 		s.finish()
-		if (findJob{m}).meant() {
-			for j := range m.Strands {
-				m.strand(j).finish()
-			}
-		}
+	}
+}
+
+// found acts on o, which has the name in the strand's peer.
+func (s findTask) found(o Object) {
+	m := s.m
+	switch {
+	case o.Primary(m.Op.Mode) && o.Stage != Reserved && findJob{m}.same(o):
+		findJob{m}.found(o, s.Peer)
+		s.finish()
 	case !o.Claimed, o.Primary(m.Op.Mode):
 		if m.Result.HolderAt == "" {
 			m.Result.Holder, m.Result.HolderAt = o, s.Peer
@@ -82,6 +89,19 @@ func (s findTask) step(r Reply) {
 		s.send(stepStray, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	default:
 		s.finish()
+	}
+}
+
+// found continues with primary o in peer. If it is certainly the one to act on, the search ends.
+func (j findJob) found(o Object, peer string) {
+	m := j.m
+	m.Primary = o
+	m.Present = true
+	m.Record.Primary = Ref{Peer: peer, UID: o.UID}
+	if j.meant() {
+		for i := range m.Strands {
+			m.strand(i).finish()
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func (s followTask) step(r Reply) {
 		s.X = m.Lead
 		s.pursue()
 	case stepReread:
-		s.send(stepLead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepLead)
 	case stepLead:
 		switch {
 		case r.Code == OK && r.Object.UID == s.X.UID && r.Object.Claimed:
@@ -54,7 +54,7 @@ func (s followTask) step(r Reply) {
 		case r.Code == Denied, r.Code == NoSuchPeer:
 			s.fail(Refused)
 		default:
-			s.send(stepLead, Command{Verb: Read, Peer: s.Peer})
+			s.read(stepLead)
 		}
 	}
 }
@@ -76,15 +76,24 @@ func (s followTask) pursue() {
 // pursued acts on the object y that X names as its home, read after X.
 func (s followTask) pursued(r Reply) {
 	m := s.m
+	switch r.Code {
+	case OK, NotFound:
+		s.led(r)
+	case NoSuchPeer:
+		m.Result.Problem = "its home is in a peer that is not configured"
+		s.failAt(Homeless, s.X.Of(m.Op.Mode).Peer)
+	default:
+		s.halt(r)
+	}
+}
+
+// led continues from X to what it names as its home.
+func (s followTask) led(r Reply) {
+	m := s.m
 	x, y, at := s.X, r.Object, s.X.Of(m.Op.Mode)
-	missing := r.Code == NotFound || r.Code == OK && y.UID != at.UID
+	missing := r.Code == NotFound || y.UID != at.UID
 	elect := r.Code == OK && x.elects(at.Peer, y)
 	switch {
-	case r.Code == NoSuchPeer:
-		m.Result.Problem = "its home is in a peer that is not configured"
-		s.failAt(Homeless, at.Peer)
-	case r.Code != OK && r.Code != NotFound:
-		s.halt(r)
 	case x.Home.frozen() && (missing || y.term() < x.term()):
 		s.failAt(Homeless, at.Peer)
 	case x.yielded(m.Op.Mode) && missing, elect && y.Terminating:
@@ -93,12 +102,8 @@ func (s followTask) pursued(r Reply) {
 		s.send(stepTakeBack, Command{Verb: Put, Peer: s.Peer, Object: x.takenBack(s.Peer), UID: x.UID, RV: x.RV})
 	case elect:
 		s.send(stepFinish, Command{Verb: Put, Peer: at.Peer, Object: y.successorOf(x), UID: y.UID, RV: y.RV})
-	case missing && s.Seen != x.UID+"@"+x.RV:
-		// It may have been written with another home since it was read.
-		s.Seen = x.UID + "@" + x.RV
-		s.send(stepLead, Command{Verb: Read, Peer: s.Peer})
 	case missing:
-		s.homeless()
+		s.misled()
 	case y.Primary(m.Op.Mode) && y.Stage == Reserved && x.inForce():
 		m.Result.Problem = reservedAgain
 		s.failAt(Homeless, at.Peer)
@@ -111,6 +116,17 @@ func (s followTask) pursued(r Reply) {
 		// It becomes home in the removal by force of another peer, which is not finished.
 		s.failAt(Homeless, at.Peer)
 	}
+}
+
+// misled reads X once more, because it may have been written with another home since it was read,
+// and else ends without a home.
+func (s followTask) misled() {
+	if seen := s.X.UID + "@" + s.X.RV; s.Seen != seen {
+		s.Seen = seen
+		s.read(stepLead)
+		return
+	}
+	s.homeless()
 }
 
 // failAt ends the strand for a reason in a peer other than its own.

@@ -33,22 +33,26 @@ const (
 // began after x had been read. (If y were older than x, a healthy guard could be judged
 // dead.)
 func judge(mode Mode, x Object, y Reply) verdict {
+	gone := y.Code == NotFound || y.Code == OK && y.Object.UID != x.Of(mode).UID
 	switch {
-	case x.yielded(mode) && x.Home.frozen() && x.Stage == Reserved && (y.Code == NotFound || y.Code == OK && y.Object.UID != x.Of(mode).UID):
+	case x.yielded(mode) && x.Home.frozen() && x.Stage == Reserved && gone:
 		// It waits for an heir that is gone, and it was never Active.
 		return dead
 	case x.yielded(mode):
 		// The replica that it names may not be home yet.
 		return moved
-	case y.Code == NotFound:
+	case gone:
 		return x.contradicted(mode, dead)
 	case y.Code != OK:
 		return stray
+	default:
+		return judgeBy(mode, x, y.Object)
 	}
-	o := y.Object
+}
+
+// judgeBy returns the verdict on secondary x by its primary o.
+func judgeBy(mode Mode, x, o Object) verdict {
 	switch {
-	case o.UID != x.Of(mode).UID:
-		return x.contradicted(mode, dead)
 	case !o.Claimed:
 		return owned
 	case o.Pending():

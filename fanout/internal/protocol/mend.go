@@ -87,7 +87,7 @@ func (s mendTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRead:
 		o := r.Object
 		switch {

@@ -133,7 +133,7 @@ func (s yieldTask) step(r Reply) {
 	case stepStart:
 		s.sendPut()
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepPut:
 		s.attempted(r)
 	case stepRead:

@@ -54,7 +54,7 @@ func (s markTask) step(r Reply) {
 	case stepStart:
 		s.sendPut()
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepPut:
 		s.attempted(r)
 	case stepRead:

@@ -11,7 +11,7 @@ func (s bringTask) undo() {
 		s.unconfirmed()
 		return
 	}
-	s.send(stepUndo, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	s.remove(stepUndo)
 }
 
 // undid handles replies after the delete of an undo, and ends the strand once the replica is
@@ -24,46 +24,59 @@ func (s bringTask) undid(r Reply) {
 		s.X, m.Revoked = Object{}, true
 		s.finish()
 	case s.Step == stepUndo && r.Class == Applied:
-		s.send(stepUndid, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepUndid)
 	default:
 		s.unconfirmed()
 	}
 }
 
-// replica acts on the reply r to the read in the strand's peer.
-func (s bringTask) replica(r Reply) {
-	m := s.m
+// afterReplica acts on the reply to the read in the strand's peer.
+func (s bringTask) afterReplica(r Reply) {
 	s.X = r.Object
 	switch {
-	case r.Code == NotFound && m.outside(s.Peer):
-		s.finish()
-	case r.Code == NotFound && m.Op.Prove, m.Op.Prove && r.Code == OK && s.X.Of(m.Op.Mode) == m.Record.Primary && s.X.Stage == Reserved:
-		s.unproved()
 	case r.Code == NotFound:
-		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: bringJob{m}.secondaryOf(s.Peer)})
+		s.absent()
+	case r.Code == OK:
+		s.found()
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
-	case r.Code != OK, s.X.Terminating && !s.X.former(m.Op.Mode):
-		if !s.again(stepAgain) {
-			s.unconfirmed()
-		}
+	default:
+		s.retry(stepAgain)
+	}
+}
+
+// absent creates the replica, unless nothing but evidence of the primary counts.
+func (s bringTask) absent() {
+	m := s.m
+	switch {
+	case m.outside(s.Peer):
+		s.finish()
+	case m.Op.Prove:
+		s.unproved()
+	default:
+		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: bringJob{m}.secondaryOf(s.Peer)})
+	}
+}
+
+// found acts on X, the object that has the name in the strand's peer.
+func (s bringTask) found() {
+	m := s.m
+	secondary := s.X.Claimed && !s.X.Primary(m.Op.Mode)
+	switch {
+	case m.Op.Prove && s.X.Of(m.Op.Mode) == m.Record.Primary && s.X.Stage == Reserved:
+		s.unproved()
+	case s.X.Terminating && !s.X.former(m.Op.Mode):
+		s.retry(stepAgain)
 	case (m.Op.Action == Cover || m.Op.Action == Succeed) && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
 		// No add commits it, and no sweep deletes it, in a peer that is not a full member yet.
-		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepRemove)
 	case retireJob{m}.outranked(s.X):
 		m.astray(s.X, s.Peer)
 		s.finish()
-	case s.X.Undecided() && s.X.Primary(m.Op.Mode):
-		// The reservation must be settled here: sweeps visit members only.
-		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
-	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
-		s.obstructed(s.X, s.Peer)
-	case s.X.Of(m.Op.Mode) == m.Record.Primary, retireJob{m}.outdated(s.X), s.X.Undecided() && s.X.Sibling(m.Primary):
+	case secondary && (s.X.Of(m.Op.Mode) == m.Record.Primary || retireJob{m}.outdated(s.X) || s.X.Undecided() && s.X.Sibling(m.Primary)):
 		s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
-	case s.X.Undecided():
-		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
 	default:
-		s.send(stepRival, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+		s.rival()
 	}
 }
 
@@ -76,7 +89,7 @@ func (s bringTask) vouched(r Reply) {
 	case r.Code == OK && r.PeerSet.forced(m.Record.Primary.Peer):
 		s.undo()
 	case r.Code == OK:
-		s.send(stepPrimary, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		s.readPrimary(stepPrimary)
 	case !s.again(stepAgain):
 		s.unconfirmed()
 	}
@@ -92,27 +105,27 @@ func (o Object) lost(y Object) bool {
 
 // align writes replica X with the content of primary y.
 func (s bringTask) align(y Object) {
-	m := s.m
+	older, lost := s.X.term() < y.term(), s.X.lost(y)
+	inForce := s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded
 	switch {
-	case s.X.term() > y.term():
+	case s.X.term() > y.term(), older && lost && s.X.former(Everywhere):
 		s.unconfirmed()
-		return
-	case s.X.term() < y.term() && s.X.former(Everywhere) && s.X.lost(y):
-		s.unconfirmed()
-		return
-	case (s.X.term() < y.term() || s.X.Stage == Reserved) && s.X.lost(y):
-		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		return
-	case s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded && s.X.lost(y):
+	case lost && (older || s.X.Stage == Reserved):
+		s.remove(stepRemove)
+	case lost && inForce:
 		s.forked()
-		return
-	case s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() == y.term() && !s.X.Home.Yielded && s.outlived():
+	case inForce && s.X.Revision.Number >= y.Revision.Number && s.outlived():
 		s.renew()
-		return
-	case s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() == y.term() && !s.X.Home.Yielded:
+	case inForce && s.X.Revision.Number >= y.Revision.Number:
 		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
-		return
+	default:
+		s.copy(y)
 	}
+}
+
+// copy writes the content of primary y into replica X, which comes into force.
+func (s bringTask) copy(y Object) {
+	m := s.m
 	x := s.X
 	if x.Undecided() {
 		x.Bound = m.Record.Primary

@@ -46,44 +46,67 @@ func (s surveyTask) voided(r Reply) {
 	}
 }
 
+// A comparison is what the members hold of the object of a former home.
+type comparison struct {
+	latest Object // the committed one of the highest term
+	known  bool   // a member has it in force, or by a record
+	named  bool   // a member has it in force and names the former home
+}
+
+func comparisonOf(strands []Strand, own Ref) comparison {
+	var v comparison
+	for _, s := range strands {
+		v.named = v.named || s.X.inForce() && s.X.Of(Everywhere) == own
+		v.known = v.known || s.X.inForce() || s.X.Claim.Record != ""
+		if s.X.Claimed && s.X.Stage != Reserved && (!v.latest.Claimed || s.X.term() > v.latest.term()) {
+			v.latest = s.X
+		}
+	}
+	return v
+}
+
+// successor returns the home that replaced own, a home or former home, and its term.
+func (v comparison) successor(own Object) (home Ref, term int64, ok bool) {
+	former := !own.Primary(Everywhere)
+	later := v.latest.generation() > own.generation() || former && v.latest.term() >= own.term()
+	switch {
+	case v.latest.Claimed && later:
+		return v.latest.Of(Everywhere), v.latest.term(), true
+	case former && !own.yielded(Everywhere) && !v.known:
+		return own.Of(Everywhere), own.term(), true
+	default:
+		return Ref{}, 0, false
+	}
+}
+
 // afterComparing deletes a home that was replaced. It leaves alone a home whose object the
 // members have Active, or hold by a record. Any other home may have been removed since,
 // which cannot be known: Result.Reason is Missing.
 func (j resignJob) afterComparing() {
 	m := j.m
 	own := m.Primary
-	var latest Object
-	known, named := false, false
-	for _, s := range m.Strands {
-		named = named || s.X.inForce() && s.X.Of(Everywhere) == Ref{Peer: m.Op.Target, UID: own.UID}
-		known = known || s.X.inForce() || s.X.Claim.Record != ""
-		if s.X.Claimed && s.X.Stage != Reserved && (!latest.Claimed || s.X.term() > latest.term()) {
-			latest = s.X
-		}
-	}
 	home := own.Primary(Everywhere)
+	v := comparisonOf(m.Strands, Ref{Peer: m.Op.Target, UID: own.UID})
+	successor, term, replaced := v.successor(own)
 	switch {
 	case len(m.Result.Pending) > 0:
 		m.end(Done)
-	case !home && named && latest.term()/generation <= own.term()/generation:
+	case !home && v.named && v.latest.generation() <= own.generation():
 		// It moved, and a member still names it. If no other object is home, it is home
 		// again.
 		m.Op.Action = Sweep
 		m.astray(own, m.Op.Target)
 		findJob{m}.regain()
-	case latest.Claimed && latest.term()/generation > own.term()/generation,
-		latest.Claimed && !home && latest.term() >= own.term():
-		j.succeededBy(latest.Of(Everywhere), latest.term())
-	case !home && !own.yielded(Everywhere) && !known:
-		j.succeededBy(own.Of(Everywhere), own.term())
-	case !home && !known && !own.Terminating:
+	case replaced:
+		j.succeededBy(successor, term)
+	case !home && !v.known && !own.Terminating:
 		// The replica that it yielded to may have been home, and been removed since.
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
 	case !home, own.Leaving():
 		m.Op.Action = Sweep
 		sweepJob{m}.begin()
-	case !known:
+	case !v.known:
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
 	default:
@@ -107,7 +130,7 @@ type resignTask struct{ strand }
 func (s resignTask) step(r Reply) {
 	switch s.Step {
 	case stepStart, stepAgain:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRead:
 		s.afterRead(r)
 	case stepPut, stepDelete:
@@ -145,7 +168,7 @@ func (s resignTask) afterPut(r Reply) {
 		// Read the members again, now that it is no home.
 		s.finish()
 	case r.Class == Applied:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case r.Code == Denied || !s.again(stepAgain):
 		s.unconfirmed()
 	}

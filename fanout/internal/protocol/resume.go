@@ -43,21 +43,8 @@ func (j findJob) resume() {
 	case first && j.unnamed():
 		m.because(Missing, m.Record.Primary.Peer)
 		m.end(Aborted)
-	case (m.Op.Action == Sweep || m.Op.Action == Succeed) && m.Primary.Leaving():
-		m.Record.Committed = true
-		removeJob{m}.afterMark()
-	case m.Op.Action == Sweep && m.Primary.Requested():
-		holdJob{m}.begin()
-	case m.Op.Action == Cover:
-		m.enter(covering)
-		for _, p := range m.Op.Into {
-			if p != m.Record.Primary.Peer && !m.Primary.Leaving() {
-				m.spawn(taskBring, p)
-			}
-		}
-	case m.Op.Action == Sweep, m.Op.Action == Succeed:
-		m.Record.Committed = true
-		bringJob{m}.begin()
+	case m.Op.Action == Sweep, m.Op.Action == Succeed, m.Op.Action == Cover:
+		j.maintain()
 	case m.Result.Reason == alreadyDone && m.Op.Action == Add && !(m.Primary.Committed() && addJob{m}.satisfies(m.Primary)):
 		addJob{m}.heldAfterAll(m.Primary, m.Record.Primary.Peer)
 	case m.Result.Reason == alreadyDone:
@@ -66,22 +53,46 @@ func (j findJob) resume() {
 		moveJob{m}.begin()
 	case m.Op.Action == Remove:
 		removeJob{m}.begin()
-	case m.Record.Committed && m.Op.Action == Update && !updateJob{m}.remembered():
-		// It was committed at a home that was replaced, and is lost with it.
-		m.Result.Revision = m.Primary.Revision.Number
-		m.because(Outdated, m.Record.Primary.Peer)
-		m.end(Ended)
 	case m.Record.Committed, m.Op.Action == Add:
-		m.Record.Committed = true
-		m.Result.Ending = Running
-		m.Result.Revision = m.Primary.Revision.Number
-		bringJob{m}.begin()
+		j.committed()
 	case m.Record.Committing:
 		m.enter(committing)
 		m.spawn(taskRevise, m.Record.Primary.Peer)
 	default:
 		updateJob{m}.begin()
 	}
+}
+
+// maintain continues an operation that commits nothing of its own.
+func (j findJob) maintain() {
+	m := j.m
+	switch {
+	case m.Op.Action == Cover:
+		coverJob{m}.follow()
+	case m.Primary.Leaving():
+		m.Record.Committed = true
+		removeJob{m}.afterMark()
+	case m.Op.Action == Sweep && m.Primary.Requested():
+		holdJob{m}.begin()
+	default:
+		m.Record.Committed = true
+		bringJob{m}.begin()
+	}
+}
+
+// committed brings a committed add or update to the other peers.
+func (j findJob) committed() {
+	m := j.m
+	m.Result.Revision = m.Primary.Revision.Number
+	if m.Record.Committed && m.Op.Action == Update && !(updateJob{m}).remembered() {
+		// It was committed at a home that was replaced, and is lost with it.
+		m.because(Outdated, m.Record.Primary.Peer)
+		m.end(Ended)
+		return
+	}
+	m.Record.Committed = true
+	m.Result.Ending = Running
+	bringJob{m}.begin()
 }
 
 // nowhere ends an operation whose object is in no peer.

@@ -72,7 +72,7 @@ func (s retireTask) step(r Reply) {
 	case stepSet:
 		s.afterSet(r)
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepPut:
 		s.afterPut(r)
 	case stepRead:
@@ -83,9 +83,7 @@ func (s retireTask) step(r Reply) {
 func (s retireTask) afterSet(r Reply) {
 	m := s.m
 	if r.Code != OK {
-		if !s.again(stepReset) {
-			s.unconfirmed()
-		}
+		s.retry(stepReset)
 		return
 	}
 	for _, p := range r.PeerSet.reached() {
@@ -105,13 +103,11 @@ func (s retireTask) afterPut(r Reply) {
 	case r.Class == Applied || r.Code == NotFound:
 		s.retired()
 	case r.Code == Unavailable:
-		if !s.again(stepReread) {
-			s.unconfirmed()
-		}
+		s.retry(stepReread)
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
 	default:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	}
 }
 

@@ -99,9 +99,9 @@ func (s sealTask) step(r Reply) {
 			s.sendBound(c.Object)
 			return
 		}
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRead:
 		s.afterRead(r)
 	case stepVerify:
@@ -110,7 +110,7 @@ func (s sealTask) step(r Reply) {
 		s.believed(r, stepReread)
 	case stepBound:
 		if r.Code == Conflict || r.Code == NotFound {
-			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+			s.read(stepRead)
 			return
 		}
 		s.wasBound(r, stepReread)
@@ -123,7 +123,7 @@ func (s sealTask) afterRead(r Reply) {
 	case r.Code == OK && o.Claimed && o.Of(Once) == m.Record.Primary && sealJob{m}.unbound(o):
 		// The guard may come from a late create, after the removal.
 		s.X = o
-		s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		s.readPrimary(stepVerify)
 	case r.Code == OK && o.Bound == m.Record.Primary:
 		s.finish()
 	case r.Code == OK, r.Code == NotFound, r.Code == Denied:

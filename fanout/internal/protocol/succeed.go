@@ -15,6 +15,9 @@ const generation = 1 << 20
 
 func nextGeneration(term int64) int64 { return (term/generation + 1) * generation }
 
+// generation counts the times that the object's home was replaced in its absence.
+func (o Object) generation() int64 { return o.term() / generation }
+
 // A succeedJob gives an object whose home was lost another home.
 type succeedJob struct{ m *Machine }
 
@@ -65,18 +68,11 @@ func (s surveyTask) step(r Reply) {
 		s.Y = r.Object
 		s.finish()
 	case s.Step != stepRead && s.Step != stepHome:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case r.Code == OK && resignJob{m}.awaits(r.Object):
 		s.void(r.Object)
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.Met.Claim.Operation:
-		s.X = r.Object
-		if home := s.X.Of(Everywhere); m.Op.Doubted != "" && home.Peer == m.Op.Doubted {
-			// Read the home after X: if this process is late with the comeback, X may be a
-			// replica of an object that was added there since.
-			s.send(stepHome, Command{Verb: Read, Peer: home.Peer})
-			return
-		}
-		s.finish()
+		s.found(r.Object)
 	case r.Code == OK, r.Code == NotFound:
 		// The peer has no object of the name, or another one.
 		if o := r.Object; m.Op.Doubted != "" && o.Primary(Everywhere) && o.InEffect() {
@@ -88,6 +84,19 @@ func (s surveyTask) step(r Reply) {
 	}
 }
 
+// found ends the strand with o. If the peer of o's home is doubted, it reads the home after o: if
+// this process is late with the comeback, o may be a replica of an object that was added there
+// since.
+func (s surveyTask) found(o Object) {
+	m := s.m
+	s.X = o
+	if home := o.Of(Everywhere); m.Op.Doubted != "" && home.Peer == m.Op.Doubted {
+		s.send(stepHome, Command{Verb: Read, Peer: home.Peer})
+		return
+	}
+	s.finish()
+}
+
 // frozen reports whether a replica with home h, of an object whose home was lost, names an heir
 // that may not be home yet. Only a succession may make the heir home, or name another.
 func (h Home) frozen() bool { return h.Yielded && h.Term%generation == 0 }
@@ -95,56 +104,70 @@ func (h Home) frozen() bool { return h.Yielded && h.Term%generation == 0 }
 // inForce reports whether o is Active in its peer, as home or as a replica.
 func (o Object) inForce() bool { return o.Claimed && o.Stage == Active }
 
-func (j succeedJob) afterSurveying() {
-	m := j.m
-	if len(m.Result.Pending) > 0 {
-		// A member that does not answer may have the latest revision.
-		m.end(Done)
-		return
-	}
-	held := map[string]Object{}
-	var top, home Object
-	var at string
-	exists := false
-	for _, s := range m.Strands {
-		held[s.Peer] = s.X
-		exists = exists || s.X.Claimed && s.X.Stage != Reserved
-		if s.X.Claimed && (!top.Claimed || s.X.term() > top.term() || s.X.term() == top.term() && top.Stage == Reserved) {
-			top, at, home = s.X, s.Peer, s.Y
+// A survey is what the members hold of an object whose home is unknown.
+type survey struct {
+	held   map[string]Object // by peer
+	top    Object            // the one of the highest term
+	at     string            // its peer
+	home   Object            // the object that top names, if it was read
+	exists bool              // a member has the object, and not only a reservation
+}
+
+func surveyOf(strands []Strand) survey {
+	v := survey{held: map[string]Object{}}
+	for _, s := range strands {
+		v.held[s.Peer] = s.X
+		v.exists = v.exists || s.X.Claimed && s.X.Stage != Reserved
+		higher := s.X.term() > v.top.term() || s.X.term() == v.top.term() && v.top.Stage == Reserved
+		if s.X.Claimed && (!v.top.Claimed || higher) {
+			v.top, v.at, v.home = s.X, s.Peer, s.Y
 		}
 	}
-	if !exists {
+	return v
+}
+
+func (j succeedJob) afterSurveying() {
+	m := j.m
+	v := surveyOf(m.Strands)
+	switch {
+	case len(m.Result.Pending) > 0:
+		// A member that does not answer may have the latest revision.
+		m.end(Done)
+	case !v.exists:
 		// The object is committed in no member, so its reservations are dead.
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
-		return
-	}
-	of := top.Of(Everywhere)
-	if home.Claimed && home.UID == of.UID {
+	case v.home.Claimed && v.home.UID == v.top.Of(Everywhere).UID:
 		m.end(Done) // the peer has not forgotten the home
-		return
-	}
-	if m.Result.HolderAt != "" {
+	case m.Result.HolderAt != "":
 		// The object was removed and the name taken again. A restore brought it back, and
 		// it was brought to members before the restore was noticed: delete the replicas.
 		j.freeze(Ref{}, 0)
-		return
+	default:
+		j.elect(v)
 	}
-	heir, lives := held[of.Peer]
+}
+
+// elect continues with the heir that the members name, or chooses one.
+func (j succeedJob) elect(v survey) {
+	m := j.m
+	of, term := v.top.Of(Everywhere), v.top.term()
+	heir, lives := v.held[of.Peer]
 	lives = lives && heir.UID == of.UID
+	crowned := lives && heir.Primary(Everywhere) && heir.term() >= term
 	switch {
-	case lives && heir.Primary(Everywhere) && heir.term() >= top.term() && heir.InEffect() && m.Op.Met.Primary(Everywhere):
+	case crowned && heir.InEffect() && m.Op.Met.Primary(Everywhere):
 		j.affirm(heir, of.Peer)
-	case lives && heir.Primary(Everywhere) && heir.term() >= top.term():
+	case crowned:
 		j.heir(heir, of.Peer)
-	case top.yielded(Everywhere) && !top.Home.frozen() && slices.Contains(m.Op.Into, of.Peer):
+	case v.top.yielded(Everywhere) && !v.top.Home.frozen() && slices.Contains(m.Op.Into, of.Peer):
 		// The home moves among the remaining members.
-		m.astray(top, at)
+		m.astray(v.top, v.at)
 		findJob{m}.regain()
-	case lives && !heir.Terminating && top.Home.frozen() && heir.term() < top.term():
-		j.freeze(of, top.term())
-	case !slices.Contains(m.Op.Into, of.Peer), top.Home.frozen(), !lives && top.Stage == Reserved:
-		j.choose(held, nextGeneration(top.term()))
+	case lives && !heir.Terminating && v.top.Home.frozen() && heir.term() < term:
+		j.freeze(of, term)
+	case !slices.Contains(m.Op.Into, of.Peer), v.top.Home.frozen(), !lives && v.top.Stage == Reserved:
+		j.choose(v.held, nextGeneration(term))
 	default:
 		// The home was made, or has moved, between the reads: read again.
 		j.begin()
@@ -190,7 +213,7 @@ func (s freezeTask) step(r Reply) {
 	home := Home{Ref: m.Record.Elect, Term: m.Record.Term, Yielded: true}
 	switch {
 	case s.Step == stepStart && m.Result.HolderAt != "":
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepDelete)
 	case s.Step == stepStart && (s.Peer == home.Peer || s.X.Home == home):
 		s.finish()
 	case s.Step == stepStart:

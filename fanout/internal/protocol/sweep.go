@@ -59,7 +59,7 @@ func (s judgeTask) step(r Reply) {
 		s.X = m.Op.Met
 		s.look()
 	case stepReread:
-		s.send(stepMet, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepMet)
 	case stepMet:
 		s.afterMet(r)
 	case stepRecord:
@@ -102,7 +102,7 @@ func (s judgeTask) afterFence(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
 	case r.Code != Unavailable:
-		s.send(stepMet, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepMet)
 	case !s.again(stepReread):
 		s.unconfirmed()
 	}
@@ -130,7 +130,7 @@ func (s judgeTask) secondary(v verdict, y Object) {
 	m := s.m
 	switch v {
 	case dead, leaving:
-		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepRemove)
 	case pending:
 		if y.Undecided() {
 			s.Y = y
@@ -198,21 +198,21 @@ func (s guardTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepAgain:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRead:
 		s.afterRead(r)
 	case stepRivalRecord:
 		s.rivalRecord(r)
 	case stepRival:
 		if m.verdict(s.X, r) == dead {
-			s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			s.remove(stepRemove)
 			return
 		}
 		s.rivaled(r)
 	case stepRenew:
 		s.afterRenew(r)
 	case stepCreate, stepRemove, stepPut:
-		s.afterCreate(r)
+		s.afterWrite(r)
 	case stepVerify:
 		s.afterVerify(r)
 	case stepBelieved:
@@ -239,34 +239,44 @@ func (s guardTask) afterRead(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
 	case r.Code != OK, s.X.Terminating:
-		if !s.again(stepAgain) {
-			s.unconfirmed()
-		}
-	case m.Op.Prove && s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && !s.X.Evidence(m.Op.Mode):
-		s.unproved()
-	case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && s.outlived():
-		s.renew()
-	case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && (s.Unsure || sealJob{m}.unbound(s.X)):
-		s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		s.retry(stepAgain)
 	case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
+		s.own()
+	default:
+		s.other()
+	}
+}
+
+// own acts on X, a guard of the primary.
+func (s guardTask) own() {
+	m := s.m
+	switch {
+	case m.Op.Prove && !s.X.Evidence(m.Op.Mode):
+		s.unproved()
+	case s.outlived():
+		s.renew()
+	case s.Unsure || sealJob{m}.unbound(s.X):
+		s.readPrimary(stepVerify)
+	default:
 		s.finish()
-	case s.X.Undecided() && s.X.Sibling(m.Primary) && m.Primary.Stage == Reserved:
+	}
+}
+
+// other acts on X, which has the name and does not name the primary.
+func (s guardTask) other() {
+	m := s.m
+	sibling := s.X.Undecided() && s.X.Sibling(m.Primary)
+	switch {
+	case sibling && m.Primary.Stage == Reserved:
 		// Its record will bind it.
 		s.finish()
-	case s.X.Undecided() && s.X.Sibling(m.Primary):
+	case sibling:
 		sealedTask{s.strand}.sendBind(m.Record.Primary)
 	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
 		// It cannot be committed in a peer that is no full member yet.
-		s.send(stepRemove, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-	case s.X.Undecided() && s.X.Primary(m.Op.Mode):
-		// The reservation must be settled here: sweeps visit members only.
-		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
-	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
-		s.obstructed(s.X, s.Peer)
-	case s.X.Undecided():
-		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
+		s.remove(stepRemove)
 	default:
-		s.send(stepRival, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+		s.rival()
 	}
 }
 
@@ -275,7 +285,7 @@ func (s guardTask) afterRenew(r Reply) {
 	switch {
 	case r.Class == Applied && (s.Unsure || sealJob{m}.unbound(r.Object)):
 		s.X, s.Fresh = r.Object, true
-		s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		s.readPrimary(stepVerify)
 	case r.Class == Applied:
 		s.finish()
 	case r.Code == Denied || !s.again(stepAgain):
@@ -283,12 +293,12 @@ func (s guardTask) afterRenew(r Reply) {
 	}
 }
 
-func (s guardTask) afterCreate(r Reply) {
+func (s guardTask) afterWrite(r Reply) {
 	m := s.m
 	m.Result.Mended = m.Result.Mended || s.Step == stepCreate && r.Class == Applied
 	if s.Step == stepCreate && r.Class == Applied {
 		s.X = r.Object
-		s.send(stepVerify, Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		s.readPrimary(stepVerify)
 	} else if r.Code == Denied || !s.again(stepAgain) {
 		s.unconfirmed()
 	}
@@ -303,7 +313,7 @@ func (s guardTask) afterVerify(r Reply) {
 		s.unconfirmed()
 	case gone, r.Code == OK && r.Object.Leaving():
 		// A removal may have cleared this peer before the guard was there.
-		s.send(stepWithdraw, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		s.remove(stepWithdraw)
 	case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X) && m.passing():
 		s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 	case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X):

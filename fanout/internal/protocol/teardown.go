@@ -23,7 +23,7 @@ func (s emptyTask) step(r Reply) {
 		s.Fresh = r.Class == Applied
 		s.deleted(r)
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRead:
 		s.afterRead(r)
 	}
@@ -39,9 +39,7 @@ func (s emptyTask) afterRead(r Reply) {
 		m.Primary.UID = ""
 		s.finish()
 	case r.Code != OK:
-		if !s.again(stepReread) {
-			s.unconfirmed()
-		}
+		s.retry(stepReread)
 	case !o.Leaving():
 		// The peer was restored from before the removal, which runs again.
 		s.unconfirmed()
@@ -99,7 +97,7 @@ func (s removedTask) deleted(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
 	case r.Code != Unavailable:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case !s.again(stepReread):
 		s.unconfirmed()
 	}
@@ -177,15 +175,13 @@ func (s dropTask) step(r Reply) {
 		}
 		s.deleted(r)
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
 			s.finish()
 		case r.Code != OK:
-			if !s.again(stepReread) {
-				s.unconfirmed()
-			}
+			s.retry(stepReread)
 		case !r.Object.Leaving(), !r.Object.Terminating:
 			// The peer was restored from before the removal, which runs again.
 			s.unconfirmed()

@@ -60,22 +60,22 @@ func (s reviseTask) step(r Reply) {
 		if m.Unsure || m.Turns > 0 {
 			// An operation that is recovered, or that followed its object to another home,
 			// first reads whether it was committed.
-			s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+			s.read(stepRead)
 			return
 		}
 		s.sendPut()
 	case stepReread:
-		s.send(stepRead, Command{Verb: Read, Peer: s.Peer})
+		s.read(stepRead)
 	case stepPut:
 		s.attempted(r)
 	case stepRead:
-		s.read(r)
+		s.afterRead(r)
 	}
 }
 
 // read decides the result of an update whose commit was not confirmed. The history
 // distinguishes an update that was committed and then overtaken from one that never was.
-func (s reviseTask) read(r Reply) {
+func (s reviseTask) afterRead(r Reply) {
 	m := s.m
 	o := r.Object
 	mine := m.Record.Base + 1
