@@ -16,6 +16,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
 )
 
 // ErrCommitted means that an operation cannot be aborted: it is committed, or its commit may
@@ -66,49 +67,49 @@ func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOpt
 	if err != nil {
 		return nil, err
 	}
-	logged := k.entry.ID != "" && k.entry.Ended.IsZero()
 	switch {
 	case e.State == Committed, e.State == Done:
 		return e.operation(), fmt.Errorf("operation %s, %s of %s %s, is %w: %s; next: %s",
 			operation, e.Action, e.Kind.Kind, keyString(e.Key), ErrCommitted, e.Text, e.Next)
-	case logged && e.Action != string(protocol.Add):
-		j, err := decodeJournal(k.entry)
-		if err == nil && j.Record.Committing {
-			return e.operation(), fmt.Errorf("operation %s, %s of %s %s, may be %w: its commit may have been sent, and could be applied later: resume it",
-				operation, e.Action, e.Kind.Kind, keyString(e.Key), ErrCommitted)
-		}
-	}
-	if identity, foreign := c.entries.foreign(k.entry); logged && foreign {
-		if !opts.Others {
-			return e.operation(), e.foreign(identity, k.entry.Began)
-		}
-		if err := c.entries.takeOver(ctx, k.entry); err != nil && !errors.Is(err, errOver) {
-			return e.operation(), &InDoubtError{Operation: operation, Settles: "abort it again", Err: err}
-		}
-	}
-	if logged {
-		op, err := c.recovery.settleAsked(ctx, k.entry)
-		if errors.Is(err, errOver) { // it has ended meanwhile
-			op, err = c.recovery.outcome(ctx, operation)
-		}
-		switch {
-		case op != nil && (op.State == Committed || op.State == Done):
-			return op, fmt.Errorf("operation %s became %w", operation, ErrCommitted)
-		case op != nil && op.State == Aborted && errors.Is(err, ErrAborted):
-			return op, nil
-		}
-		return op, err
-	}
-	if k.entry.ID != "" {
+	case k.entry.ID != "" && !k.entry.Ended.IsZero():
 		return e.operation(), nil // it has ended without effect
-	}
-	if e.State == InDoubt {
+	case k.entry.ID != "":
+		return c.abortLogged(ctx, e, k.entry, opts)
+	case e.State == InDoubt:
 		return e.operation(), e.doubt()
-	}
-	if e.State == Reserving && e.Coordinator != c.opts.Identity && !opts.Others {
+	case e.State == Reserving && e.Coordinator != c.opts.Identity && !opts.Others:
 		return e.operation(), e.foreign(e.Coordinator, e.Since)
 	}
 	return c.sweeper.takeDown(ctx, k, 0)
+}
+
+// abortLogged aborts an operation that the log has open.
+func (c *Coordinator) abortLogged(ctx context.Context, e *Explanation, entry wal.Entry, opts AbortOptions) (*Operation, error) {
+	if e.Action != string(protocol.Add) {
+		if j, err := decodeJournal(entry); err == nil && j.Record.Committing {
+			return e.operation(), fmt.Errorf("operation %s, %s of %s %s, may be %w: its commit may have been sent, and could be applied later: resume it",
+				e.Operation, e.Action, e.Kind.Kind, keyString(e.Key), ErrCommitted)
+		}
+	}
+	if identity, foreign := c.entries.foreign(entry); foreign {
+		if !opts.Others {
+			return e.operation(), e.foreign(identity, entry.Began)
+		}
+		if err := c.entries.takeOver(ctx, entry); err != nil && !errors.Is(err, errOver) {
+			return e.operation(), &InDoubtError{Operation: e.Operation, Settles: "abort it again", Err: err}
+		}
+	}
+	op, err := c.recovery.settleAsked(ctx, entry)
+	if errors.Is(err, errOver) { // it has ended meanwhile
+		op, err = c.recovery.outcome(ctx, e.Operation)
+	}
+	switch {
+	case op != nil && (op.State == Committed || op.State == Done):
+		return op, fmt.Errorf("operation %s became %w", e.Operation, ErrCommitted)
+	case op != nil && op.State == Aborted && errors.Is(err, ErrAborted):
+		return op, nil
+	}
+	return op, err
 }
 
 // foreign returns the error for an operation that the coordinator identity owns since then.

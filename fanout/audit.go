@@ -113,37 +113,23 @@ func (n *inspector) audit(ctx context.Context, kinds []Kind, repair bool, classe
 	surveys := map[schema.GroupResource]survey{}
 	if repair {
 		report.Refused = n.refuseRepair(ctx, peers)
-		repair = report.Refused == nil
 	}
 	for _, kind := range kinds {
 		s, findings := n.inspect(ctx, kind, peers, look)
-		if _, wrong := identityFindings(peers, s.unread); repair && wrong != nil {
-			report.Refused, repair = wrong, false
+		if _, wrong := identityFindings(peers, s.unread); repair && report.Refused == nil {
+			report.Refused = wrong
 		}
-		if repair {
+		if repair && report.Refused == nil {
 			before := findings
 			// The second inspection finds everything that could not be repaired.
 			_, _ = n.sweeper.mendAll(ctx, kind, peers, repairable(before, classes), everybodys, look)
 			s, findings = n.inspect(ctx, kind, peers, look)
-			for _, f := range before {
-				if !slices.ContainsFunc(findings, func(g finding) bool { return g.Violation == f.Violation }) {
-					report.Repaired = append(report.Repaired, f.Violation)
-				}
-			}
+			report.Repaired = append(report.Repaired, gone(before, findings)...)
 		}
 		surveys[kind.Resource.GroupResource()] = s
 		unreadAll(unread, s.unread)
 		lacking = lacking || lacksRing(s.sets)
-		for _, at := range s.late {
-			report.Objects += len(at)
-		}
-		for _, f := range findings {
-			if f.underWay {
-				report.Pending = append(report.Pending, f.Violation)
-			} else {
-				report.Violations = append(report.Violations, f.Violation)
-			}
-		}
+		report.add(s, findings)
 	}
 	for _, kind := range kinds {
 		if owners, ok := surveys[kind.Within.GroupResource()]; ok {
@@ -151,7 +137,7 @@ func (n *inspector) audit(ctx context.Context, kinds []Kind, repair bool, classe
 			report.Violations = append(report.Violations, n.orphans(ctx, s, owners)...)
 		}
 	}
-	if repair && lacking && len(unread) == 0 {
+	if repair && report.Refused == nil && lacking && len(unread) == 0 {
 		if err := n.clusters.ensureRing(ctx, peers); err != nil {
 			logging.From(ctx).Error(err, "the ring has no ID yet")
 		}
@@ -161,6 +147,31 @@ func (n *inspector) audit(ctx context.Context, kinds []Kind, repair bool, classe
 	report.Violations, report.Pending = unique(report.Violations), unique(report.Pending)
 	report.Unread = readOf("audit", peers, unread)
 	return report, nil
+}
+
+// add counts the objects of a survey and files what was found in it.
+func (r *Report) add(s survey, findings []finding) {
+	for _, at := range s.late {
+		r.Objects += len(at)
+	}
+	for _, f := range findings {
+		if f.underWay {
+			r.Pending = append(r.Pending, f.Violation)
+		} else {
+			r.Violations = append(r.Violations, f.Violation)
+		}
+	}
+}
+
+// gone returns the findings of before that are not found any more.
+func gone(before, now []finding) []Violation {
+	var out []Violation
+	for _, f := range before {
+		if !slices.ContainsFunc(now, func(g finding) bool { return g.Violation == f.Violation }) {
+			out = append(out, f.Violation)
+		}
+	}
+	return out
 }
 
 // refuseRepair returns why nothing may be repaired: a peer is the wrong cluster.
@@ -214,26 +225,33 @@ func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look
 	for _, f := range again.examine() {
 		before := slices.ContainsFunc(findings, func(g finding) bool { return g.Violation == f.Violation })
 		was, ok := s.late[f.Key][f.mendAt]
-		switch {
-		case f.reservation() && ok && was.view.UID == f.mend.view.UID && was.view.RV == f.mend.view.RV:
-			id := f.mend.view.Claim.Operation
-			if open[id] {
-				f.open = id
-				f.Text += ": it shows no sign of life, and the log has it open: resume it (atollctl operation resume " + id + ")"
-				break
-			}
-			f.underWay = false
-			f.Text = "a reservation of dead " + f.Text + ": sweep it (atollctl audit --repair), or abort it (atollctl operation abort " + id + " --others)"
-		case f.leftover() && open[f.mend.view.Claim.Operation]:
-			id := f.mend.view.Claim.Operation
-			f.underWay, f.open = true, id
-			f.Text += ", and the log has the operation open: resume it (atollctl operation resume " + id + ")"
-		case !f.underWay && !before:
-			continue
+		idle := ok && was.view.UID == f.mend.view.UID && was.view.RV == f.mend.view.RV
+		if f, ok := f.confirmed(before, idle, open); ok {
+			confirmed = append(confirmed, f)
 		}
-		confirmed = append(confirmed, f)
 	}
 	return again, sort(confirmed)
+}
+
+// confirmed returns the finding as a second look sees it. before means that the first look had it,
+// idle that its object has not changed since, and open has the operations of the log.
+func (f finding) confirmed(before, idle bool, open map[string]bool) (finding, bool) {
+	id := f.mend.view.Claim.Operation
+	resume := ": resume it (atollctl operation resume " + id + ")"
+	switch {
+	case f.reservation() && idle && open[id]:
+		f.open = id
+		f.Text += ": it shows no sign of life, and the log has it open" + resume
+	case f.reservation() && idle:
+		f.underWay = false
+		f.Text = "a reservation of dead " + f.Text + ": sweep it (atollctl audit --repair), or abort it (atollctl operation abort " + id + " --others)"
+	case f.leftover() && open[id]:
+		f.underWay, f.open = true, id
+		f.Text += ", and the log has the operation open" + resume
+	case !f.underWay && !before:
+		return f, false
+	}
+	return f, true
 }
 
 // leftover reports whether the finding is a secondary whose primary is gone.

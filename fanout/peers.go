@@ -46,24 +46,7 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	for o := range uids.All() {
 		members = append(members, v1alpha1.Member{Peer: string(o.Peer), UID: o.Value, State: v1alpha1.PeerActive})
 	}
-	present, err := region.Each(ctx, c.clusters.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*readSet, error) {
-		set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.clusters.sets.read(ctx, conn) })
-		if isAbsent(err) {
-			return nil, nil
-		}
-		return set, explain(conn.Peer(), "read the PeerSet", err)
-	})
-	if err != nil {
-		return err
-	}
-	for o := range present.All() {
-		if o.Value != nil {
-			if problem := differs(o.Value.PeerSet, string(o.Peer), members); problem != "" {
-				return fmt.Errorf("%w: peer %s has a PeerSet already, in which %s", ErrMembership, o.Peer, problem)
-			}
-		}
-	}
-	ring, err := ringOf(present)
+	ring, err := c.clusters.initialised(ctx, members)
 	if err != nil {
 		return err
 	}
@@ -89,6 +72,29 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 		return struct{}{}, explain(conn.Peer(), "create the PeerSet", err)
 	})
 	return err
+}
+
+// initialised returns the ring of the PeerSets that exist already, "" without one. The error wraps
+// ErrMembership if one has other members.
+func (cs *clusters) initialised(ctx context.Context, members []v1alpha1.Member) (string, error) {
+	present, err := region.Each(ctx, cs.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*readSet, error) {
+		set, err := within(ctx, cs.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return cs.sets.read(ctx, conn) })
+		if isAbsent(err) {
+			return nil, nil
+		}
+		return set, explain(conn.Peer(), "read the PeerSet", err)
+	})
+	if err != nil {
+		return "", err
+	}
+	for o := range present.All() {
+		if o.Value != nil {
+			if problem := differs(o.Value.PeerSet, string(o.Peer), members); problem != "" {
+				return "", fmt.Errorf("%w: peer %s has a PeerSet already, in which %s", ErrMembership, o.Peer, problem)
+			}
+		}
+	}
+	return ringOf(present)
 }
 
 // ringOf returns the ring of the existing PeerSets, or "".

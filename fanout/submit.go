@@ -74,20 +74,9 @@ func (b *submitter) submit(ctx context.Context, req request) (*Operation, *runne
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return nil, nil, notBegun(operationName(req.action, req.kind, req.key), context.Cause(ctx), cmp.Or(waited, unasked))
 	}
-	if !b.entries.begin(id) {
-		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
-	}
-	var rest func()
-	defer func() {
-		if rest == nil {
-			b.entries.done(id)
-			return
-		}
-		rest()
-	}()
 	op.Epochs = b.clusters.identities.epochs()
 	j := journal{
 		Group:        req.kind.Resource.Group,
@@ -107,45 +96,63 @@ func (b *submitter) submit(ctx context.Context, req request) (*Operation, *runne
 		Owner: cmp.Or(b.entries.holder, b.opts.Identity),
 		Began: start,
 	}
-	again := func(r *runner, result protocol.Result) (*Operation, *runner, error) {
-		b.entries.done(id)
-		_, _ = r.conclusion().conclude(ctx, result, nil) // the caller gets the result of the next operation
-		req.start = start
-		return b.submit(ctx, req)
+	return b.attempts(ctx, req, j, entry)
+}
+
+// attempts runs operations of one request under one log entry, until one is not to be repeated.
+func (b *submitter) attempts(ctx context.Context, req request, j journal, entry wal.Entry) (*Operation, *runner, error) {
+	id, start := entry.ID, entry.Began
+	if !b.entries.begin(id) {
+		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
 	}
-	for {
-		r := b.executor.runner(req.kind, req.key, protocol.New(op), j)
-		r.entry.took(entry)
-		var result protocol.Result
-		result, rest, err = r.answer(ctx, req.durable)
-		entry = r.entry.present()
-		failed := r.failure("")
-		step := afterAttempt(result, err, errors.Is(failed, wal.ErrExists), errors.Is(failed, wal.ErrStale), j.Attempt > 0, ctx.Err() != nil)
-		if step == attemptYields {
-			alive := r.entry.showLife(ctx)
-			b.executor.outlast(ctx, req.kind, req.key, result)
-			alive()
-			entry = r.entry.present()
-			step = afterYielding(result, ctx.Err() != nil)
+	var rest func()
+	defer func() {
+		if rest == nil {
+			b.entries.done(id)
+			return
 		}
+		rest()
+	}()
+	for {
+		r := b.executor.runner(req.kind, req.key, protocol.New(j.Operation), j)
+		r.entry.took(entry)
+		result, left, err := r.answer(ctx, req.durable)
+		rest = left
+		step := b.next(ctx, r, result, err)
+		entry = r.entry.present()
 		switch step {
 		case attemptLate:
 			return b.submit(ctx, req)
 		case attemptTaken:
-			return again(r, result)
+			b.entries.done(id)
+			_, _ = r.conclusion().conclude(ctx, result, nil) // the caller gets the result of the next operation
+			req.start = start
+			return b.submit(ctx, req)
 		case attemptNext:
-			op.ID = newOperationID(time.Now())
-			j.Operation = op
+			j.Operation.ID = newOperationID(time.Now())
 			j.Attempt++
-			continue
+		default:
+			if result.Reason == protocol.GaveWay && !result.Keep {
+				// If this is lost, the entry is found open and settled again.
+				_ = b.entries.log.End(context.WithoutCancel(ctx), entry, r.conclusion().outcome())
+			}
+			operation, err := r.conclusion().conclude(ctx, result, err)
+			return operation, r, err
 		}
-		if result.Reason == protocol.GaveWay && !result.Keep {
-			// If this is lost, the entry is found open and settled again.
-			_ = b.entries.log.End(context.WithoutCancel(ctx), entry, r.conclusion().outcome())
-		}
-		operation, err := r.conclusion().conclude(ctx, result, err)
-		return operation, r, err
 	}
+}
+
+// next returns the step after an attempt of r that ended with result or err. It first waits for
+// the rival that the attempt gave way to.
+func (b *submitter) next(ctx context.Context, r *runner, result protocol.Result, err error) attemptStep {
+	failed := r.failure("")
+	step := afterAttempt(result, err, errors.Is(failed, wal.ErrExists), errors.Is(failed, wal.ErrStale), r.journal.Attempt > 0, ctx.Err() != nil)
+	if step != attemptYields {
+		return step
+	}
+	defer r.entry.showLife(ctx)()
+	b.executor.outlast(ctx, r.kind, r.key, result)
+	return afterYielding(result, ctx.Err() != nil)
 }
 
 // notBegun returns the error of an operation whose deadline passed before it sent anything;

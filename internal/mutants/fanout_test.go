@@ -64,7 +64,7 @@ var fanoutMutants = []mutant{
 	},
 	{
 		"an attempt after giving way has an operation ID of its own", "it has that of the attempt before",
-		"submit.go", "			op.ID = newOperationID(time.Now())\n", "", "TestEachAttemptIsAnOperationOfItsOwn",
+		"submit.go", "			j.Operation.ID = newOperationID(time.Now())\n", "", "TestEachAttemptIsAnOperationOfItsOwn",
 	},
 	{
 		"each request to a peer has a deadline", "it has that of the operation",
