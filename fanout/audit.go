@@ -149,7 +149,7 @@ func (n *inspector) audit(ctx context.Context, kinds []Kind, repair bool, classe
 	return report, nil
 }
 
-// add counts the objects of a survey and files what was found in it.
+// add counts the objects of a survey and adds its findings.
 func (r *Report) add(s survey, findings []finding) {
 	for _, at := range s.late {
 		r.Objects += len(at)

@@ -36,12 +36,12 @@ func (s fenceTask) step(r Reply) {
 	switch s.Step {
 	case stepStart:
 		if m.Primary.UID == "" {
-			s.read(stepRead)
+			s.send(stepRead, readObject(s.Peer))
 			return
 		}
 		s.takeDown(m.Primary)
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepDelete:
 		switch {
 		case r.Class == Applied:
@@ -77,7 +77,7 @@ func (s fenceTask) step(r Reply) {
 // takeDown deletes the reservation o.
 func (s fenceTask) takeDown(o Object) {
 	s.X = o
-	s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+	s.send(stepDelete, deleteObject(s.Peer, o))
 }
 
 // tookDown records that the primary's incarnation uid is deleted or terminating and was not
@@ -173,12 +173,12 @@ func (s cleanTask) step(r Reply) {
 	switch s.Step {
 	case stepStart:
 		if !c.Held {
-			s.read(stepRead)
+			s.send(stepRead, readObject(s.Peer))
 			return
 		}
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: c.Object.UID, RV: c.Object.RV})
+		s.send(stepDelete, deleteObject(s.Peer, c.Object))
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepDelete:
 		switch {
 		case r.Class == Applied:
@@ -196,7 +196,7 @@ func (s cleanTask) afterRead(r Reply) {
 	m := s.m
 	switch {
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && abortJob{m}.ours(r.Object):
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
+		s.send(stepDelete, deleteObject(s.Peer, r.Object))
 	case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.outlives():
 		// Its first home was restored and lacks the object, which may have or get another
 		// home.

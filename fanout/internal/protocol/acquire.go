@@ -57,7 +57,7 @@ func (s acquireTask) step(r Reply) {
 	case stepRead:
 		s.afterRead(r)
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRecord:
 		s.decideByRecord(s.Peer, s.X, r)
 	case stepPrimaryRecord:
@@ -124,7 +124,7 @@ func (s acquireTask) takeover(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.fail(Refused)
 	case r.Code != Unavailable:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case !s.again(stepReread):
 		s.fail(Unreachable)
 	}
@@ -137,11 +137,11 @@ func (s acquireTask) created(r Reply) {
 		s.hold()
 	case r.Code == Exists:
 		// It may be this operation's own create whose reply was lost.
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case r.Class == Unknown:
 		s.Unsure = true
 		s.maybe()
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case r.Code == Unavailable || r.Code == NoSuchPeer:
 		if r.Code == NoSuchPeer || !s.again(stepRetry) {
 			s.fail(Unreachable)
@@ -217,7 +217,7 @@ func (s acquireTask) inspect() {
 	case o.Primary(m.Op.Mode):
 		s.rival(s.Peer, o)
 	default:
-		s.send(stepJudge, Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
+		s.send(stepJudge, readObject(o.Of(m.Op.Mode).Peer))
 	}
 }
 
@@ -250,7 +250,7 @@ func (s acquireTask) judged(v verdict, y Object) {
 	at := s.X.Of(m.Op.Mode).Peer
 	switch v {
 	case dead:
-		s.remove(stepRemove)
+		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	case pending:
 		if y.Undecided() {
 			s.Y = y
@@ -264,7 +264,7 @@ func (s acquireTask) judged(v verdict, y Object) {
 			return
 		}
 		s.Y = y
-		s.send(stepFollow, Command{Verb: Read, Peer: y.Of(m.Op.Mode).Peer})
+		s.send(stepFollow, readObject(y.Of(m.Op.Mode).Peer))
 	case fenced:
 		s.linger()
 	case owned, leaving:

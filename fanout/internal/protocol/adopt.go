@@ -42,7 +42,7 @@ func (s meetTask) step(r Reply) {
 	m := s.m
 	switch {
 	case s.Step == stepStart || s.Step == stepRetry:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case s.Step == stepHolder:
 		// The object is a guard: its primary holds the name.
 		if judge(m.Op.Mode, s.X, r) == dead {
@@ -75,7 +75,7 @@ func (s meetTask) met() {
 	o := s.X
 	switch {
 	case o.Claimed && !o.Primary(m.Op.Mode):
-		s.send(stepHolder, Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
+		s.send(stepHolder, readObject(o.Of(m.Op.Mode).Peer))
 	case o.Claimed && o.Stage == Reserved:
 		s.heldBy(HeldByOther, s.Peer, o)
 	case m.Op.UID != "" && o.UID != m.Op.UID:
@@ -203,7 +203,7 @@ func (s adoptTask) step(r Reply) {
 	case stepPut:
 		s.attempted(r)
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		s.afterRead(r)
 	}

@@ -49,7 +49,7 @@ func (s convertTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepPut:
 		if r.Class == Applied {
 			m.Primary = r.Object
@@ -86,7 +86,7 @@ func (s sealedTask) retake(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
 	case r.Code != Unavailable:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case !s.again(stepReread):
 		s.unconfirmed()
 	}
@@ -99,7 +99,7 @@ func (s bindTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepPut:
 		if r.Class == Applied {
 			s.finish()
@@ -181,7 +181,7 @@ func (s recordTask) step(r Reply) {
 	case stepRead:
 		s.afterRead(r)
 	case stepTargetAgain:
-		s.send(stepTarget, Command{Verb: Read, Peer: m.Op.Target})
+		s.send(stepTarget, readObject(m.Op.Target))
 	case stepTarget:
 		s.afterTarget(r)
 	}
@@ -192,7 +192,7 @@ func (s recordTask) afterRead(r Reply) {
 	switch {
 	case r.Code == NotFound:
 		m.Withdrawn, m.Unsure = true, true
-		s.send(stepTarget, Command{Verb: Read, Peer: m.Op.Target})
+		s.send(stepTarget, readObject(m.Op.Target))
 	case r.Code != OK:
 		if r.Code == Denied || !s.again(stepReread) {
 			m.because(Unreachable, "")

@@ -22,18 +22,13 @@ func judgeRecord(x Object, r Reply) verdict {
 	}
 }
 
-// readRecord is the read of the record that decides operation.
-func readRecord(operation string) Command {
-	return Command{Verb: ReadRecord, Record: operation}
-}
-
 // decideByRecord decides by its record about the undecided claim y in peer, which obstructs
 // the strand.
 func (s acquireTask) decideByRecord(peer string, y Object, r Reply) {
 	m := s.m
 	switch judgeRecord(y, r) {
 	case dead:
-		s.send(stepFence, Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
+		s.send(stepFence, deleteObject(peer, y))
 	case pending:
 		s.Y = y
 		s.observe(r.Decision.UID, r.Decision.RV)
@@ -51,7 +46,7 @@ func (s acquireTask) decideByRecord(peer string, y Object, r Reply) {
 	case moved:
 		s.X = y
 		s.X.Bound = r.Decision.Of
-		s.send(stepDecided, Command{Verb: Read, Peer: r.Decision.Of.Peer})
+		s.send(stepDecided, readObject(r.Decision.Of.Peer))
 	case owned:
 		s.help(peer, y)
 	default:
@@ -80,7 +75,7 @@ func (s judgeTask) decideByRecord(peer string, y Object, r Reply) {
 	m := s.m
 	switch judgeRecord(y, r) {
 	case dead:
-		s.send(stepFence, Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
+		s.send(stepFence, deleteObject(peer, y))
 	case pending:
 		s.observe(r.Decision.UID, r.Decision.RV)
 		switch {
@@ -94,7 +89,7 @@ func (s judgeTask) decideByRecord(peer string, y Object, r Reply) {
 		}
 	case moved:
 		s.X.Bound = r.Decision.Of
-		s.send(stepDecided, Command{Verb: Read, Peer: r.Decision.Of.Peer})
+		s.send(stepDecided, readObject(r.Decision.Of.Peer))
 	case owned:
 		if m.Op.Inert || peer != s.Peer {
 			// Only the log has its content, or y is in another peer: its own sweep brings it
@@ -133,7 +128,7 @@ type secondaryTask struct{ strand }
 // rivalRecord deletes the undecided claim X if its record is gone.
 func (s secondaryTask) rivalRecord(r Reply) {
 	if judgeRecord(s.X, r) == dead {
-		s.remove(stepRemove)
+		s.send(stepRemove, deleteObject(s.Peer, s.X))
 		return
 	}
 	s.obstructed(s.X, s.Peer)

@@ -37,7 +37,7 @@ type clearTask struct{ removedTask }
 func (s clearTask) step(r Reply) {
 	switch s.Step {
 	case stepStart, stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepDelete:
 		s.deleted(r)
 	case stepRead:
@@ -85,7 +85,7 @@ func (s clearTask) found(o Object) {
 	default:
 		// A peer that was restored meanwhile may have the object in force again.
 		s.X = o
-		s.readPrimary(stepPrimary)
+		s.send(stepPrimary, readObject(m.Record.Primary.Peer))
 	}
 }
 
@@ -96,8 +96,8 @@ func (s clearTask) removed(o Object) bool {
 	return o.Claimed && !o.Primary(m.Op.Mode) && (o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || same)
 }
 
-// other acts on o, which is no secondary of the object that is being removed. A replica in force
-// may name an earlier home of that object.
+// other acts on o, which is no secondary of the removed object. A replica in force may name an
+// earlier home of the same object.
 func (s clearTask) other(o Object) {
 	m := s.m
 	later := m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin // an object with the same name
@@ -107,7 +107,7 @@ func (s clearTask) other(o Object) {
 		return
 	}
 	s.X = o
-	s.send(stepJudge, Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
+	s.send(stepJudge, readObject(o.Of(m.Op.Mode).Peer))
 }
 
 func (s clearTask) afterPrimary(r Reply) {
@@ -115,7 +115,7 @@ func (s clearTask) afterPrimary(r Reply) {
 	gone := m.Primary.UID == "" // if it exists now, it was restored and the removal is open
 	switch {
 	case r.Code == NotFound, r.Code == NoSuchPeer && gone, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving() && !gone):
-		s.remove(stepDelete)
+		s.send(stepDelete, deleteObject(s.Peer, s.X))
 	case r.Code == OK || r.Code == Denied || !s.again(stepReread):
 		s.unconfirmed()
 	}
@@ -126,11 +126,11 @@ func (s clearTask) afterJudge(r Reply) {
 	// It names an earlier home of the object that is being removed.
 	switch m.verdict(s.X, r) {
 	case dead:
-		s.remove(stepDelete)
+		s.send(stepDelete, deleteObject(s.Peer, s.X))
 	case lost:
 		switch {
 		case m.Record.Origin != "":
-			s.remove(stepDelete)
+			s.send(stepDelete, deleteObject(s.Peer, s.X))
 		case m.Primary.Claimed:
 			// It belongs to a later object with the same name, which is lost.
 			s.cleared()

@@ -73,6 +73,19 @@ type Command struct {
 	Other *Slot      // of Finish
 }
 
+// readObject is the read of the object in peer.
+func readObject(peer string) Command { return Command{Verb: Read, Peer: peer} }
+
+// deleteObject is the delete of o in peer, if o is as it was read.
+func deleteObject(peer string, o Object) Command {
+	return Command{Verb: Delete, Peer: peer, UID: o.UID, RV: o.RV}
+}
+
+// readRecord is the read of the record that decides operation.
+func readRecord(operation string) Command {
+	return Command{Verb: ReadRecord, Record: operation}
+}
+
 // Class is the certainty with which an attempt took effect.
 type Class uint8
 

@@ -48,7 +48,7 @@ func (s commitTask) step(r Reply) {
 	case stepPut:
 		s.attempted(r)
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		s.afterRead(r)
 	case stepTakeDown:
@@ -129,7 +129,7 @@ func (s commitTask) afterRead(r Reply) {
 		m.Result.Ending = Aborted
 		s.finish()
 	case m.Expired:
-		s.send(stepTakeDown, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		s.send(stepTakeDown, deleteObject(s.Peer, o))
 	default:
 		// Another write changed the primary, or the commit has not landed: send it again on the
 		// version that was read.

@@ -92,7 +92,7 @@ func (s secondaryTask) rival() {
 	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 		s.obstructed(s.X, s.Peer)
 	default:
-		s.send(stepRival, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+		s.send(stepRival, readObject(s.X.Of(m.Op.Mode).Peer))
 	}
 }
 
@@ -127,7 +127,7 @@ type discardTask struct{ strand }
 func (s discardTask) step(r Reply) {
 	switch s.Step {
 	case stepStart, stepAgain:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		s.afterRead(r)
 	case stepSet:
@@ -150,7 +150,7 @@ func (s discardTask) afterRead(r Reply) {
 		// The replicas that name it must be updated first.
 		s.unconfirmed()
 	case r.Code == OK && !o.Terminating && o.Primary(m.Op.Mode):
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		s.send(stepDelete, deleteObject(s.Peer, o))
 	case r.Code == OK && !o.Terminating:
 		s.X = o
 		s.send(stepSet, Command{Verb: ReadPeerSet, Peer: s.Peer})
@@ -167,7 +167,7 @@ func (s discardTask) afterSet(r Reply) {
 		m.because(Membership, s.Peer)
 		s.finish()
 	case r.Code == OK:
-		s.remove(stepDelete)
+		s.send(stepDelete, deleteObject(s.Peer, s.X))
 	case !s.again(stepAgain):
 		s.unconfirmed()
 	}

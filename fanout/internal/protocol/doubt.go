@@ -13,7 +13,7 @@ import "slices"
 // doubt reads X again after its primary was missing: a removal may have deleted
 // both between the two reads.
 func (s judgeTask) doubt() {
-	s.read(stepUnchanged)
+	s.send(stepUnchanged, readObject(s.Peer))
 }
 
 func (s judgeTask) stepDoubt(r Reply) {
@@ -30,14 +30,14 @@ func (s judgeTask) stepDoubt(r Reply) {
 			s.askWitness()
 			return
 		}
-		s.send(stepWitness, Command{Verb: Read, Peer: s.witnesses()[s.Asked-1]})
+		s.send(stepWitness, readObject(s.witnesses()[s.Asked-1]))
 	case stepWitness:
 		gone := r.Code == NotFound || r.Code == OK && r.Object.Claim.Operation != s.X.Claim.Operation
 		if !gone {
 			s.askWitness()
 			return
 		}
-		s.remove(stepRemove)
+		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	}
 }
 

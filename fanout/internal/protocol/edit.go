@@ -60,7 +60,7 @@ func (s acceptTask) step(r Reply) {
 			s.unaccepted(r)
 		}
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:

@@ -60,7 +60,7 @@ func (s strand) reread(r Reply, limit int) bool {
 		}
 		s.pause(stepReread)
 	default:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	}
 	return true
 }

@@ -28,14 +28,14 @@ func (s findTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepRetry:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead, stepConfirm:
 		s.afterRead(r)
 	case stepMember:
 		if r.Code == OK {
 			m.Sets[s.Peer] = r.PeerSet
 		}
-		s.read(stepConfirm)
+		s.send(stepConfirm, readObject(s.Peer))
 	case stepStray:
 		if judgeStray(m.Op.Mode, s.X, r) != dead && m.Result.Reason == "" {
 			m.Result.Reason, m.Result.Peer = UnknownOwner, s.X.Of(m.Op.Mode).Peer

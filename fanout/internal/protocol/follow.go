@@ -27,7 +27,7 @@ func (s followTask) step(r Reply) {
 		s.X = m.Lead
 		s.pursue()
 	case stepReread:
-		s.read(stepLead)
+		s.send(stepLead, readObject(s.Peer))
 	case stepLead:
 		switch {
 		case r.Code == OK && r.Object.UID == s.X.UID && r.Object.Claimed:
@@ -54,7 +54,7 @@ func (s followTask) step(r Reply) {
 		case r.Code == Denied, r.Code == NoSuchPeer:
 			s.fail(Refused)
 		default:
-			s.read(stepLead)
+			s.send(stepLead, readObject(s.Peer))
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (s followTask) pursue() {
 		s.fail(Contended)
 	default:
 		s.Turns++
-		s.send(stepHome, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+		s.send(stepHome, readObject(s.X.Of(m.Op.Mode).Peer))
 	}
 }
 
@@ -87,7 +87,7 @@ func (s followTask) pursued(r Reply) {
 	}
 }
 
-// led continues from X to what it names as its home.
+// led continues from X to its home, as read in r.
 func (s followTask) led(r Reply) {
 	m := s.m
 	x, y, at := s.X, r.Object, s.X.Of(m.Op.Mode)
@@ -123,7 +123,7 @@ func (s followTask) led(r Reply) {
 func (s followTask) misled() {
 	if seen := s.X.UID + "@" + s.X.RV; s.Seen != seen {
 		s.Seen = seen
-		s.read(stepLead)
+		s.send(stepLead, readObject(s.Peer))
 		return
 	}
 	s.homeless()

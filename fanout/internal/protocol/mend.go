@@ -15,8 +15,11 @@ type Mend struct {
 	Kept, Dropped Revision
 }
 
+// A mendJob reconciles a home and a replica whose revisions contradict each other.
+type mendJob struct{ m *Machine }
+
 // forked records replica X, which contradicts the home, and ends the strand.
-func (s bringTask) forked() {
+func (s replicaTask) forked() {
 	m := s.m
 	x := s.X
 	if !m.Forked.Claimed || x.Revision.later(m.Forked.Revision) {
@@ -24,9 +27,6 @@ func (s bringTask) forked() {
 	}
 	s.finish()
 }
-
-// A mendJob reconciles a home and a replica whose revisions contradict each other.
-type mendJob struct{ m *Machine }
 
 // unmadeAt reports whether home o lacks the revision that this update committed, because
 // its peer was restored from an older state.
@@ -87,7 +87,7 @@ func (s mendTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		o := r.Object
 		switch {

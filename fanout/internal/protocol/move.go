@@ -133,7 +133,7 @@ func (s yieldTask) step(r Reply) {
 	case stepStart:
 		s.sendPut()
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepPut:
 		s.attempted(r)
 	case stepRead:

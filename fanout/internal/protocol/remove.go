@@ -54,7 +54,7 @@ func (s markTask) step(r Reply) {
 	case stepStart:
 		s.sendPut()
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepPut:
 		s.attempted(r)
 	case stepRead:

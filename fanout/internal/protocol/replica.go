@@ -3,94 +3,66 @@
 
 package protocol
 
-// undo deletes a replica that must not exist. A former home stays until the removal has
-// deleted the replicas that may name it.
-func (s bringTask) undo() {
+// A replicaTask is a bringTask that has read its replica X and the membership: it makes X equal to
+// the primary, or deletes it.
+type replicaTask struct{ secondaryTask }
+
+func (s replicaTask) afterPrimary(r Reply) {
 	m := s.m
-	if s.X.former(m.Op.Mode) {
+	switch {
+	case r.Code == OK && m.strayed(r.Object):
+		m.astray(r.Object, m.Record.Primary.Peer)
+		s.finish()
+	case (r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID) && m.evidence(s.X):
+		// The next sweep judges it.
 		s.unconfirmed()
+	case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
+		s.undo()
+	case r.Code != OK:
+		s.retry(stepAgain)
+	case r.Object.Stage == Reserved:
+		// Its peer was restored to a state from before the commit.
+		s.unconfirmed()
+	case mendJob{m}.unmadeAt(r.Object):
+		m.Undone = true
+		s.finish()
+	case r.Object.Edited():
+		// A replica never shows uncommitted content.
+		s.send(stepAccept, acceptJob{m}.accept(r.Object))
+	default:
+		s.follow(r.Object)
+	}
+}
+
+// follow makes replica X equal to primary y. A replica in force is evidence of y,
+// so a Reserved one comes into force only if y's peer is still a full member. A Succeed skips
+// that check: during a removal by force no peer can rejoin, since all slots are held, and the
+// heir may be in a newcomer.
+func (s replicaTask) follow(y Object) {
+	m := s.m
+	if m.passing() && m.Op.Action != Succeed && s.X.Stage == Reserved {
+		s.Y = y
+		s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 		return
 	}
-	s.remove(stepUndo)
+	s.align(y)
 }
 
-// undid handles replies after the delete of an undo, and ends the strand once the replica is
-// read as absent. Until then, for example while another finalizer holds it, the replica
-// still names its home, and must not count as a confirmation.
-func (s bringTask) undid(r Reply) {
-	m := s.m
+func (s replicaTask) afterBelieved(r Reply) {
 	switch {
-	case r.Code == NotFound, s.Step == stepUndid && r.Code == OK && r.Object.UID != s.X.UID:
-		s.X, m.Revoked = Object{}, true
-		s.finish()
-	case s.Step == stepUndo && r.Class == Applied:
-		s.read(stepUndid)
-	default:
+	case r.Code == OK && r.PeerSet.current():
+		s.align(s.Y)
+	case r.Code == OK || !s.again(stepAgain):
 		s.unconfirmed()
 	}
 }
 
-// afterReplica acts on the reply to the read in the strand's peer.
-func (s bringTask) afterReplica(r Reply) {
-	s.X = r.Object
-	switch {
-	case r.Code == NotFound:
-		s.absent()
-	case r.Code == OK:
-		s.found()
-	case r.Code == Denied, r.Code == NoSuchPeer:
-		s.unconfirmed()
-	default:
-		s.retry(stepAgain)
+func (s replicaTask) afterAccept(r Reply) {
+	if r.Class == Applied {
+		s.follow(r.Object)
+		return
 	}
-}
-
-// absent creates the replica, unless nothing but evidence of the primary counts.
-func (s bringTask) absent() {
-	m := s.m
-	switch {
-	case m.outside(s.Peer):
-		s.finish()
-	case m.Op.Prove:
-		s.unproved()
-	default:
-		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: bringJob{m}.secondaryOf(s.Peer)})
-	}
-}
-
-// found acts on X, the object that has the name in the strand's peer.
-func (s bringTask) found() {
-	m := s.m
-	secondary := s.X.Claimed && !s.X.Primary(m.Op.Mode)
-	switch {
-	case m.Op.Prove && s.X.Of(m.Op.Mode) == m.Record.Primary && s.X.Stage == Reserved:
-		s.unproved()
-	case s.X.Terminating && !s.X.former(m.Op.Mode):
-		s.retry(stepAgain)
-	case (m.Op.Action == Cover || m.Op.Action == Succeed) && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
-		// No add commits it, and no sweep deletes it, in a peer that is not a full member yet.
-		s.remove(stepRemove)
-	case retireJob{m}.outranked(s.X):
-		m.astray(s.X, s.Peer)
-		s.finish()
-	case secondary && (s.X.Of(m.Op.Mode) == m.Record.Primary || retireJob{m}.outdated(s.X) || s.X.Undecided() && s.X.Sibling(m.Primary)):
-		s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
-	default:
-		s.rival()
-	}
-}
-
-// vouched continues the activation of a replica that is not Active, unless the replica's
-// own peer lists the primary's peer as removed by force. A peer that was removed by force,
-// and answers all the same, still takes itself for a member.
-func (s bringTask) vouched(r Reply) {
-	m := s.m
-	switch {
-	case r.Code == OK && r.PeerSet.forced(m.Record.Primary.Peer):
-		s.undo()
-	case r.Code == OK:
-		s.readPrimary(stepPrimary)
-	case !s.again(stepAgain):
+	if r.Code == Denied || !s.again(stepAgain) {
 		s.unconfirmed()
 	}
 }
@@ -104,14 +76,14 @@ func (o Object) lost(y Object) bool {
 }
 
 // align writes replica X with the content of primary y.
-func (s bringTask) align(y Object) {
+func (s replicaTask) align(y Object) {
 	older, lost := s.X.term() < y.term(), s.X.lost(y)
 	inForce := s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded
 	switch {
 	case s.X.term() > y.term(), older && lost && s.X.former(Everywhere):
 		s.unconfirmed()
 	case lost && (older || s.X.Stage == Reserved):
-		s.remove(stepRemove)
+		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	case lost && inForce:
 		s.forked()
 	case inForce && s.X.Revision.Number >= y.Revision.Number && s.outlived():
@@ -124,7 +96,7 @@ func (s bringTask) align(y Object) {
 }
 
 // copy writes the content of primary y into replica X, which comes into force.
-func (s bringTask) copy(y Object) {
+func (s replicaTask) copy(y Object) {
 	m := s.m
 	x := s.X
 	if x.Undecided() {
@@ -137,4 +109,52 @@ func (s bringTask) copy(y Object) {
 	x.Payload = y.Payload
 	x.Held = Held{}
 	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: x, UID: s.X.UID, RV: s.X.RV})
+}
+
+func (s replicaTask) afterPut(r Reply) {
+	m := s.m
+	if r.Class == Applied {
+		s.X, s.Fresh = r.Object, true
+		m.Result.Mended = m.Result.Mended || s.Step == stepPut
+		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
+		return
+	}
+	if r.Code == Denied || !s.again(stepAgain) {
+		s.unconfirmed()
+	}
+}
+
+func (s replicaTask) afterActivate(r Reply) {
+	if r.Class == Applied {
+		s.finish()
+		return
+	}
+	s.retry(stepReactivate)
+}
+
+// undo deletes a replica that must not exist. A former home stays until the removal has
+// deleted the replicas that may name it.
+func (s replicaTask) undo() {
+	m := s.m
+	if s.X.former(m.Op.Mode) {
+		s.unconfirmed()
+		return
+	}
+	s.send(stepUndo, deleteObject(s.Peer, s.X))
+}
+
+// undid handles replies after the delete of an undo, and ends the strand once the replica is
+// read as absent. Until then, for example while another finalizer holds it, the replica
+// still names its home, and must not count as a confirmation.
+func (s replicaTask) undid(r Reply) {
+	m := s.m
+	switch {
+	case r.Code == NotFound, s.Step == stepUndid && r.Code == OK && r.Object.UID != s.X.UID:
+		s.X, m.Revoked = Object{}, true
+		s.finish()
+	case s.Step == stepUndo && r.Class == Applied:
+		s.send(stepUndid, readObject(s.Peer))
+	default:
+		s.unconfirmed()
+	}
 }

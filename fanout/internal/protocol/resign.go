@@ -68,7 +68,7 @@ func comparisonOf(strands []Strand, own Ref) comparison {
 // successor returns the home that replaced own, a home or former home, and its term.
 func (v comparison) successor(own Object) (home Ref, term int64, ok bool) {
 	former := !own.Primary(Everywhere)
-	later := v.latest.generation() > own.generation() || former && v.latest.term() >= own.term()
+	later := generationOf(v.latest.term()) > generationOf(own.term()) || former && v.latest.term() >= own.term()
 	switch {
 	case v.latest.Claimed && later:
 		return v.latest.Of(Everywhere), v.latest.term(), true
@@ -91,7 +91,7 @@ func (j resignJob) afterComparing() {
 	switch {
 	case len(m.Result.Pending) > 0:
 		m.end(Done)
-	case !home && v.named && v.latest.generation() <= own.generation():
+	case !home && v.named && generationOf(v.latest.term()) <= generationOf(own.term()):
 		// It moved, and a member still names it. If no other object is home, it is home
 		// again.
 		m.Op.Action = Sweep
@@ -130,7 +130,7 @@ type resignTask struct{ strand }
 func (s resignTask) step(r Reply) {
 	switch s.Step {
 	case stepStart, stepAgain:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		s.afterRead(r)
 	case stepPut, stepDelete:
@@ -151,7 +151,7 @@ func (s resignTask) afterRead(r Reply) {
 		o.Home = home
 		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 	case r.Code == OK && !o.Terminating:
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		s.send(stepDelete, deleteObject(s.Peer, o))
 	case r.Code == OK && o.Finalizer:
 		o.Finalizer = false
 		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
@@ -168,7 +168,7 @@ func (s resignTask) afterPut(r Reply) {
 		// Read the members again, now that it is no home.
 		s.finish()
 	case r.Class == Applied:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case r.Code == Denied || !s.again(stepAgain):
 		s.unconfirmed()
 	}

@@ -72,7 +72,7 @@ func (s retireTask) step(r Reply) {
 	case stepSet:
 		s.afterSet(r)
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepPut:
 		s.afterPut(r)
 	case stepRead:
@@ -107,7 +107,7 @@ func (s retireTask) afterPut(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
 	default:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	}
 }
 

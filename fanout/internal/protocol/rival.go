@@ -22,7 +22,7 @@ func (s acquireTask) rival(peer string, y Object) {
 	mine := rival{m.Op.Start, m.Op.ID}
 	switch {
 	case s.Quiet >= m.Op.Lease && !m.Stopping && !m.Expired:
-		s.send(stepFence, Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
+		s.send(stepFence, deleteObject(peer, y))
 	case m.Op.Action != Adopt && !mine.olderThan(rival{y.Claim.Start, y.Claim.Operation}):
 		s.heldBy(GaveWay, peer, y)
 	case m.Stopping || m.Expired:

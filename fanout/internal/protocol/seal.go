@@ -99,9 +99,9 @@ func (s sealTask) step(r Reply) {
 			s.sendBound(c.Object)
 			return
 		}
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		s.afterRead(r)
 	case stepVerify:
@@ -110,7 +110,7 @@ func (s sealTask) step(r Reply) {
 		s.believed(r, stepReread)
 	case stepBound:
 		if r.Code == Conflict || r.Code == NotFound {
-			s.read(stepRead)
+			s.send(stepRead, readObject(s.Peer))
 			return
 		}
 		s.wasBound(r, stepReread)
@@ -123,7 +123,7 @@ func (s sealTask) afterRead(r Reply) {
 	case r.Code == OK && o.Claimed && o.Of(Once) == m.Record.Primary && sealJob{m}.unbound(o):
 		// The guard may come from a late create, after the removal.
 		s.X = o
-		s.readPrimary(stepVerify)
+		s.send(stepVerify, readObject(m.Record.Primary.Peer))
 	case r.Code == OK && o.Bound == m.Record.Primary:
 		s.finish()
 	case r.Code == OK, r.Code == NotFound, r.Code == Denied:

@@ -93,19 +93,6 @@ func (s strand) send(next step, c Command) {
 	m.out = append(m.out, c)
 }
 
-// read reads the object in the strand's peer.
-func (s strand) read(next step) { s.send(next, Command{Verb: Read, Peer: s.Peer}) }
-
-// readPrimary reads the primary of the operation.
-func (s strand) readPrimary(next step) {
-	s.send(next, Command{Verb: Read, Peer: s.m.Record.Primary.Peer})
-}
-
-// remove deletes X in the strand's peer, if it is as it was read.
-func (s strand) remove(next step) {
-	s.send(next, Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-}
-
 // pause makes the strand wait for one quantum before step next.
 func (s strand) pause(next step) { s.send(next, Command{Verb: Sleep}) }
 

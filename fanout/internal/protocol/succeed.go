@@ -13,10 +13,10 @@ import (
 // often than the change that replaces it can know, and their terms must not meet.
 const generation = 1 << 20
 
-func nextGeneration(term int64) int64 { return (term/generation + 1) * generation }
+// generationOf returns how many homes had been lost when a home got its term.
+func generationOf(term int64) int64 { return term / generation }
 
-// generation counts the times that the object's home was replaced in its absence.
-func (o Object) generation() int64 { return o.term() / generation }
+func nextGeneration(term int64) int64 { return (generationOf(term) + 1) * generation }
 
 // A succeedJob gives an object whose home was lost another home.
 type succeedJob struct{ m *Machine }
@@ -68,7 +68,7 @@ func (s surveyTask) step(r Reply) {
 		s.Y = r.Object
 		s.finish()
 	case s.Step != stepRead && s.Step != stepHome:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case r.Code == OK && resignJob{m}.awaits(r.Object):
 		s.void(r.Object)
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.Met.Claim.Operation:
@@ -91,7 +91,7 @@ func (s surveyTask) found(o Object) {
 	m := s.m
 	s.X = o
 	if home := o.Of(Everywhere); m.Op.Doubted != "" && home.Peer == m.Op.Doubted {
-		s.send(stepHome, Command{Verb: Read, Peer: home.Peer})
+		s.send(stepHome, readObject(home.Peer))
 		return
 	}
 	s.finish()
@@ -213,7 +213,7 @@ func (s freezeTask) step(r Reply) {
 	home := Home{Ref: m.Record.Elect, Term: m.Record.Term, Yielded: true}
 	switch {
 	case s.Step == stepStart && m.Result.HolderAt != "":
-		s.remove(stepDelete)
+		s.send(stepDelete, deleteObject(s.Peer, s.X))
 	case s.Step == stepStart && (s.Peer == home.Peer || s.X.Home == home):
 		s.finish()
 	case s.Step == stepStart:

@@ -59,7 +59,7 @@ func (s judgeTask) step(r Reply) {
 		s.X = m.Op.Met
 		s.look()
 	case stepReread:
-		s.read(stepMet)
+		s.send(stepMet, readObject(s.Peer))
 	case stepMet:
 		s.afterMet(r)
 	case stepRecord:
@@ -102,7 +102,7 @@ func (s judgeTask) afterFence(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
 	case r.Code != Unavailable:
-		s.read(stepMet)
+		s.send(stepMet, readObject(s.Peer))
 	case !s.again(stepReread):
 		s.unconfirmed()
 	}
@@ -117,7 +117,7 @@ func (s judgeTask) look() {
 	case s.X.Undecided():
 		s.send(stepRecord, readRecord(s.X.Claim.Operation))
 	case !s.X.Primary(m.Op.Mode):
-		s.send(stepPrimary, Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+		s.send(stepPrimary, readObject(s.X.Of(m.Op.Mode).Peer))
 	case s.X.Pending():
 		s.outlast(s.Peer, s.X)
 	default:
@@ -130,7 +130,7 @@ func (s judgeTask) secondary(v verdict, y Object) {
 	m := s.m
 	switch v {
 	case dead, leaving:
-		s.remove(stepRemove)
+		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	case pending:
 		if y.Undecided() {
 			s.Y = y
@@ -182,7 +182,7 @@ func (s judgeTask) outlast(peer string, y Object) {
 	s.observe(y.UID, y.RV)
 	switch {
 	case s.Quiet >= m.Op.Lease:
-		s.send(stepFence, Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
+		s.send(stepFence, deleteObject(peer, y))
 	case !m.Op.Watch || m.Expired:
 		m.Result.Holder, m.Result.HolderAt = y, peer
 		s.unconfirmed()
@@ -198,14 +198,14 @@ func (s guardTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart, stepAgain:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		s.afterRead(r)
 	case stepRivalRecord:
 		s.rivalRecord(r)
 	case stepRival:
 		if m.verdict(s.X, r) == dead {
-			s.remove(stepRemove)
+			s.send(stepRemove, deleteObject(s.Peer, s.X))
 			return
 		}
 		s.rivaled(r)
@@ -256,7 +256,7 @@ func (s guardTask) own() {
 	case s.outlived():
 		s.renew()
 	case s.Unsure || sealJob{m}.unbound(s.X):
-		s.readPrimary(stepVerify)
+		s.send(stepVerify, readObject(m.Record.Primary.Peer))
 	default:
 		s.finish()
 	}
@@ -274,7 +274,7 @@ func (s guardTask) other() {
 		sealedTask{s.strand}.sendBind(m.Record.Primary)
 	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
 		// It cannot be committed in a peer that is no full member yet.
-		s.remove(stepRemove)
+		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	default:
 		s.rival()
 	}
@@ -285,7 +285,7 @@ func (s guardTask) afterRenew(r Reply) {
 	switch {
 	case r.Class == Applied && (s.Unsure || sealJob{m}.unbound(r.Object)):
 		s.X, s.Fresh = r.Object, true
-		s.readPrimary(stepVerify)
+		s.send(stepVerify, readObject(m.Record.Primary.Peer))
 	case r.Class == Applied:
 		s.finish()
 	case r.Code == Denied || !s.again(stepAgain):
@@ -298,7 +298,7 @@ func (s guardTask) afterWrite(r Reply) {
 	m.Result.Mended = m.Result.Mended || s.Step == stepCreate && r.Class == Applied
 	if s.Step == stepCreate && r.Class == Applied {
 		s.X = r.Object
-		s.readPrimary(stepVerify)
+		s.send(stepVerify, readObject(m.Record.Primary.Peer))
 	} else if r.Code == Denied || !s.again(stepAgain) {
 		s.unconfirmed()
 	}
@@ -313,7 +313,7 @@ func (s guardTask) afterVerify(r Reply) {
 		s.unconfirmed()
 	case gone, r.Code == OK && r.Object.Leaving():
 		// A removal may have cleared this peer before the guard was there.
-		s.remove(stepWithdraw)
+		s.send(stepWithdraw, deleteObject(s.Peer, s.X))
 	case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X) && m.passing():
 		s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 	case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X):

@@ -18,12 +18,12 @@ func (s emptyTask) step(r Reply) {
 	m := s.m
 	switch s.Step {
 	case stepStart:
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: m.Primary.UID, RV: m.Primary.RV})
+		s.send(stepDelete, deleteObject(s.Peer, m.Primary))
 	case stepDelete:
 		s.Fresh = r.Class == Applied
 		s.deleted(r)
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		s.afterRead(r)
 	}
@@ -46,7 +46,7 @@ func (s emptyTask) afterRead(r Reply) {
 	case changed:
 		s.changed(o)
 	case !o.Terminating:
-		s.send(stepDelete, Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		s.send(stepDelete, deleteObject(s.Peer, o))
 	case o.Foreign:
 		if m.Expired || m.Resumed || m.Op.Action == Sweep {
 			s.unconfirmed()
@@ -97,7 +97,7 @@ func (s removedTask) deleted(r Reply) {
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
 	case r.Code != Unavailable:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case !s.again(stepReread):
 		s.unconfirmed()
 	}
@@ -175,7 +175,7 @@ func (s dropTask) step(r Reply) {
 		}
 		s.deleted(r)
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:

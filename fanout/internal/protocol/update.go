@@ -60,12 +60,12 @@ func (s reviseTask) step(r Reply) {
 		if m.Unsure || m.Turns > 0 {
 			// An operation that is recovered, or that followed its object to another home,
 			// first reads whether it was committed.
-			s.read(stepRead)
+			s.send(stepRead, readObject(s.Peer))
 			return
 		}
 		s.sendPut()
 	case stepReread:
-		s.read(stepRead)
+		s.send(stepRead, readObject(s.Peer))
 	case stepPut:
 		s.attempted(r)
 	case stepRead:
