@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // division is one call of Divide.
@@ -43,49 +45,70 @@ func (v *division) level(shares []Share, asking bool) ([]claim, error) {
 	}
 	var weights int64
 	for i := range shares {
-		s := &shares[i]
-		c := claim{Share: s, weight: 1, lo: s.Min, hi: math.MaxInt64, stays: s.Present, tie: tie(v.UID, s.Name)}
-		if s.Weight != nil {
-			c.weight = *s.Weight
-		}
-		if s.Max != nil {
-			c.hi = *s.Max
-		}
-		switch {
-		case s.Name == "":
+		c := newClaim(&shares[i], v.UID)
+		if c.Name == "" {
 			return nil, fmt.Errorf("share %d: Name is empty", i)
-		case c.weight < 0 || s.Min < 0 || c.hi < 0 || s.Present < 0 || s.Capacity != nil && *s.Capacity < 0:
-			return nil, fmt.Errorf("%s: Weight, Min, Max, Capacity or Present is below zero", s.Name)
-		case s.Min > c.hi:
-			return nil, fmt.Errorf("%s: Min %d is above Max %d", s.Name, s.Min, c.hi)
-		case s.Group && s.Present != 0:
-			return nil, fmt.Errorf("%s: Present of a group is that of its members, and must be zero", s.Name)
-		case !s.Group && len(s.Members) > 0:
-			return nil, fmt.Errorf("%s: Members are only for a Group", s.Name)
-		case s.Group && v.Mode == Duplicate && (s.Min != 0 || s.Max != nil || s.Capacity != nil):
-			return nil, fmt.Errorf("%s: Min, Max and Capacity have no meaning for a group with Duplicate", s.Name)
-		case weights > math.MaxInt64-c.weight:
-			return nil, fmt.Errorf("%s: Weight %d makes the sum of all weights more than %d", s.Name, c.weight, int64(math.MaxInt64))
+		}
+		if err := c.check(v.Mode); err != nil {
+			return nil, err
+		}
+		if weights > math.MaxInt64-c.weight {
+			return nil, fmt.Errorf("%s: Weight %d makes the sum of all weights more than %d", c.Name, c.weight, int64(math.MaxInt64))
 		}
 		weights += c.weight
-		if s.Capacity != nil {
-			c.hi = min(c.hi, *s.Capacity)
+		if c.Capacity != nil {
+			c.hi = min(c.hi, *c.Capacity)
 		}
 		c.wish, c.most = c.hi, c.hi
-		if !s.Group {
-			v.names = append(v.names, s.Name)
-			v.present = v.present || s.Present > 0
+		if !c.Group {
+			v.names = append(v.names, c.Name)
+			v.present = v.present || c.Present > 0
 		} else if err := v.group(&c, asking && c.weight > 0); err != nil {
 			return nil, err
 		}
-		c.lo = min(c.lo, c.hi)
-		c.least, c.wish, c.most = c.lo, max(c.wish, c.lo), max(c.most, c.lo)
-		if c.weight == 0 || !asking {
-			c.wish, c.most = c.lo, min(max(c.stays, c.lo), c.hi)
-		}
+		c.settle(asking)
 		level[i] = c
 	}
 	return level, siblings(level)
+}
+
+// newClaim returns the claim with the weight and the bounds that the share states.
+func newClaim(s *Share, uid types.UID) claim {
+	c := claim{Share: s, weight: 1, lo: s.Min, hi: math.MaxInt64, stays: s.Present, tie: tie(uid, s.Name)}
+	if s.Weight != nil {
+		c.weight = *s.Weight
+	}
+	if s.Max != nil {
+		c.hi = *s.Max
+	}
+	return c
+}
+
+// check returns an error if the share contradicts itself or the mode.
+func (c *claim) check(mode Mode) error {
+	bounded := c.Min != 0 || c.Max != nil || c.Capacity != nil
+	switch {
+	case min(c.weight, c.Min, c.hi, c.Present) < 0 || c.Capacity != nil && *c.Capacity < 0:
+		return fmt.Errorf("%s: Weight, Min, Max, Capacity or Present is below zero", c.Name)
+	case c.Min > c.hi:
+		return fmt.Errorf("%s: Min %d is above Max %d", c.Name, c.Min, c.hi)
+	case c.Group && c.Present != 0:
+		return fmt.Errorf("%s: Present of a group is that of its members, and must be zero", c.Name)
+	case !c.Group && len(c.Members) > 0:
+		return fmt.Errorf("%s: Members are only for a Group", c.Name)
+	case c.Group && mode == Duplicate && bounded:
+		return fmt.Errorf("%s: Min, Max and Capacity have no meaning for a group with Duplicate", c.Name)
+	}
+	return nil
+}
+
+// settle makes the bounds consistent, once those of a group's members are in them.
+func (c *claim) settle(asking bool) {
+	c.lo = min(c.lo, c.hi)
+	c.least, c.wish, c.most = c.lo, max(c.wish, c.lo), max(c.most, c.lo)
+	if c.weight == 0 || !asking {
+		c.wish, c.most = c.lo, min(max(c.stays, c.lo), c.hi)
+	}
 }
 
 // group adds the members of a region or zone to its claim.

@@ -42,9 +42,12 @@ type Shard struct {
 	Silent bool
 }
 
+// lasts reports whether the shard exists and is not being deleted.
+func (s Shard) lasts() bool { return s.Object != nil && s.Object.GetDeletionTimestamp() == nil }
+
 // observed reports whether the shard's cluster has observed the desired spec.
 func (s Shard) observed() bool {
-	if !s.Current || s.Object == nil || s.Object.GetDeletionTimestamp() != nil {
+	if !s.Current || !s.lasts() {
 		return false
 	}
 	seen, ok := number(s.Object, "status", "observedGeneration")

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/atoll-dev/atoll/internal/loop"
@@ -39,6 +40,22 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 	if err != nil {
 		return Plan{}, nil, err
 	}
+	if d.Mode != Duplicate {
+		if err := k.divideBudgets(parent, d.UID, shards); err != nil {
+			return Plan{}, nil, err
+		}
+	}
+	for _, s := range shards {
+		if err := keepUpdatable(s.Object); err != nil {
+			return Plan{}, nil, err
+		}
+	}
+	return plan, shards, nil
+}
+
+// divideBudgets divides the parent's numbers of maxUnavailable and maxSurge in proportion to the
+// replicas of the shards.
+func (k deployments) divideBudgets(parent *unstructured.Unstructured, uid types.UID, shards []Shard) error {
 	claims := make([]Share, len(shards))
 	for i, s := range shards {
 		n := numberOr(s.Object, 1, k.replicas...)
@@ -47,31 +64,31 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 	for _, field := range []string{"maxUnavailable", "maxSurge"} {
 		path := []string{"spec", "strategy", "rollingUpdate", field}
 		total, ok := number(parent, path...)
-		if !ok || d.Mode == Duplicate {
+		if !ok {
 			continue
 		}
-		parts, err := Divide(Demand{Replicas: total, UID: d.UID}, claims)
+		parts, err := Divide(Demand{Replicas: total, UID: uid}, claims)
 		if err != nil {
-			return Plan{}, nil, fmt.Errorf("%s: %w", strings.Join(path, "."), err)
+			return fmt.Errorf("%s: %w", strings.Join(path, "."), err)
 		}
 		for _, s := range shards {
 			if err := unstructured.SetNestedField(s.Object.Object, parts.Replicas(s.Cluster), path...); err != nil {
-				return Plan{}, nil, fmt.Errorf("%s: %w", strings.Join(path, "."), err)
+				return fmt.Errorf("%s: %w", strings.Join(path, "."), err)
 			}
 		}
 	}
-	for _, s := range shards {
-		rolling, ok, _ := unstructured.NestedMap(s.Object.Object, "spec", "strategy", "rollingUpdate")
-		if ok && none(rolling["maxUnavailable"]) && none(rolling["maxSurge"]) {
-			// Both must not be zero: the shard could never be updated. A surplus pod does the
-			// least harm.
-			rolling["maxSurge"] = int64(1)
-			if err := unstructured.SetNestedMap(s.Object.Object, rolling, "spec", "strategy", "rollingUpdate"); err != nil {
-				return Plan{}, nil, err
-			}
-		}
+	return nil
+}
+
+// keepUpdatable sets a maxSurge of one if that and maxUnavailable are zero: the shard could never
+// be updated. A surplus pod does the least harm.
+func keepUpdatable(shard *unstructured.Unstructured) error {
+	rolling, ok, _ := unstructured.NestedMap(shard.Object, "spec", "strategy", "rollingUpdate")
+	if !ok || !none(rolling["maxUnavailable"]) || !none(rolling["maxSurge"]) {
+		return nil
 	}
-	return plan, shards, nil
+	rolling["maxSurge"] = int64(1)
+	return unstructured.SetNestedMap(shard.Object, rolling, "spec", "strategy", "rollingUpdate")
 }
 
 // rolling reports whether a Deployment is being rolled out, as far as its status shows.
@@ -180,6 +197,10 @@ func condition(kind string, is bool, yes, no, message string) map[string]any {
 	}
 	maps.DeleteFunc(c, func(_ string, v any) bool { return v == "" })
 	return c
+}
+
+func isTrue(obj *unstructured.Unstructured, kind string) bool {
+	return find(obj, kind)["status"] == "True"
 }
 
 // find returns the condition of a type, nil if the object has none.

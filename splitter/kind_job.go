@@ -26,77 +26,38 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	if ended(parent) {
 		return lasting(parent, have)
 	}
-	completions, counted := number(parent, "spec", "completions")
 	d.Replicas = numberOr(parent, 1, "spec", "parallelism")
 	if mode, _, _ := unstructured.NestedString(parent.Object, "spec", "completionMode"); mode == "Indexed" {
 		return whole(parent, d, shares, have)
 	}
-	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); d.Replicas == 0 || suspended && len(have) == 0 {
-		// Nothing may run yet, so do not fix the clusters either.
-		d.Replicas = 0
+	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); suspended && len(have) == 0 {
+		d.Replicas = 0 // nothing may run yet, so do not fix the clusters either
 	}
 	d.Moves = 0
-	present, done, held := map[string]int64{}, map[string]int64{}, int64(0)
+	present := map[string]int64{}
 	for _, s := range have {
-		if s.Object == nil || s.Object.GetDeletionTimestamp() != nil {
-			continue
-		}
-		present[s.Cluster] = max(0, numberOr(s.Object, 1, "spec", "parallelism"))
-		done[s.Cluster] = numberOr(s.Object, 0, "spec", "completions")
-	}
-	fixed := len(present) > 0 && counted
-	chosen := map[string]bool{}
-	for _, s := range clusters(shares) {
-		// A cluster without room keeps its completions: finished work is not repeated.
-		if _, ok := done[s.Name]; ok && (s.Max == nil || *s.Max > 0) {
-			held += done[s.Name]
-			chosen[s.Name] = true
+		if s.lasts() {
+			present[s.Cluster] = max(0, numberOr(s.Object, 1, "spec", "parallelism"))
 		}
 	}
+	work := completionsOf(parent, shares, have)
 	shares = with(shares, present)
-	if fixed && held >= completions {
-		// All completions are given out: only clusters that have some take part.
-		shares = only(shares, func(s Share) bool { return chosen[s.Name] })
+	if len(present) > 0 && work.givenOut() {
+		// Only clusters that have some completions take part.
+		shares = only(shares, func(s Share) bool { return work.in(s.Name) })
 	}
 	plan, err := Divide(d, shares)
 	if err != nil {
 		return Plan{}, nil, err
 	}
-	parts := map[string]int64{}
-	if counted {
-		var claims []Share
-		for _, a := range plan.Shards {
-			if n := a.Replicas; n > 0 && !chosen[a.Cluster] {
-				claims = append(claims, Share{Name: a.Cluster, Weight: &n})
-			}
-		}
-		rest, err := Divide(Demand{Replicas: max(0, completions-held), UID: d.UID}, claims)
-		if err != nil {
-			return Plan{}, nil, fmt.Errorf("completions: %w", err)
-		}
-		for _, a := range rest.Shards {
-			parts[a.Cluster] = a.Replicas
-		}
-		plan.Unplaced = max(plan.Unplaced, rest.Unplaced)
+	parts, err := work.divide(d.UID, plan)
+	if err != nil {
+		return Plan{}, nil, err
 	}
-	var shards []Shard
-	for _, a := range plan.Shards {
-		n, part := a.Replicas, parts[a.Cluster]
-		if chosen[a.Cluster] {
-			part = done[a.Cluster]
-		} else if n == 0 || counted && part == 0 {
-			continue
-		}
-		s := generated(cutting(parent, a.Cluster))
-		if err := unstructured.SetNestedField(s.Object.Object, n, "spec", "parallelism"); err != nil {
-			return Plan{}, nil, fmt.Errorf("spec.parallelism: %w", err)
-		}
-		if counted {
-			if err := unstructured.SetNestedField(s.Object.Object, part, "spec", "completions"); err != nil {
-				return Plan{}, nil, fmt.Errorf("spec.completions: %w", err)
-			}
-		}
-		shards = append(shards, s)
+	plan.Unplaced = max(plan.Unplaced, parts.Unplaced)
+	shards, err := work.shards(parent, plan, parts)
+	if err != nil {
+		return Plan{}, nil, err
 	}
 	return plan, shards, nil
 }
@@ -104,7 +65,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 // ended reports whether a Job is Complete or Failed. That is final: an API server does not accept
 // a change of it.
 func ended(job *unstructured.Unstructured) bool {
-	return find(job, "Complete")["status"] == "True" || find(job, "Failed")["status"] == "True"
+	return isTrue(job, "Complete") || isTrue(job, "Failed")
 }
 
 // lasting leaves the shards of an ended Job as they are.
@@ -121,8 +82,8 @@ func lasting(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, er
 			if !ok {
 				continue
 			}
-			if err := unstructured.SetNestedField(s.Object.Object, n, "spec", field); err != nil {
-				return Plan{}, nil, fmt.Errorf("spec.%s: %w", field, err)
+			if err := specify(s, field, n); err != nil {
+				return Plan{}, nil, err
 			}
 		}
 		shards = append(shards, s)
@@ -132,29 +93,12 @@ func lasting(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, er
 	return plan, shards, nil
 }
 
-// verdict returns the status of an ended Job as it was written.
-func verdict(parent *unstructured.Unstructured) map[string]any {
-	status := map[string]any{}
-	for _, field := range []string{"active", "ready", "succeeded", "failed", "terminating"} {
-		if n := numberOr(parent, 0, "status", field); n != 0 {
-			status[field] = n
-		}
+// specify sets a number in the spec of a shard.
+func specify(s Shard, field string, n int64) error {
+	if err := unstructured.SetNestedField(s.Object.Object, n, "spec", field); err != nil {
+		return fmt.Errorf("spec.%s: %w", field, err)
 	}
-	for _, field := range []string{"startTime", "completionTime"} {
-		if at := text(parent, field); at != "" {
-			status[field] = at
-		}
-	}
-	var conditions []any
-	for _, kind := range []string{"SuccessCriteriaMet", "Complete", "FailureTarget", "Failed"} {
-		if c := find(parent, kind); c["status"] == "True" {
-			reason, _ := c["reason"].(string)
-			message, _ := c["message"].(string)
-			conditions = append(conditions, condition(kind, true, reason, "", message))
-		}
-	}
-	status["conditions"] = conditions
-	return status
+	return nil
 }
 
 // generated removes the fields that each API server generates for a Job: a selector by the Job's
@@ -208,7 +152,7 @@ func whole(parent *unstructured.Unstructured, d Demand, shares []Share, have []S
 	d.Replicas, d.Mode, d.Moves = 1, Fewest, 0
 	present := map[string]int64{}
 	for _, s := range have {
-		if s.Object != nil && s.Object.GetDeletionTimestamp() == nil {
+		if s.lasts() {
 			present[s.Cluster] = 1
 		}
 	}
@@ -224,78 +168,4 @@ func whole(parent *unstructured.Unstructured, d Demand, shares []Share, have []S
 		}
 	}
 	return plan, shards, nil
-}
-
-func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
-	if ended(parent) {
-		return verdict(parent), nil
-	}
-	status := map[string]any{}
-	if err := add(status, counters(nil, "active", "ready", "succeeded", "failed", "terminating"), parent, shards); err != nil {
-		return nil, err
-	}
-	// An API server rejects lower numbers: work done in a lost cluster remains done.
-	for _, field := range []string{"succeeded", "failed"} {
-		now, _ := status[field].(int64)
-		if n := max(now, numberOr(parent, 0, "status", field)); n != 0 {
-			status[field] = n
-		}
-	}
-	complete, over, placed := len(shards) > 0, len(shards) > 0, int64(0)
-	var failures []string
-	var started, ended string
-	for _, s := range shards {
-		first, last := text(s.Object, "startTime"), text(s.Object, "completionTime")
-		if first != "" && (started == "" || first < started) {
-			started = first
-		}
-		ended = max(ended, last)
-		done, failed := find(s.Object, "Complete")["status"] == "True", find(s.Object, "Failed")
-		if failed["status"] == "True" {
-			failures = append(failures, fmt.Sprintf("%s: %v", s.Cluster, failed["message"]))
-		}
-		complete = complete && done
-		over = over && (done || failed["status"] == "True")
-		placed += numberOr(s.Object, 0, "spec", "completions")
-	}
-	if completions, counted := number(parent, "spec", "completions"); counted && placed < completions {
-		complete, over = false, false
-	}
-	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); !suspended && text(parent, "startTime") != "" {
-		started = text(parent, "startTime") // the API server rejects another startTime too
-	}
-	if started != "" {
-		status["startTime"] = started
-	}
-	var conditions []any
-	switch {
-	case complete:
-		if ended != "" {
-			status["completionTime"] = ended
-		}
-		conditions = []any{condition("SuccessCriteriaMet", true, "CompletionsReached", "", "all clusters are done"),
-			condition("Complete", true, "CompletionsReached", "", "all clusters are done")}
-	case failures != nil:
-		message := brief(failures, "; ")
-		conditions = []any{condition("FailureTarget", true, "ClusterFailed", "", message)}
-		if over {
-			conditions = append(conditions, condition("Failed", true, "ClusterFailed", "", message))
-		}
-	}
-	if !complete && !over {
-		conditions = append(conditions, unscheduled(shards)...)
-	}
-	if conditions != nil {
-		status["conditions"] = conditions
-	}
-	return status, nil
-}
-
-// text reads a string field of the status.
-func text(obj *unstructured.Unstructured, field string) string {
-	if obj == nil {
-		return ""
-	}
-	s, _, _ := unstructured.NestedString(obj.Object, "status", field)
-	return s
 }

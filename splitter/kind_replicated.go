@@ -80,7 +80,7 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	d.Replicas = numberOr(parent, 1, k.replicas...)
 	present := map[string]int64{}
 	for _, s := range have {
-		if s.Object != nil && s.Object.GetDeletionTimestamp() == nil {
+		if s.lasts() {
 			present[s.Cluster] = max(0, numberOr(s.Object, 1, k.replicas...)) // the schema of a custom type may allow negative numbers
 		}
 	}
@@ -129,7 +129,7 @@ func (k replicated) settled(d Demand, shares []Share, present map[string]int64, 
 	var total int64
 	for _, s := range have {
 		stays := min(present[s.Cluster], end.Replicas(s.Cluster))
-		if s.Silent || s.Object == nil || numberOr(s.Object, 0, k.available...) < stays || s.Object.GetDeletionTimestamp() != nil {
+		if s.Silent || !s.lasts() || numberOr(s.Object, 0, k.available...) < stays {
 			return false, nil
 		}
 		total += present[s.Cluster]
@@ -160,13 +160,13 @@ func (k replicated) works(shard *unstructured.Unstructured) int64 {
 func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 	var available int64
 	for _, s := range have {
-		if !s.Silent && s.Object != nil && s.Object.GetDeletionTimestamp() == nil {
+		if !s.Silent && s.lasts() {
 			available += k.works(s.Object)
 		}
 	}
 	spare := max(0, available-least)
 	for _, s := range slices.SortedFunc(slices.Values(have), func(a, b Shard) int { return strings.Compare(a.Cluster, b.Cluster) }) {
-		if s.Silent || s.Object == nil || s.Object.GetDeletionTimestamp() != nil {
+		if s.Silent || !s.lasts() {
 			continue
 		}
 		there := numberOr(s.Object, 1, k.replicas...)

@@ -54,9 +54,6 @@ func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedN
 		return 0, err
 	}
 	parent, ok := k.objects.Get(key)
-	var list []Cluster
-	var silent map[string]bool
-	var again time.Duration
 	var mine []Shard
 	var others []*unstructured.Unstructured
 	list, silent, again, known := s.readiness.placing(time.Now())
@@ -93,8 +90,8 @@ func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedN
 		return 0, err
 	}
 	soon, err := s.divide(ctx, k, parent, list, silent, mine)
-	if soon && (again == 0 || again > retried) {
-		again = retried
+	if soon {
+		again = sooner(again, retried)
 	}
 	return again, err
 }
@@ -157,12 +154,26 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 		parts = append(parts, part)
 		delete(have, w.Cluster)
 	}
-	var lost []Shard
-	for _, cluster := range slices.Sorted(maps.Keys(have)) {
+	lost, failed := s.removeUnplanned(ctx, k, have, &event)
+	if err := joined(append(errs, failed...)); err != nil {
+		return false, err
+	}
+	if awaited {
+		return true, nil // the events of the writes continue, and the status is written then
+	}
+	return taken != nil, s.report(ctx, k, parent, plan, parts, lost, taken)
+}
+
+// removeUnplanned deletes shards in clusters that the plan does not name, and records it in event.
+// It returns those of lost clusters.
+func (s *Splitter) removeUnplanned(
+	ctx context.Context, k *sort, shards map[string]Shard, event *DividedEvent,
+) (lost []Shard, errs []error) {
+	for _, cluster := range slices.Sorted(maps.Keys(shards)) {
 		if s.readiness.lost(cluster) {
-			lost = append(lost, have[cluster])
+			lost = append(lost, shards[cluster])
 		}
-		obj := have[cluster].Object
+		obj := shards[cluster].Object
 		err := s.remove(ctx, k, obj)
 		k.writes.add(event.Parent, loop.KeyOf(obj), written{gone: obj.GetUID()}, err)
 		if err != nil {
@@ -171,13 +182,7 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 		}
 		event.Removed = append(event.Removed, obj.GetName())
 	}
-	if err := joined(errs); err != nil {
-		return false, err
-	}
-	if awaited {
-		return true, nil // the events of the writes continue, and the status is written then
-	}
-	return taken != nil, s.report(ctx, k, parent, plan, parts, lost, taken)
+	return lost, errs
 }
 
 // joined drops Conflicts if there are other errors: a Conflict is not reported, and would hide

@@ -30,12 +30,9 @@ func (n namespaceEnd) end(ctx context.Context, key types.NamespacedName, place s
 	if !n.sync.opts.Finish && !n.syncer.holds(u) {
 		return 0, nil
 	}
-	live, err := n.up.get(ctx, key)
-	switch {
-	case err != nil:
+	live, err := n.ending(ctx, key, u)
+	if err != nil {
 		return 0, err
-	case live == nil || live.UID != u.GetUID() || live.DeletionTimestamp == nil:
-		return 0, loop.ErrBehind // the upstream cache is stale
 	}
 	left, err := n.empty(ctx, key.Name, place)
 	if err != nil || left {
@@ -61,10 +58,30 @@ func (n namespaceEnd) end(ctx context.Context, key types.NamespacedName, place s
 		}
 	}
 	n.report(ctx, originRef(key), "", "")
-	if live, err = n.up.get(ctx, key); err != nil || live == nil {
-		return 0, err
+	return 0, n.release(ctx, key)
+}
+
+// ending reads an upstream namespace live. It is ErrBehind if u, which is being deleted, is no longer the latest state.
+func (n namespaceEnd) ending(
+	ctx context.Context, key types.NamespacedName, u *unstructured.Unstructured,
+) (*metav1.PartialObjectMetadata, error) {
+	live, err := n.up.get(ctx, key)
+	switch {
+	case err != nil:
+		return nil, err
+	case live == nil || live.UID != u.GetUID() || live.DeletionTimestamp == nil:
+		return nil, loop.ErrBehind // the upstream cache is stale
 	}
-	return 0, n.sync.release(ctx, live)
+	return live, nil
+}
+
+// release removes our finalizer from the present version of an upstream namespace.
+func (n namespaceEnd) release(ctx context.Context, key types.NamespacedName) error {
+	live, err := n.up.get(ctx, key)
+	if err != nil || live == nil {
+		return err
+	}
+	return n.sync.release(ctx, live)
 }
 
 // types returns the controllers of the namespaced types that are synced.

@@ -4,6 +4,7 @@
 package syncer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -231,13 +232,43 @@ type DeleteCap struct {
 	Within time.Duration
 }
 
+// complete returns the options with their defaults, and an error that names all invalid ones.
 func (o Options) complete() (Options, error) {
+	o = o.withDefaults()
+	return o, o.check()
+}
+
+func (o Options) withDefaults() Options {
+	o.Label = cmp.Or(o.Label, v1alpha1.ClusterLabel)
+	if o.Report == nil {
+		all := o.Types == nil
+		o.Report = func(schema.GroupResource) bool { return all }
+	}
+	if o.Types == nil {
+		o.Types = o.defaultTypes
+	}
+	if o.Namespaces == nil {
+		o.Namespaces = SameNamespaces()
+	}
+	o.DeleteCap.Objects = cmp.Or(o.DeleteCap.Objects, 10)
+	o.DeleteCap.Share = cmp.Or(o.DeleteCap.Share, 0.3)
+	o.DeleteCap.Within = cmp.Or(o.DeleteCap.Within, time.Minute)
+	o.Fights.Times = cmp.Or(o.Fights.Times, 5)
+	o.Fights.Within = cmp.Or(max(0, o.Fights.Within), 5*time.Minute)
+	o.Workers = cmp.Or(max(0, o.Workers), 16)
+	o.Discovery = cmp.Or(max(0, o.Discovery), 30*time.Second)
+	if o.Lease == 0 || o.Heartbeat <= 0 {
+		o.Lease = 3 * max(0, o.Heartbeat)
+	}
+	o.Capacity = cmp.Or(o.Capacity, time.Minute)
+	return o
+}
+
+// check returns an error that names all invalid options. The defaults must be set.
+func (o Options) check() error {
 	var wrong []error
 	if problems := validation.IsValidLabelValue(o.Target); o.Target == "" || len(problems) > 0 {
 		wrong = append(wrong, fmt.Errorf("options: Target %q: want the name of a SyncTarget that is a valid label value: %s", o.Target, strings.Join(problems, "; ")))
-	}
-	if o.Label == "" {
-		o.Label = v1alpha1.ClusterLabel
 	}
 	if problems := validation.IsQualifiedName(o.Label); len(problems) > 0 {
 		wrong = append(wrong, fmt.Errorf("options: Label %q: want the key of a label: %s", o.Label, strings.Join(problems, "; ")))
@@ -248,51 +279,14 @@ func (o Options) complete() (Options, error) {
 	if o.OnDownstreamDelete < RecreateCopy || o.OnDownstreamDelete > DeleteUpstream {
 		wrong = append(wrong, fmt.Errorf("options: OnDownstreamDelete %d: want RecreateCopy or DeleteUpstream", o.OnDownstreamDelete))
 	}
-	if o.Report == nil {
-		all := o.Types == nil
-		o.Report = func(schema.GroupResource) bool { return all }
-	}
 	if err := o.NamespaceSync.check(); err != nil {
 		wrong = append(wrong, err)
 	}
 	if o.NamespaceSync.enabled() && slices.Contains(o.Permit, PermitNamespaces) {
 		wrong = append(wrong, errors.New("options: NamespaceSync and Permit of Namespaces: with the permit namespaces are objects like others: choose one"))
 	}
-	if o.Types == nil {
-		o.Types = o.defaultTypes
-	}
-	if o.Namespaces == nil {
-		o.Namespaces = SameNamespaces()
-	}
-	if o.DeleteCap.Objects == 0 {
-		o.DeleteCap.Objects = 10
-	}
-	if o.DeleteCap.Share == 0 {
-		o.DeleteCap.Share = 0.3
-	}
 	if !(o.DeleteCap.Share > 0 && o.DeleteCap.Share <= 1) {
 		wrong = append(wrong, fmt.Errorf("options: DeleteCap.Share %v: want a part of the whole, above 0 and up to 1", o.DeleteCap.Share))
 	}
-	if o.DeleteCap.Within == 0 {
-		o.DeleteCap.Within = time.Minute
-	}
-	if o.Fights.Times == 0 {
-		o.Fights.Times = 5
-	}
-	if o.Fights.Within <= 0 {
-		o.Fights.Within = 5 * time.Minute
-	}
-	if o.Workers <= 0 {
-		o.Workers = 16
-	}
-	if o.Discovery <= 0 {
-		o.Discovery = 30 * time.Second
-	}
-	if o.Lease == 0 || o.Heartbeat <= 0 {
-		o.Lease = 3 * max(0, o.Heartbeat)
-	}
-	if o.Capacity == 0 {
-		o.Capacity = time.Minute
-	}
-	return o, errors.Join(wrong...)
+	return errors.Join(wrong...)
 }

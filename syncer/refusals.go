@@ -32,8 +32,8 @@ func (r refusals) keepOut(ctx context.Context, o observed, reason Reason, why st
 	switch {
 	case err != nil:
 		return 0, err
-	case o.u == nil && origin != nil && r.syncer.selects(origin):
-		return 0, loop.ErrBehind // the upstream cache is stale
+	case r.unseen(o, origin):
+		return 0, loop.ErrBehind
 	}
 	held := origin != nil && r.syncer.holds(origin)
 	hasDownstream := o.d != nil
@@ -47,7 +47,7 @@ func (r refusals) keepOut(ctx context.Context, o observed, reason Reason, why st
 			return retryRejected, nil
 		case err != nil:
 			return 0, err
-		case !hasDownstream && (o.u == nil || origin.GetDeletionTimestamp() != nil):
+		case !hasDownstream && ends(o, origin):
 			if err := r.release(ctx, origin); err != nil {
 				return 0, err
 			}
@@ -61,13 +61,23 @@ func (r refusals) keepOut(ctx context.Context, o observed, reason Reason, why st
 	again := time.Duration(0)
 	if hasDownstream {
 		why += keptDownstream
-	}
-	if hasDownstream && held && origin.GetDeletionTimestamp() != nil {
-		why += ", and the deletion waits for it: delete the copy, permit the type, or stop the syncer and call Detach"
-		again = r.blockedBy(o.ref, present) // the caches of a refused type do not show it
+		if held && origin.GetDeletionTimestamp() != nil {
+			why += ", and the deletion waits for it: delete the copy, permit the type, or stop the syncer and call Detach"
+			again = r.blockedBy(o.ref, present) // the caches of a refused type do not show it
+		}
 	}
 	r.report(ctx, o.ref, reason, why)
 	return again, r.show(ctx, o)
+}
+
+// unseen reports whether the upstream cache is stale: it lacks an origin that the syncer selects.
+func (r refusals) unseen(o observed, origin metav1.Object) bool {
+	return o.u == nil && origin != nil && r.syncer.selects(origin)
+}
+
+// ends reports whether an origin is being deleted or is no longer selected.
+func ends(o observed, origin metav1.Object) bool {
+	return o.u == nil || origin.GetDeletionTimestamp() != nil
 }
 
 // origin returns the upstream object, read live if the caches lack it; nil if it does not exist.

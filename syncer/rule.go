@@ -114,6 +114,7 @@ func rulesFor(kind schema.GroupKind, custom []Rule) rules {
 // check returns an error if the rule is invalid.
 func (r Rule) check() error {
 	path, err := parsePath(r.Path)
+	ofItems := slices.ContainsFunc(path, func(s step) bool { return s.each })
 	switch {
 	case r.Type.Kind == "":
 		return errors.New("the Type has no kind")
@@ -121,13 +122,13 @@ func (r Rule) check() error {
 		return fmt.Errorf("the Path %q: %w", r.Path, err)
 	case r.Owner < Upstream || r.Owner > FirstWriter:
 		return fmt.Errorf("the Owner %d: want Upstream, Downstream or FirstWriter", r.Owner)
-	case r.Owner == FirstWriter && slices.ContainsFunc(path, func(s step) bool { return s.each }):
+	case r.Owner == FirstWriter && ofItems:
 		return fmt.Errorf("the Path %q: [*] is not possible with FirstWriter", r.Path)
-	case r.Up && slices.ContainsFunc(path, func(s step) bool { return s.each }):
+	case r.Up && ofItems:
 		return fmt.Errorf("the Path %q: [*] is not possible with Up", r.Path)
 	case r.Up && r.Owner == Upstream:
 		return fmt.Errorf("the Path %q: Up needs the Owner Downstream or FirstWriter", r.Path)
-	case path[0].name == "status" && (r.Up || r.Owner == FirstWriter || slices.ContainsFunc(path, func(s step) bool { return s.each })):
+	case path[0].name == "status" && (r.Up || r.Owner == FirstWriter || ofItems):
 		return fmt.Errorf("the Path %q: of a status there is only Owner Upstream or Downstream, without [*]", r.Path)
 	case r.Change < Report || r.Change > Recreate:
 		return fmt.Errorf("the Change %d: want Report or Recreate", r.Change)

@@ -76,24 +76,17 @@ func (c *schemaComparer) compare(kinds map[runtimeschema.GroupVersion][]kind) er
 	}
 	var all error
 	for gv, list := range kinds {
-		name := "apis/" + gv.String()
-		if gv.Group == "" {
-			name = "api/" + gv.Version
-		}
+		name := documentOf(gv)
 		a, b := up[name], down[name]
 		if a == nil || b == nil {
 			delete(c.known, gv) // not every server describes its types
 			continue
 		}
 		group := comparedGroup{up: a.ServerRelativeURL(), down: b.ServerRelativeURL(), at: time.Now(), losses: map[kind][]string{}}
-		known, ok := c.known[gv]
-		hashUp, hashDown := contentHash(group.up), contentHash(group.down)
-		hashed := hashUp != "" && hashDown != ""
-		compared := !slices.ContainsFunc(list, func(k kind) bool { _, ok := known.losses[k]; return !ok })
-		if ok && compared && known.up == group.up && known.down == group.down && (hashed || time.Since(known.at) < rereadSchemas) {
+		if known, ok := c.known[gv]; ok && known.holds(group, list) {
 			continue
 		}
-		if hashed && hashUp == hashDown {
+		if hash := contentHash(group.up); hash != "" && hash == contentHash(group.down) {
 			for _, k := range list {
 				group.losses[k] = nil
 			}
@@ -104,6 +97,24 @@ func (c *schemaComparer) compare(kinds map[runtimeschema.GroupVersion][]kind) er
 		c.known[gv] = group
 	}
 	return all
+}
+
+// holds reports whether a known result is for the documents of now and for all kinds.
+func (g comparedGroup) holds(now comparedGroup, kinds []kind) bool {
+	lacks := func(k kind) bool { _, ok := g.losses[k]; return !ok }
+	if g.up != now.up || g.down != now.down || slices.ContainsFunc(kinds, lacks) {
+		return false
+	}
+	hashed := contentHash(g.up) != "" && contentHash(g.down) != ""
+	return hashed || time.Since(g.at) < rereadSchemas
+}
+
+// documentOf returns the path of the document of a group and version.
+func documentOf(gv runtimeschema.GroupVersion) string {
+	if gv.Group == "" {
+		return "api/" + gv.Version
+	}
+	return "apis/" + gv.String()
 }
 
 // contentHash returns the hash of the content that an API server puts into the address of a document; "" if it has

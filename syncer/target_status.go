@@ -38,14 +38,32 @@ func describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, s
 		return
 	}
 	set(v1alpha1.SyncTargetConditionReady, metav1.ConditionTrue, v1alpha1.SyncTargetReasonSyncing, "")
-	now.SyncedResources = nil
-	var bad, held []string
+	now.SyncedResources = syncedResources(state)
+	describeTypes(state, now, set)
+	describeHeld(state, set)
+	describeRefused(state, now, set)
+	describeUnsynced(state, now, set)
+}
+
+// syncedResources returns the names of the synced types, sorted, as many as a SyncTarget may have.
+func syncedResources(state Status) []string {
+	var names []string
+	for _, t := range state.Types {
+		if t.Reason == "" && t.Err == nil {
+			names = append(names, t.Resource.GroupResource().String())
+		}
+	}
+	slices.Sort(names)
+	return names[:min(len(names), 512)]
+}
+
+// describeTypes sets the condition that names the types which the two sides do not treat alike. Until the schemas are
+// compared, a condition of an earlier Syncer stays.
+func describeTypes(state Status, now *v1alpha1.SyncTargetStatus, set setCondition) {
+	var bad []string
 	lossy := false
 	for _, t := range state.Types {
 		name := t.Resource.GroupResource().String()
-		if t.Reason == "" && t.Err == nil {
-			now.SyncedResources = append(now.SyncedResources, name)
-		}
 		switch {
 		case isUnlisted(t), t.Reason == ReasonNotPermitted:
 		case t.Err != nil:
@@ -56,12 +74,7 @@ func describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, s
 			lossy = true
 			bad = append(bad, name+" ("+loop.Shorten(brief(t.Losses), longestWhy)+")")
 		}
-		if t.Held > 0 {
-			held = append(held, fmt.Sprintf("%d %s", t.Held, name))
-		}
 	}
-	slices.Sort(now.SyncedResources)
-	now.SyncedResources = now.SyncedResources[:min(len(now.SyncedResources), 512)]
 	switch {
 	case len(bad) > 0:
 		message := brief(bad)
@@ -74,6 +87,16 @@ func describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, s
 	case meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionTypesCompatible)) == nil:
 		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "schemas were not compared yet")
 	}
+}
+
+// describeHeld sets the condition that counts the deletions which wait.
+func describeHeld(state Status, set setCondition) {
+	var held []string
+	for _, t := range state.Types {
+		if t.Held > 0 {
+			held = append(held, fmt.Sprintf("%d %s", t.Held, t.Resource.GroupResource()))
+		}
+	}
 	gone := originsGone(state)
 	switch {
 	case len(gone) > 0:
@@ -83,8 +106,6 @@ func describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, s
 	default:
 		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionFalse, v1alpha1.SyncTargetReasonWithinCap, "")
 	}
-	describeRefused(state, now, set)
-	describeUnsynced(state, now, set)
 }
 
 // describeUnsynced sets the condition that names the objects which are labelled for the target although their type is

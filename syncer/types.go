@@ -158,22 +158,16 @@ func (o Options) matchTypes(up, down *surface) (map[string]kind, map[schema.Grou
 			continue
 		}
 		a, b := up.resources[gvr], down.resources[gvr]
-		switch {
-		case !slices.Contains(a.Verbs, "list"):
+		if !slices.Contains(a.Verbs, "list") {
 			continue // its objects are not stored, such as reviews
-		case !o.Types(gr):
-			fail(gvr, ReasonExcluded)
-		case !hasAll(a.Verbs, verbsUp):
-			fail(gvr, ReasonNotServedUpstream)
-		case !hasAll(b.Verbs, verbsDown):
-			fail(gvr, ReasonNotServedDownstream)
-		case a.Namespaced != b.Namespaced:
-			fail(gvr, ReasonScope)
-		default:
-			wanted[gr.String()] = kind{GVR: gvr, Kind: a.Kind, Namespaced: a.Namespaced, UpStatus: up.status[gvr], DownStatus: down.status[gvr], Refused: o.refusesType(gr)}
-			if known, ok := reasons[gr]; ok {
-				delete(unsynced, known)
-			}
+		}
+		if reason := o.mismatch(gr, a, b); reason != "" {
+			fail(gvr, reason)
+			continue
+		}
+		wanted[gr.String()] = kind{GVR: gvr, Kind: a.Kind, Namespaced: a.Namespaced, UpStatus: up.status[gvr], DownStatus: down.status[gvr], Refused: o.refusesType(gr)}
+		if known, ok := reasons[gr]; ok {
+			delete(unsynced, known)
 		}
 	}
 	for _, gvr := range down.order {
@@ -185,6 +179,21 @@ func (o Options) matchTypes(up, down *surface) (map[string]kind, map[schema.Grou
 		}
 	}
 	return wanted, unsynced
+}
+
+// mismatch returns the reason why a version of a type, as both sides serve it, cannot be synced; "" if it can.
+func (o Options) mismatch(gr schema.GroupResource, up, down metav1.APIResource) Reason {
+	switch {
+	case !o.Types(gr):
+		return ReasonExcluded
+	case !hasAll(up.Verbs, verbsUp):
+		return ReasonNotServedUpstream
+	case !hasAll(down.Verbs, verbsDown):
+		return ReasonNotServedDownstream
+	case up.Namespaced != down.Namespaced:
+		return ReasonScope
+	}
+	return ""
 }
 
 func hasAll(have, need []string) bool {

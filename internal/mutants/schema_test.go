@@ -54,7 +54,7 @@ var schemaMutants = []mutant{
 	},
 	{
 		"what one side refuses by not is refused", "it is accepted",
-		"junctor.go", "			out.Not = not[k].DeepCopy()\n", "", "TestNegotiate",
+		"junctor.go", "	out.Not = not.first(more).Not\n", "	not.first(more)\n", "TestNegotiate",
 	},
 	{
 		"a subset is not called equal", "it is",

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/splitter"
@@ -120,11 +121,14 @@ func (x *index) setWorkload(at place, now workload) (before workload) {
 }
 
 // follows returns the clusters of all workloads that refer to an object.
-func (x *index) follows(resource string, obj *unstructured.Unstructured) (clusters []string) {
+func (x *index) follows(gvr schema.GroupVersionResource, obj *unstructured.Unstructured) (clusters []string) {
+	if gvr.Group != "" {
+		return nil // pods refer only to the core group
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, w := range x.namespaces[obj.GetNamespace()] {
-		if w.refs[reference{resource, obj.GetName()}] || resource == services && selects(obj, w.pods) {
+		if w.refs[reference{gvr.Resource, obj.GetName()}] || gvr.Resource == services && selects(obj, w.pods) {
 			clusters = append(clusters, w.clusters...)
 		}
 	}

@@ -96,9 +96,7 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 		there, held = union(before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
 	} else {
 		there, fresh = before.clusters, c.fresh()
-		if k.gvr.Group == "" { // pods refer only to the core group
-			follows = c.index.follows(k.gvr.Resource, obj)
-		}
+		follows = c.index.follows(k.gvr, obj)
 	}
 	var wanted []string
 	var none bool // the desired state is no cluster at all
@@ -131,10 +129,7 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 		wanted, held = union(wanted, before.stays()), func(string) bool { return true }
 	}
 	if !k.divided {
-		wanted = slices.DeleteFunc(wanted, func(cluster string) bool {
-			_, labeled := obj.GetLabels()[syncerv1alpha1.StateLabelPrefix+cluster]
-			return labeled && !slices.Contains(before.clusters, cluster) // another client's label
-		})
+		wanted = slices.DeleteFunc(wanted, func(cluster string) bool { return labeledByOther(obj, before, cluster) })
 	}
 	after.clusters, after.leaving = next(wanted, there, none, held)
 	c.keep(key, after.leaving)
@@ -145,6 +140,12 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 		after.division = newDivision(p.spec, after.clusters)
 	}
 	return after, again, true, nil
+}
+
+// labeledByOther reports whether another client has set an object's label of a cluster.
+func labeledByOther(obj *unstructured.Unstructured, before state, cluster string) bool {
+	_, labeled := obj.GetLabels()[syncerv1alpha1.StateLabelPrefix+cluster]
+	return labeled && !slices.Contains(before.clusters, cluster)
 }
 
 // fresh reports whether all workloads, which refer to other objects, are known.

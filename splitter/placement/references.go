@@ -39,54 +39,63 @@ func podLabels(obj *unstructured.Unstructured) map[string]string {
 
 // references returns the objects that a workload's pods refer to.
 func references(obj *unstructured.Unstructured) map[reference]bool {
-	refs := map[reference]bool{}
-	add := func(resource string, name any) {
-		if name, ok := name.(string); ok && name != "" {
-			refs[reference{resource, name}] = true
-		}
-	}
+	refs := referenceSet{}
 	if service, ok, _ := unstructured.NestedString(obj.Object, "spec", "serviceName"); ok {
-		add(services, service) // of a StatefulSet
+		refs.add(services, service) // of a StatefulSet
 	}
 	spec, _ := template(obj)["spec"].(map[string]any)
 	for _, field := range []string{"serviceAccountName", "serviceAccount"} {
 		if account := spec[field]; account != "default" { // each namespace has its own default
-			add(serviceAccounts, account)
+			refs.add(serviceAccounts, account)
 		}
 	}
-	// Volumes of all types, containers and their variables refer by the same few fields.
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case []any:
-			for _, item := range v {
-				walk(item)
-			}
-		case map[string]any:
-			for field, inner := range v {
-				named, _ := inner.(map[string]any)
-				switch field {
-				case "configMap", "configMapRef", "configMapKeyRef":
-					add(configMaps, named["name"])
-				case "secret", "secretRef", "secretKeyRef", "nodePublishSecretRef":
-					add(secrets, named["name"])
-				case "secretName":
-					add(secrets, inner)
-				case "persistentVolumeClaim":
-					add(claims, named["claimName"])
-				case "imagePullSecrets":
-					list, _ := inner.([]any)
-					for _, item := range list {
-						entry, _ := item.(map[string]any)
-						add(secrets, entry["name"])
-					}
-				}
-				walk(inner)
-			}
-		}
-	}
-	walk(spec)
+	refs.walk(spec)
 	return refs
+}
+
+type referenceSet map[reference]bool
+
+func (r referenceSet) add(resource string, name any) {
+	if name, ok := name.(string); ok && name != "" {
+		r[reference{resource, name}] = true
+	}
+}
+
+// walk adds the references in a part of a pod's spec. Volumes of all types, containers and their
+// variables refer by the same few fields.
+func (r referenceSet) walk(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			r.walk(item)
+		}
+	case map[string]any:
+		for field, inner := range v {
+			r.addField(field, inner)
+			r.walk(inner)
+		}
+	}
+}
+
+// addField adds the objects that a field of a pod's spec names, if it is one that does.
+func (r referenceSet) addField(field string, value any) {
+	named, _ := value.(map[string]any)
+	switch field {
+	case "configMap", "configMapRef", "configMapKeyRef":
+		r.add(configMaps, named["name"])
+	case "secret", "secretRef", "secretKeyRef", "nodePublishSecretRef":
+		r.add(secrets, named["name"])
+	case "secretName":
+		r.add(secrets, value)
+	case "persistentVolumeClaim":
+		r.add(claims, named["claimName"])
+	case "imagePullSecrets":
+		list, _ := value.([]any)
+		for _, item := range list {
+			entry, _ := item.(map[string]any)
+			r.add(secrets, entry["name"])
+		}
+	}
 }
 
 // selects reports whether a Service selects pods with those labels.

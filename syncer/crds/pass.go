@@ -78,7 +78,7 @@ func (p *pass) sources(gr runtimeschema.GroupResource) ([]source, bool, error) {
 			continue
 		}
 		crd := t.crds[gr.String()]
-		if _, serves := t.served[gr]; !serves && crd == nil || crd != nil && crd.Labels[ManagedLabel] == pushed {
+		if _, serves := t.served[gr]; !serves && crd == nil || isManaged(crd, pushed) {
 			continue
 		}
 		if crd != nil && !crd.DeletionTimestamp.IsZero() {
@@ -105,7 +105,7 @@ func (p *pass) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Ru
 		p.add(state)
 		return
 	}
-	ours := present != nil && present.Labels[ManagedLabel] == pulled
+	ours := isManaged(present, pulled)
 	sources, known, err := p.sources(gr)
 	switch {
 	case err != nil:
@@ -126,7 +126,8 @@ func (p *pass) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Ru
 		return
 	}
 	// A target that did not answer may depend on the present definition: keep within it.
-	if !known && present != nil {
+	bound := !known && present != nil
+	if bound {
 		sources = append(sources, source{Upstream, portable(present)})
 	}
 	wanted, differences, err := agree(sources)
@@ -137,10 +138,15 @@ func (p *pass) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Ru
 		return
 	}
 	mark(wanted, pulled, state.From)
-	if !known && present != nil {
+	if bound {
 		wanted.Annotations[SourcesAnnotation] = present.Annotations[SourcesAnnotation]
 	}
 	p.add(p.define(ctx, p.up, state, present, wanted))
+}
+
+// isManaged reports whether this package has made a definition in that way.
+func isManaged(crd *apiextensionsv1.CustomResourceDefinition, how string) bool {
+	return crd != nil && crd.Labels[ManagedLabel] == how
 }
 
 func (p *pass) anyServes(gr runtimeschema.GroupResource) bool {
@@ -150,49 +156,62 @@ func (p *pass) anyServes(gr runtimeschema.GroupResource) bool {
 // push defines in targets the types that are defined upstream.
 func (p *pass) push(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
 	origin := p.up.crds[gr.String()]
-	if origin != nil && (!origin.DeletionTimestamp.IsZero() || origin.Labels[ManagedLabel] == pulled && rule.Direction != Both) {
+	if origin != nil && (!origin.DeletionTimestamp.IsZero() || isManaged(origin, pulled) && rule.Direction != Both) {
 		return
 	}
 	for _, t := range p.targets {
-		state := State{Type: gr, Side: t.name}
-		present := t.crds[gr.String()]
-		ours := present != nil && present.Labels[ManagedLabel] == pushed
-		_, serves := t.served[gr]
-		switch {
-		case !t.knows(gr.Group):
-			if origin != nil && t.err == nil {
-				state.Reason, state.Message = Unknown, "the group did not answer"
-				p.add(state)
-			}
-			continue
-		case origin == nil:
-			if ours {
-				p.add(p.orphan(ctx, t, present, rule, p.up.knows(gr.Group)))
-			}
-			continue
-		case serves && present == nil:
-			state.Reason = Served
-			p.add(state)
-			continue
+		if origin == nil {
+			p.withdraw(ctx, gr, rule, t)
+		} else {
+			p.pushTo(ctx, gr, origin, t)
 		}
-		from := source{Upstream, portable(origin)}
-		state.From = []string{Upstream}
-		if present != nil && !ours {
-			// The type was pulled from this target: its state is already reported for the upstream.
-			if origin.Labels[ManagedLabel] != pulled {
-				p.add(compare(state, present, []source{from}))
-			}
-			continue
-		}
-		wanted, _, err := agree([]source{from})
-		if err != nil {
-			state.Reason, state.Message = Incompatible, err.Error()
-			p.add(state)
-			continue
-		}
-		mark(wanted, pushed, state.From)
-		p.add(p.define(ctx, t, state, present, wanted))
 	}
+}
+
+// withdraw handles a target's definition of a type that is not defined upstream.
+func (p *pass) withdraw(ctx context.Context, gr runtimeschema.GroupResource, rule Rule, t *side) {
+	present := t.crds[gr.String()]
+	if t.knows(gr.Group) && isManaged(present, pushed) {
+		p.add(p.orphan(ctx, t, present, rule, p.up.knows(gr.Group)))
+	}
+}
+
+// pushTo defines in one target a type that is defined upstream.
+func (p *pass) pushTo(
+	ctx context.Context, gr runtimeschema.GroupResource, origin *apiextensionsv1.CustomResourceDefinition, t *side,
+) {
+	state := State{Type: gr, Side: t.name}
+	present := t.crds[gr.String()]
+	_, serves := t.served[gr]
+	switch {
+	case t.err != nil:
+		return // reported for the target as a whole
+	case !t.knows(gr.Group):
+		state.Reason, state.Message = Unknown, "the group did not answer"
+		p.add(state)
+		return
+	case serves && present == nil:
+		state.Reason = Served
+		p.add(state)
+		return
+	}
+	from := source{Upstream, portable(origin)}
+	state.From = []string{Upstream}
+	if present != nil && !isManaged(present, pushed) {
+		// The type was pulled from this target: its state is already reported for the upstream.
+		if !isManaged(origin, pulled) {
+			p.add(compare(state, present, []source{from}))
+		}
+		return
+	}
+	wanted, _, err := agree([]source{from})
+	if err != nil {
+		state.Reason, state.Message = Incompatible, err.Error()
+		p.add(state)
+		return
+	}
+	mark(wanted, pushed, state.From)
+	p.add(p.define(ctx, t, state, present, wanted))
 }
 
 // compare reports how a definition of another manager differs from those of other sides.

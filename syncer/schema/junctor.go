@@ -21,6 +21,24 @@ func (n *nested) add(clause apiextensionsv1.JSONSchemaProps) {
 	n.clauses[canonical(clause)] = *clause.DeepCopy()
 }
 
+func addTo(clause apiextensionsv1.JSONSchemaProps, lists ...*nested) {
+	for _, n := range lists {
+		n.add(clause)
+	}
+}
+
+// first returns the first clause in order, which the result's own keyword can hold, and adds the others to more.
+func (n *nested) first(more *nested) (out apiextensionsv1.JSONSchemaProps) {
+	for i, k := range sortedKeys(n.clauses) {
+		if i == 0 {
+			out = n.clauses[k]
+			continue
+		}
+		more.add(n.clauses[k])
+	}
+	return out
+}
+
 // clauses returns the schemas of all junctors of a schema.
 func clauses(s *apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaProps {
 	var out []*apiextensionsv1.JSONSchemaProps
@@ -40,66 +58,54 @@ func typesOnly(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	return len(anyOf) == 2 && canonical(anyOf[0]) == `{"type":"integer"}` && canonical(anyOf[1]) == `{"type":"string"}`
 }
 
+// explicit returns the clauses of allOf and anyOf without those that only accompany x-kubernetes-int-or-string, and
+// whether there were such.
+func explicit(s *apiextensionsv1.JSONSchemaProps) (allOf, anyOf []apiextensionsv1.JSONSchemaProps, accompanied bool) {
+	for i, clause := range s.AllOf {
+		if s.XIntOrString && i == 0 && typesOnly(clause.AnyOf) {
+			accompanied = true
+			clause.AnyOf = nil
+			if canonical(clause) == "{}" {
+				continue
+			}
+		}
+		allOf = append(allOf, clause)
+	}
+	if s.XIntOrString && typesOnly(s.AnyOf) {
+		return allOf, nil, true
+	}
+	return allOf, s.AnyOf, accompanied
+}
+
 // junctors joins allOf, anyOf, oneOf and not: the result has the clauses of all sides.
 func (n *negotiator) junctors(at place, views []view, out *apiextensionsv1.JSONSchemaProps, more *nested) {
-	some, one := map[string][]apiextensionsv1.JSONSchemaProps{}, map[string][]apiextensionsv1.JSONSchemaProps{}
-	not := map[string]*apiextensionsv1.JSONSchemaProps{}
+	var some, one, not nested
 	sides := make([][]string, len(views))
 	plain := false
 	for i, v := range views {
-		own := &nested{}
-		for j, clause := range v.s.AllOf {
-			if v.s.XIntOrString && j == 0 && typesOnly(clause.AnyOf) {
-				plain = true
-				clause.AnyOf = nil
-				if canonical(clause) == "{}" {
-					continue
-				}
-			}
-			more.add(clause)
-			own.add(clause)
+		allOf, anyOf, accompanied := explicit(v.s)
+		plain = plain || accompanied
+		var own nested
+		for _, clause := range allOf {
+			addTo(clause, more, &own)
 		}
-		switch {
-		case v.s.XIntOrString && typesOnly(v.s.AnyOf):
-			plain = true
-		case len(v.s.AnyOf) > 0:
-			some[canonical(v.s.AnyOf)] = v.s.AnyOf
-			own.add(apiextensionsv1.JSONSchemaProps{AnyOf: v.s.AnyOf})
+		if len(anyOf) > 0 {
+			addTo(apiextensionsv1.JSONSchemaProps{AnyOf: anyOf}, &some, &own)
 		}
 		if len(v.s.OneOf) > 0 {
-			one[canonical(v.s.OneOf)] = v.s.OneOf
-			own.add(apiextensionsv1.JSONSchemaProps{OneOf: v.s.OneOf})
+			addTo(apiextensionsv1.JSONSchemaProps{OneOf: v.s.OneOf}, &one, &own)
 		}
 		if v.s.Not != nil {
-			not[canonical(v.s.Not)] = v.s.Not
-			own.add(apiextensionsv1.JSONSchemaProps{Not: v.s.Not})
+			addTo(apiextensionsv1.JSONSchemaProps{Not: v.s.Not}, &not, &own)
 		}
 		sides[i] = sortedKeys(own.clauses)
 	}
-	for i, k := range sortedKeys(some) {
-		if i == 0 {
-			out.AnyOf = copyOf(some[k])
-			continue
-		}
-		more.add(apiextensionsv1.JSONSchemaProps{AnyOf: some[k]})
-	}
+	out.AnyOf = some.first(more).AnyOf
 	if len(out.AnyOf) == 0 && plain && out.XIntOrString {
 		out.AnyOf = []apiextensionsv1.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}
 	}
-	for i, k := range sortedKeys(one) {
-		if i == 0 {
-			out.OneOf = copyOf(one[k])
-			continue
-		}
-		more.add(apiextensionsv1.JSONSchemaProps{OneOf: one[k]})
-	}
-	for i, k := range sortedKeys(not) {
-		if i == 0 {
-			out.Not = not[k].DeepCopy()
-			continue
-		}
-		more.add(apiextensionsv1.JSONSchemaProps{Not: not[k]})
-	}
+	out.OneOf = one.first(more).OneOf
+	out.Not = not.first(more).Not
 	for _, k := range sortedKeys(more.clauses) {
 		out.AllOf = append(out.AllOf, more.clauses[k])
 	}
@@ -114,12 +120,4 @@ func (n *negotiator) clausesDiffer(at place, views []view, sides [][]string) {
 		values[i] = sides[i]
 	}
 	n.report(at, "allOf", Narrows, views, values, union, "the clauses of all sides hold")
-}
-
-func copyOf(list []apiextensionsv1.JSONSchemaProps) []apiextensionsv1.JSONSchemaProps {
-	out := make([]apiextensionsv1.JSONSchemaProps, len(list))
-	for i := range list {
-		list[i].DeepCopyInto(&out[i])
-	}
-	return out
 }

@@ -4,8 +4,6 @@
 package schema
 
 import (
-	"slices"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -54,70 +52,22 @@ func (n *negotiator) items(at place, views []view, out *apiextensionsv1.JSONSche
 // listType merges list types. Lists with unique keys also have unique items. If the keys differ, items must be unique
 // by the keys that all sides share; without a shared key, the list has at most one item.
 func (n *negotiator) listType(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
-	listType := func(s *apiextensionsv1.JSONSchemaProps) string {
-		if s.XListType == nil || *s.XListType == "atomic" {
-			return ""
-		}
-		return *s.XListType
-	}
-	result, single := "", false
-	var shared []string
+	var found listKeys
 	for _, v := range views {
-		switch listType(v.s) {
-		case "map":
-			if result != "map" {
-				result, shared = "map", sortedSet(v.s.XListMapKeys)
-				continue
-			}
-			both := slices.DeleteFunc(slices.Clone(shared), func(k string) bool { return !slices.Contains(v.s.XListMapKeys, k) })
-			if len(both) == 0 {
-				// A list of at most one item may have either key: choose the first in order, independent of the order
-				// of the sides.
-				single = true
-				shared = slices.MinFunc([][]string{shared, sortedSet(v.s.XListMapKeys)}, slices.Compare)
-				continue
-			}
-			shared = both
-		case "set":
-			if result == "" {
-				result = "set"
-			}
-		}
+		found.join(v.s)
 	}
-	item := out.Items.Schema
-	if refusesAll(item) {
-		result, shared = "", nil // the list is empty, and its item schema is from one side only
-	}
-	switch result {
-	case "map":
-		for _, k := range shared {
-			property, declared := item.Properties[k]
-			if !declared || property.Not != nil || item.Type != "object" {
-				single, result, shared = true, "", nil
-				break
-			}
-			if property.Default == nil && !slices.Contains(item.Required, k) {
-				item.Required = sortedSet(append(item.Required, k))
-			}
-		}
-	case "set":
-		switch {
-		case item.Type == "object":
-			item.XMapType = new("atomic")
-		case item.Type == "array" && item.XListType != nil && *item.XListType != "atomic":
-			single, result = true, ""
-		}
-	}
-	if single && (out.MaxItems == nil || *out.MaxItems > 1) {
+	found.fit(out.Items.Schema)
+	if found.single && (out.MaxItems == nil || *out.MaxItems > 1) {
 		out.MaxItems = new(int64(1))
 	}
 	switch {
-	case result != "":
-		out.XListType, out.XListMapKeys = &result, shared
-		item.Nullable = false
+	case found.listType != "":
+		out.XListType, out.XListMapKeys = new(found.listType), found.keys
+		out.Items.Schema.Nullable = false
 	case all(views, func(v view) bool { return v.s.XListType != nil }):
 		out.XListType = new("atomic")
 	}
-	compare(n, at, "x-kubernetes-list-type", Narrows, views, listType, result)
-	compare(n, at, "x-kubernetes-list-map-keys", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) []string { return sortedSet(s.XListMapKeys) }, shared)
+	compare(n, at, "x-kubernetes-list-type", Narrows, views, listTypeOf, found.listType)
+	keys := func(s *apiextensionsv1.JSONSchemaProps) []string { return sortedSet(s.XListMapKeys) }
+	compare(n, at, "x-kubernetes-list-map-keys", Narrows, views, keys, found.keys)
 }

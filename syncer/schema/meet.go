@@ -42,6 +42,16 @@ func (v view) child(s *apiextensionsv1.JSONSchemaProps) view {
 	return view{side: v.side, s: s, preserve: preserves(s), refers: refer(v.refers, s)}
 }
 
+// anyScalar returns the view of an undeclared field of which the side keeps only scalars.
+func (v view) anyScalar() view {
+	return view{side: v.side, s: &apiextensionsv1.JSONSchemaProps{}, scalars: true, refers: v.refers}
+}
+
+// same reports whether two sides treat the place alike and keep more than scalars there.
+func (v view) same(o view) bool {
+	return !v.scalars && !o.scalars && v.preserve == o.preserve && (v.s == o.s || equality.Semantic.DeepEqual(o.s, v.s))
+}
+
 func preserves(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
 }
@@ -72,15 +82,22 @@ func commonKind(a, b string) (string, bool) {
 	return "", false
 }
 
+// kindOfAll returns the type of the values that the types of all views include. It returns false if there are none.
+func kindOfAll(views []view) (kind string, ok bool) {
+	kind, ok = kindOf(views[0].s), true
+	for _, v := range views[1:] {
+		if kind, ok = commonKind(kind, kindOf(v.s)); !ok {
+			return "", false
+		}
+	}
+	return kind, true
+}
+
 // meet returns a schema whose objects all views accept. It needs at least one view, and returns false if no value is
 // accepted by all.
 func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaProps, bool) {
 	first := views[0]
-	same := !first.scalars
-	for _, v := range views[1:] {
-		same = same && !v.scalars && v.preserve == first.preserve && equality.Semantic.DeepEqual(v.s, first.s)
-	}
-	if same {
+	if all(views, first.same) {
 		out := first.s.DeepCopy()
 		if first.preserve && (out.Type == "object" || out.Type == "array") {
 			out.XPreserveUnknownFields = new(true)
@@ -88,14 +105,10 @@ func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaPr
 		return out, true
 	}
 
-	kind := kindOf(first.s)
-	for _, v := range views[1:] {
-		common, ok := commonKind(kind, kindOf(v.s))
-		if !ok {
-			n.conflict(at, "type", views, func(s *apiextensionsv1.JSONSchemaProps) any { return kindOf(s) }, "")
-			return nil, false
-		}
-		kind = common
+	kind, ok := kindOfAll(views)
+	if !ok {
+		n.conflict(at, "type", views, func(s *apiextensionsv1.JSONSchemaProps) any { return kindOf(s) }, "")
+		return nil, false
 	}
 	out := &apiextensionsv1.JSONSchemaProps{Type: kind}
 	if kind == intOrString {
@@ -107,7 +120,7 @@ func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaPr
 	out.Default = compare(n, at, "default", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSON { return s.Default }, commonDefault(views))
 
 	nested := &nested{}
-	ok := n.numbers(at, views, out, kind, nested) &&
+	ok = n.numbers(at, views, out, kind, nested) &&
 		n.strings(at, views, out, kind, nested) &&
 		n.array(at, views, out, kind) &&
 		n.object(at, views, out, kind)
@@ -118,7 +131,7 @@ func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaPr
 	if !n.enum(at, views, out) || !n.rules(at, views, out) {
 		return nil, false
 	}
-	if slices.ContainsFunc(views, func(v view) bool { return v.scalars }) && !scalar(out) {
+	if anyOf(views, func(v view) bool { return v.scalars }) && !scalar(out) {
 		n.conflict(at, "additionalProperties", views, func(s *apiextensionsv1.JSONSchemaProps) any { return kindOf(s) }, "additionalProperties: true keeps scalars only")
 		return nil, false
 	}

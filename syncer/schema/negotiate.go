@@ -87,54 +87,71 @@ func supported(path string, s *apiextensionsv1.JSONSchemaProps, depth int) error
 	if s == nil {
 		return nil
 	}
-	at := describe(path)
-	switch {
-	case depth > depthLimit:
-		return fmt.Errorf("%s: nested deeper than %d levels", at, depthLimit)
-	case s.Ref != nil:
-		return fmt.Errorf("%s: $ref: structural schemas have no references, resolve it", at)
-	case len(s.PatternProperties) > 0:
-		return fmt.Errorf("%s: patternProperties: not allowed in structural schemas", at)
-	case len(s.Dependencies) > 0:
-		return fmt.Errorf("%s: dependencies: not allowed in structural schemas", at)
-	case s.AdditionalItems != nil:
-		return fmt.Errorf("%s: additionalItems: not allowed in structural schemas", at)
-	case len(s.Definitions) > 0:
-		return fmt.Errorf("%s: definitions: not allowed in structural schemas", at)
-	case s.Items != nil && len(s.Items.JSONSchemas) > 0:
-		return fmt.Errorf("%s: items: want one schema, not a list of schemas", at)
+	if depth > depthLimit {
+		return fmt.Errorf("%s: nested deeper than %d levels", describe(path), depthLimit)
 	}
-	for _, e := range s.Enum {
-		if _, err := decode(e); err != nil {
-			return fmt.Errorf("%s: enum: %w", at, err)
-		}
+	if err := structural(s); err != nil {
+		return fmt.Errorf("%s: %w", describe(path), err)
 	}
-	if s.Default != nil {
-		if _, err := decode(*s.Default); err != nil {
-			return fmt.Errorf("%s: default: %w", at, err)
-		}
-	}
-	for name, property := range s.Properties {
-		if err := supported(join(path, name), &property, depth+1); err != nil {
-			return err
-		}
-	}
-	if s.Items != nil {
-		if err := supported(path+"[*]", s.Items.Schema, depth+1); err != nil {
-			return err
-		}
-	}
-	if s.AdditionalProperties != nil {
-		if err := supported(join(path, "*"), s.AdditionalProperties.Schema, depth+1); err != nil {
-			return err
-		}
-	}
-	for _, clause := range clauses(s) {
-		if err := supported(path, clause, depth+1); err != nil {
+	for _, p := range partsOf(path, s) {
+		if err := supported(p.path, p.s, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// structural checks the keywords of one schema, without the schemas in it.
+func structural(s *apiextensionsv1.JSONSchemaProps) error {
+	switch {
+	case s.Ref != nil:
+		return errors.New("$ref: structural schemas have no references, resolve it")
+	case len(s.PatternProperties) > 0:
+		return errors.New("patternProperties: not allowed in structural schemas")
+	case len(s.Dependencies) > 0:
+		return errors.New("dependencies: not allowed in structural schemas")
+	case s.AdditionalItems != nil:
+		return errors.New("additionalItems: not allowed in structural schemas")
+	case len(s.Definitions) > 0:
+		return errors.New("definitions: not allowed in structural schemas")
+	case s.Items != nil && len(s.Items.JSONSchemas) > 0:
+		return errors.New("items: want one schema, not a list of schemas")
+	}
+	for _, e := range s.Enum {
+		if _, err := decode(e); err != nil {
+			return fmt.Errorf("enum: %w", err)
+		}
+	}
+	if s.Default != nil {
+		if _, err := decode(*s.Default); err != nil {
+			return fmt.Errorf("default: %w", err)
+		}
+	}
+	return nil
+}
+
+// part is a schema within another one.
+type part struct {
+	path string
+	s    *apiextensionsv1.JSONSchemaProps // may be nil
+}
+
+// partsOf returns the schemas directly within the one at path.
+func partsOf(path string, s *apiextensionsv1.JSONSchemaProps) []part {
+	var parts []part
+	for name, property := range s.Properties {
+		parts = append(parts, part{join(path, name), &property})
+	}
+	if s.Items != nil {
+		parts = append(parts, part{path + "[*]", s.Items.Schema})
+	}
+	if s.AdditionalProperties != nil {
+		parts = append(parts, part{join(path, "*"), s.AdditionalProperties.Schema})
+	}
+	for _, clause := range clauses(s) {
+		parts = append(parts, part{path, clause})
+	}
+	return parts
 }
 
 func join(path, name string) string {

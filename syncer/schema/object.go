@@ -15,6 +15,9 @@ import (
 // isMeta reports whether a field of a resource always exists, even if its schema does not declare it.
 func isMeta(name string) bool { return name == "apiVersion" || name == "kind" || name == "metadata" }
 
+// keeps reports whether a field below at is kept although a schema does not declare it, as in metadata.
+func (at place) keeps(name string) bool { return at.meta || at.resource && isMeta(name) }
+
 // field has the schemas of all sides for one field of an object.
 type field struct {
 	views     []view // of the sides that declare the field
@@ -42,7 +45,7 @@ func (n *negotiator) object(at place, views []view, out *apiextensionsv1.JSONSch
 	n.mapType(at, views, out)
 
 	fields := n.fields(at, views)
-	rest := n.restOf(at, views)
+	rest := restOf(at, views)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !n.property(at, views, out, name, fields[name], rest) {
 			return false
@@ -119,17 +122,15 @@ func (n *negotiator) field(at place, views []view, name string) *field {
 	f := &field{defaults: map[string]apiextensionsv1.JSON{}, defaulted: map[int]bool{}}
 	for _, v := range views {
 		property, declared := v.s.Properties[name]
-		rest := v.s.AdditionalProperties
-		switch {
+		switch rest := restOne(v); {
 		case declared:
 			f.views = append(f.views, v.child(&property))
-		case rest != nil && rest.Schema != nil:
-			f.views = append(f.views, v.child(rest.Schema))
-		case (at.resource && isMeta(name) || at.meta) && (rest == nil || rest.Allows):
-		case rest != nil && rest.Allows:
-			f.views = append(f.views, view{side: v.side, s: &apiextensionsv1.JSONSchemaProps{}, scalars: true, refers: v.refers})
-		case rest != nil || !v.preserve:
+		case rest == restSchema:
+			f.views = append(f.views, v.child(v.s.AdditionalProperties.Schema))
+		case rest == restRefused, rest == restDropped && !at.keeps(name):
 			f.absent = true
+		case rest == restScalars && !at.keeps(name):
+			f.views = append(f.views, v.anyScalar())
 		}
 		requires := slices.Contains(v.s.Required, name)
 		f.required = f.required || requires
@@ -145,7 +146,7 @@ func (n *negotiator) field(at place, views []view, name string) *field {
 
 // property merges one field into out. It returns false if the field is required and cannot be set.
 func (n *negotiator) property(at place, views []view, out *apiextensionsv1.JSONSchemaProps, name string, f *field, rest remainder) bool {
-	below := place{path: join(at.path, name), meta: at.meta || at.resource && isMeta(name)}
+	below := place{path: join(at.path, name), meta: at.keeps(name)}
 	if len(f.views) == 0 && !f.absent {
 		// No side declares the field and all keep it, but some side requires it.
 		out.Required = append(out.Required, name)
@@ -166,25 +167,33 @@ func (n *negotiator) property(at place, views []view, out *apiextensionsv1.JSONS
 		return n.dropped(at, views, out, name, f, rest)
 	}
 	n.undeclared(below, views, f)
-	demanded := f.demanded || len(f.defaults) > 1
 	merged.Default = nil
-	for _, d := range f.defaults {
-		if demanded {
-			break
-		}
-		value, err := decode(d)
-		if foreign := hasRules(merged) && len(f.defaulted) < len(f.views); err != nil || foreign || !holds(value, merged) || !known(value, merged) {
-			demanded = true
-			break
-		}
-		merged.Default = d.DeepCopy()
-	}
+	shared, demanded := f.sharedDefault(merged)
+	merged.Default = shared
 	n.defaults(below, f, merged.Default)
 	if demanded || f.required {
 		out.Required = append(out.Required, name)
 	}
 	set(out, name, merged)
 	return true
+}
+
+// sharedDefault returns the default of a merged field, nil if it has none, and whether objects must set the
+// field: the sides have no common default, or the merged schema does not accept it.
+func (f *field) sharedDefault(merged *apiextensionsv1.JSONSchemaProps) (shared *apiextensionsv1.JSON, _ bool) {
+	demanded := f.demanded || len(f.defaults) > 1
+	if demanded {
+		return nil, true
+	}
+	foreign := hasRules(merged) && len(f.defaulted) < len(f.views) // rules of a side without the default
+	for _, d := range f.defaults {
+		value, err := decode(d)
+		if err != nil || foreign || !holds(value, merged) || !known(value, merged) {
+			return nil, true
+		}
+		shared = d.DeepCopy()
+	}
+	return shared, false
 }
 
 // missing reports a field that some side does not have.

@@ -12,40 +12,26 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// listType sets the list type: that of the schema, or if it has none, one derived from the merge key of strategic merge
-// patches. List types that a CRD cannot have are left out.
+// listType sets the list type that the document gives. List types that a CRD cannot have are left out.
 func (c *converter) listType(s *spec.Schema, out *apiextensionsv1.JSONSchemaProps) {
 	if out.Type != "array" || out.Items == nil || out.XListType != nil {
 		return
 	}
 	item := out.Items.Schema
-	listType, _ := s.Extensions.GetString("x-kubernetes-list-type")
-	keys, _ := s.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
-	strategy, _ := s.Extensions.GetString("x-kubernetes-patch-strategy")
-	if mergeKey, _ := s.Extensions.GetString("x-kubernetes-patch-merge-key"); listType == "" && strings.Contains(strategy, "merge") {
-		listType = "set"
-		if mergeKey != "" {
-			listType, keys = "map", []string{mergeKey}
-			// Two ports may have the same number and different protocols. The merge key does not tell them apart.
-			if _, ok := item.Properties["protocol"]; ok {
-				keys = append(keys, "protocol")
-			}
-		}
-	}
+	listType, keys := documented(s, item)
 	switch listType {
 	case "map":
 		if !keyed(item, keys) {
 			return
 		}
 		for _, k := range keys {
-			if property := item.Properties[k]; !hasDefault(&property) && !slices.Contains(item.Required, k) {
-				item.Required = sortedSet(append(item.Required, k))
+			if property := item.Properties[k]; !hasDefault(&property) {
+				demand(item, k)
 			}
 		}
 		out.XListMapKeys = keys
 	case "set":
-		switch {
-		case item.Type == "object" && (item.XMapType == nil || *item.XMapType != "atomic"), item.Type == "array" && item.XListType != nil && *item.XListType != "atomic":
+		if !atomic(item) {
 			return
 		}
 	case "atomic":
@@ -56,6 +42,26 @@ func (c *converter) listType(s *spec.Schema, out *apiextensionsv1.JSONSchemaProp
 		item.Nullable = false
 	}
 	out.XListType = &listType
+}
+
+// documented returns the list type and the keys of a schema, or if it has none, those that follow from the merge key of
+// strategic merge patches.
+func documented(s *spec.Schema, item *apiextensionsv1.JSONSchemaProps) (listType string, keys []string) {
+	listType, _ = s.Extensions.GetString("x-kubernetes-list-type")
+	keys, _ = s.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
+	strategy, _ := s.Extensions.GetString("x-kubernetes-patch-strategy")
+	if listType != "" || !strings.Contains(strategy, "merge") {
+		return listType, keys
+	}
+	mergeKey, _ := s.Extensions.GetString("x-kubernetes-patch-merge-key")
+	if mergeKey == "" {
+		return "set", keys
+	}
+	// Two ports may have the same number and different protocols. The merge key does not tell them apart.
+	if _, ok := item.Properties["protocol"]; ok {
+		return "map", []string{mergeKey, "protocol"}
+	}
+	return "map", []string{mergeKey}
 }
 
 // keyed reports whether the keys can identify items.

@@ -19,7 +19,7 @@ const (
 )
 
 // restOf returns the common treatment of undeclared fields.
-func (n *negotiator) restOf(at place, views []view) remainder {
+func restOf(at place, views []view) remainder {
 	var found [restRefused + 1]int
 	for _, v := range views {
 		found[restOne(v)]++
@@ -58,33 +58,13 @@ func restOne(v view) remainder {
 	return restDropped
 }
 
-// rest merges the treatment of undeclared fields. API servers allow either properties or a schema for all other fields:
-// if the sides have both, the other fields are dropped.
+// rest merges the treatment of undeclared fields. It returns false if that is not possible.
 func (n *negotiator) rest(at place, views []view, out *apiextensionsv1.JSONSchemaProps, rest remainder) bool {
-	switch rest {
-	case restAny:
-		if all(views, preserving) {
-			out.XPreserveUnknownFields = new(true)
-		}
-	case restRefused:
-		if len(out.Properties) == 0 {
-			out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{}
-		}
-	case restScalars:
-		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}
-	case restSchema:
-		if at.meta && len(out.Properties) > 0 {
-			n.conflict(at, "additionalProperties", views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.AdditionalProperties }, "metadata cannot be limited by properties and by additionalProperties")
-			return false
-		}
-		if len(out.Properties) == 0 && !out.XEmbeddedResource {
-			n.values(at, views, out)
-		}
-	case restDropped:
+	if rest == restSchema && at.meta && len(out.Properties) > 0 {
+		n.conflict(at, "additionalProperties", views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.AdditionalProperties }, "metadata cannot be limited by properties and by additionalProperties")
+		return false
 	}
-	if out.Type == "" {
-		out.XPreserveUnknownFields = new(true) // required where there is no type
-	}
+	n.setRest(at, views, out, rest)
 	result := restOne(view{s: out, preserve: preserves(out)})
 	if rest == restAny && at.meta {
 		return true
@@ -97,6 +77,31 @@ func (n *negotiator) rest(at place, views []view, out *apiextensionsv1.JSONSchem
 	return true
 }
 
+// setRest writes the treatment of undeclared fields. API servers allow either properties or a schema for all other
+// fields: if the sides have both, the other fields are dropped.
+func (n *negotiator) setRest(at place, views []view, out *apiextensionsv1.JSONSchemaProps, rest remainder) {
+	switch rest {
+	case restAny:
+		if all(views, preserving) {
+			out.XPreserveUnknownFields = new(true)
+		}
+	case restRefused:
+		if len(out.Properties) == 0 {
+			out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{}
+		}
+	case restScalars:
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}
+	case restSchema:
+		if len(out.Properties) == 0 && !out.XEmbeddedResource {
+			n.values(at, views, out)
+		}
+	case restDropped:
+	}
+	if out.Type == "" {
+		out.XPreserveUnknownFields = new(true) // required where there is no type
+	}
+}
+
 // values merges the schemas of the values of maps. If no value is accepted by all sides, the map must be empty.
 func (n *negotiator) values(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	var below []view
@@ -106,7 +111,7 @@ func (n *negotiator) values(at place, views []view, out *apiextensionsv1.JSONSch
 		case rest != nil && rest.Schema != nil:
 			below = append(below, v.child(rest.Schema))
 		case rest != nil:
-			below = append(below, view{side: v.side, s: &apiextensionsv1.JSONSchemaProps{}, scalars: true, refers: v.refers})
+			below = append(below, v.anyScalar())
 		}
 	}
 	merged, ok := n.meet(place{path: join(at.path, "*")}, below)

@@ -25,20 +25,18 @@ func holds(value any, s *apiextensionsv1.JSONSchemaProps) bool {
 // validatable converts the keywords that the validator uses.
 func validatable(s *apiextensionsv1.JSONSchemaProps) *spec.Schema {
 	out := &spec.Schema{SchemaProps: spec.SchemaProps{
-		Format: s.Format, Nullable: s.Nullable,
+		Format: checkedFormat(s), Nullable: s.Nullable,
 		Maximum: s.Maximum, ExclusiveMaximum: s.ExclusiveMaximum, Minimum: s.Minimum, ExclusiveMinimum: s.ExclusiveMinimum, MultipleOf: s.MultipleOf,
 		MaxLength: s.MaxLength, MinLength: s.MinLength, Pattern: s.Pattern,
 		MaxItems: s.MaxItems, MinItems: s.MinItems, UniqueItems: s.UniqueItems,
 		MaxProperties: s.MaxProperties, MinProperties: s.MinProperties, Required: s.Required,
+		AllOf: allValidatable(s.AllOf), AnyOf: allValidatable(s.AnyOf), OneOf: allValidatable(s.OneOf),
 	}}
 	switch {
 	case s.XIntOrString:
 		out.Type = spec.StringOrArray{"integer", "string"}
 	case s.Type != "":
 		out.Type = spec.StringOrArray{s.Type}
-	}
-	if s.Type != "integer" && s.Type != "number" && (s.Format == intOrString || slices.Contains(numberFormats, s.Format)) {
-		out.Format = "" // API servers ignore it there
 	}
 	for _, e := range s.Enum {
 		value, err := decode(e)
@@ -61,19 +59,26 @@ func validatable(s *apiextensionsv1.JSONSchemaProps) *spec.Schema {
 			out.AdditionalProperties.Schema = validatable(rest.Schema)
 		}
 	}
-	for i := range s.AllOf {
-		out.AllOf = append(out.AllOf, *validatable(&s.AllOf[i]))
-	}
-	for i := range s.AnyOf {
-		out.AnyOf = append(out.AnyOf, *validatable(&s.AnyOf[i]))
-	}
-	for i := range s.OneOf {
-		out.OneOf = append(out.OneOf, *validatable(&s.OneOf[i]))
-	}
 	if s.Not != nil {
 		out.Not = validatable(s.Not)
 	}
 	return out
+}
+
+func allValidatable(list []apiextensionsv1.JSONSchemaProps) (out []spec.Schema) {
+	for i := range list {
+		out = append(out, *validatable(&list[i]))
+	}
+	return out
+}
+
+// checkedFormat returns the format; "" for those that API servers ignore, since the type is not a number.
+func checkedFormat(s *apiextensionsv1.JSONSchemaProps) string {
+	number := s.Type == "integer" || s.Type == "number"
+	if !number && (s.Format == intOrString || slices.Contains(numberFormats, s.Format)) {
+		return ""
+	}
+	return s.Format
 }
 
 // known reports whether an API server's pruning keeps all fields of a value.
@@ -88,35 +93,32 @@ func keeps(value any, s *apiextensionsv1.JSONSchemaProps, inherited bool) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, v := range value {
-			property, declared := s.Properties[name]
-			switch {
-			case declared:
-				if !keeps(v, &property, false) {
-					return false
-				}
-			case s.AdditionalProperties != nil:
-				if !keeps(v, s.AdditionalProperties.Schema, false) {
-					return false
-				}
-			case !preserve:
+			if !keepsField(name, v, s, preserve) {
 				return false
 			}
 		}
 	case []any:
-		for _, v := range value {
-			var items *apiextensionsv1.JSONSchemaProps
-			if s.Items != nil {
-				items = s.Items.Schema
-			}
-			if items == nil && preserve {
-				continue
-			}
-			if !keeps(v, items, preserve) {
-				return false
-			}
+		var items *apiextensionsv1.JSONSchemaProps
+		if s.Items != nil {
+			items = s.Items.Schema
 		}
+		if items == nil && preserve {
+			return true
+		}
+		return !slices.ContainsFunc(value, func(v any) bool { return !keeps(v, items, preserve) })
 	}
 	return true
+}
+
+func keepsField(name string, value any, s *apiextensionsv1.JSONSchemaProps, preserve bool) bool {
+	property, declared := s.Properties[name]
+	switch {
+	case declared:
+		return keeps(value, &property, false)
+	case s.AdditionalProperties != nil:
+		return keeps(value, s.AdditionalProperties.Schema, false)
+	}
+	return preserve
 }
 
 // everywhere reports whether is holds for a value and for all declared values in it.

@@ -27,7 +27,7 @@ func (n *negotiator) numbers(at place, views []view, out *apiextensionsv1.JSONSc
 	var highs, lows []bound
 	var factors []float64
 	for _, v := range views {
-		odd := kind == "integer" && (fractional(v.s.Maximum) || fractional(v.s.Minimum) || fractional(v.s.MultipleOf))
+		odd := kind == "integer" && hasFraction(v.s)
 		if odd && v.s.Type == "integer" {
 			n.conflict(at, "type", views, func(s *apiextensionsv1.JSONSchemaProps) any { return kindOf(s) }, n.names[v.side]+" limits integers by a fraction, and accepts none")
 			return false
@@ -57,11 +57,8 @@ func (n *negotiator) numbers(at place, views []view, out *apiextensionsv1.JSONSc
 			more.add(apiextensionsv1.JSONSchemaProps{MultipleOf: &f})
 		}
 	}
-	values := make([]any, len(views))
-	for i, v := range views {
-		values[i] = v.s.MultipleOf
-	}
-	n.report(at, "multipleOf", Narrows, views, values, out.MultipleOf, "")
+	multiple := func(s *apiextensionsv1.JSONSchemaProps) *float64 { return s.MultipleOf }
+	compare(n, at, "multipleOf", Narrows, views, multiple, out.MultipleOf)
 	out.Format = n.numberFormat(at, views, kind)
 	if !fits(&high, &low, out.Format) || impossible(kind, low, high) {
 		n.conflict(at, "maximum", views, func(s *apiextensionsv1.JSONSchemaProps) any { return []bound{minimum(s), maximum(s)} }, "no number is in all of the ranges")
@@ -72,6 +69,11 @@ func (n *negotiator) numbers(at place, views []view, out *apiextensionsv1.JSONSc
 	out.Maximum, out.ExclusiveMaximum = high.Value, high.Exclusive
 	out.Minimum, out.ExclusiveMinimum = low.Value, low.Exclusive
 	return true
+}
+
+// hasFraction reports whether a limit of numbers is not an integer.
+func hasFraction(s *apiextensionsv1.JSONSchemaProps) bool {
+	return slices.ContainsFunc([]*float64{s.Maximum, s.Minimum, s.MultipleOf}, fractional)
 }
 
 func fractional(f *float64) bool {

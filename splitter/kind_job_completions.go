@@ -1,0 +1,93 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// completions are the completions of a Job.
+type completions struct {
+	counted bool // the Job has a number of them
+	total   int64
+	kept    map[string]int64 // of the shards that stay, by cluster; they are immutable
+	held    int64            // the sum of kept
+}
+
+// completionsOf returns the completions of a Job. A cluster without room keeps its own: finished
+// work is not repeated.
+func completionsOf(parent *unstructured.Unstructured, shares []Share, have []Shard) completions {
+	c := completions{kept: map[string]int64{}}
+	c.total, c.counted = number(parent, "spec", "completions")
+	done := map[string]int64{}
+	for _, s := range have {
+		if s.lasts() {
+			done[s.Cluster] = numberOr(s.Object, 0, "spec", "completions")
+		}
+	}
+	for _, s := range clusters(shares) {
+		if n, ok := done[s.Name]; ok && (s.Max == nil || *s.Max > 0) {
+			c.kept[s.Name] = n
+			c.held += n
+		}
+	}
+	return c
+}
+
+// givenOut reports whether the shards that stay have all completions.
+func (c completions) givenOut() bool { return c.counted && c.held >= c.total }
+
+// in reports whether a cluster has a shard that stays.
+func (c completions) in(cluster string) bool {
+	_, ok := c.kept[cluster]
+	return ok
+}
+
+// divide divides the completions that no shard has over the other clusters of a plan, in proportion
+// to their pods.
+func (c completions) divide(uid types.UID, plan Plan) (Plan, error) {
+	if !c.counted {
+		return Plan{}, nil
+	}
+	var claims []Share
+	for _, a := range plan.Shards {
+		if a.Replicas > 0 && !c.in(a.Cluster) {
+			claims = append(claims, Share{Name: a.Cluster, Weight: new(a.Replicas)})
+		}
+	}
+	rest, err := Divide(Demand{Replicas: max(0, c.total-c.held), UID: uid}, claims)
+	if err != nil {
+		return Plan{}, fmt.Errorf("completions: %w", err)
+	}
+	return rest, nil
+}
+
+// shards returns the shards of a plan, with the completions that they keep or that parts gives
+// them. A new shard needs both pods and completions.
+func (c completions) shards(parent *unstructured.Unstructured, plan, parts Plan) ([]Shard, error) {
+	var shards []Shard
+	for _, a := range plan.Shards {
+		part, stays := c.kept[a.Cluster]
+		if !stays {
+			part = parts.Replicas(a.Cluster)
+			if a.Replicas == 0 || c.counted && part == 0 {
+				continue
+			}
+		}
+		s := generated(cutting(parent, a.Cluster))
+		if err := specify(s, "parallelism", a.Replicas); err != nil {
+			return nil, err
+		}
+		if c.counted {
+			if err := specify(s, "completions", part); err != nil {
+				return nil, err
+			}
+		}
+		shards = append(shards, s)
+	}
+	return shards, nil
+}
