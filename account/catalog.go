@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
@@ -164,51 +165,70 @@ func (c *Catalog) work(ctx context.Context, name string) (again time.Duration, e
 	if !owns(c.opts.Shard, "Catalog/"+name) || !c.known.Load() {
 		return 0, nil
 	}
-	for _, o := range c.copies() {
-		if o.Err() != nil {
-			return 0, nil // a stale cache decides nothing: Flows requeues all tenants when it is fresh
-		}
+	if slices.ContainsFunc(c.copies(), func(o *loop.Objects) bool { return o.Err() != nil }) {
+		return 0, nil // a stale cache decides nothing: Flows requeues all tenants when it is fresh
 	}
 	if ns, ok := c.namespaces.Get(types.NamespacedName{Name: name}); !ok || ns.GetDeletionTimestamp() != nil {
 		return 0, nil // nothing can be created in it, and it is deleted with its Regions
 	}
-	want := map[string]region.Key{}
-	if tenant := c.tenant(name); tenant != nil {
-		for k := range c.directory.Snapshot().Regions() {
-			if c.opts.May == nil || c.opts.May(tenant, k) {
-				want[k.String()] = k
-			}
-		}
-	}
-	client := c.target.Dynamic().Resource(regionsResource).Namespace(name)
-	have := map[string]*unstructured.Unstructured{}
-	for _, obj := range c.regions.List() {
-		if obj.GetNamespace() == name {
-			have[obj.GetName()] = obj
-		}
-	}
+	want, have := c.wanted(name), c.published(name)
 	var errs []error
 	for _, regionName := range slices.Sorted(maps.Keys(want)) {
-		k := want[regionName]
-		err := ensure(ctx, client, have[regionName], c.manifest(name, k), CatalogFieldManager)
-		switch {
-		case errors.Is(err, errForeign):
-			logging.From(ctx).Info("Another client's object has the name of a Region and is left alone", "namespace", name, "region", regionName)
-		case err == nil && have[regionName] != nil:
-			err = c.report(ctx, have[regionName], k)
-			errs = append(errs, err)
-		default:
-			errs = append(errs, err)
-		}
+		errs = append(errs, c.publish(ctx, name, want[regionName], have[regionName]))
 		delete(have, regionName)
 	}
 	for _, regionName := range slices.Sorted(maps.Keys(have)) {
-		errs = append(errs, discard(ctx, client, have[regionName]))
+		errs = append(errs, discard(ctx, c.regionsIn(name), have[regionName]))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return 0, &region.Error{Op: "publish regions to " + name, Err: err}
 	}
 	return 0, nil
+}
+
+// wanted returns the regions to publish to a tenant, by the names of their Regions.
+func (c *Catalog) wanted(name string) map[string]region.Key {
+	want := map[string]region.Key{}
+	tenant := c.tenant(name)
+	if tenant == nil {
+		return want
+	}
+	for k := range c.directory.Snapshot().Regions() {
+		if c.opts.May == nil || c.opts.May(tenant, k) {
+			want[k.String()] = k
+		}
+	}
+	return want
+}
+
+// published returns the Regions of a namespace by name.
+func (c *Catalog) published(namespace string) map[string]*unstructured.Unstructured {
+	have := map[string]*unstructured.Unstructured{}
+	for _, obj := range c.regions.List() {
+		if obj.GetNamespace() == namespace {
+			have[obj.GetName()] = obj
+		}
+	}
+	return have
+}
+
+func (c *Catalog) regionsIn(namespace string) dynamic.ResourceInterface {
+	return c.target.Dynamic().Resource(regionsResource).Namespace(namespace)
+}
+
+// publish writes the Region of k in a namespace, and the status of one that exists.
+func (c *Catalog) publish(ctx context.Context, namespace string, k region.Key, have *unstructured.Unstructured) error {
+	err := ensure(ctx, c.regionsIn(namespace), have, c.manifest(namespace, k), CatalogFieldManager)
+	switch {
+	case errors.Is(err, errForeign):
+		logging.From(ctx).Info("Another client's object has the name of a Region and is left alone",
+			"namespace", namespace, "region", k.String())
+		return nil
+	case err == nil && have != nil:
+		return c.report(ctx, have, k)
+	default:
+		return err
+	}
 }
 
 // tenant returns the Account of the name, nil if no regions are published to it.
@@ -279,7 +299,7 @@ func (c *Catalog) report(ctx context.Context, obj *unstructured.Unstructured, k 
 	apply.SetNamespace(obj.GetNamespace())
 	apply.SetName(obj.GetName())
 	apply.SetResourceVersion(obj.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
-	_, err := c.target.Dynamic().Resource(regionsResource).Namespace(obj.GetNamespace()).ApplyStatus(ctx, obj.GetName(), apply,
+	_, err := c.regionsIn(obj.GetNamespace()).ApplyStatus(ctx, obj.GetName(), apply,
 		metav1.ApplyOptions{FieldManager: CatalogFieldManager, Force: true})
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -37,21 +37,14 @@ func (t *task) runInPlace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	removing := t.wish.GetDeletionTimestamp() != nil
 	if state == nil || state.Claim == nil {
-		if removing {
-			return nil
-		}
-		if t.want.digest, err = t.replicator.kind.Digest(t.wish); err != nil {
-			return err
-		}
 		return t.adopt(ctx)
 	}
 	if state.Stage == fanoutv1alpha1.StageReserved {
 		return nil // another operation holds the name, and has not ended
 	}
 	hold, requested := t.replicator.kind.Hold(t.wish)
-	t.want.removing = removing && !requested || state.Stage == fanoutv1alpha1.StageRemoving
+	t.want.removing = t.wish.GetDeletionTimestamp() != nil && !requested || state.Stage == fanoutv1alpha1.StageRemoving
 	home := primary(t.sights)
 	if t.want.digest, err = t.replicator.kind.Digest(t.wish); err != nil {
 		return err
@@ -68,15 +61,23 @@ func (t *task) runInPlace(ctx context.Context) error {
 		// A sweep judges the deletion: remove, hold, or wait for others that are deleted.
 		t.acted = true
 		return t.replicator.coordinator.SweepObject(ctx, t.replicator.kind.GroupKind(), t.key)
-	case t.want.removing && t.anySilent():
+	}
+	return t.runAtHome(ctx, home)
+}
+
+// runAtHome reconciles an object whose home is the central object itself, unless its deletion is
+// still to be judged.
+func (t *task) runAtHome(ctx context.Context, home *sight) error {
+	switch {
+	case t.want.removing && anySilent(t.sights):
 		return nil // the coordinators' sweeps continue when they are reachable
 	case t.want.removing:
 		return t.do(ctx, "remove", func() (*fanout.Operation, error) {
-			return t.replicator.coordinator.Remove(ctx, t.replicator.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: t.wish.GetUID(), Unreachable: fanout.Forward})
+			return t.replicator.remove(ctx, t.key, fanout.RemoveOptions{UID: t.wish.GetUID(), Unreachable: fanout.Forward})
 		})
-	case home.copy.Digest != t.want.digest && t.replicator.kind.SeesEdits(), t.lagging(home):
+	case home.copy.Digest != t.want.digest && t.replicator.kind.SeesEdits(), lagging(t.sights, home):
 		return t.do(ctx, "update", func() (*fanout.Operation, error) {
-			return t.replicator.coordinator.Update(ctx, t.wish.DeepCopy(), t.add())
+			return t.replicator.coordinator.Update(ctx, t.wish.DeepCopy(), t.replicator.addOptions())
 		})
 	}
 	return nil
@@ -89,7 +90,7 @@ func (t *task) announce(ctx context.Context) error {
 		meta.FindStatusCondition(statusIn(t.wish).Conditions, string(v1alpha1.AccountConditionPresent)) != nil {
 		return nil
 	}
-	digest, err := t.desired()
+	digest, err := t.replicator.kind.Digest(t.template())
 	if err != nil {
 		return err
 	}
@@ -100,11 +101,16 @@ func (t *task) announce(ctx context.Context) error {
 
 // adopt puts an object that was applied in the central plane under the protocol.
 func (t *task) adopt(ctx context.Context) error {
-	for _, s := range t.sights {
-		if s.peer != t.itself && s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {
-			t.conflict("an object of the same name was also applied in %s: delete one of the two", s.peer)
-			return nil
-		}
+	if t.wish.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	var err error
+	if t.want.digest, err = t.replicator.kind.Digest(t.wish); err != nil {
+		return err
+	}
+	if peer := unclaimed(t.sights, t.itself); peer != "" {
+		t.conflict("an object of the same name was also applied in %s: delete one of the two", peer)
+		return nil
 	}
 	if home := primary(t.sights); home != nil {
 		t.conflict("an object in %s holds the name", home.peer)

@@ -216,14 +216,3 @@ func (r *Replicator) itself() (peer region.PeerName, known bool) {
 	}
 	return "", known
 }
-
-// silent returns the unreachable members. Without them nothing can be added.
-func silent(sights []sight) []region.PeerName {
-	var names []region.PeerName
-	for _, s := range sights {
-		if s.err != nil && s.counts() {
-			names = append(names, s.peer)
-		}
-	}
-	return names
-}

@@ -77,16 +77,6 @@ func (p Presence) Missing() []region.PeerName {
 // Unknown returns the unreachable members, by name. They may have it or not.
 func (p Presence) Unknown() []region.PeerName { return p.peers(v1alpha1.AccountReasonNoAnswer) }
 
-// sight is the cached state of one peer and of its object.
-type sight struct {
-	peer   region.PeerName
-	member fanoutv1alpha1.PeerState // Active ones count
-	err    error                    // why the state is stale
-	copy   *replica                 // nil if it has none
-}
-
-func (s sight) counts() bool { return s.member == fanoutv1alpha1.PeerActive }
-
 // wanted is the desired state that the peers' objects are compared with.
 type wanted struct {
 	digest   string // of the desired content
@@ -116,26 +106,13 @@ func presence(key types.NamespacedName, sights []sight, want wanted) Presence {
 	return p
 }
 
-// primary returns the sight of the home, nil if it is not known.
-func primary(sights []sight) *sight {
-	for i := range sights {
-		if c := sights[i].copy; c != nil && c.Home && c.committed() {
-			return &sights[i]
-		}
-	}
-	return nil
-}
-
 // judge returns why a peer is an exception; an empty reason if it is not.
 func judge(s sight, home *sight, want wanted) (reason v1alpha1.AccountConditionReason, message string) {
+	if want.removing {
+		return judgeRemoval(s, want.origin)
+	}
 	c := s.copy
 	switch {
-	case want.removing && s.err != nil:
-		return v1alpha1.AccountReasonNoAnswer, brief("it has not confirmed that nothing is left: " + s.err.Error())
-	case want.removing && c != nil && c.Origin == want.origin:
-		return v1alpha1.AccountReasonRemoving, "its object still exists"
-	case want.removing:
-		return "", ""
 	case !s.counts():
 		return v1alpha1.AccountReasonNoMember, fmt.Sprintf("it does not count until it is a member of the ring (now %s)",
 			cmp.Or(string(s.member), "not joined"))
@@ -159,6 +136,18 @@ func judge(s sight, home *sight, want wanted) (reason v1alpha1.AccountConditionR
 		return v1alpha1.AccountReasonEdited, "its object was changed by hand"
 	case !c.Ready:
 		return v1alpha1.AccountReasonNotReady, brief(cmp.Or(c.NotReady, "its object is not ready yet"))
+	default:
+		return "", ""
+	}
+}
+
+// judgeRemoval is judge for an object that is being removed from all peers.
+func judgeRemoval(s sight, origin types.UID) (reason v1alpha1.AccountConditionReason, message string) {
+	switch {
+	case s.err != nil:
+		return v1alpha1.AccountReasonNoAnswer, brief("it has not confirmed that nothing is left: " + s.err.Error())
+	case s.copy != nil && s.copy.Origin == origin:
+		return v1alpha1.AccountReasonRemoving, "its object still exists"
 	default:
 		return "", ""
 	}

@@ -66,47 +66,62 @@ func (t *task) remove(ctx context.Context) (gone bool, err error) {
 	if !slices.Contains(t.wish.GetFinalizers(), Finalizer) {
 		return false, nil // no peer has ever had it
 	}
-	home := primary(t.sights)
-	mine := home != nil && home.copy.Origin == t.wish.GetUID()
-	switch {
-	case mine && home.err != nil:
-		t.message = fmt.Sprintf("its home %s is unreachable", home.peer)
-		return false, nil
-	case mine && home.copy.Stage == fanoutv1alpha1.StageRemoving && t.anySilent():
-		return false, nil // continues when they are reachable
-	case mine && home.copy.Stage != fanoutv1alpha1.StageRemoving:
-		held, wait := t.weigh()
-		if t.wait = wait; wait > 0 || held != (removalHold{}) {
-			t.message = held.message
-			return false, t.record(ctx, held)
-		}
-		// Until the commit, every peer is asked whether its namespace contains anything.
-		err := t.do(ctx, "remove", func() (*fanout.Operation, error) {
-			return t.replicator.coordinator.Remove(ctx, t.replicator.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID})
-		})
-		if occupied, ok := errors.AsType[*fanout.OccupiedError](err); ok {
-			t.message = brief(occupied.Error())
-			return false, errors.Join(err, t.record(ctx, removalHold{holdOccupied, t.message}))
-		}
-		if err != nil && !errors.Is(err, fanout.ErrNotFound) {
-			return false, err
-		}
-	case mine:
-		err := t.do(ctx, "remove", func() (*fanout.Operation, error) {
-			return t.replicator.coordinator.Remove(ctx, t.replicator.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID, Unreachable: fanout.Forward})
-		})
-		if err != nil && !errors.Is(err, fanout.ErrNotFound) {
+	if home := primary(t.sights); home != nil && home.copy.Origin == t.wish.GetUID() {
+		if done, err := t.removeHome(ctx, home); !done || err != nil {
 			return false, err
 		}
 	}
-	if t.anySilent() {
+	if anySilent(t.sights) {
 		return false, nil // one of them may have it
 	}
 	return t.confirmed(ctx)
 }
 
-func (t *task) anySilent() bool {
-	return slices.ContainsFunc(t.sights, func(s sight) bool { return s.err != nil })
+// removeHome begins or continues the removal of the object from its home and all other peers. done
+// is false if it must wait.
+func (t *task) removeHome(ctx context.Context, home *sight) (done bool, err error) {
+	removal := fanout.RemoveOptions{UID: home.copy.UID}
+	committed := home.copy.Stage == fanoutv1alpha1.StageRemoving
+	switch {
+	case home.err != nil:
+		t.message = fmt.Sprintf("its home %s is unreachable", home.peer)
+		return false, nil
+	case committed && anySilent(t.sights):
+		return false, nil // continues when they are reachable
+	case committed:
+		removal.Unreachable = fanout.Forward
+	default:
+		held, wait := t.weigh()
+		if t.wait = wait; wait > 0 || held != (removalHold{}) {
+			t.message = held.message
+			return false, t.record(ctx, held)
+		}
+	}
+	// Until the commit, every peer is asked whether its namespace contains anything.
+	err = t.do(ctx, "remove", func() (*fanout.Operation, error) { return t.replicator.remove(ctx, t.key, removal) })
+	if occupied, ok := errors.AsType[*fanout.OccupiedError](err); ok && !committed {
+		t.message = brief(occupied.Error())
+		return false, errors.Join(err, t.record(ctx, removalHold{holdOccupied, t.message}))
+	}
+	if err != nil && !errors.Is(err, fanout.ErrNotFound) {
+		return false, err
+	}
+	return true, nil
+}
+
+// remove removes the object of this key from all peers.
+func (r *Replicator) remove(ctx context.Context, key types.NamespacedName, opts fanout.RemoveOptions) (*fanout.Operation, error) {
+	return r.coordinator.Remove(ctx, r.kind.GroupKind(), key, opts)
+}
+
+// letGo forgets an object of which nothing is left in the peers, and releases it in the central plane.
+func (t *task) letGo(ctx context.Context) error {
+	t.replicator.forget(t.key)
+	done, err := t.release(ctx)
+	if done {
+		t.replicator.opts.Observer.removed(ctx, RemoveEvent{Object: t.replicator.object(t.key, t.wish.GetUID())})
+	}
+	return err
 }
 
 // confirmed reads live from every peer whether anything of the central object is left. A cache
@@ -163,7 +178,7 @@ func (t *task) takeBack(ctx context.Context) error {
 		}
 		if c := replicaOf(t.replicator.kind, obj); c.Home {
 			return t.do(ctx, "remove", func() (*fanout.Operation, error) {
-				return t.replicator.coordinator.Remove(ctx, t.replicator.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: c.UID, Unreachable: fanout.Forward})
+				return t.replicator.remove(ctx, t.key, fanout.RemoveOptions{UID: c.UID, Unreachable: fanout.Forward})
 			})
 		}
 	}

@@ -90,8 +90,8 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	if t.itself == "" {
 		t.want.origin = t.wish.GetUID()
 	}
-	if p := t.replicator.pausing(t.key); time.Until(p.until) > 0 && !removing && t.pauses(p) {
-		return time.Until(p.until), nil
+	if rest := t.rest(); rest > 0 {
+		return rest, nil
 	}
 	if err := t.claimed(ctx); err != nil {
 		return 0, err
@@ -105,12 +105,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	case removing:
 		var gone bool
 		if gone, err = t.remove(ctx); gone && err == nil {
-			t.replicator.forget(t.key)
-			done, err := t.release(ctx)
-			if done {
-				t.replicator.opts.Observer.removed(ctx, RemoveEvent{Object: t.replicator.object(t.key, t.wish.GetUID())})
-			}
-			return 0, err
+			return 0, t.letGo(ctx)
 		}
 	default:
 		err = t.keep(ctx)
@@ -126,7 +121,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	again = max(again, t.wait)
 	if t.failed {
 		// The events of an aborted attempt requeue the object at once: wait instead.
-		digest, _ := t.desired() // no error: the operation had the same content
+		digest, _ := t.replicator.kind.Digest(t.template()) // no error: the operation had the same content
 		t.replicator.vain(t.key, digest)
 	} else {
 		t.replicator.settled(t.key)
@@ -134,39 +129,47 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	if t.itself != "" && t.want.digest == "" {
 		return again, err // not the Replicator's object yet
 	}
+	p := t.presence(ctx, err)
+	t.replicator.found(ctx, p)
+	return again, errors.Join(err, t.replicator.report(ctx, t.wish, p))
+}
+
+// rest returns how long to leave the object alone after operations on it that came to nothing. Such
+// a pause holds only for the same content, and while some peer lacks it.
+func (t *task) rest() time.Duration {
+	p := t.replicator.pausing(t.key)
+	left := time.Until(p.until)
+	if left <= 0 || t.want.removing {
+		return 0
+	}
+	digest, err := t.replicator.kind.Digest(t.template())
+	if err != nil || p.of != "" && p.of != digest {
+		return 0
+	}
+	if presence(t.key, t.sights, wanted{digest: digest, origin: t.want.origin}).Complete() {
+		return 0
+	}
+	return left
+}
+
+// presence returns the state to report after a reconcile that returned err.
+func (t *task) presence(ctx context.Context, err error) Presence {
 	p := presence(t.key, t.sights, t.want)
 	p.UID = t.wish.GetUID()
 	p.Reason, p.Message = t.reason, t.message
-	if removing && t.itself == "" {
+	if t.wish.GetDeletionTimestamp() != nil && t.itself == "" {
 		p.Hold = fanout.RecordedHold(t.wish)
 	}
 	if err != nil && p.Message == "" {
 		p.Message = brief(err.Error())
 	}
 	t.explain(ctx, &p)
-	t.replicator.found(ctx, p)
-	return again, errors.Join(err, t.replicator.report(ctx, t.wish, p))
-}
-
-// pauses reports whether the pause p applies to the present content and some peer lacks it.
-func (t *task) pauses(p pausing) bool {
-	digest, err := t.desired()
-	if err != nil || p.of != "" && p.of != digest {
-		return false
-	}
-	return !presence(t.key, t.sights, wanted{digest: digest, origin: t.want.origin}).Complete()
-}
-
-func (t *task) desired() (digest string, err error) {
-	if t.itself != "" {
-		return t.replicator.kind.Digest(t.wish)
-	}
-	return t.replicator.kind.Digest(desired(t.replicator.kind, t.wish))
+	return p
 }
 
 // keep replicates a central object, whose plane is no peer, to all peers.
 func (t *task) keep(ctx context.Context) error {
-	want := desired(t.replicator.kind, t.wish)
+	want := t.template()
 	var err error
 	if t.want.digest, err = t.replicator.kind.Digest(want); err != nil {
 		return err
@@ -177,25 +180,8 @@ func (t *task) keep(ctx context.Context) error {
 	}
 	home := primary(t.sights)
 	switch {
-	case home == nil && t.unclaimed() != "":
-		t.conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", t.unclaimed())
-		return nil
-	case home == nil && len(silent(t.sights)) > 0:
-		// An add needs every peer. A failed attempt would only delay other objects.
-		t.waits("adding it needs every peer")
-		return nil
 	case home == nil:
-		if err := t.hold(ctx); err != nil {
-			return err
-		}
-		err := t.do(ctx, "add", func() (*fanout.Operation, error) {
-			if t.replicator.opts.Agreed {
-				_, err := t.replicator.coordinator.Agree(ctx, want, t.add())
-				return nil, err
-			}
-			return t.replicator.coordinator.Add(ctx, want, t.add())
-		})
-		return errors.Join(err, t.takeBack(ctx))
+		return t.add(ctx, want)
 	case home.err != nil:
 		t.waits(fmt.Sprintf("its home %s is unreachable", home.peer))
 		return nil
@@ -203,59 +189,74 @@ func (t *task) keep(ctx context.Context) error {
 		t.conflict("an object of the same name is being removed from the peers: this one is added after that")
 		return nil
 	}
-	ours := home.copy.Origin == t.wish.GetUID()
-	equal := home.copy.Digest == t.want.digest && !home.copy.edited()
-	switch {
-	case !ours && !equal && home.copy.Bare != wantBare, t.replicator.opts.Agreed && !equal && home.copy.Bare != wantBare:
-		t.differs(ctx, home.peer, ours)
+	return t.update(ctx, home, want, wantBare)
+}
+
+// add puts an object that has no home yet into all peers.
+func (t *task) add(ctx context.Context, want *unstructured.Unstructured) error {
+	if peer := unclaimed(t.sights, t.itself); peer != "" {
+		t.conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", peer)
 		return nil
-	case t.replicator.opts.Agreed && !equal && !ours:
-		// The content is the agreed one. Its origin cannot be changed any more.
-		t.want.digest = home.copy.Digest
-	case equal && !t.lagging(home):
-		return t.hold(ctx)
+	}
+	if len(silent(t.sights)) > 0 {
+		// An add needs every peer. A failed attempt would only delay other objects.
+		t.waits("adding it needs every peer")
+		return nil
 	}
 	if err := t.hold(ctx); err != nil {
 		return err
 	}
-	if t.replicator.opts.Agreed {
-		if !t.lagging(home) {
-			return nil
+	err := t.do(ctx, "add", func() (*fanout.Operation, error) {
+		if t.replicator.opts.Agreed {
+			return t.replicator.agree(ctx, want)
 		}
-		return t.do(ctx, "add", func() (*fanout.Operation, error) {
-			_, err := t.replicator.coordinator.Agree(ctx, want, t.add())
-			return nil, err
-		})
-	}
-	return t.do(ctx, "update", func() (*fanout.Operation, error) { return t.replicator.coordinator.Update(ctx, want, t.add()) })
-}
-
-func (t *task) add() fanout.AddOptions {
-	return fanout.AddOptions{FieldManager: t.replicator.opts.FieldManager}
-}
-
-// unclaimed returns a peer with an object of the same name that has no claim.
-func (t *task) unclaimed() region.PeerName {
-	for _, s := range t.sights {
-		if s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {
-			return s.peer
-		}
-	}
-	return ""
-}
-
-// lagging reports whether a reachable member has an older revision than the home.
-func (t *task) lagging(home *sight) bool {
-	return slices.ContainsFunc(t.sights, func(s sight) bool {
-		return s.err == nil && s.counts() && (s.copy == nil ||
-			s.copy.Bad == "" && s.copy.Stage != "" && (s.copy.Stage != fanoutv1alpha1.StageActive || s.copy.Revision < home.copy.Revision))
+		return t.replicator.coordinator.Add(ctx, want, t.replicator.addOptions())
 	})
+	return errors.Join(err, t.takeBack(ctx))
+}
+
+// update brings want to the peers, which have another content or revision of the object. wantBare
+// is its content without the origin.
+func (t *task) update(ctx context.Context, home *sight, want *unstructured.Unstructured, wantBare string) error {
+	agreed := t.replicator.opts.Agreed
+	ours := home.copy.Origin == t.wish.GetUID()
+	equal := home.copy.Digest == t.want.digest && !home.copy.edited()
+	if !equal && home.copy.Bare != wantBare && (agreed || !ours) {
+		t.differs(ctx, home.peer, ours)
+		return nil
+	}
+	if agreed && !equal && !ours {
+		// The content is the agreed one. Its origin cannot be changed any more.
+		t.want.digest = home.copy.Digest
+	}
+	if err := t.hold(ctx); err != nil {
+		return err
+	}
+	if (agreed || equal) && !lagging(t.sights, home) {
+		return nil
+	}
+	if agreed {
+		return t.do(ctx, "add", func() (*fanout.Operation, error) { return t.replicator.agree(ctx, want) })
+	}
+	return t.do(ctx, "update", func() (*fanout.Operation, error) {
+		return t.replicator.coordinator.Update(ctx, want, t.replicator.addOptions())
+	})
+}
+
+// agree adds the agreed content to the peers that lack it. There is no single operation to return.
+func (r *Replicator) agree(ctx context.Context, want *unstructured.Unstructured) (*fanout.Operation, error) {
+	_, err := r.coordinator.Agree(ctx, want, r.addOptions())
+	return nil, err
+}
+
+func (r *Replicator) addOptions() fanout.AddOptions {
+	return fanout.AddOptions{FieldManager: r.opts.FieldManager}
 }
 
 // do runs an operation and records its outcome. If a peer is unreachable, the operation mostly
 // waits: then it frees its place among the workers first.
 func (t *task) do(ctx context.Context, action string, operation func() (*fanout.Operation, error)) error {
-	if t.anySilent() {
+	if anySilent(t.sights) {
 		t.leave()
 	}
 	op, err := operation()

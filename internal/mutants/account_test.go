@@ -50,7 +50,7 @@ var accountMutants = []mutant{
 	},
 	{
 		"our finalizer is written before anything of the object is in a peer", "it is written after the add",
-		"replicate.go", "	case home == nil:\n		if err := t.hold(ctx); err != nil {\n			return err\n		}\n", "	case home == nil:\n", "TestTheFinalizerComesFirst",
+		"replicate.go", "	if err := t.hold(ctx); err != nil {\n		return err\n	}\n	err := t.do(", "	err := t.do(", "TestTheFinalizerComesFirst",
 	},
 	{
 		"a central object goes once every peer has confirmed that nothing is left", "peers are not asked",
@@ -74,7 +74,7 @@ var accountMutants = []mutant{
 	},
 	{
 		"a removal names the UID of the home that was read", "it names none",
-		"release.go", "t.key, fanout.RemoveOptions{UID: home.copy.UID})", "t.key, fanout.RemoveOptions{})", "TestARemovalIsForTheHomeThatWasRead",
+		"release.go", "removal := fanout.RemoveOptions{UID: home.copy.UID}", "removal := fanout.RemoveOptions{}", "TestARemovalIsForTheHomeThatWasRead",
 	},
 	{
 		"more deletions at once than the limit are held", "they are not counted",
