@@ -73,47 +73,30 @@ const (
 )
 
 // Remedy returns what a person can do about the cause; empty for CauseUnknown.
-func (c Cause) Remedy() string {
-	switch c {
-	case CauseDNS:
-		return "check the server's host name in the kubeconfig, and the resolver"
-	case CauseRefused:
-		return "check that the API server runs, and its address in the kubeconfig"
-	case CauseNoRoute, CauseConnectTimeout:
-		return "check the network, and the server's address in the kubeconfig"
-	case CauseLost:
-		return "check whether the API server, or a proxy before it, restarts"
-	case CauseUnknownAuthority:
-		return "correct the certificate authority in the kubeconfig"
-	case CauseExpired:
-		return "renew the API server's certificate, or correct the clock"
-	case CauseOtherHost:
-		return "correct the server's address or tls-server-name in the kubeconfig"
-	case CauseTLS:
-		return "check the server's address and the certificates in the kubeconfig"
-	case CauseTimeout:
-		return "check whether the API server is frozen or overloaded"
-	case CauseWriteTimeout, CauseServerTimeout:
-		return "check the API server's admission webhooks, and its storage"
-	case CauseWebhookTimeout, CauseWebhook:
-		return "repair that webhook, or remove its configuration"
-	case CauseDenied:
-		return "correct the object, or the policy that denies it"
-	case CauseUnauthorized:
-		return "renew the credentials in the kubeconfig"
-	case CauseForbidden:
-		return "grant that right"
-	case CauseThrottled:
-		return "try again later, or raise the API server's limits for this user"
-	case CauseServer:
-		return "check the API server's log and its storage"
-	case CauseNotServed:
-		return "install its CRD there"
-	case CauseOtherCluster:
-		return "correct the credentials or the peer's name"
-	default:
-		return ""
-	}
+func (c Cause) Remedy() string { return remedies[c] }
+
+var remedies = map[Cause]string{
+	CauseDNS:              "check the server's host name in the kubeconfig, and the resolver",
+	CauseRefused:          "check that the API server runs, and its address in the kubeconfig",
+	CauseNoRoute:          "check the network, and the server's address in the kubeconfig",
+	CauseConnectTimeout:   "check the network, and the server's address in the kubeconfig",
+	CauseLost:             "check whether the API server, or a proxy before it, restarts",
+	CauseUnknownAuthority: "correct the certificate authority in the kubeconfig",
+	CauseExpired:          "renew the API server's certificate, or correct the clock",
+	CauseOtherHost:        "correct the server's address or tls-server-name in the kubeconfig",
+	CauseTLS:              "check the server's address and the certificates in the kubeconfig",
+	CauseTimeout:          "check whether the API server is frozen or overloaded",
+	CauseWriteTimeout:     "check the API server's admission webhooks, and its storage",
+	CauseServerTimeout:    "check the API server's admission webhooks, and its storage",
+	CauseWebhookTimeout:   "repair that webhook, or remove its configuration",
+	CauseWebhook:          "repair that webhook, or remove its configuration",
+	CauseDenied:           "correct the object, or the policy that denies it",
+	CauseUnauthorized:     "renew the credentials in the kubeconfig",
+	CauseForbidden:        "grant that right",
+	CauseThrottled:        "try again later, or raise the API server's limits for this user",
+	CauseServer:           "check the API server's log and its storage",
+	CauseNotServed:        "install its CRD there",
+	CauseOtherCluster:     "correct the credentials or the peer's name",
 }
 
 // CauseOf returns why a request to a peer failed. err is an error of a client of a Conn, one that wraps it, or one of

@@ -87,64 +87,121 @@ func checkShape(k *clientcmdv1.Config) error {
 	return nil
 }
 
+// inCluster and inUser begin the names of fields in errors.
+const (
+	inCluster = "clusters[0].cluster."
+	inUser    = "users[0].user."
+)
+
 func readCluster(config *rest.Config, c *clientcmdv1.Cluster, trust Trust) error {
-	const at = "clusters[0].cluster."
+	if err := readServer(config, c, trust); err != nil {
+		return err
+	}
+	if err := readAuthority(config, c, trust); err != nil {
+		return err
+	}
+	config.DisableCompression = c.DisableCompression
+	return readProxy(config, c, trust)
+}
+
+func readServer(config *rest.Config, c *clientcmdv1.Cluster, trust Trust) error {
 	server, err := url.Parse(c.Server)
 	if err != nil || server.Scheme != "https" || server.Hostname() == "" || server.User != nil ||
 		server.RawQuery != "" || server.ForceQuery || server.Fragment != "" || server.Opaque != "" {
-		return &FieldError{Field: at + "server", Reason: "is not an https address", Accept: "https://HOST[:PORT][/PATH], without user or query"}
+		return &FieldError{Field: inCluster + "server", Reason: "is not an https address", Accept: "https://HOST[:PORT][/PATH], without user or query"}
 	}
 	if trust.Server != nil {
 		if err := trust.Server(server); err != nil {
-			return &FieldError{Field: at + "server", Reason: "is refused by Trust.Server", Accept: "what that function accepts", Err: err}
+			return &FieldError{Field: inCluster + "server", Reason: "is refused by Trust.Server", Accept: "what that function accepts", Err: err}
 		}
 	}
 	config.Host = server.String()
+	return nil
+}
+
+// readAuthority reads how the server proves that it is the right one.
+func readAuthority(config *rest.Config, c *clientcmdv1.Cluster, trust Trust) error {
 	if c.CertificateAuthority != "" {
-		return &FieldError{Field: at + "certificate-authority", Reason: "names a local file", Accept: "certificate-authority-data"}
+		return &FieldError{Field: inCluster + "certificate-authority", Reason: "names a local file", Accept: "certificate-authority-data"}
 	}
 	if len(c.CertificateAuthorityData) > 0 {
 		if !x509.NewCertPool().AppendCertsFromPEM(c.CertificateAuthorityData) {
-			return &FieldError{Field: at + "certificate-authority-data", Reason: "holds no certificate", Accept: "base64 of PEM certificates"}
+			return &FieldError{Field: inCluster + "certificate-authority-data", Reason: "holds no certificate", Accept: "base64 of PEM certificates"}
 		}
 		config.CAData = slices.Clone(c.CertificateAuthorityData)
 	}
 	if c.InsecureSkipTLSVerify {
 		if !trust.Insecure {
-			return &FieldError{Field: at + "insecure-skip-tls-verify", Reason: "accepts any server",
+			return &FieldError{Field: inCluster + "insecure-skip-tls-verify", Reason: "accepts any server",
 				Accept: "certificate-authority-data, or Trust.Insecure"}
 		}
 		if len(config.CAData) > 0 {
-			return &FieldError{Field: at + "insecure-skip-tls-verify", Reason: "contradicts certificate-authority-data", Accept: "one of the two"}
+			return &FieldError{Field: inCluster + "insecure-skip-tls-verify", Reason: "contradicts certificate-authority-data", Accept: "one of the two"}
 		}
 		config.Insecure = true
 	}
 	if c.TLSServerName != "" {
 		if msgs := validation.IsDNS1123Subdomain(c.TLSServerName); len(msgs) > 0 {
-			return &FieldError{Field: at + "tls-server-name", Reason: "is not a host name", Accept: "a DNS name in lower case"}
+			return &FieldError{Field: inCluster + "tls-server-name", Reason: "is not a host name", Accept: "a DNS name in lower case"}
 		}
 		config.ServerName = c.TLSServerName
 	}
-	config.DisableCompression = c.DisableCompression
+	return nil
+}
+
+func readProxy(config *rest.Config, c *clientcmdv1.Cluster, trust Trust) error {
 	if c.ProxyURL == "" {
 		return nil
 	}
 	if trust.Proxy == nil {
-		return &FieldError{Field: at + "proxy-url", Reason: "sends requests elsewhere", Accept: "none, or what Trust.Proxy allows"}
+		return &FieldError{Field: inCluster + "proxy-url", Reason: "sends requests elsewhere", Accept: "none, or what Trust.Proxy allows"}
 	}
 	proxy, err := url.Parse(c.ProxyURL)
 	if err != nil || proxy.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, proxy.Scheme) {
-		return &FieldError{Field: at + "proxy-url", Reason: "is not a proxy's address", Accept: "http, https or socks5://HOST:PORT"}
+		return &FieldError{Field: inCluster + "proxy-url", Reason: "is not a proxy's address", Accept: "http, https or socks5://HOST:PORT"}
 	}
 	if err := trust.Proxy(proxy); err != nil {
-		return &FieldError{Field: at + "proxy-url", Reason: "is refused by Trust.Proxy", Accept: "what that function accepts", Err: err}
+		return &FieldError{Field: inCluster + "proxy-url", Reason: "is refused by Trust.Proxy", Accept: "what that function accepts", Err: err}
 	}
 	config.Proxy = http.ProxyURL(proxy)
 	return nil
 }
 
 func readUser(config *rest.Config, u *clientcmdv1.AuthInfo, trust Trust) error {
-	const at = "users[0].user."
+	if err := checkUser(u); err != nil {
+		return err
+	}
+	token, certificate := u.Token != "", len(u.ClientCertificateData) > 0 || len(u.ClientKeyData) > 0
+	given := 0
+	for _, set := range []bool{token, certificate, u.Exec != nil} {
+		if set {
+			given++
+		}
+	}
+	if u.Exec != nil && given > 1 || given == 0 || token && certificate {
+		return &FieldError{Field: strings.TrimSuffix(inUser, "."), Reason: fmt.Sprintf("has %d kinds of credentials", given),
+			Accept: "either token or client certificate data; a server that sees both looks only at the certificate"}
+	}
+	switch {
+	case token:
+		if strings.ContainsFunc(u.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return &FieldError{Field: inUser + "token", Reason: "holds a character that is not allowed in a token", Accept: "a bearer token without white space"}
+		}
+		config.BearerToken = u.Token
+	case certificate:
+		if _, err := tls.X509KeyPair(u.ClientCertificateData, u.ClientKeyData); err != nil {
+			return &FieldError{Field: inUser + "client-certificate-data", Reason: "is not a certificate with its key in client-key-data",
+				Accept: "base64 of a PEM certificate, and of its key"}
+		}
+		config.CertData, config.KeyData = slices.Clone(u.ClientCertificateData), slices.Clone(u.ClientKeyData)
+	default:
+		return readExec(config, u.Exec, trust)
+	}
+	return nil
+}
+
+// checkUser refuses fields that no Trust allows.
+func checkUser(u *clientcmdv1.AuthInfo) error {
 	for _, refused := range []struct {
 		field       string
 		set         bool
@@ -162,34 +219,8 @@ func readUser(config *rest.Config, u *clientcmdv1.AuthInfo, trust Trust) error {
 		{"auth-provider", u.AuthProvider != nil, "runs code of client-go's plugins", "token or client certificate data"},
 	} {
 		if refused.set {
-			return &FieldError{Field: at + refused.field, Reason: refused.why, Accept: refused.accept}
+			return &FieldError{Field: inUser + refused.field, Reason: refused.why, Accept: refused.accept}
 		}
-	}
-	token, certificate := u.Token != "", len(u.ClientCertificateData) > 0 || len(u.ClientKeyData) > 0
-	given := 0
-	for _, set := range []bool{token, certificate, u.Exec != nil} {
-		if set {
-			given++
-		}
-	}
-	if u.Exec != nil && given > 1 || given == 0 || token && certificate {
-		return &FieldError{Field: strings.TrimSuffix(at, "."), Reason: fmt.Sprintf("has %d kinds of credentials", given),
-			Accept: "either token or client certificate data; a server that sees both looks only at the certificate"}
-	}
-	switch {
-	case token:
-		if strings.ContainsFunc(u.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return &FieldError{Field: at + "token", Reason: "holds a character that is not allowed in a token", Accept: "a bearer token without white space"}
-		}
-		config.BearerToken = u.Token
-	case certificate:
-		if _, err := tls.X509KeyPair(u.ClientCertificateData, u.ClientKeyData); err != nil {
-			return &FieldError{Field: at + "client-certificate-data", Reason: "is not a certificate with its key in client-key-data",
-				Accept: "base64 of a PEM certificate, and of its key"}
-		}
-		config.CertData, config.KeyData = slices.Clone(u.ClientCertificateData), slices.Clone(u.ClientKeyData)
-	default:
-		return readExec(config, u.Exec, trust)
 	}
 	return nil
 }
@@ -197,7 +228,7 @@ func readUser(config *rest.Config, u *clientcmdv1.AuthInfo, trust Trust) error {
 // readExec accepts a credential plugin whose path the program allows. client-go checks the path again when it runs the
 // plugin.
 func readExec(config *rest.Config, e *clientcmdv1.ExecConfig, trust Trust) error {
-	const at = "users[0].user.exec"
+	const at = inUser + "exec"
 	if !filepath.IsAbs(e.Command) || filepath.Clean(e.Command) != e.Command || !slices.Contains(trust.Exec, e.Command) {
 		return &FieldError{Field: at, Reason: "runs a program", Accept: "token or client certificate data, or a program whose absolute path is in Trust.Exec"}
 	}

@@ -121,31 +121,23 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 	if isClosed(r.synced) && s.equal(old.snapshot) {
 		return
 	}
-	log := logging.From(ctx)
 	next := &view{snapshot: s, members: make(map[PeerName]*member, s.Len()), next: make(chan struct{})}
 	var joining []func()
 	for p := range s.Peers() {
-		m := old.members[p.Name]
-		before, _ := old.snapshot.Peer(p.Name)
-		unchanged := before != nil && before.Credentials.equal(p.Credentials)
-		switch {
-		case m != nil && m.conn != nil && !p.Credentials.withheld && m.conn.is(p.UID):
-			if !unchanged {
-				m.offer(p.Credentials)
-			}
-		case m != nil && m.conn == nil && unchanged:
-			// Already reported.
-		default:
+		m, stays := old.member(p)
+		if !stays {
 			m = r.newMember(p)
-			if m.err != nil {
-				log.Error(m.err, "Peer cannot be connected", "peer", p.Name)
-				break
-			}
+		}
+		next.members[p.Name] = m
+		switch {
+		case stays:
+		case m.err != nil:
+			logging.From(ctx).Error(m.err, "Peer cannot be connected", "peer", p.Name)
+		default:
 			memberCtx, leave := context.WithCancel(ctx)
 			m.leave = leave
 			joining = append(joining, func() { m.run(memberCtx) })
 		}
-		next.members[p.Name] = m
 	}
 	r.view.Store(next)
 	close(old.next)
@@ -163,6 +155,27 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 	for _, run := range joining {
 		wg.Go(run)
 	}
+}
+
+// member returns the member that stays for p, after it got p's credentials. A member that cannot be connected stays
+// until its credentials change.
+func (v *view) member(p *Peer) (m *member, stays bool) {
+	m = v.members[p.Name]
+	if m == nil {
+		return nil, false
+	}
+	before, _ := v.snapshot.Peer(p.Name)
+	unchanged := before != nil && before.Credentials.equal(p.Credentials)
+	if m.conn == nil {
+		return m, unchanged
+	}
+	if p.Credentials.withheld || !m.conn.is(p.UID) {
+		return nil, false
+	}
+	if !unchanged {
+		m.offer(p.Credentials)
+	}
+	return m, true
 }
 
 // is reports whether uid may be the cluster of c. It sets uid if it was not known, so that the peer need not reconnect.

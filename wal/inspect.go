@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // Buckets and the names in the first of them. The marker distinguishes our files from those of other programs that
@@ -65,11 +66,8 @@ func inspect(path string, file *os.File, txid uint64) (findings, error) {
 		found.add(&CorruptError{Path: path, Err: damage})
 	}
 	var m meta
-	for _, candidate := range metas {
-		if txid == 0 || candidate.txid == txid {
-			m = candidate
-			break
-		}
+	if i := slices.IndexFunc(metas, func(m meta) bool { return txid == 0 || m.txid == txid }); i >= 0 {
+		m = metas[i]
 	}
 	switch {
 	case m.pageSize != 0:

@@ -60,16 +60,8 @@ func Open(path string, opts Options) (*File, error) {
 
 // openHeld is Open for a caller that holds the lock.
 func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if err := begin(path, opts); err != nil {
-			return nil, err
-		}
-	case err != nil:
-		return nil, explain(path, "open", err)
-	case !info.Mode().IsRegular():
-		return nil, foreign(path, "not a regular file")
+	if err := provide(path, opts); err != nil {
+		return nil, err
 	}
 	if err := discardPrepared(path); err != nil {
 		return nil, explain(path, "remove the leftover of a crash", err)
@@ -109,6 +101,20 @@ func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 		return nil, &CorruptError{Path: path, SetAside: name, Err: err}
 	}
 	return nil, explain(path, "open", err)
+}
+
+// provide makes sure that there is a regular file at path.
+func provide(path string, opts Options) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return begin(path, opts)
+	case err != nil:
+		return explain(path, "open", err)
+	case !info.Mode().IsRegular():
+		return foreign(path, "not a regular file")
+	}
+	return nil
 }
 
 // begin creates the log. It fails if the log must exist, or if a damaged one was renamed and the caller does not

@@ -71,31 +71,21 @@ func parseMeta(b []byte) (m meta, bolt bool, err error) {
 func readMetas(f io.ReaderAt) (metas []meta, damage error, err error) {
 	buf := make([]byte, pageHeader+metaSize)
 	n, err := f.ReadAt(buf, 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, err
 	}
 	first, bolt, err0 := parseMeta(buf[:n])
 	if err0 == nil {
 		metas = append(metas, first)
 	}
-	var err1 error
-	for size := int64(1 << 10); size <= 1<<24; size <<= 1 {
-		if err0 == nil && size != first.pageSize {
-			continue
-		}
-		n, err := f.ReadAt(buf, size)
-		if err != nil && err != io.EOF {
-			return nil, nil, err
-		}
-		second, ok, e := parseMeta(buf[:n])
-		bolt, err1 = bolt || ok, e
-		if e == nil && second.pageSize == size {
-			metas = append(metas, second)
-			break
-		}
+	second, err := readSecondMeta(f, metas)
+	if err != nil {
+		return nil, nil, err
 	}
+	metas = append(metas, second.found...)
+	err1 := second.damage
 	switch {
-	case !bolt:
+	case !bolt && !second.bolt:
 		return nil, nil, errNotBolt
 	case len(metas) == 0:
 		return nil, errors.Join(err0, err1), nil
@@ -105,6 +95,36 @@ func readMetas(f io.ReaderAt) (metas []meta, damage error, err error) {
 		damage = fmt.Errorf("one of two meta pages is damaged, the last commit may be missing: %w", errors.Join(err0, err1))
 	}
 	return metas, damage, nil
+}
+
+// secondMeta is the result of a search for the second meta page.
+type secondMeta struct {
+	found  []meta // one, or none
+	bolt   bool   // there is a meta page of bbolt, valid or not
+	damage error  // of the last page that was read
+}
+
+// readSecondMeta reads the page after the first one. Its position is the page size, which only a valid first meta page
+// tells; without one all sizes are tried.
+func readSecondMeta(f io.ReaderAt, first []meta) (secondMeta, error) {
+	var second secondMeta
+	buf := make([]byte, pageHeader+metaSize)
+	for size := int64(1 << 10); size <= 1<<24; size <<= 1 {
+		if len(first) > 0 && size != first[0].pageSize {
+			continue
+		}
+		n, err := f.ReadAt(buf, size)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return second, err
+		}
+		m, bolt, damage := parseMeta(buf[:n])
+		second.bolt, second.damage = second.bolt || bolt, damage
+		if damage == nil && m.pageSize == size {
+			second.found = []meta{m}
+			break
+		}
+	}
+	return second, nil
 }
 
 // isCut reports whether a file is the beginning of a longer bbolt file. The marker of a log may be in the missing
@@ -197,49 +217,76 @@ func (w *walker) page(id uint64, bucket string, least []byte) error {
 }
 
 func (w *walker) elements(p []byte, bucket string, least []byte) error {
-	flags, count := binary.NativeEndian.Uint16(p[8:]), int(binary.NativeEndian.Uint16(p[10:]))
-	if flags != branchPage && flags != leafPage {
-		return fmt.Errorf("unknown type %#x", flags)
-	}
-	if flags == branchPage && count == 0 {
-		return errors.New("branch without children")
-	}
-	if pageHeader+count*elementSize > len(p) {
-		return fmt.Errorf("%d elements do not fit", count)
+	flags, count, err := parseHeader(p)
+	if err != nil {
+		return err
 	}
 	// Damage in one element must not hide the others.
 	var errs []error
 	for i := range count {
-		at := pageHeader + i*elementSize
-		e := p[at : at+elementSize]
-		var kind, pos, ksize, vsize uint32
-		if flags == branchPage {
-			pos, ksize = binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:])
-		} else {
-			kind, pos = binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:])
-			ksize, vsize = binary.NativeEndian.Uint32(e[8:]), binary.NativeEndian.Uint32(e[12:])
-		}
-		start := uint64(at) + uint64(pos)
-		if start+uint64(ksize)+uint64(vsize) > uint64(len(p)) || start < uint64(pageHeader+count*elementSize) || kind&^bucketLeaf != 0 {
+		e, ok := parseElement(p, flags, i, count)
+		if !ok {
 			return errors.Join(append(errs, fmt.Errorf("element %d is damaged", i))...)
 		}
-		key, value := p[start:start+uint64(ksize)], p[start+uint64(ksize):start+uint64(ksize)+uint64(vsize)]
-		if c := bytes.Compare(least, key); c > 0 || c == 0 && i > 0 {
+		if c := bytes.Compare(least, e.key); c > 0 || c == 0 && i > 0 {
 			w.misordered = true
 		}
-		least = key
+		least = e.key
 		switch {
 		case flags == branchPage:
-			errs = append(errs, w.page(binary.NativeEndian.Uint64(e[8:]), bucket, key))
-		case kind == bucketLeaf && bucket == "":
-			errs = append(errs, w.bucket(string(key), value))
-		case kind == bucketLeaf || bucket == "":
-			errs = append(errs, fmt.Errorf("key %q is in an unknown place", key))
+			errs = append(errs, w.page(e.child, bucket, e.key))
+		case e.kind == bucketLeaf && bucket == "":
+			errs = append(errs, w.bucket(string(e.key), e.value))
+		case e.kind == bucketLeaf || bucket == "":
+			errs = append(errs, fmt.Errorf("key %q is in an unknown place", e.key))
 		default:
-			w.visit(bucket, key, value)
+			w.visit(bucket, e.key, e.value)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// parseHeader returns the type of page p and the number of its elements, which fit into p.
+func parseHeader(p []byte) (flags uint16, count int, err error) {
+	flags, count = binary.NativeEndian.Uint16(p[8:]), int(binary.NativeEndian.Uint16(p[10:]))
+	switch {
+	case flags != branchPage && flags != leafPage:
+		err = fmt.Errorf("unknown type %#x", flags)
+	case flags == branchPage && count == 0:
+		err = errors.New("branch without children")
+	case pageHeader+count*elementSize > len(p):
+		err = fmt.Errorf("%d elements do not fit", count)
+	}
+	return flags, count, err
+}
+
+// element is one element of a page.
+type element struct {
+	kind       uint32 // of a leaf: bucketLeaf, or zero for a pair
+	child      uint64 // of a branch: the page with the keys from key on
+	key, value []byte
+}
+
+// parseElement returns element i of count in page p. ok is false if it lies outside the part of p for keys and values.
+func parseElement(p []byte, flags uint16, i, count int) (e element, ok bool) {
+	at := pageHeader + i*elementSize
+	head := p[at : at+elementSize]
+	var pos, ksize, vsize uint32
+	if flags == branchPage {
+		pos, ksize = binary.NativeEndian.Uint32(head), binary.NativeEndian.Uint32(head[4:])
+		e.child = binary.NativeEndian.Uint64(head[8:])
+	} else {
+		e.kind, pos = binary.NativeEndian.Uint32(head), binary.NativeEndian.Uint32(head[4:])
+		ksize, vsize = binary.NativeEndian.Uint32(head[8:]), binary.NativeEndian.Uint32(head[12:])
+	}
+	start := uint64(at) + uint64(pos)
+	middle := start + uint64(ksize)
+	end := middle + uint64(vsize)
+	if end > uint64(len(p)) || start < uint64(pageHeader+count*elementSize) || e.kind&^bucketLeaf != 0 {
+		return element{}, false
+	}
+	e.key, e.value = p[start:middle], p[middle:end]
+	return e, true
 }
 
 func (w *walker) bucket(name string, value []byte) error {

@@ -195,34 +195,19 @@ func (s *secrets) settle(key types.NamespacedName, secret *unstructured.Unstruct
 	if err == nil {
 		data, err = content(secret)
 	}
-	next := kubeconfig{done: true}
-	var status apierrors.APIStatus
-	answered := errors.As(err, &status)
-	switch {
-	case errors.Is(err, errNoKey), apierrors.IsNotFound(err):
-		next.reason, next.problem = masterv1alpha1.PeerReasonSecretNotFound, fmt.Sprintf("Secret %s: %v", key, err)
-		if apierrors.IsNotFound(err) {
-			next.problem = fmt.Sprintf("there is no Secret %s", key)
-		}
-	case err != nil && !answered && s.get(key).done:
-		return false // the plane is unreachable: keep the state
-	case err != nil:
-		next.reason, next.problem = masterv1alpha1.PeerReasonSecretUnreadable, fmt.Sprintf("Secret %s cannot be read: %v", key, err)
-		next.done = answered
-	default:
-		next.digest = sha256.Sum256(data)
-	}
 	before := s.get(key)
-	if next.problem == "" && before.digest == next.digest {
-		return false // only other parts of the Secret have changed
-	}
-	if next.problem == "" {
-		next.creds, err = s.parse(data)
-		next.usable = err == nil
-		next.reason = masterv1alpha1.PeerReasonAccepted
-		if err != nil {
-			next.reason, next.problem = masterv1alpha1.PeerReasonKubeconfigInvalid, fmt.Sprintf("kubeconfig in Secret %s: %v", key, err)
+	var next kubeconfig
+	if err != nil {
+		next = unread(key, err)
+		if before.done && !next.done {
+			return false // the plane is unreachable: keep the state
 		}
+	} else {
+		digest := sha256.Sum256(data)
+		if before.digest == digest {
+			return false // only other parts of the Secret have changed
+		}
+		next = s.parsed(key, data, digest)
 	}
 	if !next.usable {
 		next.creds, next.usable = before.creds, before.usable
@@ -234,6 +219,34 @@ func (s *secrets) settle(key types.NamespacedName, secret *unstructured.Unstruct
 	}
 	s.read[key] = &next
 	return !before.done || before.problem != next.problem || before.digest != next.digest
+}
+
+// unread returns the state of a Secret that could not be read. It is done if a server responded.
+func unread(key types.NamespacedName, err error) kubeconfig {
+	k := kubeconfig{done: true, reason: masterv1alpha1.PeerReasonSecretNotFound}
+	switch {
+	case apierrors.IsNotFound(err):
+		k.problem = fmt.Sprintf("there is no Secret %s", key)
+	case errors.Is(err, errNoKey):
+		k.problem = fmt.Sprintf("Secret %s: %v", key, err)
+	default:
+		var status apierrors.APIStatus
+		k.done = errors.As(err, &status)
+		k.reason, k.problem = masterv1alpha1.PeerReasonSecretUnreadable, fmt.Sprintf("Secret %s cannot be read: %v", key, err)
+	}
+	return k
+}
+
+// parsed returns the state of a Secret with the kubeconfig data.
+func (s *secrets) parsed(key types.NamespacedName, data []byte, digest [32]byte) kubeconfig {
+	creds, err := s.parse(data)
+	if err != nil {
+		return kubeconfig{
+			done: true, digest: digest,
+			reason: masterv1alpha1.PeerReasonKubeconfigInvalid, problem: fmt.Sprintf("kubeconfig in Secret %s: %v", key, err),
+		}
+	}
+	return kubeconfig{done: true, digest: digest, creds: creds, usable: true, reason: masterv1alpha1.PeerReasonAccepted}
 }
 
 var errNoKey = fmt.Errorf("has no key %s", SecretKey)

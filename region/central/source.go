@@ -121,18 +121,23 @@ func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error 
 	}
 	s.index.fill(s.peers)
 	close(s.synced)
-	log := logging.From(ctx)
+	s.publish(ctx, &wg, publish)
+	return nil
+}
+
+// publish publishes a Snapshot after each change until ctx ends. Watches of Secrets run in wg.
+func (s *Source) publish(ctx context.Context, wg *sync.WaitGroup, publish func(*region.Snapshot)) {
 	deadline := time.NewTimer(firstLook)
 	defer deadline.Stop()
 	late := false
 	var last []member
 	for published := false; ; {
-		s.secrets.want(ctx, &wg, s.named())
+		s.secrets.want(ctx, wg, s.named())
 		if late || s.secrets.complete() {
 			if next := s.members(); !published || !equal(next, last) {
 				snapshot, err := snapshotOf(next)
 				if err != nil {
-					log.Error(err, "Peers cannot be published; keeping those published before")
+					logging.From(ctx).Error(err, "Peers cannot be published; keeping those published before")
 				} else {
 					publish(snapshot)
 					last, published, late = next, true, true
@@ -145,12 +150,12 @@ func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error 
 		case <-deadline.C:
 			late = true
 		case <-ctx.Done():
-			return nil
+			return
 		}
 		select {
 		case <-time.After(settling - time.Since(made)):
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }

@@ -27,15 +27,9 @@ import (
 //
 // told reports that statuses were written, or may have been: wait for the caches to show them.
 func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time) (_ ruling, told bool, _ error) {
-	stale := false
-	for _, at := range s.places {
-		if at.claim == nil || !inForce(at.claim) {
-			continue
-		}
-		if stageOf(at.claim) != "" {
-			return r, false, nil // the fan-out protocol decides
-		}
-		stale = stale || statusIn(at.claim).Phase == v1alpha1.RegionClaimConflict
+	open, stale := contested(s)
+	if !open {
+		return r, false, nil // the fan-out protocol decides
 	}
 	v := a.view(s, now)
 	winner, ok := v.choose()
@@ -66,11 +60,25 @@ func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time
 	if won {
 		a.wonBid(s.key, winner.uid, now)
 		a.opts.Observer.decided(ctx, DecideEvent{Region: s.key, Holder: winner.peer, Since: b.since})
-	}
-	if !won {
+	} else {
 		s.later(unsettled)
 	}
 	return r, b.wrote, err
+}
+
+// contested reports whether none of the claims is under the fan-out protocol, and then whether a
+// claim still has the Conflict of an earlier contest.
+func contested(s *scene) (open, stale bool) {
+	for _, at := range s.places {
+		if at.claim == nil || !inForce(at.claim) {
+			continue
+		}
+		if stageOf(at.claim) != "" {
+			return false, false
+		}
+		stale = stale || statusIn(at.claim).Phase == v1alpha1.RegionClaimConflict
+	}
+	return true, stale
 }
 
 // pauseAfterBid returns how long to wait before the claim uid, which won the last bid, may bid

@@ -122,9 +122,10 @@ func (t *tellings) forget(k region.Key) {
 	delete(t.byKey, k)
 }
 
+// agrees is false for a nil s: nothing was written yet.
 func (s *report) agrees(other statement) bool {
 	o, ok := other.(*report)
-	return ok && s.Phase == o.Phase && s.Holder.Peer == o.Holder.Peer && s.Holder.Since.Time.Equal(o.Holder.Since.Time)
+	return ok && s != nil && s.Phase == o.Phase && s.Holder.Peer == o.Holder.Peer && s.Holder.Since.Time.Equal(o.Holder.Since.Time)
 }
 
 func (s *report) same(other statement) bool {

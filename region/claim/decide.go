@@ -80,21 +80,13 @@ const (
 // the region only if a fresh peer has it no longer, or its peer has left the ring for long enough.
 // Without a decision the rule chooses among the known claims, in whatever order they were observed.
 func decide(v view) verdict {
-	d := v.decision
-	if !d.none() {
-		if found, ok := v.find(d.uid); ok && (found.peer == d.peer || v.left && found.contact == fresh) {
-			if found.peer != d.peer {
-				// The peer has rejoined under another name.
-				return verdict{act: grant, winner: found}
-			}
-			return verdict{act: keep}
-		}
-		if v.left && !v.departed || !v.left && v.holder != fresh {
-			return verdict{act: keep}
+	lost := !v.decision.none()
+	if lost {
+		if kept, stands := v.standing(); stands {
+			return kept
 		}
 	}
 	winner, ok := v.choose()
-	lost := !d.none()
 	switch {
 	case !ok && v.awaiting:
 		return verdict{act: wait}
@@ -106,6 +98,23 @@ func decide(v view) verdict {
 		return verdict{act: wait}
 	}
 	return verdict{act: grant, winner: winner, lost: lost}
+}
+
+// standing returns the verdict while the decision on record stands. It does not if its claim is known to be gone, or if
+// its peer has left for long enough.
+func (v view) standing() (_ verdict, stands bool) {
+	found, ok := v.find(v.decision.uid)
+	switch {
+	case ok && found.peer == v.decision.peer:
+		return verdict{act: keep}, true
+	case ok && v.left && found.contact == fresh:
+		// The peer has rejoined under another name.
+		return verdict{act: grant, winner: found}, true
+	}
+	if v.left && !v.departed || !v.left && v.holder != fresh {
+		return verdict{act: keep}, true
+	}
+	return verdict{}, false
 }
 
 // find returns the claim with this UID, preferably in the decision's peer.

@@ -134,7 +134,7 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 	if wrote && err == nil {
 		at.peer.tellings.told(s.key, at.claim, &status)
 		e := reportEvent(s.key, at.peer.name, at.claim, status)
-		if replaced && mine != nil && mine.agrees(&status) {
+		if replaced && mine.agrees(&status) {
 			e.Before = mine.Phase // the replacement was no decision
 		}
 		a.opts.Observer.reported(ctx, e)

@@ -10,77 +10,92 @@ func setDefaults(kind string, o object) {
 		mergeStringData(o)
 		fill(o, "type", "Opaque")
 	case "Service":
-		spec := child(o, "spec")
-		fill(spec, "type", "ClusterIP")
-		fill(spec, "sessionAffinity", "None")
-		fill(spec, "internalTrafficPolicy", "Cluster")
-		ports, _ := spec["ports"].([]any)
-		for _, p := range ports {
-			if port, ok := p.(map[string]any); ok {
-				fill(port, "protocol", "TCP")
-				if _, given := port["targetPort"]; !given || port["targetPort"] == int64(0) {
-					port["targetPort"] = port["port"]
-				}
-			}
-		}
+		defaultService(child(o, "spec"))
 	case "Pod":
 		defaultPodSpec(child(o, "spec"))
 	case "Deployment":
-		spec := child(o, "spec")
-		fill(spec, "replicas", int64(1))
-		fill(spec, "revisionHistoryLimit", int64(10))
-		fill(spec, "progressDeadlineSeconds", int64(600))
-		strategy := child(spec, "strategy")
-		fill(strategy, "type", "RollingUpdate")
-		if strategy["type"] == "RollingUpdate" {
-			rolling := child(strategy, "rollingUpdate")
-			fill(rolling, "maxUnavailable", "25%")
-			fill(rolling, "maxSurge", "25%")
-		}
-		defaultTemplate(spec)
+		defaultDeployment(child(o, "spec"))
 	case "StatefulSet":
-		spec := child(o, "spec")
-		fill(spec, "replicas", int64(1))
-		fill(spec, "revisionHistoryLimit", int64(10))
-		fill(spec, "podManagementPolicy", "OrderedReady")
-		retention := child(spec, "persistentVolumeClaimRetentionPolicy")
-		fill(retention, "whenDeleted", "Retain")
-		fill(retention, "whenScaled", "Retain")
-		update := child(spec, "updateStrategy")
-		fill(update, "type", "RollingUpdate")
-		if update["type"] == "RollingUpdate" {
-			fill(child(update, "rollingUpdate"), "partition", int64(0))
-		}
-		defaultTemplate(spec)
+		defaultStatefulSet(child(o, "spec"))
 	case "DaemonSet":
-		spec := child(o, "spec")
-		fill(spec, "revisionHistoryLimit", int64(10))
-		update := child(spec, "updateStrategy")
-		fill(update, "type", "RollingUpdate")
-		if update["type"] == "RollingUpdate" {
-			rolling := child(update, "rollingUpdate")
-			fill(rolling, "maxUnavailable", int64(1))
-			fill(rolling, "maxSurge", int64(0))
-		}
-		defaultTemplate(spec)
+		defaultDaemonSet(child(o, "spec"))
 	case "Job":
 		defaultJob(child(o, "spec"))
 	case "CronJob":
-		spec := child(o, "spec")
-		fill(spec, "concurrencyPolicy", "Allow")
-		fill(spec, "suspend", false)
-		fill(spec, "successfulJobsHistoryLimit", int64(3))
-		fill(spec, "failedJobsHistoryLimit", int64(1))
-		defaultTemplate(child(child(spec, "jobTemplate"), "spec"))
+		defaultCronJob(child(o, "spec"))
 	case "CustomResourceDefinition":
 		defaultCRD(o)
 	case "RoleBinding", "ClusterRoleBinding":
-		fill(child(o, "roleRef"), "apiGroup", "rbac.authorization.k8s.io")
-		subjects, _ := o["subjects"].([]any)
-		for _, s := range subjects {
-			if subject, ok := s.(map[string]any); ok && subject["kind"] != "ServiceAccount" {
-				fill(subject, "apiGroup", "rbac.authorization.k8s.io")
+		defaultBinding(o)
+	}
+}
+
+func defaultService(spec map[string]any) {
+	fill(spec, "type", "ClusterIP")
+	fill(spec, "sessionAffinity", "None")
+	fill(spec, "internalTrafficPolicy", "Cluster")
+	ports, _ := spec["ports"].([]any)
+	for _, p := range ports {
+		if port, ok := p.(map[string]any); ok {
+			fill(port, "protocol", "TCP")
+			if _, given := port["targetPort"]; !given || port["targetPort"] == int64(0) {
+				port["targetPort"] = port["port"]
 			}
+		}
+	}
+}
+
+func defaultDeployment(spec map[string]any) {
+	fill(spec, "replicas", int64(1))
+	fill(spec, "revisionHistoryLimit", int64(10))
+	fill(spec, "progressDeadlineSeconds", int64(600))
+	defaultRolling(child(spec, "strategy"), map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"})
+	defaultTemplate(spec)
+}
+
+func defaultStatefulSet(spec map[string]any) {
+	fill(spec, "replicas", int64(1))
+	fill(spec, "revisionHistoryLimit", int64(10))
+	fill(spec, "podManagementPolicy", "OrderedReady")
+	retention := child(spec, "persistentVolumeClaimRetentionPolicy")
+	fill(retention, "whenDeleted", "Retain")
+	fill(retention, "whenScaled", "Retain")
+	defaultRolling(child(spec, "updateStrategy"), map[string]any{"partition": int64(0)})
+	defaultTemplate(spec)
+}
+
+func defaultDaemonSet(spec map[string]any) {
+	fill(spec, "revisionHistoryLimit", int64(10))
+	defaultRolling(child(spec, "updateStrategy"), map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)})
+	defaultTemplate(spec)
+}
+
+// defaultRolling sets the limits of a strategy of updates, unless it is of another type than RollingUpdate.
+func defaultRolling(strategy, limits map[string]any) {
+	fill(strategy, "type", "RollingUpdate")
+	if strategy["type"] != "RollingUpdate" {
+		return
+	}
+	rolling := child(strategy, "rollingUpdate")
+	for name, value := range limits {
+		fill(rolling, name, value)
+	}
+}
+
+func defaultCronJob(spec map[string]any) {
+	fill(spec, "concurrencyPolicy", "Allow")
+	fill(spec, "suspend", false)
+	fill(spec, "successfulJobsHistoryLimit", int64(3))
+	fill(spec, "failedJobsHistoryLimit", int64(1))
+	defaultTemplate(child(child(spec, "jobTemplate"), "spec"))
+}
+
+func defaultBinding(o object) {
+	fill(child(o, "roleRef"), "apiGroup", "rbac.authorization.k8s.io")
+	subjects, _ := o["subjects"].([]any)
+	for _, s := range subjects {
+		if subject, ok := s.(map[string]any); ok && subject["kind"] != "ServiceAccount" {
+			fill(subject, "apiGroup", "rbac.authorization.k8s.io")
 		}
 	}
 }

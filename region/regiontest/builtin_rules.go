@@ -122,9 +122,15 @@ func validateData(kind string, o, old object) field.ErrorList {
 	if total > 1<<20+2 {
 		errs = append(errs, field.TooLong(field.NewPath("data"), "", 1<<20))
 	}
-	if old == nil {
-		return errs
+	if old != nil {
+		errs = append(errs, validateDataUpdate(kind, o, old)...)
 	}
+	return errs
+}
+
+// validateDataUpdate checks that fields which cannot change are the same.
+func validateDataUpdate(kind string, o, old object) field.ErrorList {
+	var errs field.ErrorList
 	if kind == "Secret" && !reflect.DeepEqual(o["type"], old["type"]) {
 		errs = append(errs, field.Invalid(field.NewPath("type"), o["type"], "field is immutable"))
 	}

@@ -34,19 +34,12 @@ func (s *Server) serveDiscovery(w http.ResponseWriter, c *call) {
 	case path == "apis":
 		writeJSON(w, c, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: s.groups()})
 	case len(parts) == 2 && parts[0] == "apis":
-		for _, g := range s.groups() {
-			if g.Name == parts[1] {
-				g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-				writeJSON(w, c, http.StatusOK, g)
-				return
-			}
-		}
-		notFound(w)
+		s.serveGroup(w, c, parts[1])
 	case len(parts) == 2 && parts[0] == "api":
 		s.serveResources(w, c, "", parts[1])
 	case len(parts) == 3 && parts[0] == "apis":
 		s.serveResources(w, c, parts[1], parts[2])
-	case parts[0] == "openapi" && len(parts) > 1 && parts[1] == "v3":
+	case strings.HasPrefix(path+"/", "openapi/v3/"):
 		s.serveOpenAPI(w, c, strings.Join(parts[2:], "/"))
 	default:
 		notFound(w)
@@ -79,6 +72,17 @@ func (s *Server) groups() []metav1.APIGroup {
 		groups = append(groups, group)
 	}
 	return groups
+}
+
+func (s *Server) serveGroup(w http.ResponseWriter, c *call, name string) {
+	for _, g := range s.groups() {
+		if g.Name == name {
+			g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+			writeJSON(w, c, http.StatusOK, g)
+			return
+		}
+	}
+	notFound(w)
 }
 
 func (s *Server) serveResources(w http.ResponseWriter, c *call, group, version string) {

@@ -168,14 +168,11 @@ func (f *faults) cutWatches() {
 
 // play applies a to c. It returns true if the request is complete.
 func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
-	ctx := c.http.Context()
 	switch a.name {
 	case "Refuse":
 		s.fail(w, c, refusal(a, c))
 	case "RefuseAfter":
-		if !sleep(ctx.Done(), a.delay) {
-			s.abort(c, ctx.Err())
-		}
+		s.rest(c, a.delay)
 		s.fail(w, c, refusal(a, c))
 	case "Gone":
 		err := apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -185,13 +182,11 @@ func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
 			s.fail(w, c, err)
 		}
 	case "Delay":
-		if !sleep(ctx.Done(), a.delay) {
-			s.abort(c, ctx.Err())
-		}
+		s.rest(c, a.delay)
 		return false
 	case "Hang":
 		select {
-		case <-ctx.Done():
+		case <-c.http.Context().Done():
 		case <-s.closed:
 		}
 		s.abort(c, errDropped)
@@ -214,6 +209,14 @@ func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
 		return false
 	}
 	return true
+}
+
+// rest waits for d, and aborts c if its client stops waiting first.
+func (s *Server) rest(c *call, d time.Duration) {
+	ctx := c.http.Context()
+	if !sleep(ctx.Done(), d) {
+		s.abort(c, ctx.Err())
+	}
 }
 
 func refusal(a *Action, c *call) error {

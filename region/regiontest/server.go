@@ -195,11 +195,7 @@ func (s *Server) handle(w http.ResponseWriter, c *call) {
 		return
 	}
 	c.resource = s.catalogue.find(gvr)
-	if c.resource == nil || (c.resource.namespaced && c.Namespace == "" && c.Name != "") {
-		notFound(w)
-		return
-	}
-	if !c.resource.namespaced && c.Namespace != "" && c.resource.plural != "namespaces" {
+	if c.resource == nil || c.misplaced() {
 		notFound(w)
 		return
 	}
@@ -217,6 +213,14 @@ func (s *Server) handle(w http.ResponseWriter, c *call) {
 	if err := s.dispatch(w, c); err != nil {
 		s.fail(w, c, err)
 	}
+}
+
+// misplaced reports whether the path lacks the namespace of the object, or has one for an object without a namespace.
+func (c *call) misplaced() bool {
+	if c.resource.namespaced {
+		return c.Namespace == "" && c.Name != ""
+	}
+	return c.Namespace != "" && c.resource.plural != "namespaces"
 }
 
 func (c *call) servesSubresource() bool {

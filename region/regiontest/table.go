@@ -93,23 +93,9 @@ func customCell(path *jsonpath.JSONPath, kind string, o object) any {
 	value := found[0][0].Interface()
 	switch kind {
 	case "integer":
-		switch v := value.(type) {
-		case int64:
-			return v
-		case float64:
-			return int64(v)
-		case json.Number:
-			if n, err := v.Int64(); err == nil {
-				return n
-			}
-		}
+		return integerCell(value)
 	case "number":
-		switch v := value.(type) {
-		case int64:
-			return float64(v)
-		case float64:
-			return v
-		}
+		return numberCell(value)
 	case "boolean":
 		if v, ok := value.(bool); ok {
 			return v
@@ -125,6 +111,30 @@ func customCell(path *jsonpath.JSONPath, kind string, o object) any {
 		if data, err := json.Marshal(value); err == nil {
 			return string(data)
 		}
+	}
+	return nil
+}
+
+func integerCell(value any) any {
+	switch v := value.(type) {
+	case int64:
+		return v
+	case float64:
+		return int64(v)
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+	}
+	return nil
+}
+
+func numberCell(value any) any {
+	switch v := value.(type) {
+	case int64:
+		return float64(v)
+	case float64:
+		return v
 	}
 	return nil
 }

@@ -32,22 +32,11 @@ func (s *Server) serveUpdate(w http.ResponseWriter, c *call) error {
 	}
 	for {
 		live := s.store.get(c.resource.gr(), c.key())
-		uid := text(metadataOf(o)["uid"])
-		switch {
-		case live == nil && uid != "" && c.resource.createOnUpdate && c.Subresource == "":
-			return apierrors.NewConflict(c.resource.gr(), c.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: ", c.registryKey(), uid))
-		case live == nil && c.resource.createOnUpdate && c.Subresource == "":
-			c.Verb = "create"
-			it, err := s.create(c, runtime.DeepCopyJSON(o))
-			if err != nil {
-				return err
-			}
-			return s.writeItem(w, c, http.StatusCreated, it)
-		case live == nil:
-			return apierrors.NewNotFound(c.resource.gr(), c.Name)
+		if live == nil {
+			return s.createByUpdate(w, c, o)
 		}
-		if have := text(metadataOf(live.object)["uid"]); uid != "" && uid != have {
-			return apierrors.NewConflict(c.resource.gr(), c.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", c.registryKey(), uid, have))
+		if err := c.checkUID(o, live.object); err != nil {
+			return err
 		}
 		next, err := c.track(c.liveCopy(live), runtime.DeepCopyJSON(o))
 		if err != nil {
@@ -62,6 +51,35 @@ func (s *Server) serveUpdate(w http.ResponseWriter, c *call) error {
 		}
 		return s.writeItem(w, c, http.StatusOK, it)
 	}
+}
+
+// createByUpdate serves an update of an object that does not exist.
+func (s *Server) createByUpdate(w http.ResponseWriter, c *call, o object) error {
+	if !c.resource.createOnUpdate || c.Subresource != "" {
+		return apierrors.NewNotFound(c.resource.gr(), c.Name)
+	}
+	if err := c.checkUID(o, nil); err != nil {
+		return err
+	}
+	c.Verb = "create"
+	it, err := s.create(c, runtime.DeepCopyJSON(o))
+	if err != nil {
+		return err
+	}
+	return s.writeItem(w, c, http.StatusCreated, it)
+}
+
+// checkUID compares the UID that the client gives, if any, with that of the stored object.
+func (c *call) checkUID(given, stored object) error {
+	uid, have := text(metadataOf(given)["uid"]), ""
+	if stored != nil {
+		have = text(metadataOf(stored)["uid"])
+	}
+	if uid == "" || uid == have {
+		return nil
+	}
+	return apierrors.NewConflict(c.resource.gr(), c.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "+
+		"AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", c.registryKey(), uid, have))
 }
 
 func (c *call) registryKey() string {

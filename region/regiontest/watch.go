@@ -47,15 +47,9 @@ func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	timeout := watchTimeout
-	if given := c.query.Get("timeoutSeconds"); given != "" {
-		seconds, err := strconv.ParseInt(given, 10, 32)
-		if err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-		if seconds > 0 {
-			timeout = time.Duration(seconds) * time.Second
-		}
+	timeout, err := c.timeout()
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(c.http.Context())
 	defer cancel()
@@ -74,12 +68,13 @@ func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(http.StatusOK)
 	watch.flush()
-	if initial || (fresh && c.query.Get("sendInitialEvents") == "") {
-		if now = watch.present(now); initial {
-			watch.initialEnd(now)
-		}
-		watch.at = now
-	} else if fresh {
+	switch {
+	case initial:
+		watch.at = watch.present(now)
+		watch.initialEnd(watch.at)
+	case fresh && c.query.Get("sendInitialEvents") == "":
+		watch.at = watch.present(now)
+	case fresh:
 		watch.at = now
 	}
 	timer := time.NewTimer(timeout)
@@ -89,6 +84,22 @@ func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {
 		s.abort(c, errPartitioned)
 	}
 	return nil
+}
+
+// timeout returns how long the watch lasts.
+func (c *call) timeout() (time.Duration, error) {
+	given := c.query.Get("timeoutSeconds")
+	if given == "" {
+		return watchTimeout, nil
+	}
+	seconds, err := strconv.ParseInt(given, 10, 32)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(err.Error())
+	}
+	if seconds <= 0 {
+		return watchTimeout, nil
+	}
+	return time.Duration(seconds) * time.Second, nil
 }
 
 func tooOld(at, compacted uint64) error {

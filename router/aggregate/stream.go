@@ -97,27 +97,13 @@ func (s *stream) run(ctx context.Context) {
 	defer close(s.out)
 	defer s.running.Wait()
 	defer s.cancel()
-	members := make(chan []Member)
-	s.running.Go(func() {
-		for m := range s.api.set.Watch(ctx) {
-			select {
-			case members <- m:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
+	members := s.members(ctx)
 	ticker := time.NewTicker(s.api.opts.Bookmark)
 	defer ticker.Stop()
 	for {
 		select {
 		case m := <-members:
-			if !s.follow(ctx, s.api.sources(s.q, m)) || !s.progress(ctx) {
-				return
-			}
-			s.fresh = false // a region that joins later delivers all its objects
-			if len(s.from.at) > 0 {
-				s.fail(ctx, apierrors.NewResourceExpired("a region left or moved at this moment; list anew"))
+			if !s.regroup(ctx, m) {
 				return
 			}
 		case n := <-s.in:
@@ -132,6 +118,33 @@ func (s *stream) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// members returns a channel of the members of the Set, now and after each change.
+func (s *stream) members(ctx context.Context) <-chan []Member {
+	members := make(chan []Member)
+	s.running.Go(func() {
+		for m := range s.api.set.Watch(ctx) {
+			select {
+			case members <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return members
+}
+
+// regroup adapts the watch to the members of the Set. It returns false if the watch must end.
+func (s *stream) regroup(ctx context.Context, members []Member) bool {
+	if !s.follow(ctx, s.api.sources(s.q, members)) || !s.progress(ctx) {
+		return false
+	}
+	s.fresh = false // a region that joins later delivers all its objects
+	if len(s.from.at) > 0 {
+		return s.fail(ctx, apierrors.NewResourceExpired("a region left or moved at this moment; list anew"))
+	}
+	return true
 }
 
 // follow starts and ends feeds to match sources.
@@ -251,18 +264,8 @@ func expiry(src source, err error) error {
 // progress sends the bookmark that ends the initial events, once it is due, and fails a watch that all regions
 // refuse.
 func (s *stream) progress(ctx context.Context) bool {
-	outcomes := make([]Outcome, 0, len(s.feeds))
-	refused, began := len(s.feeds) > 0, true
-	for _, f := range s.feeds {
-		o := Outcome{Region: f.source.region, State: OK}
-		if !f.synced {
-			began = began && f.state != ""
-			o.State, o.Err = f.state, f.err
-		}
-		refused = refused && o.State.refused()
-		outcomes = append(outcomes, o)
-	}
-	slices.SortFunc(outcomes, func(a, b Outcome) int { return compareRegions(a.Region, b.Region) })
+	outcomes, began := s.outcomes()
+	refused := len(outcomes) > 0 && !slices.ContainsFunc(outcomes, func(o Outcome) bool { return !o.State.refused() })
 	failed := slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.State != "" && !o.State.answered() })
 	if refused || s.initial && failed && s.api.opts.Policy.kind == kindFailFast {
 		return s.fail(ctx, &PartialError{Op: s.q.op("watch"), Outcomes: outcomes, policy: s.api.opts.Policy})
@@ -276,6 +279,21 @@ func (s *stream) progress(ctx context.Context) bool {
 		annotations[IncompleteAnnotation] = strings.Join(shorten(missing), "; ")
 	}
 	return !s.bookmarks || s.bookmark(ctx, annotations)
+}
+
+// outcomes returns the state of each feed, by region. began is true if each has synced or failed at least once.
+func (s *stream) outcomes() (outcomes []Outcome, began bool) {
+	outcomes, began = make([]Outcome, 0, len(s.feeds)), true
+	for _, f := range s.feeds {
+		o := Outcome{Region: f.source.region, State: OK}
+		if !f.synced {
+			began = began && f.state != ""
+			o.State, o.Err = f.state, f.err
+		}
+		outcomes = append(outcomes, o)
+	}
+	slices.SortFunc(outcomes, func(a, b Outcome) int { return compareRegions(a.Region, b.Region) })
+	return outcomes, began
 }
 
 // bookmark sends the position of the watch. The kind must be known: informers refuse a bookmark without one.

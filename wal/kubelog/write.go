@@ -104,6 +104,24 @@ func (l *Log) find(ctx context.Context, name string) (*v1alpha1.Operation, error
 	}
 }
 
+// write is one change of a record, by one or more requests.
+type write struct {
+	op, id string
+	unsure bool // a request whose outcome is not known may have been applied, or may still be
+}
+
+// doubt returns err, as an *InDoubtError if the change may have been applied nevertheless.
+func (w write) doubt(err error) error {
+	if w.unsure {
+		return &InDoubtError{Op: w.op, ID: w.id, Err: err}
+	}
+	return err
+}
+
+func (w write) failed(err error) error {
+	return fmt.Errorf("central log: %s %q: %w", w.op, w.id, err)
+}
+
 // create stores o, or returns the object that has its name. If an answer is lost, it reads: a create of one name is
 // applied at most once.
 func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (stored, other *v1alpha1.Operation, err error) {
@@ -112,7 +130,7 @@ func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (sto
 	if err != nil {
 		return nil, nil, err
 	}
-	unsure := false
+	w := write{op: op, id: o.Name}
 	for {
 		got, err := l.client.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
 		if err == nil {
@@ -121,35 +139,50 @@ func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (sto
 		}
 		switch {
 		case apierrors.IsAlreadyExists(err):
-		case refused(err):
-			if !unsure {
-				return nil, nil, fmt.Errorf("central log: %s %q: %w", op, o.Name, explain(err))
-			}
-		default:
-			unsure = true
+		case !refused(err):
+			w.unsure = true
+		case !w.unsure:
+			return nil, nil, w.failed(explain(err))
 		}
 		was := err
 		there, err := l.find(ctx, o.Name)
 		switch {
-		case err != nil && unsure:
-			return nil, nil, &InDoubtError{Op: op, ID: o.Name, Err: was}
+		case err != nil && w.unsure:
+			return nil, nil, w.doubt(was)
 		case err != nil:
 			return nil, nil, err
-		case there == nil && !rest(ctx):
-			if unsure {
-				return nil, nil, &InDoubtError{Op: op, ID: o.Name, Err: was}
-			}
-			return nil, nil, fmt.Errorf("central log: %s %q: %w", op, o.Name, was)
-		case there == nil:
-		case there.Spec.Write == o.Spec.Write:
-			return there, nil, nil
-		case unsure && there.Spec.Operation == o.Spec.Operation && there.Spec.Began == o.Spec.Began && there.Spec.Holder != o.Spec.Holder:
-			// The record may be o itself, if it was created and then taken over by another program.
-			return nil, there, &InDoubtError{Op: op, ID: o.Name, Err: wal.ErrStale}
+		case there != nil:
+			return w.occupied(o, there)
+		case rest(ctx):
+		case w.unsure:
+			return nil, nil, w.doubt(was)
 		default:
-			return nil, there, nil
+			return nil, nil, w.failed(was)
 		}
 	}
+}
+
+// occupied returns the result of a create of o, whose name the record there has.
+func (w write) occupied(o, there *v1alpha1.Operation) (stored, other *v1alpha1.Operation, err error) {
+	mine, found := o.Spec, there.Spec
+	switch {
+	case found.Write == mine.Write:
+		return there, nil, nil
+	case w.unsure && found.Operation == mine.Operation && found.Began == mine.Began && found.Holder != mine.Holder:
+		// The record may be o itself, if it was created and then taken over by another program.
+		return nil, there, w.doubt(wal.ErrStale)
+	default:
+		return nil, there, nil
+	}
+}
+
+// change is a write of fields at one version of a record.
+type change struct {
+	write
+	uid    types.UID
+	rv     string
+	unique string // in spec.write; the stored record has it if this change was the last
+	body   []byte
 }
 
 // patch changes fields of the record id at version v, atomically, and returns the stored record: with wal.ErrStale if
@@ -159,59 +192,60 @@ func (l *Log) patch(ctx context.Context, op, id, v string, state v1alpha1.Operat
 	if err != nil {
 		return l.stale(ctx, id)
 	}
-	write := rand.Text()
+	c := change{write: write{op: op, id: id}, uid: uid, rv: rv, unique: rand.Text()}
 	spec := maps.Clone(fields)
-	spec["write"] = write
+	spec["write"] = c.unique
 	metadata := map[string]any{"resourceVersion": rv}
 	if state != "" {
 		spec["state"] = state
 		metadata["labels"] = map[string]any{stateLabel: state}
 	}
-	body, err := json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
-	if err != nil {
-		return nil, fmt.Errorf("central log: %s %q: %w", op, id, err)
+	if c.body, err = json.Marshal(map[string]any{"metadata": metadata, "spec": spec}); err != nil {
+		return nil, c.failed(err)
 	}
-	unsure := false
+	return l.apply(ctx, c)
+}
+
+// apply sends c until its outcome is known, or the time is up.
+func (l *Log) apply(ctx context.Context, c change) (*v1alpha1.Operation, error) {
 	for {
-		u, err := l.client.Patch(ctx, id, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+		u, err := l.client.Patch(ctx, c.id, types.MergePatchType, c.body, metav1.PatchOptions{FieldManager: fieldManager})
 		if err == nil {
 			return decode(u)
 		}
 		switch {
 		case apierrors.IsConflict(err), absent(err):
-		case apierrors.IsInvalid(err) && !unsure:
-			// A validation rule of the schema rejected it. For an ended record the answer is ErrStale, at any
-			// version.
-			if there, _ := l.find(ctx, id); there != nil && there.Spec.State == v1alpha1.OperationEnded {
-				return there, wal.ErrStale
-			}
-			return nil, fmt.Errorf("central log: %s %q: %w", op, id, err)
-		case refused(err) && !unsure:
-			return nil, fmt.Errorf("central log: %s %q: %w", op, id, explain(err))
+		case apierrors.IsInvalid(err) && !c.unsure:
+			return l.invalid(ctx, c, err)
+		case refused(err) && !c.unsure:
+			return nil, c.failed(explain(err))
 		default:
-			unsure = true
+			c.unsure = true
 		}
 		was := err
-		there, err := l.find(ctx, id)
-		doubt := func(err error) error {
-			if unsure {
-				return &InDoubtError{Op: op, ID: id, Err: err}
-			}
-			return err
-		}
+		there, err := l.find(ctx, c.id)
 		switch {
 		case err != nil:
-			return nil, doubt(fmt.Errorf("%w: %w", was, err))
+			return nil, c.doubt(fmt.Errorf("%w: %w", was, err))
 		case there == nil:
-			return nil, doubt(wal.ErrNotFound)
-		case there.UID == uid && there.Spec.Write == write:
+			return nil, c.doubt(wal.ErrNotFound)
+		case there.UID == c.uid && there.Spec.Write == c.unique:
 			return there, nil
-		case there.UID != uid || there.ResourceVersion != rv:
-			return there, doubt(wal.ErrStale)
+		case there.UID != c.uid || there.ResourceVersion != c.rv:
+			return there, c.doubt(wal.ErrStale)
 		case !rest(ctx):
-			return there, doubt(was)
+			return there, c.doubt(was)
 		}
 	}
+}
+
+// invalid returns the result of a change that a validation rule of the schema rejected. For an ended record it is
+// ErrStale, at any version.
+func (l *Log) invalid(ctx context.Context, c change, err error) (*v1alpha1.Operation, error) {
+	if there, _ := l.find(ctx, c.id); there != nil && there.Spec.State == v1alpha1.OperationEnded {
+		return there, wal.ErrStale
+	}
+	return nil, c.failed(err)
 }
 
 // stale returns the result of a change with an invalid version.

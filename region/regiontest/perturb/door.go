@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -71,14 +72,19 @@ func (d *door) of(verb string, info requestinfo.Info) Point {
 	return p
 }
 
-func (d *door) write(r *http.Request, info requestinfo.Info) (*http.Response, error) {
-	p := d.of(info.Verb, info)
+// written returns the point of a write. The name of an object to create is in the body.
+func (d *door) written(r *http.Request, info requestinfo.Info) (p Point, err error) {
+	p = d.of(info.Verb, info)
 	if info.Verb == "create" && p.Name == "" {
-		name, err := nameIn(r)
-		if err != nil {
-			return nil, err
-		}
-		p.Name = name
+		p.Name, err = nameIn(r)
+	}
+	return p, err
+}
+
+func (d *door) write(r *http.Request, info requestinfo.Info) (*http.Response, error) {
+	p, err := d.written(r, info)
+	if err != nil {
+		return nil, err
 	}
 	p, faults := d.run.arrive(p, false)
 	for _, f := range faults {
@@ -106,20 +112,18 @@ func (d *door) write(r *http.Request, info requestinfo.Info) (*http.Response, er
 		}
 	}
 	resp, err := d.carryOut(r, p, info, d.send)
-	for _, f := range faults {
-		if f.Kind != CrashAfter && f.Kind != LoseReply {
-			continue
-		}
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		if f.Kind == CrashAfter {
-			d.instance.end(errCrashed)
-			return nil, errCrashed
-		}
-		return nil, reset(r)
+	i := slices.IndexFunc(faults, func(f Fault) bool { return f.Kind == CrashAfter || f.Kind == LoseReply })
+	if i < 0 {
+		return resp, err
 	}
-	return resp, err
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	if faults[i].Kind == CrashAfter {
+		d.instance.end(errCrashed)
+		return nil, errCrashed
+	}
+	return nil, reset(r)
 }
 
 // later responds with 504 and executes the write afterwards.

@@ -93,38 +93,49 @@ type owning struct {
 // RoundTrip implements http.RoundTripper.
 func (o *owning) RoundTrip(r *http.Request) (*http.Response, error) {
 	info, err := requestinfo.Of(r)
-	if err == nil && info.IsResource && info.Verb == "delete" {
+	if err != nil || !info.IsResource {
+		return o.next.RoundTrip(r)
+	}
+	switch info.Verb {
+	case "get", "list", "watch":
+		return o.next.RoundTrip(r)
+	case "delete":
 		o.users.mu.Lock()
 		o.users.deleted[o.objectOf(info, info.Name)] = true
 		o.users.mu.Unlock()
-	}
-	if err == nil && info.IsResource && (info.Verb == "create" || info.Verb == "patch" || info.Verb == "update") {
-		name := info.Name
-		if info.Verb == "create" && name == "" {
-			if name, err = nameIn(r); err != nil {
-				return nil, err
-			}
+	case "create", "patch", "update":
+		if err := o.record(r, info); err != nil {
+			return nil, err
 		}
-		of := o.objectOf(info, name)
-		var body []byte
-		applies := info.Verb == "patch" && info.Subresource == "" && r.Header.Get("Content-Type") == string(types.ApplyPatchType)
-		if applies {
-			if body, err = bodyOf(r); err != nil {
-				return nil, err
-			}
-		}
-		o.users.mu.Lock()
-		o.users.owned[of] = true
-		delete(o.users.deleted, of)
-		if applies {
-			o.users.applied[of] = applied{body, r.URL.Query().Get("fieldManager")}
-		}
-		o.users.mu.Unlock()
 	}
-	if err == nil && info.IsResource && !slices.Contains([]string{"get", "list", "watch"}, info.Verb) {
-		defer o.users.turns.take()()
-	}
+	defer o.users.turns.take()()
 	return o.next.RoundTrip(r)
+}
+
+// record records that the script owns the object of a write, and with which apply it can be created again.
+func (o *owning) record(r *http.Request, info requestinfo.Info) (err error) {
+	name := info.Name
+	if info.Verb == "create" && name == "" {
+		if name, err = nameIn(r); err != nil {
+			return err
+		}
+	}
+	of := o.objectOf(info, name)
+	var body []byte
+	applies := info.Verb == "patch" && info.Subresource == "" && r.Header.Get("Content-Type") == string(types.ApplyPatchType)
+	if applies {
+		if body, err = bodyOf(r); err != nil {
+			return err
+		}
+	}
+	o.users.mu.Lock()
+	defer o.users.mu.Unlock()
+	o.users.owned[of] = true
+	delete(o.users.deleted, of)
+	if applies {
+		o.users.applied[of] = applied{body, r.URL.Query().Get("fieldManager")}
+	}
+	return nil
 }
 
 func (o *owning) objectOf(info requestinfo.Info, name string) Object {
