@@ -56,19 +56,7 @@ func Parse(method, path, query string) (Info, error) {
 	default:
 		info.Verb = verbs[method]
 	}
-	if parts[0] == "namespaces" && len(parts) > 1 {
-		info.Namespace = parts[1]
-		if len(parts) > 2 && !slices.Contains(namespaceSubresources, parts[2]) {
-			parts = parts[2:]
-		}
-	}
-	info.Resource = parts[0]
-	if len(parts) > 1 {
-		info.Name = parts[1]
-	}
-	if len(parts) > 2 && info.Verb != "proxy" {
-		info.Subresource = parts[2]
-	}
+	info.locate(parts)
 	switch {
 	case info.Name != "":
 	case info.Verb == "get":
@@ -77,6 +65,23 @@ func Parse(method, path, query string) (Info, error) {
 		info.Verb = "deletecollection"
 	}
 	return info, nil
+}
+
+// locate sets the fields that name the resource, from the parts of the path after the version and the verb.
+func (i *Info) locate(parts []string) {
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		i.Namespace = parts[1]
+		if len(parts) > 2 && !slices.Contains(namespaceSubresources, parts[2]) {
+			parts = parts[2:]
+		}
+	}
+	i.Resource = parts[0]
+	if len(parts) > 1 {
+		i.Name = parts[1]
+	}
+	if len(parts) > 2 && i.Verb != "proxy" {
+		i.Subresource = parts[2]
+	}
 }
 
 var verbs = map[string]string{

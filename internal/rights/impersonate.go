@@ -93,19 +93,10 @@ func (i Impersonation) people() (users []string, accounts map[string][]string, e
 	case i.AnyUser && len(i.On) == 0:
 		return nil, nil, errors.New("any user would include the controller manager: name the users, or limit the requests, for which servers exclude nodes and service accounts")
 	}
-	accounts = map[string][]string{}
-	for _, user := range i.Users {
-		if account, ok := strings.CutPrefix(user, serviceAccountPrefix); ok {
-			namespace, name, ok := strings.Cut(account, ":")
-			if !ok || namespace == "" || name == "" || strings.Contains(name, ":") {
-				return nil, nil, fmt.Errorf("user %q is no service account: write %sNAMESPACE:NAME", user, serviceAccountPrefix)
-			}
-			accounts[namespace] = append(accounts[namespace], name)
-			continue
-		}
-		users = append(users, user)
+	if users, accounts, err = divide(i.Users); err != nil {
+		return nil, nil, err
 	}
-	if len(accounts) > 0 && len(i.On) > 0 && (len(i.Groups) > 0 || len(i.UIDs) > 0 || len(i.Extra) > 0) {
+	if len(accounts) > 0 && len(i.On) > 0 && len(i.Groups)+len(i.UIDs)+len(i.Extra) > 0 {
 		// To servers, such a service account is another kind of user. Two roles can grant both.
 		return nil, nil, errors.New("constrained impersonation of a service account allows no groups, UID and extra: print its role separately")
 	}
@@ -117,17 +108,42 @@ func (i Impersonation) people() (users []string, accounts map[string][]string, e
 		}
 	}
 	for key, values := range i.Extra {
-		if key == "" || key != strings.ToLower(key) {
-			return nil, nil, fmt.Errorf("extra key %q: servers read keys in lower case", key)
-		}
-		if len(values) == 0 {
-			return nil, nil, fmt.Errorf("extra key %q has no value: without one, all would be allowed", key)
-		}
-		if slices.Contains(values, "") {
-			return nil, nil, fmt.Errorf("extra key %q has an empty value", key)
+		if err := readable(key, values); err != nil {
+			return nil, nil, err
 		}
 	}
 	return users, accounts, nil
+}
+
+// divide returns the names that are no service accounts, and the service accounts by namespace.
+func divide(names []string) (users []string, accounts map[string][]string, err error) {
+	accounts = map[string][]string{}
+	for _, user := range names {
+		account, ok := strings.CutPrefix(user, serviceAccountPrefix)
+		if !ok {
+			users = append(users, user)
+			continue
+		}
+		namespace, name, ok := strings.Cut(account, ":")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, ":") {
+			return nil, nil, fmt.Errorf("user %q is no service account: write %sNAMESPACE:NAME", user, serviceAccountPrefix)
+		}
+		accounts[namespace] = append(accounts[namespace], name)
+	}
+	return users, accounts, nil
+}
+
+// readable checks that servers understand an extra key and its values as they are written.
+func readable(key string, values []string) error {
+	switch {
+	case key == "" || key != strings.ToLower(key):
+		return fmt.Errorf("extra key %q: servers read keys in lower case", key)
+	case len(values) == 0:
+		return fmt.Errorf("extra key %q has no value: without one, all would be allowed", key)
+	case slices.Contains(values, ""):
+		return fmt.Errorf("extra key %q has an empty value", key)
+	}
+	return nil
 }
 
 func ordinary(what, name string) error {

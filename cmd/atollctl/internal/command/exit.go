@@ -49,33 +49,8 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 	if !s.started { // cobra rejected the command line
 		return exitInput, "see " + s.program + " --help"
 	}
-	removal := fmt.Sprintf("remove those, then run %q with the same --wal", s.program+" wal recover")
-	if doubt, ok := find[*fanout.InDoubtError](err); ok {
-		if _, occupied := find[*fanout.OccupiedError](doubt); occupied {
-			return exitDoubt, removal
-		}
-		return exitDoubt, fmt.Sprintf("do not start it anew: run %q with the same --wal once the peers answer", s.program+" wal recover")
-	}
-	if foreign, ok := find[*fanout.ForeignError](err); ok {
-		return exitConflict, fmt.Sprintf("if that coordinator is gone: %q", fmt.Sprintf("%s operation abort %s --others", s.program, foreign.Operation))
-	}
-	if is(err, fanout.ErrCommitted) {
-		return exitConflict, "remove the object if it is not wanted"
-	}
-	if is(err, fanout.ErrUnknownOperation) {
-		if is(err, region.ErrUnavailable) {
-			return exitDoubt, "ask again once the peers answer"
-		}
-		return exitFailed, fmt.Sprintf("list the open operations: %q", s.program+" operation list --peers")
-	}
-	if is(err, fanout.ErrEnded) || is(err, fanout.ErrNotFound) || is(err, fanout.ErrNotHeld) {
-		return exitFailed, ""
-	}
-	if occupied, ok := find[*fanout.OccupiedError](err); ok && occupied.Committed {
-		return exitDoubt, removal
-	}
-	if conflicting(err) {
-		return exitConflict, s.adoption(err)
+	if code, remedy, ok := s.outcome(err); ok {
+		return code, remedy
 	}
 	remedy, input := s.input(err)
 	if !input || noSuchType(err) || is(err, fanout.ErrMembership) && !is(err, fanout.ErrWrongPeer) {
@@ -87,6 +62,38 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 		return exitInput, remedy
 	}
 	return exitFailed, ""
+}
+
+// outcome classifies errors that tell how an operation ended, or which one is in its way.
+func (s *session) outcome(err error) (code int, remedy string, ok bool) {
+	removal := fmt.Sprintf("remove those, then run %q with the same --wal", s.program+" wal recover")
+	if doubt, ok := find[*fanout.InDoubtError](err); ok {
+		if _, occupied := find[*fanout.OccupiedError](doubt); occupied {
+			return exitDoubt, removal, true
+		}
+		again := fmt.Sprintf("do not start it anew: run %q with the same --wal once the peers answer", s.program+" wal recover")
+		return exitDoubt, again, true
+	}
+	if foreign, ok := find[*fanout.ForeignError](err); ok {
+		abort := fmt.Sprintf("%s operation abort %s --others", s.program, foreign.Operation)
+		return exitConflict, fmt.Sprintf("if that coordinator is gone: %q", abort), true
+	}
+	occupied, _ := find[*fanout.OccupiedError](err)
+	switch {
+	case is(err, fanout.ErrCommitted):
+		return exitConflict, "remove the object if it is not wanted", true
+	case is(err, fanout.ErrUnknownOperation) && is(err, region.ErrUnavailable):
+		return exitDoubt, "ask again once the peers answer", true
+	case is(err, fanout.ErrUnknownOperation):
+		return exitFailed, fmt.Sprintf("list the open operations: %q", s.program+" operation list --peers"), true
+	case is(err, fanout.ErrEnded), is(err, fanout.ErrNotFound), is(err, fanout.ErrNotHeld):
+		return exitFailed, "", true
+	case occupied != nil && occupied.Committed:
+		return exitDoubt, removal, true
+	case conflicting(err):
+		return exitConflict, s.adoption(err), true
+	}
+	return 0, "", false
 }
 
 // refused reports whether err is a failed check of the request, before the operation began. A later
@@ -124,17 +131,8 @@ func (s *session) input(err error) (remedy string, ok bool) {
 	if noSuchType(err) {
 		return fmt.Sprintf("run %q", s.program+" install-crds"), true
 	}
-	if status, ok := find[*apierrors.StatusError](err); ok {
-		switch {
-		case apierrors.IsForbidden(status) && s.shared != "" && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "operations":
-			return fmt.Sprintf("grant the user of the central plane what %q prints", s.program+" rbac --central"), true
-		case apierrors.IsForbidden(status):
-			return fmt.Sprintf("grant the peer's user what %q prints", s.program+" rbac"), true
-		case apierrors.IsUnauthorized(status):
-			return "the peer does not accept the kubeconfig's credentials: renew them", true
-		case apierrors.IsInvalid(status), apierrors.IsBadRequest(status):
-			return "correct the object", true
-		}
+	if remedy, ok := s.answer(err); ok {
+		return remedy, true
 	}
 	_, field := find[*region.FieldError](err)
 	_, locked := find[*wal.LockedError](err)
@@ -160,6 +158,25 @@ func (s *session) input(err error) (remedy string, ok bool) {
 		return "use a --wal that can be written", true
 	case field, locked, newer, damaged, value:
 		return "", true
+	}
+	return "", false
+}
+
+// answer is input for the response of an API server.
+func (s *session) answer(err error) (remedy string, ok bool) {
+	status, ok := find[*apierrors.StatusError](err)
+	if !ok {
+		return "", false
+	}
+	switch {
+	case apierrors.IsForbidden(status) && s.shared != "" && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "operations":
+		return fmt.Sprintf("grant the user of the central plane what %q prints", s.program+" rbac --central"), true
+	case apierrors.IsForbidden(status):
+		return fmt.Sprintf("grant the peer's user what %q prints", s.program+" rbac"), true
+	case apierrors.IsUnauthorized(status):
+		return "the peer does not accept the kubeconfig's credentials: renew them", true
+	case apierrors.IsInvalid(status), apierrors.IsBadRequest(status):
+		return "correct the object", true
 	}
 	return "", false
 }

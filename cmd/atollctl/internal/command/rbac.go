@@ -18,11 +18,7 @@ import (
 )
 
 func (s *session) rbac() *cobra.Command {
-	var install, central bool
-	var loops []string
-	var sync syncing
-	var name, namespace string
-	var as impersonation
+	var f requested
 	c := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the least ClusterRole that each peer must grant",
@@ -57,53 +53,76 @@ users, which needs peers with constrained impersonation (Kubernetes 1.36):
 
   ` + s.program + ` rbac --as alice --as-group dev --as-on get,list:couchdbs.eu-west-1.loodse`,
 		Args: cobra.NoArgs,
-		RunE: s.run(func(context.Context, []string) error {
-			role := rights.Coordinate()
-			switch {
-			case len(sync.parts) == 0 && sync.given():
-				return badInput("name the parts: --sync "+strings.Join(rights.SyncParts(), ","), "--downstream, --pull, --target, --types, --permit, --upsync, --delete-upstream, --unscheduled and --secrets-namespace need --sync")
-			case len(sync.parts) > 0 && (as.given() || install || central || len(loops) > 0):
-				return badInput("print them one after the other", "--sync, --loops, --install, --central and --as are roles of their own")
-			case len(sync.parts) > 0:
-				return s.printSync(name, sync)
-			case as.given() && (install || central), install && central:
-				return badInput("print them one after the other", "--install, --central and --as are roles of their own")
-			case len(loops) > 0 && (as.given() || install):
-				return badInput("print them one after the other", "--loops, --install and --as are roles of their own")
-			case len(loops) > 0:
-				return s.printLoops(name, loops, rights.Place{Central: central, Namespace: namespace})
-			case as.given():
-				return s.printImpersonation(name, as)
-			case install:
-				role = rights.Install()
-			case central:
-				role = rights.CoordinateCentral()
-			}
-			return s.printRoles(name, []*rbacv1.ClusterRole{role}, nil)
-		}),
+		RunE: s.run(func(context.Context, []string) error { return s.printRequested(f) }),
 	}
-	c.Flags().BoolVar(&install, "install", false, "print the rights of install-crds")
-	c.Flags().BoolVar(&central, "central", false, "print the rights of --log, or --loops, in the central plane")
-	c.Flags().StringSliceVar(&loops, "loops", nil, "print the rights of a program that runs these `loops`")
-	c.Flags().StringVar(&namespace, "loops-namespace", "kubecarrier-system", "`namespace` of Leases and kubeconfigs in the central plane")
-	c.Flags().StringSliceVar(&sync.parts, "sync", nil, "print the rights of these `parts` of syncing")
-	c.Flags().BoolVar(&sync.downstream, "downstream", false, "with --sync, the rights in each cluster")
-	c.Flags().BoolVar(&sync.pull, "pull", false, "with --sync targets: syncers are installed inside clusters")
-	c.Flags().StringVar(&sync.target, "target", "", "with --sync syncer, the `SyncTarget` whose status it writes")
-	c.Flags().StringSliceVar(&sync.types, "types", nil, "with --sync, the `types`, as resource.group (default the types of workloads)")
-	c.Flags().StringSliceVar(&sync.permit, "permit", nil, "with --sync, the `powers` over clusters that authors of upstream objects may have, such as RBAC")
-	c.Flags().StringSliceVar(&sync.upsync, "upsync", nil, "with --sync, those of the `types` whose objects, if created in clusters, are synced upstream")
-	c.Flags().BoolVar(&sync.deleteUpstream, "delete-upstream", false, "with --sync: the deletion of a downstream object deletes its origin")
-	c.Flags().BoolVar(&sync.unscheduled, "unscheduled", false, "with --sync and --downstream: pods without a node are counted")
-	c.Flags().StringVar(&sync.namespace, "secrets-namespace", "", "with --sync targets, the `namespace` of Secrets with kubeconfigs")
-	c.Flags().StringVar(&name, "name", "", "`name` of the ClusterRole (default atoll, atoll-install, atoll-central or atoll-impersonate)")
-	c.Flags().StringArrayVar(&as.users, "as", nil, "a `user` to impersonate; repeat it for each")
-	c.Flags().BoolVar(&as.any, "as-any-user", false, "any user except nodes and service accounts; needs --as-on")
-	c.Flags().StringArrayVar(&as.groups, "as-group", nil, "a `group` to impersonate")
-	c.Flags().StringArrayVar(&as.uids, "as-uid", nil, "a user's `UID` to impersonate")
-	c.Flags().StringArrayVar(&as.extra, "as-extra", nil, "an extra value to impersonate, as `key=value`")
-	c.Flags().StringArrayVar(&as.on, "as-on", nil, "requests that are allowed as these users, as `verb,...:resource.group`; repeat it for each resource")
+	c.Flags().BoolVar(&f.install, "install", false, "print the rights of install-crds")
+	c.Flags().BoolVar(&f.central, "central", false, "print the rights of --log, or --loops, in the central plane")
+	c.Flags().StringSliceVar(&f.loops, "loops", nil, "print the rights of a program that runs these `loops`")
+	c.Flags().StringVar(&f.namespace, "loops-namespace", "kubecarrier-system", "`namespace` of Leases and kubeconfigs in the central plane")
+	c.Flags().StringSliceVar(&f.sync.parts, "sync", nil, "print the rights of these `parts` of syncing")
+	c.Flags().BoolVar(&f.sync.downstream, "downstream", false, "with --sync, the rights in each cluster")
+	c.Flags().BoolVar(&f.sync.pull, "pull", false, "with --sync targets: syncers are installed inside clusters")
+	c.Flags().StringVar(&f.sync.target, "target", "", "with --sync syncer, the `SyncTarget` whose status it writes")
+	c.Flags().StringSliceVar(&f.sync.types, "types", nil, "with --sync, the `types`, as resource.group (default the types of workloads)")
+	c.Flags().StringSliceVar(&f.sync.permit, "permit", nil, "with --sync, the `powers` over clusters that authors of upstream objects may have, such as RBAC")
+	c.Flags().StringSliceVar(&f.sync.upsync, "upsync", nil, "with --sync, those of the `types` whose objects, if created in clusters, are synced upstream")
+	c.Flags().BoolVar(&f.sync.deleteUpstream, "delete-upstream", false, "with --sync: the deletion of a downstream object deletes its origin")
+	c.Flags().BoolVar(&f.sync.unscheduled, "unscheduled", false, "with --sync and --downstream: pods without a node are counted")
+	c.Flags().StringVar(&f.sync.namespace, "secrets-namespace", "", "with --sync targets, the `namespace` of Secrets with kubeconfigs")
+	c.Flags().StringVar(&f.name, "name", "", "`name` of the ClusterRole (default atoll, atoll-install, atoll-central or atoll-impersonate)")
+	c.Flags().StringArrayVar(&f.as.users, "as", nil, "a `user` to impersonate; repeat it for each")
+	c.Flags().BoolVar(&f.as.any, "as-any-user", false, "any user except nodes and service accounts; needs --as-on")
+	c.Flags().StringArrayVar(&f.as.groups, "as-group", nil, "a `group` to impersonate")
+	c.Flags().StringArrayVar(&f.as.uids, "as-uid", nil, "a user's `UID` to impersonate")
+	c.Flags().StringArrayVar(&f.as.extra, "as-extra", nil, "an extra value to impersonate, as `key=value`")
+	c.Flags().StringArrayVar(&f.as.on, "as-on", nil, "requests that are allowed as these users, as `verb,...:resource.group`; repeat it for each resource")
 	return c
+}
+
+// requested are the flags of rbac: which rights to print.
+type requested struct {
+	install, central bool
+	loops            []string
+	sync             syncing
+	as               impersonation
+	name, namespace  string
+}
+
+// contradiction returns an error if the flags request roles that cannot be printed together.
+func (f requested) contradiction() error {
+	switch {
+	case len(f.sync.parts) == 0 && f.sync.given():
+		return badInput("name the parts: --sync "+strings.Join(rights.SyncParts(), ","),
+			"--downstream, --pull, --target, --types, --permit, --upsync, --delete-upstream, --unscheduled and "+
+				"--secrets-namespace need --sync")
+	case len(f.sync.parts) > 0 && (f.as.given() || f.install || f.central || len(f.loops) > 0):
+		return badInput("print them one after the other", "--sync, --loops, --install, --central and --as are roles of their own")
+	case f.as.given() && (f.install || f.central), f.install && f.central:
+		return badInput("print them one after the other", "--install, --central and --as are roles of their own")
+	case len(f.loops) > 0 && (f.as.given() || f.install):
+		return badInput("print them one after the other", "--loops, --install and --as are roles of their own")
+	}
+	return nil
+}
+
+func (s *session) printRequested(f requested) error {
+	if err := f.contradiction(); err != nil {
+		return err
+	}
+	role := rights.Coordinate()
+	switch {
+	case len(f.sync.parts) > 0:
+		return s.printSync(f.name, f.sync)
+	case len(f.loops) > 0:
+		return s.printLoops(f.name, f.loops, rights.Place{Central: f.central, Namespace: f.namespace})
+	case f.as.given():
+		return s.printImpersonation(f.name, f.as)
+	case f.install:
+		role = rights.Install()
+	case f.central:
+		role = rights.CoordinateCentral()
+	}
+	return s.printRoles(f.name, []*rbacv1.ClusterRole{role}, nil)
 }
 
 // impersonation are the flags --as and --as-*.

@@ -105,38 +105,11 @@ declares that they belong to this ring.`,
 			l := listing{columns: operationColumns}
 			err := s.coordinateWith(ctx, acceptLoss, wal.Options{AcceptLoss: acceptLoss}, func(c *fanout.Coordinator) error {
 				if thisRing {
-					signed, err := c.Identity().SignLog(ctx)
-					for _, id := range signed {
-						s.warn("operation %s of the first release is treated as one of this ring", id)
-					}
-					if err != nil {
+					if err := s.signLog(ctx, c); err != nil {
 						return err
 					}
 				}
-				ops, err := c.Recover(ctx)
-				var doubtful []string
-				var waiting []error
-				for _, op := range ops {
-					l.items = append(l.items, operationItem(op))
-					s.warnPending(op)
-					waiting = append(waiting, s.finalizers(op))
-					if op.State == fanout.InDoubt {
-						doubtful = append(doubtful, op.ID)
-					}
-				}
-				if len(ops) == 0 && s.output == formatTable {
-					fmt.Fprintln(s.errOut, "no open operations to settle")
-				} else if err := s.print(l); err != nil {
-					return err
-				}
-				if err == nil && len(doubtful) > 0 {
-					return &problem{code: exitDoubt, remedy: "run it again once all peers answer",
-						err: fmt.Errorf("in doubt: %s", strings.Join(doubtful, ", "))}
-				}
-				if err == nil {
-					err = errors.Join(waiting...)
-				}
-				return err
+				return s.settle(ctx, c, &l)
 			})
 			if _, unknown := find[*unknownRingError](err); unknown {
 				return &problem{code: exitDoubt, remedy: "run it again once a peer answers, or name the log with --wal", err: err}
@@ -154,6 +127,43 @@ declares that they belong to this ring.`,
 	c.Flags().BoolVar(&thisRing, "this-ring", false, "treat operations of the first release, which do not record their ring, as this ring's")
 	c.Flags().BoolVar(&acceptLoss, "accept-loss", false, "begin an empty log after a damaged one was set aside; then run audit --repair")
 	return c
+}
+
+// signLog declares that the operations of the first release belong to this ring.
+func (s *session) signLog(ctx context.Context, c *fanout.Coordinator) error {
+	signed, err := c.Identity().SignLog(ctx)
+	for _, id := range signed {
+		s.warn("operation %s of the first release is treated as one of this ring", id)
+	}
+	return err
+}
+
+// settle finishes or aborts the open operations, adds them to l and prints it.
+func (s *session) settle(ctx context.Context, c *fanout.Coordinator, l *listing) error {
+	ops, err := c.Recover(ctx)
+	var doubtful []string
+	var waiting []error
+	for _, op := range ops {
+		l.items = append(l.items, operationItem(op))
+		s.warnPending(op)
+		waiting = append(waiting, s.finalizers(op))
+		if op.State == fanout.InDoubt {
+			doubtful = append(doubtful, op.ID)
+		}
+	}
+	if len(ops) == 0 && s.output == formatTable {
+		fmt.Fprintln(s.errOut, "no open operations to settle")
+	} else if err := s.print(*l); err != nil {
+		return err
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(doubtful) > 0:
+		return &problem{code: exitDoubt, remedy: "run it again once all peers answer",
+			err: fmt.Errorf("in doubt: %s", strings.Join(doubtful, ", "))}
+	}
+	return errors.Join(waiting...)
 }
 
 func (s *session) walVerify() *cobra.Command {
