@@ -63,6 +63,19 @@ func TestHouse(t *testing.T) {
 			none(t, Sizes(p, load(t, p.Dir, p.Files)))
 		}
 	})
+	t.Run("complexity", func(t *testing.T) {
+		functions := map[string]int{}
+		for _, p := range packages {
+			for _, f := range load(t, p.Dir, p.Files) {
+				for _, d := range f.Decls {
+					if fn, ok := d.(*ast.FuncDecl); ok {
+						functions[p.Path+"."+strings.TrimPrefix(subject(fn)+"."+fn.Name.Name, ".")] = Complexity(fn)
+					}
+				}
+			}
+		}
+		none(t, Complexities(functions))
+	})
 	t.Run("examples", func(t *testing.T) {
 		for _, p := range packages {
 			none(t, Examples(p, load(t, p.Dir, p.Files), load(t, p.Dir, p.TestFiles)))

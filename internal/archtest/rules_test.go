@@ -171,6 +171,27 @@ func TestSizesRule(t *testing.T) {
 	require.Empty(t, Sizes(Package{Path: "a", Name: "main"}, file(MaxMethods)))
 }
 
+func TestComplexityRule(t *testing.T) {
+	complexity := func(body string) int {
+		file := parse(t, "package p\nfunc f(a, b bool, c chan int, l []int) {\n"+body+"\n}\n")[0]
+		return Complexity(file.Decls[0].(*ast.FuncDecl))
+	}
+	require.Equal(t, 1, complexity(""))
+	require.Equal(t, 4, complexity("if a && b || a {}"))
+	require.Equal(t, 3, complexity("for range l {}\nfor a {}"))
+	require.Equal(t, 3, complexity("switch {\ncase a, b:\ncase b:\ndefault:\n}"))
+	require.Equal(t, 2, complexity("select {\ncase <-c:\ndefault:\n}"))
+	require.Equal(t, 2, complexity("_ = func() { if a {} }"))
+
+	functions := map[string]int{"deep": simple + 1}
+	for i := range 99 {
+		functions[fmt.Sprint(i)] = simple
+	}
+	require.Len(t, Complexities(functions), 2)
+	functions["one more"] = 1
+	require.Empty(t, Complexities(functions))
+}
+
 func TestWordsRule(t *testing.T) {
 	comments := func(source string) []string {
 		set := token.NewFileSet()

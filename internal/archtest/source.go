@@ -40,49 +40,66 @@ func Source(f File) []string {
 	if f.isGenerated() {
 		return nil
 	}
-	var wrong []string
-	add := func(format string, args ...any) { wrong = append(wrong, f.Path+": "+fmt.Sprintf(format, args...)) }
-	if !strings.HasPrefix(f.Content, header) {
-		add("does not begin with the two license lines and a blank one")
-	}
-	if n := strings.Count(f.Content, "\n"); n > maxLines {
-		add("has %d lines, at most %d: divide it by nouns", n, maxLines)
-	}
-	for _, part := range strings.Split(strings.TrimSuffix(f.Path, ".go"), "/") {
-		for _, word := range strings.Split(part, "_") {
-			if slices.Contains(vague, word) {
-				add("is named %q, which is vague: name it after its content", word)
-			}
-		}
-	}
+	wrong := append(f.layout(), f.names()...)
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, f.Path, f.Content, parser.ParseComments)
 	if err != nil {
-		add("%v", err)
-		return wrong
+		return append(wrong, f.violation("%v", err))
 	}
 	for _, group := range parsed.Comments {
 		for _, c := range group.List {
 			if word := unfinished.FindString(c.Text); word != "" {
-				add("line %d contains %s: finish it or document the reason", set.Position(c.Pos()).Line, word)
+				wrong = append(wrong, f.violation("line %d contains %s: finish it or document the reason", set.Position(c.Pos()).Line, word))
 			}
 		}
 	}
 	if f.isTest() || parsed.Name.Name == "main" || (Package{Path: path.Dir(f.Path)}).IsTest() {
 		return wrong
 	}
+	return append(wrong, f.effects(parsed)...)
+}
+
+func (f File) violation(format string, args ...any) string {
+	return f.Path + ": " + fmt.Sprintf(format, args...)
+}
+
+// layout checks the beginning and the length of the file.
+func (f File) layout() (wrong []string) {
+	if !strings.HasPrefix(f.Content, header) {
+		wrong = append(wrong, f.violation("does not begin with the two license lines and a blank one"))
+	}
+	if n := strings.Count(f.Content, "\n"); n > maxLines {
+		wrong = append(wrong, f.violation("has %d lines, at most %d: divide it by nouns", n, maxLines))
+	}
+	return wrong
+}
+
+// names checks the words in the path of the file.
+func (f File) names() (wrong []string) {
+	for _, part := range strings.Split(strings.TrimSuffix(f.Path, ".go"), "/") {
+		for _, word := range strings.Split(part, "_") {
+			if slices.Contains(vague, word) {
+				wrong = append(wrong, f.violation("is named %q, which is vague: name it after its content", word))
+			}
+		}
+	}
+	return wrong
+}
+
+// effects checks that a file of a library has no flags, no init function and no logger of its own.
+func (f File) effects(parsed *ast.File) (wrong []string) {
 	for _, i := range parsed.Imports {
 		if i.Path.Value == `"flag"` || strings.HasPrefix(i.Path.Value, `"github.com/spf13/pflag`) {
-			add("imports flag: a library takes Options, a program has flags")
+			wrong = append(wrong, f.violation("imports flag: a library takes Options, a program has flags"))
 		}
 	}
 	for _, d := range parsed.Decls {
 		if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.Name == "init" && fn.Recv == nil {
-			add("has an init function: importing a library must have no effect")
+			wrong = append(wrong, f.violation("has an init function: importing a library must have no effect"))
 		}
 	}
 	if strings.Contains(f.Content, "logr.FromContextOrDiscard(") && !under(f.Path, "examples", "cmd", "internal/e2e") {
-		add("uses logr.FromContextOrDiscard, which is silent under controller-runtime: use internal/logging")
+		wrong = append(wrong, f.violation("uses logr.FromContextOrDiscard, which is silent under controller-runtime: use internal/logging"))
 	}
 	return wrong
 }
@@ -146,21 +163,7 @@ func Examples(p Package, files, tests []*ast.File) []string {
 	if p.Name == "main" || under(p.Path, "internal", "examples") || strings.Contains(p.Path, "/internal/") {
 		return nil
 	}
-	shown := map[string]bool{}
-	for _, e := range doc.Examples(tests...) {
-		name, _, _ := strings.Cut(e.Name, "_")
-		shown[name] = shown[name] || e.Output != "" || e.EmptyOutput
-	}
-	types := map[string]bool{}
-	for _, f := range files {
-		for _, d := range f.Decls {
-			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
-				for _, s := range g.Specs {
-					types[s.(*ast.TypeSpec).Name.Name] = true
-				}
-			}
-		}
-	}
+	shown, types := shownBy(tests), typesIn(files)
 	var wrong []string
 	for _, f := range files {
 		for _, d := range f.Decls {
@@ -172,6 +175,31 @@ func Examples(p Package, files, tests []*ast.File) []string {
 		}
 	}
 	return wrong
+}
+
+// shownBy returns the names that have an example with checked output.
+func shownBy(tests []*ast.File) map[string]bool {
+	shown := map[string]bool{}
+	for _, e := range doc.Examples(tests...) {
+		name, _, _ := strings.Cut(e.Name, "_")
+		shown[name] = shown[name] || e.Output != "" || e.EmptyOutput
+	}
+	return shown
+}
+
+// typesIn returns the names of the types that files declare.
+func typesIn(files []*ast.File) map[string]bool {
+	types := map[string]bool{}
+	for _, f := range files {
+		for _, d := range f.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
+				for _, s := range g.Specs {
+					types[s.(*ast.TypeSpec).Name.Name] = true
+				}
+			}
+		}
+	}
+	return types
 }
 
 // returnsOwn reports whether the first result of fn is a type of fn's package.

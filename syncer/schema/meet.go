@@ -84,7 +84,7 @@ func commonKind(a, b string) (string, bool) {
 
 // kindOfAll returns the type of the values that the types of all views include. It returns false if there are none.
 func kindOfAll(views []view) (kind string, ok bool) {
-	kind, ok = kindOf(views[0].s), true
+	kind = kindOf(views[0].s)
 	for _, v := range views[1:] {
 		if kind, ok = commonKind(kind, kindOf(v.s)); !ok {
 			return "", false
