@@ -5,8 +5,8 @@ package splitter
 
 import "fmt"
 
-// ConditionDuplicated is the type of a condition in the status of Deployments, StatefulSets and
-// Jobs. It is True while replicas may run twice (reason ClusterLost): a cluster was unreachable
+// ConditionDuplicated is the type of a condition in the status of Deployments, StatefulSets, Jobs
+// and kinds whose [Conditions] permit it. It is True while replicas may run twice (reason ClusterLost): a cluster was unreachable
 // for longer than Options.Grace, its replicas were placed elsewhere, and it has not removed its
 // own yet. The message has their number by the cluster's last report, and names the clusters. The
 // counters of the status do not include them. Otherwise the condition is absent.
@@ -42,14 +42,4 @@ func lastReplicas(s Shard) int64 {
 		}
 	}
 	return numberOr(s.Object, numberOr(s.Object, 0, "spec", "parallelism"), "spec", "replicas")
-}
-
-// hasConditions reports whether status.conditions of a kind takes any type, and whether the
-// kind's replicas are placed elsewhere when a cluster is lost.
-func hasConditions(kind Kind) bool {
-	switch kind.(type) {
-	case deployments, statefulSets, jobs:
-		return true
-	}
-	return false
 }

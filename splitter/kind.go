@@ -31,6 +31,31 @@ type Kind interface {
 	Fold(parent *unstructured.Unstructured, shards []Shard) (status map[string]any, err error)
 }
 
+// Conditioned is a Kind whose status has conditions to which the Splitter may add its own. Deployments,
+// StatefulSets and Jobs return such a Kind.
+type Conditioned interface {
+	Kind
+	// Conditions returns which conditions the Splitter adds, and their form. It is pure.
+	Conditions() Conditions
+}
+
+// Conditions describe the status.conditions of a type of workload.
+type Conditions struct {
+	// Placed and Duplicated permit ConditionPlaced and ConditionDuplicated: API servers and
+	// readers of the type accept conditions of these types.
+	Placed, Duplicated bool
+	// UpdateTime means that conditions have a lastUpdateTime beside lastTransitionTime.
+	UpdateTime bool
+}
+
+// conditionsOf returns the Conditions of a kind; none for a Kind that is not Conditioned.
+func conditionsOf(kind Kind) Conditions {
+	if c, ok := kind.(Conditioned); ok {
+		return c.Conditions()
+	}
+	return Conditions{}
+}
+
 // Shard is the part of a parent that one cluster has.
 type Shard struct {
 	Cluster string

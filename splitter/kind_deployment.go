@@ -220,4 +220,7 @@ func find(obj *unstructured.Unstructured, kind string) map[string]any {
 	return c
 }
 
-func (deployments) explains() bool { return true }
+// Conditions returns that Placed and Duplicated are permitted, with a lastUpdateTime.
+func (deployments) Conditions() Conditions {
+	return Conditions{Placed: true, Duplicated: true, UpdateTime: true}
+}

@@ -22,6 +22,9 @@ func (jobs) Resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 }
 
+// Conditions returns that Duplicated is permitted.
+func (jobs) Conditions() Conditions { return Conditions{Duplicated: true} }
+
 func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	if ended(parent) {
 		return lasting(parent, have)

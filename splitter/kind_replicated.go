@@ -218,7 +218,8 @@ func StatefulSets() Kind {
 
 type statefulSets struct{ replicated }
 
-func (statefulSets) explains() bool { return true }
+// Conditions returns that Placed and Duplicated are permitted.
+func (statefulSets) Conditions() Conditions { return Conditions{Placed: true, Duplicated: true} }
 
 func (k statefulSets) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
 	status, err := k.replicated.Fold(parent, shards)

@@ -15,13 +15,10 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// explains is implemented by kinds whose status.conditions takes any type.
-type explains interface{ explains() bool }
-
-// ConditionPlaced is the type of a condition in the status of Deployments and StatefulSets:
-// whether all replicas have a place. It is False if bounds or missing clusters leave some
-// unplaced (reason Unplaced), or if an object that is not a shard has a shard's name (NameTaken).
-// The message names the clusters and limits.
+// ConditionPlaced is the type of a condition in the status of Deployments, StatefulSets and kinds
+// whose [Conditions] permit it: whether all replicas have a place. It is False if bounds or missing
+// clusters leave some unplaced (reason Unplaced), or if an object that is not a shard has a shard's
+// name (NameTaken). The message names the clusters and limits.
 const ConditionPlaced = "Placed"
 
 // report folds the status of the shards into the parent's. lost are shards that lost clusters
@@ -31,15 +28,16 @@ func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Uns
 	if err != nil {
 		return fmt.Errorf("splitter: fold %s: %w", loop.KeyOf(parent), err)
 	}
-	if e, ok := k.kind.(explains); ok && e.explains() {
+	permitted := conditionsOf(k.kind)
+	if permitted.Placed {
 		conditions, _ := status["conditions"].([]any)
 		status["conditions"] = append(conditions, placed(plan, taken))
 	}
-	if more := duplicated(lost); more != nil && hasConditions(k.kind) {
+	if more := duplicated(lost); more != nil && permitted.Duplicated {
 		conditions, _ := status["conditions"].([]any)
 		status["conditions"] = append(conditions, more...)
 	}
-	stamp(parent, status, time.Now())
+	stamp(parent, status, permitted, time.Now())
 	if len(status) == 0 && find(parent, ConditionScheduled) == nil && find(parent, ConditionDuplicated) == nil {
 		return nil
 	}
@@ -70,7 +68,7 @@ func placed(plan Plan, taken []string) map[string]any {
 }
 
 // stamp sets the times of conditions. A condition that did not change keeps its times.
-func stamp(parent *unstructured.Unstructured, status map[string]any, now time.Time) {
+func stamp(parent *unstructured.Unstructured, status map[string]any, form Conditions, now time.Time) {
 	conditions, _ := status["conditions"].([]any)
 	for _, v := range conditions {
 		c, ok := v.(map[string]any)
@@ -86,15 +84,12 @@ func stamp(parent *unstructured.Unstructured, status map[string]any, now time.Ti
 			}
 		}
 		set("lastTransitionTime", before["status"] == c["status"])
-		if updates(parent.GetKind()) {
+		if form.UpdateTime {
 			set("lastUpdateTime", before["status"] == c["status"] && before["reason"] == c["reason"] && before["message"] == c["message"])
 		}
 	}
 	slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(typeOf(a), typeOf(b)) })
 }
-
-// updates reports whether conditions of a kind have a lastUpdateTime beside lastTransitionTime.
-func updates(kind string) bool { return kind == "Deployment" }
 
 func typeOf(condition any) string {
 	c, _ := condition.(map[string]any)
