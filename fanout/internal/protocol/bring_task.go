@@ -28,23 +28,23 @@ func (s bringTask) step(r Reply) {
 	case stepRemove:
 		s.retry(stepAgain)
 	case stepPrimary:
-		replicaTask{s.secondaryTask}.afterPrimary(r)
+		replicaTask(s).afterPrimary(r)
 	case stepBelieved:
-		replicaTask{s.secondaryTask}.afterBelieved(r)
+		replicaTask(s).afterBelieved(r)
 	case stepAccept:
-		replicaTask{s.secondaryTask}.afterAccept(r)
+		replicaTask(s).afterAccept(r)
 	case stepMembers:
 		s.afterMembers(r)
 	case stepVouch:
 		s.vouched(r)
 	case stepUndo, stepUndid:
-		replicaTask{s.secondaryTask}.undid(r)
+		replicaTask(s).undid(r)
 	case stepPut, stepRenew:
-		replicaTask{s.secondaryTask}.afterPut(r)
+		replicaTask(s).afterPut(r)
 	case stepReactivate:
 		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
 	case stepActivate:
-		replicaTask{s.secondaryTask}.afterActivate(r)
+		replicaTask(s).afterActivate(r)
 	}
 }
 
@@ -55,7 +55,7 @@ func (s bringTask) afterStart() {
 		// the primary.
 		s.X = c.Object
 		delete(m.Claims, s.Peer)
-		replicaTask{s.secondaryTask}.align(m.Primary)
+		replicaTask(s).align(m.Primary)
 		return
 	}
 	s.send(stepReplica, readObject(s.Peer))
@@ -118,7 +118,7 @@ func (s bringTask) vouched(r Reply) {
 	m := s.m
 	switch {
 	case r.Code == OK && r.PeerSet.forced(m.Record.Primary.Peer):
-		replicaTask{s.secondaryTask}.undo()
+		replicaTask(s).undo()
 	case r.Code == OK:
 		s.send(stepPrimary, readObject(m.Record.Primary.Peer))
 	case !s.again(stepAgain):
@@ -161,7 +161,7 @@ func (s bringTask) afterMembers(r Reply) {
 	case m.outside(s.Peer) && s.X.former(m.Op.Mode):
 		s.finish()
 	case !slices.Contains(r.PeerSet.reached(), s.Peer):
-		replicaTask{s.secondaryTask}.undo()
+		replicaTask(s).undo()
 	case s.X.Stage == Reserved:
 		s.send(stepVouch, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	default:
