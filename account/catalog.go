@@ -114,7 +114,7 @@ func (c *Catalog) Start(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { c.attend(ctx) })
-	wg.Go(func() { resharded(ctx, c.opts.Shard, c.all) })
+	wg.Go(func() { loop.Resharded(ctx, c.opts.Shard, c.all) })
 	return c.queue.Start(ctx, c.work)
 }
 
@@ -162,7 +162,7 @@ func (c *Catalog) answers(peer region.PeerName) metav1.ConditionStatus {
 }
 
 func (c *Catalog) work(ctx context.Context, name string) (again time.Duration, err error) {
-	if !owns(c.opts.Shard, "Catalog/"+name) || !c.known.Load() {
+	if !loop.OwnsKey(c.opts.Shard, "Catalog/"+name) || !c.known.Load() {
 		return 0, nil
 	}
 	if slices.ContainsFunc(c.copies(), func(o *loop.Objects) bool { return o.Err() != nil }) {

@@ -106,7 +106,7 @@ func (p *keeper) start(ctx context.Context) error {
 		// Caches retry errors until ctx ends.
 		wg.Go(func() { _ = o.Start(ctx) })
 	}
-	wg.Go(func() { resharded(ctx, p.opts.Shard, p.all) })
+	wg.Go(func() { loop.Resharded(ctx, p.opts.Shard, p.all) })
 	return p.queue.Start(ctx, p.work)
 }
 
@@ -122,7 +122,7 @@ func (p *keeper) all() {
 }
 
 func (p *keeper) work(ctx context.Context, name string) (again time.Duration, err error) {
-	if !owns(p.opts.Shard, string(p.conn.Peer())+"/"+name) {
+	if !loop.OwnsKey(p.opts.Shard, string(p.conn.Peer())+"/"+name) {
 		return 0, nil
 	}
 	for _, o := range p.copies() {

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -68,13 +69,13 @@ func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
 
 // identify reads the UID of the peer's cluster, and retries until it succeeds.
 func (m *member) identify(ctx context.Context, known func()) {
-	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 10*time.Second) {
+	for delays := backoff.Doubling(100*time.Millisecond, 10*time.Second); ctx.Err() == nil; {
 		uid, err := m.askUID(ctx)
 		m.mu.Lock()
 		m.uid, m.asked = uid, true
 		m.mu.Unlock()
 		known()
-		if err == nil || !pause(ctx, wait) {
+		if err == nil || !pause(ctx, delays.Step()) {
 			return
 		}
 	}
@@ -87,7 +88,7 @@ const recognizeEvery = 10 * time.Second
 // recognize checks repeatedly that the peer's cluster is the one that the ring knows. An object
 // that another cluster lacks was not removed.
 func (m *member) recognize(ctx context.Context, ask func(context.Context) error, changed func()) {
-	for wait := 100 * time.Millisecond; ctx.Err() == nil; {
+	for delays := backoff.Doubling(200*time.Millisecond, recognizeEvery); ctx.Err() == nil; {
 		err := ask(ctx)
 		m.mu.Lock()
 		differs := (err == nil) != (m.wrong == nil)
@@ -96,10 +97,10 @@ func (m *member) recognize(ctx context.Context, ask func(context.Context) error,
 		if differs {
 			changed()
 		}
-		if wait = min(2*wait, recognizeEvery); err == nil {
-			wait = recognizeEvery
+		if err == nil {
+			delays = backoff.Doubling(recognizeEvery, recognizeEvery)
 		}
-		if !pause(ctx, wait) {
+		if !pause(ctx, delays.Step()) {
 			return
 		}
 	}

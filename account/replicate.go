@@ -45,7 +45,7 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	leave := sync.OnceFunc(func() { <-r.places })
 	defer leave()
 	key := loop.ParseKey(text)
-	if !owns(r.opts.Shard, r.kind.Kind+"/"+text) {
+	if !loop.OwnsKey(r.opts.Shard, r.kind.Kind+"/"+text) {
 		r.forget(key)
 		return 0, nil
 	}

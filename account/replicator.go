@@ -18,6 +18,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/internal/argument"
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -148,7 +149,7 @@ func (r *Replicator) Start(ctx context.Context) error {
 	})
 	wg.Go(func() { r.attend(ctx) })
 	wg.Go(func() { r.rouse(ctx) })
-	wg.Go(func() { resharded(ctx, r.opts.Shard, r.all) })
+	wg.Go(func() { loop.Resharded(ctx, r.opts.Shard, r.all) })
 	wg.Go(func() { r.identify(ctx) })
 	return r.queue.Start(ctx, r.work)
 }
@@ -198,7 +199,7 @@ func (r *Replicator) rouse(ctx context.Context) {
 // recognized.
 func (r *Replicator) identify(ctx context.Context) {
 	log := logging.From(ctx)
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+	for delays := backoff.Doubling(100*time.Millisecond, 10*time.Second); ; {
 		ns, err := r.plane.Dynamic().Resource(namespacesResource).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		if err == nil {
 			r.mu.Lock()
@@ -210,7 +211,7 @@ func (r *Replicator) identify(ctx context.Context) {
 		if ctx.Err() == nil {
 			log.Info("Cannot read the identity of the central plane", "error", err.Error())
 		}
-		if !pause(ctx, wait) {
+		if !pause(ctx, delays.Step()) {
 			return
 		}
 	}

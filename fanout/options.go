@@ -83,11 +83,8 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Shard selects the objects that a replica works on. A *shard.Members of region/shard is one.
-type Shard interface {
-	// Owns reports whether the key belongs to this replica. It does no I/O.
-	Owns(key string) bool
-}
+// Shard selects the objects that a replica works on, by keys such as "Account/acme".
+type Shard = region.Shard
 
 func (o Options) withDefaults() Options {
 	if o.Kinds == nil {

@@ -5,6 +5,7 @@ package fanout_test
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ import (
 type ownerOf string
 
 func (o ownerOf) Owns(key string) bool { return strings.HasSuffix(key, string(o)) }
+
+func (ownerOf) Watch(context.Context) iter.Seq[uint64] { return func(func(uint64) bool) {} }
 
 // Replicas share the sweeps of Start: each skips objects of another replica's shard.
 func TestStartSweepsItsShard(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -168,5 +169,5 @@ func (r *runner) unmended() error {
 
 // owns reports whether this coordinator's Shard has the object.
 func (w *sweeper) owns(kind Kind, key types.NamespacedName) bool {
-	return w.opts.Shard == nil || w.opts.Shard.Owns(kind.Kind+"/"+keyString(key))
+	return loop.OwnsKey(w.opts.Shard, kind.Kind+"/"+keyString(key))
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/logging"
 )
 
@@ -94,7 +95,8 @@ func connected(d Directory, name PeerName) *Conn {
 
 func (e *engagement) run(ctx context.Context, d Directory, name PeerName, fn func(context.Context, *Conn) error) {
 	log := logging.From(ctx).WithValues("peer", name)
-	wait := engageBackoff
+	fresh := backoff.Doubling(engageBackoff, engageMaxBackoff)
+	delays := fresh
 	for ctx.Err() == nil {
 		began := time.Now()
 		conn, err := d.Conn(name)
@@ -106,8 +108,9 @@ func (e *engagement) run(ctx context.Context, d Directory, name PeerName, fn fun
 			return
 		}
 		if time.Since(began) > engageMaxBackoff {
-			wait = engageBackoff
+			delays = fresh
 		}
+		wait := delays.Step()
 		log.Info("Engagement ended early and starts again", "after", wait.String(), "error", err)
 		timer := time.NewTimer(jitter(wait))
 		select {
@@ -115,6 +118,5 @@ func (e *engagement) run(ctx context.Context, d Directory, name PeerName, fn fun
 		case <-ctx.Done():
 			timer.Stop()
 		}
-		wait = min(2*wait, engageMaxBackoff)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/atoll-dev/atoll/internal/backoff"
 )
 
 // ProbeOptions configure health probes. The zero value works.
@@ -49,13 +51,8 @@ const minBackoff = time.Millisecond
 // backoff returns the delay after this number of failures in a row: from a tenth of Interval, doubling, at most
 // MaxBackoff. Jitter does not exceed MaxBackoff, which bounds how late a recovery is noticed.
 func (o *ProbeOptions) backoff(failures int) time.Duration {
-	d := o.Interval / 10
-	for range failures - 1 {
-		if d *= 2; d >= o.MaxBackoff {
-			break
-		}
-	}
-	return max(min(jitter(d), o.MaxBackoff), minBackoff)
+	d := jitter(backoff.After(failures, o.Interval/10, o.MaxBackoff))
+	return max(min(d, o.MaxBackoff), minBackoff)
 }
 
 // jitter varies d by up to a tenth, so that peers and processes do not probe in step.

@@ -15,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
+
+	"github.com/atoll-dev/atoll/internal/backoff"
 )
 
 const (
-	// retryBlocked is the first retry delay while another client's object is at the place of ours. The delay doubles up
-	// to maxRetryBlocked, and is up to a tenth longer at random.
+	// retryBlocked is the first retry delay while another client's object has the namespace and name that ours needs.
+	// The delay doubles up to maxRetryBlocked, plus random jitter of up to a tenth.
 	retryBlocked    = time.Minute
 	maxRetryBlocked = time.Hour
 	// maxBlockerWatches bounds the watches of one type. Without a watch, only the retry notices that an object is gone.
@@ -68,8 +70,8 @@ func (b *blockers) met(of ref, client metadata.ResourceInterface, obj metav1.Obj
 		b.all[of] = at
 	}
 	at.version, at.mark, at.tried, at.watched = obj.GetResourceVersion(), mark, time.Now(), at.cancel != nil
-	wait := min(maxRetryBlocked, retryBlocked<<min(at.tries, 16))
 	at.tries++
+	wait := backoff.After(at.tries, retryBlocked, maxRetryBlocked)
 	b.notify()
 	return wait + rand.N(wait/10)
 }

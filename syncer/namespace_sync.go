@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
@@ -270,9 +271,8 @@ func (n *namespaceSync) release(ctx context.Context, u metav1.Object) error {
 func (n *namespaceSync) retryAfter(name string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	wait := min(maxRetryBlocked, retryBlocked<<min(n.ends[name], 16))
 	n.ends[name]++
-	return wait
+	return backoff.After(n.ends[name], retryBlocked, maxRetryBlocked)
 }
 
 func (n *namespaceSync) forgetTries(name string) {

@@ -85,7 +85,7 @@ var accountMutants = []mutant{
 		"hold.go", "	case recorded.Reason == holdTooMany:\n", "	case recorded.Reason == holdTooMany && false:\n", "TestAHeldDeletionStaysHeld",
 	},
 	{
-		"a deletion is held while a peer is silent", "it goes on",
+		"a deletion waits while a peer is unreachable", "it continues",
 		"hold.go", "if silent := silent(t.sights); len(silent) > 0 {", "if silent := silent(nil); len(silent) > 0 {", "TestTheDeletionOfACentralAccountIsHeldWhileAPeerIsSilent",
 	},
 	{
@@ -93,7 +93,7 @@ var accountMutants = []mutant{
 		"replicate.go", "if r.wishes.Err() != nil {", "if false {", "TestAPlaneThatWasNotReadLacksNothing",
 	},
 	{
-		"what another cluster under a peer's name lacks was not removed", "its answers count",
+		"an object that the wrong cluster lacks was not removed", "its answers count",
 		"members.go", "cmp.Or(m.copies.Err(), m.sets.Err(), m.unrecognized())", "cmp.Or(m.copies.Err(), m.sets.Err())", "TestAReplicatorBesideAWrongCluster",
 	},
 	{
@@ -110,11 +110,11 @@ var accountMutants = []mutant{
 	},
 	{
 		"a replica works on its own shard only", "it works on all Accounts",
-		"controller.go", `if !owns(p.opts.Shard, string(p.conn.Peer())+"/"+name) {`, "if false {", "TestControllerOfAShard",
+		"controller.go", `if !loop.OwnsKey(p.opts.Shard, string(p.conn.Peer())+"/"+name) {`, "if false {", "TestControllerOfAShard",
 	},
 	{
 		"the regions of a directory that has not reported are not taken back", "they count as none",
-		"catalog.go", `!owns(c.opts.Shard, "Catalog/"+name) || !c.known.Load()`, `!owns(c.opts.Shard, "Catalog/"+name)`, "TestCatalogWaitsForTheDirectory",
+		"catalog.go", `!loop.OwnsKey(c.opts.Shard, "Catalog/"+name) || !c.known.Load()`, `!loop.OwnsKey(c.opts.Shard, "Catalog/"+name)`, "TestCatalogWaitsForTheDirectory",
 	},
 	{
 		"all pages of a list are gathered", "the continue token is ignored",
@@ -129,7 +129,7 @@ var accountMutants = []mutant{
 		"gather.go", "g.Unanswered = append(g.Unanswered, p.Regions...)", "_ = p.Regions", "TestGatherTellsWhatIsMissing",
 	},
 	{
-		"a peer without an answer is unknown, not missing", "what the cache has of it counts",
+		"a peer that does not answer is unknown, not missing", "its cached state counts",
 		"presence.go", "	case s.err != nil:\n		return v1alpha1.AccountReasonNoAnswer, brief(s.err.Error())\n", "", "TestJudge",
 	},
 	{

@@ -70,7 +70,7 @@ var claimMutants = []mutant{
 	},
 	{
 		"a replica decides about the regions of its shard only", "it decides about all",
-		"work.go", "if a.opts.Shard != nil && !a.opts.Shard.Owns(name) {", "if a.opts.Shard != nil && name == \"\" {", "TestOnlyTheRegionsOfThisReplica",
+		"work.go", "if !loop.OwnsKey(a.opts.Shard, name) {", "if !loop.OwnsKey(nil, name) {", "TestOnlyTheRegionsOfThisReplica",
 	},
 	{
 		"a decision that could not be read is not reported as none", "it is",

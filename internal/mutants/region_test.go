@@ -62,15 +62,15 @@ var regionMutants = []mutant{
 	},
 	{
 		"a peer that fails is probed ever less often", "it is probed as often as at first",
-		"probe.go", "		if d *= 2; d >= o.MaxBackoff {", "		if d >= o.MaxBackoff {", "TestBackoffDoubles",
+		"probe.go", "backoff.After(failures, o.Interval/10", "backoff.After(min(failures, 1), o.Interval/10", "TestBackoffDoubles",
 	},
 	{
 		"an engagement that ends at once begins again after pauses that grow", "all pauses are as long as the first",
-		"engage.go", "		wait = min(2*wait, engageMaxBackoff)\n", "", "TestEngagePauses",
+		"engage.go", "wait := delays.Step()", "wait := delays.Duration", "TestEngagePauses",
 	},
 	{
 		"an engagement that lasted counts as a success", "the next pause is as long as after failures",
-		"engage.go", "		if time.Since(began) > engageMaxBackoff {\n			wait = engageBackoff\n		}\n", "		_ = began\n", "TestEngagePauses",
+		"engage.go", "		if time.Since(began) > engageMaxBackoff {\n			delays = fresh\n		}\n", "		_ = began\n", "TestEngagePauses",
 	},
 	{
 		"an engagement that ended begins again after a pause", "the pause is a fiftieth",
@@ -93,7 +93,7 @@ var regionMutants = []mutant{
 		"kubeconfig.go", `{"tokenFile", u.TokenFile != "",`, `{"tokenFile", false,`, "TestParseKubeconfigRefuses",
 	},
 	{
-		"a late answer is none", "it counts after the context has ended",
+		"a reply after the context has ended does not count", "it counts",
 		"each.go", "(err == nil || errors.Is(err, context.Canceled)", "(errors.Is(err, context.Canceled)", "TestLateAnswerIsNoAnswer",
 	},
 	{

@@ -69,7 +69,7 @@ var syncerMutants = []mutant{
 		"valve.go", "if v.shut || n > v.cap.Objects && float64(n) > v.cap.Share*float64(v.total) {", "if v.shut && n < 0 {", "TestValve",
 	},
 	{
-		"a downstream object goes on evidence that its origin was withdrawn", "a missing origin is enough",
+		"a downstream object is deleted only if its origin is known to be withdrawn", "a missing origin suffices",
 		"evidence.go", `if m.withdrawn.has(of, from.evidence(d)) {`, `if m.withdrawn.has(of, from.evidence(d)) || of.Name != "" {`, "TestUpstreamRestored",
 	},
 	{
@@ -101,7 +101,7 @@ var syncerMutants = []mutant{
 		"lease.go", "l.renewed, l.reported = sent, false", "l.renewed, l.reported = time.Now(), sent.IsZero()", "TestALeaseBeginsWithItsHeartbeat",
 	},
 	{
-		"what moved away is removed before anything is started", "objects are made at once",
+		"after a lost lease, objects that moved away are deleted before others are created", "others are created at once",
 		"plan.go", "	case returning:\n", "	case returning && want == nil:\n", "TestWhatMovedAwayGoesFirst",
 	},
 	{
@@ -117,15 +117,15 @@ var syncerMutants = []mutant{
 		"provenance.go", "label == owner && loop.Applied(obj, manager, \"metadata\", \"labels\", ownerLabel)", "label == owner", "TestMarksThatAnotherClientWrote",
 	},
 	{
-		"what another client changes again and again is left at last", "it is overwritten without end",
+		"an object that another client changes again and again is left alone in the end", "it is overwritten without end",
 		"fight.go", "return len(f.times[cause]) < limit.Times })", "return len(f.times[cause]) >= 0 })", "TestFight",
 	},
 	{
 		"a place that another client's object has is tried ever less often", "it is tried every minute",
-		"blocked.go", "retryBlocked<<min(at.tries, 16)", "retryBlocked<<min(0*at.tries, 16)", "TestAForeignObjectCostsLittle|TestAForeignObjectThatCannotBeWatched",
+		"blocked.go", "backoff.After(at.tries, retryBlocked", "backoff.After(min(at.tries, 1), retryBlocked", "TestAForeignObjectCostsLittle|TestAForeignObjectThatCannotBeWatched",
 	},
 	{
-		"what happened while a cache was stale is looked at when it is fresh", "it is forgotten",
+		"changes during a stale cache are handled when it is fresh", "they are forgotten",
 		"missed.go", "		m.queued[queued] = true\n", "", "TestLeftWhileACopyWasNotFresh",
 	},
 	{
@@ -133,7 +133,7 @@ var syncerMutants = []mutant{
 		"controller.go", "mayDecide, missed := c.mayDecide, &c.missed", "mayDecide, missed := c.syncer.lease.err, &c.missed", "TestLeftWhileACopyWasNotFresh|TestNotKnownIsNotAbsent|TestMuchWhileACopyWasNotFresh",
 	},
 	{
-		"an origin that goes while a pass has an older state of it is withdrawn", "the pass forgets that",
+		"an origin that is deleted during a reconcile counts as withdrawn", "the reconcile forgets that",
 		"withdrawn.go", "; ok && added <= at {", "; ok && added <= max(at, w.clock) {", "TestAnOriginThatGoesDuringAPass",
 	},
 	{

@@ -33,7 +33,7 @@ func (m *Master) report(ctx context.Context, name string) error {
 		delete(m.written, name) // safe: there is one worker
 		return nil
 	}
-	if m.opts.Shards != nil && !m.opts.Shards.Owns(name) {
+	if !loop.OwnsKey(m.opts.Shards, name) {
 		return nil
 	}
 	carrier := &operatorv1alpha1.KubeCarrier{}

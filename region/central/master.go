@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/argument"
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -106,13 +107,7 @@ func (m *Master) Start(ctx context.Context) error {
 		}
 	}
 	m.queue.Add(localKey)
-	if m.opts.Shards != nil {
-		wg.Go(func() {
-			for range m.opts.Shards.Watch(ctx) {
-				m.addCarriers()
-			}
-		})
-	}
+	wg.Go(func() { loop.Resharded(ctx, m.opts.Shards, m.addCarriers) })
 	return m.queue.Start(ctx, m.work)
 }
 
@@ -212,7 +207,8 @@ func (m *Master) supervise(ctx context.Context) {
 func (m *Master) runLoops(ctx context.Context) {
 	log := logging.From(ctx)
 	var failed error
-	for wait := runBackoff; ctx.Err() == nil; wait = min(2*wait, runMaxBackoff) {
+	fresh := backoff.Doubling(runBackoff, runMaxBackoff)
+	for delays := fresh; ctx.Err() == nil; {
 		log.Info("Loops of the master start")
 		m.note(true, failed)
 		m.opts.Observer.master(ctx, MasterEvent{Running: true})
@@ -228,8 +224,9 @@ func (m *Master) runLoops(ctx context.Context) {
 			err = errors.New("run returned too early")
 		}
 		if time.Since(began) > runMaxBackoff {
-			wait = runBackoff
+			delays = fresh
 		}
+		wait := delays.Step()
 		log.Error(err, "Loops of the master ended and start again", "after", wait.String())
 		failed = err
 		m.note(false, failed)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
@@ -50,18 +51,17 @@ func (o *observation) run(ctx context.Context, changed func()) {
 	defer wg.Wait()
 	wg.Go(func() { _ = o.claims.Start(ctx) })
 	wg.Go(func() { _ = o.carriers.Start(ctx) })
-	const most = time.Minute
-	for wait := time.Second; ; {
+	fresh := backoff.Doubling(time.Second, time.Minute)
+	for delays := fresh; ; {
 		v, err := serverVersion(ctx, o.conn)
 		var retry <-chan time.Time
 		if err == nil {
 			if before := o.server.Swap(&v); before == nil || *before != v {
 				changed()
 			}
-			wait = time.Second
+			delays = fresh
 		} else {
-			retry = time.After(wait)
-			wait = min(2*wait, most)
+			retry = time.After(delays.Step())
 		}
 		select {
 		case <-o.again:

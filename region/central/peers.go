@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/argument"
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -107,12 +108,8 @@ func (p *Peers) Start(ctx context.Context) error {
 	directory := p.ring
 	if p.opts.Shards != nil {
 		directory = owned{Directory: p.ring, shards: p.opts.Shards}
-		wg.Go(func() {
-			for range p.opts.Shards.Watch(ctx) {
-				p.addAll()
-			}
-		})
 	}
+	wg.Go(func() { loop.Resharded(ctx, p.opts.Shards, p.addAll) })
 	wg.Go(func() { _ = region.Engage(ctx, directory, p.observe) }) // returns nil when ctx has ended
 	wg.Go(func() { p.beat(ctx) })
 	p.addAll()
@@ -122,12 +119,13 @@ func (p *Peers) Start(ctx context.Context) error {
 // learnSelf reads the UID of the plane, with retries. It returns false if ctx ends first.
 func (p *Peers) learnSelf(ctx context.Context) bool {
 	log := logging.From(ctx)
-	for wait := 500 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+	for delays := backoff.Doubling(500*time.Millisecond, 10*time.Second); ; {
 		uid, err := planeUID(ctx, p.plane)
 		if err == nil {
 			p.self = uid
 			return true
 		}
+		wait := delays.Step()
 		if ctx.Err() == nil {
 			log.Error(err, "The UID of the central plane cannot be read", "again", wait.String())
 		}
@@ -139,7 +137,7 @@ func (p *Peers) learnSelf(ctx context.Context) bool {
 	}
 }
 
-func (p *Peers) owns(name string) bool { return p.opts.Shards == nil || p.opts.Shards.Owns(name) }
+func (p *Peers) owns(name string) bool { return loop.OwnsKey(p.opts.Shards, name) }
 
 func (p *Peers) addAll() {
 	for _, k := range p.source.index.list() {
@@ -251,8 +249,8 @@ func (p *Peers) lookAt(ctx context.Context, r *record, peer *masterv1alpha1.Peer
 		found := lookAt(ctx, region.PeerName(peer.Name), f.kubeconfig.creds)
 		wait := lookInterval
 		if found.err != nil {
-			wait = lookBackoff(r.failures)
 			r.failures++
+			wait = jitter(backoff.After(r.failures, 500*time.Millisecond, lookInterval))
 		} else {
 			r.failures = 0
 		}
@@ -267,8 +265,3 @@ func (p *Peers) lookAt(ctx context.Context, r *record, peer *masterv1alpha1.Peer
 
 // lookInterval is the time between inspections of a reachable cluster that is not accepted.
 const lookInterval = 30 * time.Second
-
-// lookBackoff is the delay after this number of failures in a row: from half a second, doubling, up to half a minute.
-func lookBackoff(failures int) time.Duration {
-	return jitter(min(500*time.Millisecond<<min(failures, 6), lookInterval))
-}

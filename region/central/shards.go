@@ -11,14 +11,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Shards divides work among replicas, as *shard.Members does. It is safe for two replicas to own the same key for a
-// moment.
-type Shards interface {
-	// Owns reports whether key belongs to this replica. It does not block.
-	Owns(key string) bool
-	// Watch yields after each change of ownership, until ctx ends.
-	Watch(ctx context.Context) iter.Seq[uint64]
-}
+// Shards divides peers and KubeCarriers among the replicas of a program, by name.
+type Shards = region.Shard
 
 // owned is a Directory reduced to this replica's peers.
 type owned struct {

@@ -106,14 +106,10 @@ func (a *Arbiter) Start(ctx context.Context) error {
 	if a.decisions != nil {
 		run(func() error { return a.decisions.Start(ctx) })
 	}
-	if a.opts.Shard != nil {
-		run(func() error {
-			for range a.opts.Shard.Watch(ctx) {
-				a.touchAll()
-			}
-			return nil
-		})
-	}
+	run(func() error {
+		loop.Resharded(ctx, a.opts.Shard, a.touchAll)
+		return nil
+	})
 	wg.Wait()
 	close(errs)
 	return <-errs

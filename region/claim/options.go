@@ -4,14 +4,13 @@
 package claim
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
@@ -55,14 +54,8 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Shard divides regions among the replicas of a program, by keys such as
-// "eu-west-1.loodse". A *shard.Members is one.
-type Shard interface {
-	// Owns reports whether key belongs to this replica. It must not block.
-	Owns(key string) bool
-	// Watch yields after each change of ownership, until ctx ends.
-	Watch(ctx context.Context) iter.Seq[uint64]
-}
+// Shard divides regions among the replicas of a program, by keys such as "eu-west-1.loodse".
+type Shard = region.Shard
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Namespace == "" {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -64,7 +65,7 @@ func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
 // identify reads the UID of the peer's cluster, with retries.
 func (p *peer) identify(ctx context.Context, found func()) {
 	log := logging.From(ctx)
-	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
+	for delays := backoff.Doubling(time.Second, 15*time.Second); ; {
 		uid, err := p.conn.UID(ctx)
 		if err == nil {
 			p.uid.Store(&uid)
@@ -72,7 +73,7 @@ func (p *peer) identify(ctx context.Context, found func()) {
 			return
 		}
 		log.V(1).Info("Peer is not identified yet", "reason", err.Error())
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(delays.Step())
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

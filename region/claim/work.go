@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -25,7 +26,7 @@ func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) 
 	if err != nil {
 		return 0, nil // not the name of a region
 	}
-	if a.opts.Shard != nil && !a.opts.Shard.Owns(name) {
+	if !loop.OwnsKey(a.opts.Shard, name) {
 		a.forget(k)
 		return 0, nil
 	}

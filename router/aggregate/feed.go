@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -71,7 +72,8 @@ type feed struct {
 // run repeats rounds until ctx ends.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
-	wait := f.api.opts.Retry
+	fresh := backoff.Doubling(f.api.opts.Retry, maxDoublings*f.api.opts.Retry)
+	delays := fresh
 	f.waits = f.api.opts.Answer
 	for {
 		recovered := f.source.recovered()
@@ -80,7 +82,7 @@ func (f *feed) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errRecovered):
-			wait = f.api.opts.Retry
+			delays = fresh
 			continue
 		case errors.Is(err, errLost):
 			f.send(ctx, news{state: Expired, err: err, lost: true})
@@ -89,13 +91,13 @@ func (f *feed) run(ctx context.Context) {
 			f.send(ctx, news{state: stateOf(err), err: err})
 		}
 		if lasted > f.api.opts.Retry {
-			if wait = f.api.opts.Retry; err == nil {
+			if delays = fresh; err == nil {
 				continue
 			}
 		}
-		back := pause(ctx, wait/2+rand.N(wait/2+1), recovered)
-		if wait = min(2*wait, maxDoublings*f.api.opts.Retry); back {
-			wait = f.api.opts.Retry
+		wait := delays.Step()
+		if back := pause(ctx, wait/2+rand.N(wait/2+1), recovered); back {
+			delays = fresh
 		}
 	}
 }
