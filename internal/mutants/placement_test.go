@@ -18,11 +18,11 @@ var placementMutants = []mutant{
 	},
 	{
 		"objects that refer to others and are not known keep these where they are", "they count as none",
-		"reconcile.go", "there, fresh = before.clusters, c.fresh()", "there, fresh = before.clusters, true", "TestNotKnownIsNotAbsent|TestDependents",
+		"reconcile.go", "f.there, f.fresh = f.before.clusters, c.fresh()", "f.there, f.fresh = f.before.clusters, true", "TestNotKnownIsNotAbsent|TestDependents",
 	},
 	{
 		"a label of another client stays", "it is taken over",
-		"reconcile.go", "return labeled && !slices.Contains(before.clusters, cluster)", "return labeled && cluster == \"\"", "TestWhatIsSomebodyElsesStays",
+		"decide.go", "return labeled && !slices.Contains(f.before.clusters, cluster)", "return labeled && cluster == \"\"", "TestWhatIsSomebodyElsesStays",
 	},
 	{
 		"shards and their copies are not placed", "they are",
@@ -34,7 +34,7 @@ var placementMutants = []mutant{
 	},
 	{
 		"an object whose policy is gone stays where it is", "it goes",
-		"reconcile.go", "		wanted = before.stays() // an object whose policy was deleted stays in its clusters\n", "		wanted = nil // an object whose policy was deleted stays in its clusters\n", "TestWithoutAPolicyAllStays",
+		"decide.go", "		wanted = f.before.stays() // an object whose policy was deleted stays in its clusters\n", "		wanted = nil // an object whose policy was deleted stays in its clusters\n", "TestWithoutAPolicyAllStays",
 	},
 	{
 		"if no cluster can be chosen, all stays where it is", "it goes",
@@ -49,7 +49,7 @@ var placementMutants = []mutant{
 		"choose.go", "if c.State == splitter.Draining || c.State == splitter.Holding", "if c.State == splitter.Holding", "TestChoose",
 	},
 	{
-		"a cluster that holds what it has is not chosen anew", "it is",
+		"a cluster that keeps its objects is not chosen again", "it is chosen",
 		"choose.go", "c.State == splitter.Holding && !is ||", "c.State == splitter.Holding && !is && c.Name == \"\" ||", "TestChoose",
 	},
 	{

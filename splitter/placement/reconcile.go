@@ -44,12 +44,17 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 	if !known || k.objects.Err() != nil || c.copies.Err() != nil {
 		return 0, nil // stale or unknown input decides nothing: Flows requeues all objects
 	}
-	before, placed, _ := read(obj) // a division that cannot be read is overwritten
-	after, again, ok, err := c.decide(k, key, obj, before, placed, list)
+	var again time.Duration
+	f, err := c.observe(k, key, obj, list, &again)
+	if err != nil {
+		return 0, err
+	}
+	after, ok, err := f.decide()
 	if err != nil || !ok {
 		return 0, err
 	}
-	change, err := after.metadata(obj, before, !k.divided)
+	c.keep(key, after.leaving)
+	change, err := after.metadata(obj, f.before, !k.divided)
 	if err != nil || len(change) == 0 {
 		return again, err
 	}
@@ -58,7 +63,7 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 		return 0, loop.ErrBehind // another client has written: its event requeues the object
 	}
 	c.opts.Observer.placed(ctx, PlacedEvent{
-		Resource: k.gvr.GroupResource(), Object: loop.KeyOf(obj), Before: before.clusters, After: after.clusters, Leaving: after.leaving, By: after.by, Err: err,
+		Resource: k.gvr.GroupResource(), Object: loop.KeyOf(obj), Before: f.before.clusters, After: after.clusters, Leaving: after.leaving, By: after.by, Err: err,
 	})
 	return again, err
 }
@@ -82,70 +87,26 @@ func (c *Controller) foreign(k *kind, obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// decide returns the desired state of an object, false if the Controller does not place it, and
-// when to reconcile again.
-func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured, before state, placed bool, list []splitter.Cluster) (after state, again time.Duration, ok bool, err error) {
+// observe returns the input of a decision about an object. facts.held lowers again to the time until it may return
+// another result.
+func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured, list []splitter.Cluster, again *time.Duration) (facts, error) {
+	f := facts{obj: obj, divided: k.divided, clusters: list, fresh: true, held: c.lingers(key, again)}
+	f.before, f.placed, _ = read(obj) // a division that cannot be read is overwritten
 	p, selected, err := c.policies.decides(obj, k.divided)
 	if err != nil {
-		return state{}, 0, false, err
+		return facts{}, err
 	}
-	var there, follows []string
-	held, fresh := c.lingers(key, &again), true
+	if selected {
+		f.policy = &p
+	}
 	if k.divided {
 		shards := c.index.clustersOf(obj.GetUID())
-		there, held = union(before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
+		f.there, f.held = union(f.before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
 	} else {
-		there, fresh = before.clusters, c.fresh()
-		follows = c.index.follows(k.gvr, obj)
+		f.there, f.fresh = f.before.clusters, c.fresh()
+		f.follows = c.index.follows(k.gvr, obj)
 	}
-	var wanted []string
-	var none bool // the desired state is no cluster at all
-	after = state{by: before.by, division: before.division}
-	switch {
-	case selected:
-		present := before.stays()
-		if !placed {
-			present = there // only a splitter without placement has divided it until now
-		}
-		if wanted, err = Choose(p.spec, obj.GetUID(), list, present); err != nil {
-			return state{}, 0, false, fmt.Errorf("placement: %s: %w", p.name, err)
-		}
-		after.by, none = p.name, p.spec.Mode == v1alpha1.PlacementNone
-		if none {
-			follows = nil
-		}
-	case placed && before.by != v1alpha1.PlacedByReference:
-		wanted = before.stays() // an object whose policy was deleted stays in its clusters
-		none = len(wanted) == 0
-	case len(follows) > 0 || placed:
-		after.by, none = v1alpha1.PlacedByReference, fresh
-	default:
-		return state{}, 0, false, nil
-	}
-	wanted = union(wanted, follows)
-	if !fresh {
-		// Some workloads are unknown: the object stays in its clusters, and those that it is
-		// leaving are kept too.
-		wanted, held = union(wanted, before.stays()), func(string) bool { return true }
-	}
-	if !k.divided {
-		wanted = slices.DeleteFunc(wanted, func(cluster string) bool { return labeledByOther(obj, before, cluster) })
-	}
-	after.clusters, after.leaving = next(wanted, there, none, held)
-	c.keep(key, after.leaving)
-	switch {
-	case !k.divided:
-		after.division = nil
-	case selected:
-		after.division = newDivision(p.spec, after.clusters)
-	}
-	return after, again, true, nil
-}
-
-// labeledByOther reports whether another client has set an object's label of a cluster.
-func labeledByOther(obj *unstructured.Unstructured, before state, cluster string) bool {
-	_, labeled := obj.GetLabels()[syncerv1alpha1.StateLabelPrefix+cluster]
-	return labeled && !slices.Contains(before.clusters, cluster)
+	return f, nil
 }
 
 // fresh reports whether all workloads, which refer to other objects, are known.
@@ -189,7 +150,7 @@ func (c *Controller) keep(key string, leaving []string) {
 
 func (c *Controller) forget(key string) { c.keep(key, nil) }
 
-// write patches the metadata of an object. It is a Conflict if the object has changed since it
+// write patches the metadata of an object. It returns a Conflict if the object has changed since it
 // was read.
 func (c *Controller) write(ctx context.Context, k *kind, obj *unstructured.Unstructured, change map[string]any) error {
 	change["uid"], change["resourceVersion"] = obj.GetUID(), obj.GetResourceVersion()

@@ -119,15 +119,17 @@ func TestStatesOfPlacements(t *testing.T) {
 		}
 		for step := 1; ; step++ {
 			require.Less(t, step, 6, "no rest")
-			before, placed, _ := read(obj)
-			after, again, ok, err := c.decide(k, "key", obj, before, placed, list)
+			var again time.Duration
+			f, err := c.observe(k, "key", obj, list, &again)
+			require.NoError(t, err)
+			after, ok, err := f.decide()
 			require.NoError(t, err)
 			require.Zero(t, again)
 			if !ok {
 				require.False(t, governed)
 				return
 			}
-			change, err := after.metadata(obj, before, !k.divided)
+			change, err := after.metadata(obj, f.before, !k.divided)
 			require.NoError(t, err)
 			if len(change) == 0 {
 				most = max(most, step)
