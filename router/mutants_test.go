@@ -114,7 +114,7 @@ func unfiltered(g *guards) { g.inbound = func(http.Header) {} }
 
 var attempts = []attempt{
 	{
-		"nobody is given", "CVE-2026-23990: an empty identity is the operator's", "the zero Identity is refused",
+		"no user is given", "CVE-2026-23990: an empty identity is the operator's", "the zero Identity is refused",
 		refusedAs(Identity{}), func(g *guards) { g.nobody = allowAll },
 	},
 	{
@@ -145,7 +145,7 @@ var attempts = []attempt{
 		func(g *guards) { g.keys = allowAll },
 	},
 	{
-		"a token that is two", "a server that splits it elsewhere reads another token", "tokens have only what a token may have",
+		"a token that contains another one", "a server that splits it elsewhere reads another token", "tokens have only the characters that a token may have",
 		refusedAs(Caller("of-alice of-mallory")), func(g *guards) { g.token = allowAll },
 	},
 	{

@@ -68,12 +68,12 @@ var aggregateMutants = []mutant{
 `, "TestRestoredAtAnyRequest",
 	},
 	{
-		"a watch that was interrupted compares the list with what it delivered", "it goes on without a list",
+		"an interrupted watch compares the next list with the objects that it delivered", "it continues without a list",
 		"feed.go",
 		"	if err := f.list(ctx, at); err != nil {\n		w.Stop()", "	if f.at == at && !f.unknown {\n		return w, nil\n	}\n	if err := f.list(ctx, at); err != nil {\n		w.Stop()", "TestRestoredAtAnyRequest",
 	},
 	{
-		"a watch that resumes compares the list with what was delivered before it", "the fingerprint of the delivered objects is not compared",
+		"a watch that resumes compares the list with the objects delivered before", "the fingerprint of the delivered objects is not compared",
 		"feed.go",
 		"f.stamp != 0 && f.stamp != was.stamp()", "f.stamp == 1", "TestRestoredAtAnyRequest",
 	},
@@ -83,7 +83,7 @@ var aggregateMutants = []mutant{
 		"return comparable && ok && n < m", "return comparable && ok && n > m+1<<40", "TestRestoredAndNotAsFar",
 	},
 	{
-		"a repair that was interrupted goes on, and ends in one state", "the target changes only once nothing is missing",
+		"an interrupted repair continues, and ends in one state", "the target changes only once nothing is missing",
 		"feed.go",
 		"f.at = at // whatever", "defer func() {\n\t\t\tif len(f.ledger.missing()) == 0 {\n\t\t\t\tf.at = at\n\t\t\t}\n\t\t}() // whatever", "TestARepairIsGoneOnWith",
 	},

@@ -83,7 +83,7 @@ var fanoutMutants = []mutant{
 		"execute.go", "		if err := r.executor.clusters.trust(ctx, conn); err != nil {\n			return untrusted(err), err\n		}\n", "", "TestNothingIsAskedOfAClusterBeforeItIsKnown",
 	},
 	{
-		"what refutes a peer while it answers counts", "its identity is checked before the request only",
+		"a reply is dropped if its peer proves to be the wrong cluster meanwhile", "its identity is checked before the request only",
 		"execute.go", "if _, wrong := r.executor.clusters.identities.standing(conn); wrong != nil {", "if wrong := error(nil); wrong != nil {", "TestAClusterThatIsRefutedWhileItAnswers",
 	},
 	{

@@ -9,7 +9,7 @@ var loopMutants = []mutant{
 		"apply.go", "		desired.SetResourceVersion(current.GetResourceVersion())\n", "", "TestApplyDoesNotMeetAReplacement",
 	},
 	{
-		"what is there already is not written again", "it is",
+		"an object that is equal is not written again", "it is",
 		"apply.go", "if current != nil && !differs(current, desired, manager, subresources) {", "if current != nil && desired == nil {", "TestApplyWritesWhatDiffers|TestApplyStatus|TestApplyIsExact",
 	},
 	{
@@ -29,7 +29,7 @@ var loopMutants = []mutant{
 		"source.go", "	opts.ResourceVersion, opts.ResourceVersionMatch = \"\", \"\"\n", "", "TestListsAreOfTheNewestState",
 	},
 	{
-		"after a watch that broke everything is listed anew", "the next watch goes on at its version",
+		"after a broken watch all objects are listed again", "the next watch continues at its version",
 		"source.go", "	if s.isBroken() {\n		return nil, apierrors.NewResourceExpired(\"the last watch ended before its time\")\n	}\n", "", "TestObjectsAreReadAgainAfterARestore|TestObjectsTellOfWhatARestoreChanged",
 	},
 	{

@@ -53,7 +53,7 @@ var schemaMutants = []mutant{
 		"rule.go", "		if !ok {\n			return join(path, name), false\n		}\n", "		if !ok {\n			continue\n		}\n", "TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
 	},
 	{
-		"what one side refuses by not is refused", "it is accepted",
+		"values that one side excludes by \"not\" are refused", "it is accepted",
 		"junctor.go", "	out.Not = not.first(more).Not\n", "	not.first(more)\n", "TestNegotiate",
 	},
 	{

@@ -69,7 +69,7 @@ var splitterMutants = []mutant{
 		"shard.go", "if label == v1alpha1.ParentLabel || label == s.opts.Label ||", "if label == s.opts.Label && label == \"\" ||", "TestOneShardToACluster|TestTheDemo|TestACopyOfAShardIsNoShard",
 	},
 	{
-		"a Conflict at one shard ends the pass", "the other shards are written by the same plan",
+		"a Conflict at one shard ends the reconcile", "the other shards are written by the same plan",
 		"reconcile.go", "			return false, joined(append(errs, err))\n", "			errs = append(errs, err)\n", "TestAConflictEndsThePass",
 	},
 }

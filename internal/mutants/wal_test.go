@@ -76,7 +76,7 @@ var walMutants = []mutant{
 		"commit.go", "r.err = &InDoubtError{Path: f.path, ID: r.id, Err: err}", "r.err = err", "TestFailedCommit",
 	},
 	{
-		"after a commit that failed nothing is written", "the log goes on",
+		"after a failed commit the log writes nothing more", "it continues to write",
 		"commit.go", "		f.latch.set(err)\n", "", "TestFailedCommit|TestFailedCommitIsNotRepeated",
 	},
 	{
@@ -128,7 +128,7 @@ var walMutants = []mutant{
 		"move.go", "held, err := acquireLock(to, f.opts.LockTimeout)", `held, err := acquireLock(to+".other", f.opts.LockTimeout)`, "TestMoveRefused",
 	},
 	{
-		"only what is damaged is discarded", "any entry is",
+		"only damaged entries are discarded", "any entry may be",
 		"discard.go", "	if err == nil {\n		return ErrNotDamaged\n	}\n", "	if err == nil {\n		return errors.Join(s.remove(s.ops, opsBucket, id), s.remove(s.hist, histBucket, id))\n	}\n", "TestDiscard",
 	},
 	{

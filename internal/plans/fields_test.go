@@ -118,8 +118,8 @@ var fields = []row{
 	{accountsType, "spec.fanout.history", aCoordinator, "atoll-fanout", "the operations that the object has seen"},
 	{accountsType, "spec.fanout.home", aCoordinator, "atoll-fanout", "which peer has the primary"},
 	{accountsType, "spec.fanout.removal", aCoordinator, "atoll-fanout", "the removal that has begun"},
-	{accountsType, "spec.fanout.revision", aCoordinator, "atoll-fanout", "the revision that is in force"},
-	{accountsType, "spec.fanout.stage", aCoordinator, "atoll-fanout", "reserved or in force"},
+	{accountsType, "spec.fanout.revision", aCoordinator, "atoll-fanout", "the revision that is in effect"},
+	{accountsType, "spec.fanout.stage", aCoordinator, "atoll-fanout", "reserved or in effect"},
 	{accountsType, "spec.roles", aCoordinator, "atoll-fanout", "the payload of a replica; that of a primary is handed to the requester's manager at the commit"},
 	{accountsType, "spec.subjects", aCoordinator, "atoll-fanout", "the payload, as spec.roles"},
 	{clustersType, created, aCoordinator, "atoll-fanout", "the reservation in each peer"},
@@ -129,7 +129,7 @@ var fields = []row{
 	{clustersType, "metadata.finalizers[fanout.atoll.dev/primary]", aCoordinator, "atoll-fanout", "keeps the primary until no peer has a guard"},
 	{clustersType, "spec.fanout.bound", aCoordinator, "atoll-fanout", "the UID of the primary that a guard is for"},
 	{clustersType, "spec.fanout.removal", aCoordinator, "atoll-fanout", "the removal that has begun"},
-	{clustersType, "spec.fanout.stage", aCoordinator, "atoll-fanout", "reserved or in force"},
+	{clustersType, "spec.fanout.stage", aCoordinator, "atoll-fanout", "reserved or in effect"},
 	{clustersType, "spec.kubeconfigSecret", aCoordinator, "atoll-fanout", "the payload, until it is handed to the requester's manager at the commit"},
 	{"peersets.fanout.atoll.dev", "spec.*", aCoordinator, "atoll-fanout", "the members of the ring, and the notes of each about the others"},
 	{"operations.fanout.atoll.dev", created, aCoordinator, "atoll-log", "an entry of a log in a central plane"},
@@ -189,7 +189,7 @@ var turns = []turn{
 		"removes it, by resourceVersion. Targets remove it when the SyncTarget is being deleted and its Syncer has ended."},
 	{deploymentsType, "*", "Never one object. A Splitter writes shards upstream, a Syncer objects downstream and, upstream, those that were created downstream, which belong to no parent; " +
 		"Targets write the syncer's Deployment, in a namespace that nothing is synced into."},
-	{deploymentsType, "spec.replicas", "Never one object, as the rest of the spec. A Rule with Up writes upstream what the downstream owns, and leaves out what a Splitter owns: the replicas of a shard."},
+	{deploymentsType, "spec.replicas", "Never one object, as the rest of the spec. A Rule with Up writes upstream the fields that the downstream owns. It leaves out the replicas of a shard, which a Splitter owns."},
 	{deploymentsType, "status.*", "Never one object. A Syncer writes the status of objects for a cluster, which includes shards; a Splitter writes that of parents, which are for no cluster: an object with the label of a cluster is not divided."},
 	{accountsType, "status.*", "In a central plane that is no peer only a Replicator. In a peer a Controller and a Coordinator call one function on the object in the peer, under one manager and by resourceVersion, and write " +
 		"only differences. If the central plane is a peer, only the Replicator writes Ready, phase and observedGeneration there."},

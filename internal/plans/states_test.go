@@ -147,7 +147,7 @@ func TestStates(t *testing.T) {
 	}
 	first := numberFrom(t, "ATOLL_SEED", 1)
 	wanted := numberFrom(t, "ATOLL_STATES", shares)
-	rows := []string{"| loops | states | most writes of one state | what had befallen the objects, how often |\n|---|---|---|---|\n"}
+	rows := []string{"| loops | states | most writes of one state | random requests that had an effect, by kind |\n|---|---|---|---|\n"}
 	for _, l := range loopsFromStates {
 		t.Run(l.name, func(t *testing.T) {
 			n := l.sample

@@ -30,7 +30,7 @@ var answerChecks = []check{
 		},
 	},
 	{
-		name: "a peer sets cookies in an early hint", known: "informational answers pass httputil.ReverseProxy unseen",
+		name: "a peer sets cookies in an early hint", known: "informational responses pass httputil.ReverseProxy unchanged",
 		guard: "informational answers are dropped", without: func(s *scene) { s.proxy.guards.hints = func(w http.ResponseWriter) http.ResponseWriter { return w } },
 		try: func(s *scene) error {
 			got, err := s.send("GET "+euPath+"/hints HTTP/1.1", alice)
@@ -41,7 +41,7 @@ var answerChecks = []check{
 		},
 	},
 	{
-		name: "what an error says of peers and other regions", known: "tenants learn names and addresses of peers",
+		name: "an error names peers and other regions", known: "tenants learn names and addresses of peers",
 		guard: "errors have texts of the proxy's own",
 		without: func(s *scene) {
 			s.proxy.guards.explain = func(err error) refusal { return refusal{explain(err).code, err.Error()} }

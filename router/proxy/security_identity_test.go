@@ -103,7 +103,7 @@ var identityChecks = []check{
 		try: func(s *scene) error { return s.refused(401, version) },
 	},
 	{
-		name: "an authenticator that returns nobody", known: "CVE-2026-23990: an empty identity is the operator's",
+		name: "an authenticator that returns an empty user", known: "CVE-2026-23990: an empty identity is the operator's",
 		guard: "authentication fails closed", without: asOurselves,
 		try: func(s *scene) error { return s.refused(401, version, "Authorization: Bearer nobody") },
 	},
@@ -121,7 +121,7 @@ var identityChecks = []check{
 		try: func(s *scene) error { return s.refused(401, version, "Authorization: Bearer ourselves") },
 	},
 	{
-		name: "which regions there are, by somebody unknown", known: "enumeration, as kcp's front proxy resists it",
+		name: "a list of the regions by an unknown user", known: "enumeration, as kcp's front proxy resists it",
 		guard: "authentication comes before look-up", without: asOurselves,
 		try: func(s *scene) error {
 			return s.refused(401, "GET /regions/nowhere.loodse/version HTTP/1.1")
@@ -167,7 +167,7 @@ var identityChecks = []check{
 		guard: "identity headers are removed", without: unstripped, try: says("impersonate-group: system:masters", "system:masters"),
 	},
 	{
-		name: "`Impersonate-Uid`, `-Extra-*` and what may come, not refused", known: "cluster-proxy#335",
+		name: "`Impersonate-Uid`, `-Extra-*` and future headers of that prefix are not refused", known: "cluster-proxy#335",
 		guard: "identity headers are removed", without: unstripped,
 		try: says("IMPERSONATE-UID: mallory\nImpersonate-Extra-Scopes: mallory\nImpersonate-New: mallory", "mallory"),
 	},
@@ -278,7 +278,7 @@ var identityChecks = []check{
 		},
 	},
 	{
-		name: "`/peers` by somebody who is no operator", known: "tenants see regions, not peers",
+		name: "`/peers` by a user who is no operator", known: "tenants see regions, not peers",
 		guard:   "the embedding program decides who is an operator; otherwise the path does not exist",
 		without: func(s *scene) { s.proxy.guards.operator = func(bool) bool { return true } },
 		try:     func(s *scene) error { return s.refused(404, "GET /peers/peer-a/version HTTP/1.1", alice) },

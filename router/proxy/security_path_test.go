@@ -48,7 +48,7 @@ var pathChecks = []check{
 			"/regions%2feu-west-1.loodse/api"),
 	},
 	{
-		name: "`//host` in a path", known: "protocol-relative URLs: what follows is taken for a host",
+		name: "`//host` in a path", known: "protocol-relative URLs: the next segment is taken for a host",
 		guard: "empty segments are refused", without: func(s *scene) { s.proxy.guards.slashes = anything },
 		try: escapes(euPath+"//evil.example.com/", "//evil.example.com"+euPath+"/version", "/regions//eu-west-1.loodse/version", euPath+"/api//v1"),
 	},

@@ -15,7 +15,7 @@ var adoptSmall = []config{
 	{name: "adoption, crash, timeout", peers: 2, strangers: "a", timeouts: 1, crashes: 1, plans: []plan{adoption("x", "a")}},
 	{name: "adoption, a lease, a beat", peers: 2, strangers: "a", lease: 2, beats: 1, timeouts: 1, plans: []plan{adoption("x", "a")}},
 	{name: "adoption and add", peers: 2, strangers: "a", sweepers: 1, plans: []plan{adoption("x", "a"), add("y", "b", 2, "q")}},
-	{name: "adoption of what goes again, add", peers: 2, strangers: "a", sweepers: 1, persons: persons{withdrawals: 1},
+	{name: "adoption of an object that is withdrawn, add", peers: 2, strangers: "a", sweepers: 1, persons: persons{withdrawals: 1},
 		plans: []plan{adoption("x", "a"), add("y", "b", 2, "q")}},
 	{name: "two adoptions, two persons", peers: 2, strangers: "ab", sweepers: 1, persons: persons{withdrawals: 1},
 		plans: []plan{adoption("x", "a"), adoption("y", "b")}},
@@ -126,7 +126,7 @@ var adoptMutants = []broken{
 			return c
 		}},
 	}, want: "I7"},
-	{rule: "an adoption does not land on what changed", cfg: config{
+	{rule: "an adoption is refused if the object has changed", cfg: config{
 		peers: 2, strangers: "a", persons: persons{edits: 1}, plans: []plan{adoption("x", "a")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Put && p.strand(c).Task == taskAdopt {
@@ -184,7 +184,7 @@ var adoptMutants = []broken{
 		mode: Everywhere, peers: 2, committed: "p", persons: persons{edits: 1}, plans: []plan{update("x", "q")},
 		mutant: mutant{reply: unseenEdit(taskRevise)},
 	}, want: "K19"},
-	{rule: "claims of one object name one operation, whoever made them", cfg: config{
+	{rule: "all claims of one object name the same operation", cfg: config{
 		mode: Everywhere, peers: 3, strangers: "a", plans: []plan{adoption("x", "a"), after(1, move("m", "b"))},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Create && c.Peer == "c" {
@@ -193,7 +193,7 @@ var adoptMutants = []broken{
 			return c
 		}},
 	}, want: "I2"},
-	{rule: "K19 a home yields with what is committed", cfg: config{
+	{rule: "K19 a home yields with its committed content", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", persons: persons{edits: 1}, plans: []plan{move("m", "b")},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Put && p.strand(c).Task == taskYield {

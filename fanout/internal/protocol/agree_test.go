@@ -18,7 +18,7 @@ var agreements = []config{
 	{name: "agreement, crash, sweep", mode: Everywhere, peers: 2, sweepers: 1, crashes: 1, inert: true, plans: []plan{agreeing(add("x", "a", 1, "p"))}},
 	{name: "agreement and add", mode: Everywhere, peers: 2, lease: live, exactlyOne: true, inert: true,
 		plans: []plan{agreeing(add("x", "a", 2, "p")), retrying(add("y", "b", 1, "q"))}},
-	{name: "agreement on what was edited and goes", mode: Everywhere, peers: 2, committed: "o", sweepers: 1, deletes: 1, persons: persons{edits: 1},
+	{name: "agreement on an object that is edited and deleted", mode: Everywhere, peers: 2, committed: "o", sweepers: 1, deletes: 1, persons: persons{edits: 1},
 		plans: []plan{agreeing(add("y", "b", 2, "q"))}},
 	{name: "inert add", peers: 2, sweepers: 1, timeouts: 1, inert: true, plans: []plan{add("x", "a", 1, "p")}},
 	{name: "inert account adoption, edit", mode: Everywhere, peers: 2, strangers: "a", inert: true, sweepers: 1, persons: persons{edits: 1},
@@ -56,7 +56,7 @@ var agreementMutants = []broken{
 			return c
 		}},
 	}, want: "inert"},
-	{rule: "only what is committed is agreed on", cfg: config{
+	{rule: "only committed objects are agreed on", cfg: config{
 		mode: Everywhere, peers: 2, lease: live, inert: true, plans: []plan{agreeing(add("x", "a", 1, "p")), agreeing(add("y", "b", 2, "q"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); s.Task == taskAcquire && r.Object.Pending() && r.Object.Claim.Primary {

@@ -6,7 +6,7 @@ package protocol
 // attemptMutants break the rules for attempts of unknown result whose peer is restored
 // meanwhile.
 var attemptMutants = []broken{
-	{rule: "R16 what seems to prove an abort is compared with the life of its peer", want: "I4: x says aborted", cfg: config{
+	{rule: "R16 an abort counts as proved only if its peer was not restored meanwhile", want: "I4: x says aborted", cfg: config{
 		peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.strand(c).Task == taskAttest {

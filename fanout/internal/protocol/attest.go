@@ -14,8 +14,8 @@ const lifetime = 1_000_000_000
 // nextLife returns the first epoch after the next rejoin of a peer that has epoch.
 func nextLife(epoch int64) int64 { return (epoch/lifetime + 1) * lifetime }
 
-// restoredSince reports whether a peer was restored between the reads of its PeerSet that
-// returned the epochs then and now.
+// restoredSince reports whether a peer was restored, or has rejoined, between two reads of its
+// PeerSet. then and now are the epochs that the first and the second read returned.
 func restoredSince(then, now int64) bool {
 	return now < then || now/lifetime != then/lifetime
 }

@@ -30,15 +30,15 @@ var beyond = []struct {
 	{config{name: "7b joins B and C, X@A, Y@B", peers: 3, ring: 1, changes: changes(joinB, change("k", Join, "c")),
 		plans: []plan{known(1, add("x", "a", 1, "p")), known(2, add("y", "b", 2, "q"))}}, []string{"there is one change at a time"}},
 	{config{name: "7e join C, leave B, X@B", peers: 3, ring: 2, changes: changes(joinC, leaveB),
-		plans: []plan{known(2, add("x", "b", 1, "p"))}}, []string{"there is one change at a time", "who leaves is marked before it is drained"}},
+		plans: []plan{known(2, add("x", "b", 1, "p"))}}, []string{"there is one change at a time", "a leaving peer is marked before it is drained"}},
 	{config{name: "7e join C, leave B, Y@C", peers: 3, ring: 2, changes: changes(joinC, leaveB),
 		plans: []plan{add("y", "c", 2, "q")}}, []string{"there is one change at a time"}},
 	{config{name: "7g force B, comeback, X@B", peers: 2, lease: live, changes: changes(forceB, returnB),
 		plans: []plan{add("x", "b", 1, "p")}}, nil},
 	{config{name: "7g force B, comeback, X@B, sweep", peers: 2, lease: live, sweepers: 1, givenUp: true, inTurn: true, changes: changes(forceB, returnB),
-		plans: []plan{add("x", "b", 1, "p")}}, []string{"what is pending in a peer that comes back is fenced", "a peer that comes back is marked before it is settled"}},
+		plans: []plan{add("x", "b", 1, "p")}}, []string{"reservations in a rejoining peer are fenced", "a rejoining peer is marked before its objects are settled"}},
 	{config{name: "7g force B, comeback, owner, Y@A", peers: 2, lease: live, committed: "p", committedAt: 2, changes: changes(forceB, returnB),
-		plans: []plan{known(1, add("y", "a", 2, "q"))}}, []string{"what a peer that comes back owns is guarded before it is a member"}},
+		plans: []plan{known(1, add("y", "a", 2, "q"))}}, []string{"objects of a rejoining peer are guarded before it is a member"}},
 }
 
 // TestExploreBeyond compares the explored depth of these configurations with the length of

@@ -58,7 +58,7 @@ var centralDeep = []config{
 	{name: "5e central X@A, removal, duplicates of records", peers: 2, adopters: 1, duplicates: 1, twice: Propose,
 		plans: []plan{central(add("x", "a", 1, "p")), removal("r")}},
 	{name: "5f central X@A, Y@B, removal", peers: 2, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q")), removal("r")}},
-	{name: "5g central Y@B after what is there, removal, duplicates", peers: 2, committed: "p", duplicates: 1,
+	{name: "5g central Y@B beside an older object, removal, duplicates", peers: 2, committed: "p", duplicates: 1,
 		plans: []plan{central(add("y", "b", 2, "q")), removal("r")}},
 	{name: "central add, timeout, crash, sweep, adopter", peers: 2, sweepers: 1, adopters: 1, timeouts: 1, crashes: 1,
 		plans: []plan{central(add("x", "a", 1, "p"))}},
@@ -155,7 +155,7 @@ var centralMutants = []broken{
 			return r
 		}},
 	}, want: "I"},
-	{n: "N44", rule: "nobody rolls a pending record forward", cfg: config{
+	{n: "N44", rule: "no process rolls a pending record forward", cfg: config{
 		peers: 2, adopters: 1, duplicates: 1, twice: Propose, plans: []plan{central(add("x", "a", 1, "p")), removal("r")},
 		mutant: mutant{handled: forward},
 	}, want: "I4"},
@@ -167,7 +167,7 @@ var centralMutants = []broken{
 		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{upsert: true, blind: true},
 	}, want: "I"},
-	{rule: "a pending record is forgotten by nobody, whatever became of an earlier one", cfg: config{
+	{rule: "no process forgets a pending record", cfg: config{
 		peers: 2, adopters: 1, denials: 1, duplicates: 1, twice: Propose, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.strand(c).Task == taskRecord && c.Verb == ReadRecord && r.Code == OK && p.m.Record.Committed {
@@ -196,7 +196,7 @@ var centralMutants = []broken{
 			return r
 		}},
 	}, want: "I7"},
-	{rule: "nobody touches a claim of a pending record", cfg: config{
+	{rule: "no process changes a claim of a pending record", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.sweep && c.Verb == ReadRecord && r.Code == OK && !r.Decision.Committed {
@@ -214,7 +214,7 @@ var centralMutants = []broken{
 			return r
 		}},
 	}, want: "I2"},
-	{rule: "a record ends without those who have departed", cfg: config{
+	{rule: "a record ends without departed peers", cfg: config{
 		mode: Everywhere, peers: 2, givenUp: true, crashes: 1, changes: []ChangeOperation{change("f", Force, "b")},
 		plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
@@ -224,7 +224,7 @@ var centralMutants = []broken{
 			return r
 		}},
 	}, want: "L2"},
-	{rule: "a claim in the way of who covers a newcomer is judged by its record", cfg: lateToNewcomer(mutant{
+	{rule: "a claim that obstructs the cover of a newcomer is judged by its record", cfg: lateToNewcomer(mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.strand(c).Step == stepRivalRecord {
 				return refused(Unavailable)

@@ -7,7 +7,7 @@ import "slices"
 
 // changeMutants break the rules of changes of the membership.
 var changeMutants = []broken{
-	{n: "N16", rule: "a member is told before its primaries are listed", cfg: config{
+	{n: "N16", rule: "a member lists the newcomer before its primaries are listed", cfg: config{
 		peers: 3, ring: 2, changes: changes(joinC), plans: []plan{known(2, add("x", "a", 1, "p"))},
 		mutant: mutant{told: func(w *world, p *proc, c Command, r Reply) Reply {
 			ch := p.change
@@ -24,7 +24,7 @@ var changeMutants = []broken{
 			return r
 		}},
 	}, want: "I2"},
-	{n: "N17", rule: "what is pending is guarded in a newcomer", cfg: config{
+	{n: "N17", rule: "reservations get a guard in a newcomer", cfg: config{
 		peers: 3, ring: 2, changes: changes(joinC), plans: []plan{known(2, add("x", "a", 1, "p"))},
 		mutant: mutant{told: unlisted(chCovering, func(o Object) bool { return o.Stage == Reserved })},
 	}, want: "I2"},
@@ -37,7 +37,7 @@ var changeMutants = []broken{
 			return r
 		}},
 	}, want: "I11"},
-	{n: "N38", rule: "who leaves is marked before it is drained", cfg: config{
+	{n: "N38", rule: "a leaving peer is marked before it is drained", cfg: config{
 		peers: 3, lease: live, changes: changes(leaveC), plans: []plan{add("x", "c", 1, "p")},
 		mutant: mutant{
 			change: func(_ *world, p *proc, c Command) Command {
@@ -65,11 +65,11 @@ var changeMutants = []broken{
 			return r
 		}},
 	}, want: "OUT"},
-	{n: "N39", rule: "what a peer that comes back owns is guarded before it is a member", cfg: config{
+	{n: "N39", rule: "objects of a rejoining peer are guarded before it is a member", cfg: config{
 		peers: 2, committedAt: 2, committed: "p", lease: live, changes: changes(forceB, returnB), plans: []plan{known(1, add("y", "a", 2, "q"))},
 		mutant: mutant{told: unlisted(chPlacing, func(Object) bool { return true })},
 	}, want: "I"},
-	{n: "N40", rule: "who leaves is emptied last", cfg: config{
+	{n: "N40", rule: "a leaving peer is emptied last", cfg: config{
 		mode: Everywhere, peers: 3, committed: "p", sweepers: 1, changes: changes(leaveC), plans: []plan{removal("r")},
 		mutant: mutant{told: unlisted(chEmptying, func(Object) bool { return true })},
 	}, want: "I7"},

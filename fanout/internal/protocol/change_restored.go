@@ -5,10 +5,9 @@ package protocol
 
 import "slices"
 
-// A member that was restored from an older state rejoins under the slots of all members, like a
-// peer that was removed by force. But the others never dropped it, so secondaries that name it
-// are not dead. Its objects count only as far as the other members confirm them. An object that
-// it no longer has is lost: the guards in the other members stay and are reported.
+// A member that was restored from an older state rejoins under the slots of all members. The others
+// still list it, so secondaries of its primaries stay valid. Its objects count only if the other
+// members confirm them; guards of an object that it lost stay, and are reported.
 
 // restored reports whether the change readmits a member that the others still list.
 func (c *Change) restored() bool {

@@ -19,13 +19,13 @@ func comeback(m mutant) config {
 // is marked again, as Joining, before any member lists it, and an add that commits there has
 // read both marks after its primary existed.
 var comebackMutants = []broken{
-	{n: "N39", rule: "what is pending in a peer that comes back is fenced", want: "I2", cfg: comeback(mutant{
+	{n: "N39", rule: "reservations in a rejoining peer are fenced", want: "I2", cfg: comeback(mutant{
 		told: func(w *world, p *proc, c Command, r Reply) Reply {
 			pending := func(o Object) bool { return o.Pending() && o.Primary(w.cfg.mode) }
 			return unlisted(chPlacing, pending)(w, p, c, unlisted(chSettling, pending)(w, p, c, r))
 		},
 	})},
-	{n: "N39", rule: "a peer that comes back is marked before it is settled", want: "I2", cfg: comeback(mutant{
+	{n: "N39", rule: "a rejoining peer is marked before its objects are settled", want: "I2", cfg: comeback(mutant{
 		change: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == PutPeerSet && p.change.op.Kind == Return && c.Peer == p.change.op.Peer {
 				set := *c.Set
@@ -63,7 +63,7 @@ var departureMutants = []broken{
 			return r
 		},
 	})},
-	{n: "N40", rule: "who leaves is dropped before it is emptied", want: "I7", cfg: departure(mutant{
+	{n: "N40", rule: "a leaving peer is dropped before it is emptied", want: "I7", cfg: departure(mutant{
 		told: func(w *world, p *proc, c Command, r Reply) Reply {
 			if at := &w.store.cells[w.store.index("b")]; c.Verb == Survey && p.change.m.Phase == chDraining && at.obj != nil && !at.obj.Primary(w.cfg.mode) {
 				at.obj = nil

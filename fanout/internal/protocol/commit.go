@@ -7,9 +7,9 @@ package protocol
 // sent.
 type commitJob struct{ m *Machine }
 
-// begin sends the one write that decides the operation. For an Everywhere kind it reads the
-// membership in parallel, which saves activation a round trip: the replies to the creates count
-// as reads of the replicas, and they came before.
+// begin sends the commit. For an Everywhere kind it reads the members at the same time, which saves
+// activation a round trip. The order is still correct: the replies to the creates count as reads of
+// the replicas, and came first.
 func (j commitJob) begin() {
 	m := j.m
 	m.spawn(taskCommit, m.Record.Primary.Peer)

@@ -94,7 +94,7 @@ var requestMutants = []broken{
 			return r
 		}},
 	}, want: "V: the removal in a was committed beyond"},
-	{rule: "what a removal is requested of stays in force everywhere", cfg: config{
+	{rule: "an object whose removal is requested stays in effect in all peers", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", valve: true, crowded: true, sweepers: 1, deletes: 1,
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); s.Task == taskBring && s.Step == stepPrimary {

@@ -6,8 +6,8 @@ package protocol
 // The primary of an Everywhere object may move. A process that finds a yielded primary follows
 // it, to a higher term only, and finishes or reverts a move that was interrupted.
 
-// elects reports whether o has yielded to x, found in peer, and x is not home yet. Until it is,
-// x may only be made home, never judged.
+// elects reports whether o has yielded its home to x, found in peer, and x is not the home yet. Until
+// then a process may only make x the home, and must not judge x as a secondary.
 func (o Object) elects(peer string, x Object) bool {
 	return o.Home.Yielded && o.Home.Ref == Ref{Peer: peer, UID: x.UID} && x.term() < o.term()
 }

@@ -24,8 +24,8 @@ const (
 	Silent Standing = iota
 	// Believed is a member, in the cluster that it is known to be.
 	Believed
-	// NotMember is a peer that belongs to no ring, or has left this one. Its cluster
-	// contradicts nothing.
+	// NotMember is a peer that is in no ring, or has left this one. It has no vote about the
+	// identity of other peers.
 	NotMember
 	// UnknownIdentity is a peer whose cluster cannot be checked.
 	UnknownIdentity

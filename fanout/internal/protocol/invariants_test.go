@@ -154,7 +154,7 @@ func (w *world) check() string {
 		return w.broken
 	}
 	if w.orphaned() {
-		return "the owner of the namespace is gone under what lives in it"
+		return "the owner of a namespace is gone while the namespace has objects"
 	}
 	if s := w.checkLodger(); s != "" {
 		return s

@@ -110,7 +110,7 @@ func (w *world) checkLodger() string {
 	if w.resides() && !slices.ContainsFunc(w.store.cells, func(c cell) bool {
 		return c.obj != nil && c.obj.Primary(w.cfg.mode) && c.obj.Stage != Reserved
 	}) {
-		return "the owner of the namespace is gone under what lives in it"
+		return "the owner of a namespace is gone while the namespace has objects"
 	}
 	return ""
 }
@@ -192,7 +192,7 @@ var lodgingMutants = []broken{
 			return r
 		}},
 	}, want: "the namespace"},
-	{rule: "what is Reserved in the namespace is settled, not ignored", cfg: config{
+	{rule: "reservations in the namespace are settled, not ignored", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", plans: []plan{removal("r")},
 		lodger: &config{peers: 2, plans: []plan{within(add("t", "b", 1, "s"))}},
 		mutant: mutant{reply: func(_ *world, _ *proc, c Command, r Reply) Reply {

@@ -8,7 +8,7 @@ import "slices"
 // losses are configurations with peers that go down and are removed by force. They always
 // run.
 var losses = []config{
-	{name: "a record's target is lost, nobody has it configured any more", peers: 2, loss: loss{peer: "b"}, changes: changes(forceB),
+	{name: "a record's target is lost and configured nowhere any more", peers: 2, loss: loss{peer: "b"}, changes: changes(forceB),
 		plans: []plan{central(add("x", "b", 1, "p"))}},
 	{name: "B is lost while D joins", peers: 4, ring: 3, loss: loss{peer: "b"}, changes: changes(joinD, forceB)},
 	{name: "A is lost while D joins", peers: 4, ring: 3, loss: loss{peer: "a"}, changes: changes(joinD, forceA)},
@@ -30,7 +30,7 @@ var lossesDeep = []config{
 
 // lossMutants break the rules for changes that are cut short by such a loss.
 var lossMutants = []broken{
-	{rule: "who has departed need not be configured", want: "L2", cfg: config{
+	{rule: "a departed peer need not be configured", want: "L2", cfg: config{
 		peers: 2, loss: loss{peer: "b"}, changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.strand(c).Task == taskDeparted {
@@ -41,7 +41,7 @@ var lossMutants = []broken{
 			return r
 		}},
 	}},
-	{rule: "whom one member has let in, all let in when another is given up", want: "I11", cfg: config{
+	{rule: "a newcomer that one member lists is listed by all after a removal by force", want: "I11", cfg: config{
 		peers: 4, ring: 3, loss: loss{peer: "a"}, changes: changes(joinD, forceA),
 		mutant: mutant{change: func(w *world, p *proc, c Command) Command {
 			if c.Verb == PutPeerSet && p.change.op.Kind == Force {
@@ -61,7 +61,7 @@ var lossMutants = []broken{
 			return r
 		}},
 	}},
-	{rule: "a leave does not wait for whom others have dropped", want: "a slot in a", cfg: config{
+	{rule: "a leave does not wait for a peer that other members dropped", want: "a slot in a", cfg: config{
 		peers: 3, loss: loss{peer: "c"}, changes: changes(leaveA, forceC),
 		mutant: mutant{told: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if c.Verb == ReadPeerSet && p.change.op.Kind == Leave && r.PeerSet.Gone("c") {

@@ -28,11 +28,11 @@ var (
 // removed by force. They always run.
 var lostHomes = []config{
 	titled("a move to a peer that is given up", toLost),
-	titled("what was home comes back after the removal", formerReturns),
+	titled("a former home comes back after the removal", formerReturns),
 	titled("an update where a home was replaced", updateAtLost),
 	titled("a removal where a home was replaced", removalAtLost),
 	titled("a home that yielded to a lost peer is deleted", deletedMove),
-	titled("the heir of a lost home is deleted", deletedHeir),
+	titled("the replica elected after a loss is deleted", deletedHeir),
 }
 
 // lostHomeMutants break the rules for these homes.
@@ -61,7 +61,7 @@ var lostHomeMutants = []broken{
 			return c
 		},
 	})},
-	{rule: "who comes back confirms no update", want: "STALE", cfg: with(updateAtLost, mutant{
+	{rule: "a rejoining peer confirms no update", want: "STALE", cfg: with(updateAtLost, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.strand(c).Task == taskLook {
 				r.PeerSet.Self.State = peerActive
@@ -69,7 +69,7 @@ var lostHomeMutants = []broken{
 			return r
 		},
 	})},
-	{rule: "a home that is being deleted succeeds itself if nobody else can", want: "I6", cfg: with(deletedMove, mutant{
+	{rule: "a home that is being deleted is elected again if no other replica can be", want: "I6", cfg: with(deletedMove, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); s.Task == taskSurvey && r.Object.Terminating {
 				r.Object.Finalizer = false
@@ -77,7 +77,7 @@ var lostHomeMutants = []broken{
 			return r
 		},
 	})},
-	{rule: "a replica that never came into force names an heir, too", want: "the term of a home", cfg: with(deletedHeir, mutant{
+	{rule: "a Reserved replica names the elected one, too", want: "the term of a home", cfg: with(deletedHeir, mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.strand(c).Task == taskSurvey && r.Object.Stage == Reserved {
 				r.Object.Home = Home{}

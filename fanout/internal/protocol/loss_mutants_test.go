@@ -58,7 +58,7 @@ var returnMutants = []broken{
 			return r
 		}},
 	}},
-	{rule: "what a peer holds that comes back is judged again once all know it", want: "I7", cfg: config{
+	{rule: "objects of a rejoining peer are judged again once all members list it", want: "I7", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", givenUp: true, inTurn: true, changes: changes(forceB, returnB), plans: []plan{removal("r")},
 		mutant: mutant{told: func(w *world, p *proc, c Command, r Reply) Reply {
 			secondary := func(o Object) bool { return !o.Primary(Everywhere) }
@@ -89,7 +89,7 @@ var returnMutants = []broken{
 			return r
 		},
 	})},
-	{rule: "a removal that a peer comes back with is ended by who lets it join", want: "a slot", cfg: config{
+	{rule: "the join of a peer ends the removals that the peer had begun", want: "a slot", cfg: config{
 		peers: 2, committed: "p", committedAt: 2, givenUp: true, inTurn: true, lease: live, deletes: 1,
 		changes: changes(forceB, returnB), plans: []plan{known(1, add("y", "a", 2, "q"))},
 		mutant: mutant{told: func(w *world, p *proc, c Command, r Reply) Reply {
@@ -99,7 +99,7 @@ var returnMutants = []broken{
 			return r
 		}},
 	}},
-	{n: "N40", rule: "what was home in a peer that leaves stays until nothing names it", want: "I", cfg: config{
+	{n: "N40", rule: "a former home in a leaving peer stays until no replica names it", want: "I", cfg: config{
 		mode: Everywhere, peers: 3, committed: "p", sweepers: 1, crashes: 1, changes: changes(leaveA),
 		mutant: mutant{
 			told: func(_ *world, p *proc, c Command, r Reply) Reply {

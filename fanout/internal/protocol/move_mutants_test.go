@@ -47,7 +47,7 @@ var moveMutants = []broken{
 			return c
 		}},
 	}, "the term of a home", false},
-	{"", "what was home is held until nothing names it", config{
+	{"", "a former home is kept until no replica names it", config{
 		mode: Everywhere, peers: 3, committed: "p", deletes: 1, plans: []plan{move("m", "b")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Put && p.strand(c).Task == taskBring {
@@ -71,7 +71,7 @@ var moveMutants = []broken{
 			return cmds
 		}},
 	}, "I4", false},
-	{"", "a removal lets what was home go in the order of the terms that it names", config{
+	{"", "a removal releases former homes in the order of their terms", config{
 		mode: Everywhere, peers: 3, committed: "p", moved: "bc", plans: []plan{removal("r")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			m := p.m
@@ -84,7 +84,7 @@ var moveMutants = []broken{
 			return append(cmds, m.take()...)
 		}},
 	}, "I7: the active replica in a has no primary", false},
-	{"", "what was committed is looked for by its claim", config{
+	{"", "a committed object is found by its claim", config{
 		mode: Everywhere, peers: 2, plans: []plan{add("x", "a", 1, "p"), move("m", "b"), after(2, removal("r"))},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			if p.op.Action == Add && p.m.Phase == finding {
@@ -93,7 +93,7 @@ var moveMutants = []broken{
 			return cmds
 		}},
 	}, "I4: x says aborted and was committed", false},
-	{"", "a departed home's replicas in force are not dead", config{
+	{"", "Active replicas of a departed home are not dead", config{
 		mode: Everywhere, peers: 3, committed: "p", sweepers: 1, changes: changes(forceA),
 		mutant: mutant{
 			answer: func(c Command) (Reply, bool) { return refused(NoSuchPeer), c.Verb == Read && c.Peer == "a" },
@@ -105,7 +105,7 @@ var moveMutants = []broken{
 			},
 		},
 	}, "I3", false},
-	{"", "the heir of a lost home has the latest revision that is left", config{
+	{"", "the replica elected after a loss gets the latest revision of all replicas", config{
 		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{update("x", "q")},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
 			if s := p.strand(c); s.Task == taskCrown {
@@ -114,7 +114,7 @@ var moveMutants = []broken{
 			return c
 		}},
 	}, "I10", false},
-	{"", "a removal leaves alone what has a later home", config{
+	{"", "a removal does not touch an object with a later home", config{
 		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{removal("r")},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
 			if s := p.strand(c); p.op.Action == Remove && s.Task == taskClear && c.Verb == Read {
@@ -123,7 +123,7 @@ var moveMutants = []broken{
 			return c
 		}},
 	}, "I2", false},
-	{"", "a lost home's replicas are made to name the heir before it is home", config{
+	{"", "replicas name the elected one before it becomes home", config{
 		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{update("x", "q")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			m := p.m

@@ -231,9 +231,9 @@ var movesSmall = []config{
 	{name: "move, a replica deleted", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, deletes: 1, plans: []plan{move("m", "b")}},
 	{name: "add and move", mode: Everywhere, peers: 2, timeouts: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
 	{name: "add, move, then removal", mode: Everywhere, peers: 2, plans: []plan{add("x", "a", 1, "p"), move("m", "b"), after(2, removal("r"))}},
-	{name: "adoption of what moves, a crash", mode: Everywhere, peers: 2, committed: "p", crashes: 1, plans: []plan{adoption("w", "a"), move("m", "b")}},
-	{name: "homes that nobody was told of, removal", mode: Everywhere, peers: 3, committed: "p", moved: "bc", plans: []plan{removal("r")}},
-	{name: "homes that nobody was told of, kubectl delete", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, deletes: 1},
+	{name: "adoption of an object that moves, a crash", mode: Everywhere, peers: 2, committed: "p", crashes: 1, plans: []plan{adoption("w", "a"), move("m", "b")}},
+	{name: "homes that no replica names, removal", mode: Everywhere, peers: 3, committed: "p", moved: "bc", plans: []plan{removal("r")}},
+	{name: "homes that no replica names, kubectl delete", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, deletes: 1},
 }
 
 var forceA = change("f", Force, "a")
@@ -270,9 +270,9 @@ var movesDeep = []config{
 	{name: "add, move, timeout, crash", mode: Everywhere, peers: 2, timeouts: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
 	{name: "add, move, removal", mode: Everywhere, peers: 2, plans: []plan{add("x", "a", 1, "p"), move("m", "b"), removal("r")}},
 	{name: "move to where a late create has the name", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, duplicates: 1, deletes: 1, plans: []plan{add("z", "b", 1, "q"), move("m", "b")}},
-	{name: "homes that nobody was told of, removal, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{removal("r")}},
-	{name: "homes that nobody was told of, update, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{update("x", "q")}},
-	{name: "homes that nobody was told of, move, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{move("m", "a")}},
+	{name: "homes that no replica names, removal, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{removal("r")}},
+	{name: "homes that no replica names, update, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{update("x", "q")}},
+	{name: "homes that no replica names, move, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{move("m", "a")}},
 	{name: "move, a join", mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{joinC}, committed: "p", plans: []plan{move("m", "b")}},
 	{name: "move back, a join", mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{joinC}, committed: "p", plans: []plan{move("m", "b"), after(1, move("n", "a"))}},
 	{name: "move, removal, a join", mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{joinC}, committed: "p", plans: []plan{move("m", "b"), after(1, removal("r"))}},

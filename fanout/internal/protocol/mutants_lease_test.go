@@ -17,7 +17,7 @@ var leaseMutants = []broken{
 	{n: "N2", rule: "a fence is for ever", cfg: config{
 		peers: 2, sweepers: 1, duplicates: 1, plans: []plan{add("x", "a", 1, "p")}, mutant: mutant{named: true},
 	}, want: "I2"},
-	{n: "N4", rule: "what is judged is read from a quorum", cfg: config{
+	{n: "N4", rule: "judgements use quorum reads", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); s.Task == taskJudge && s.Step == stepPrimary && r.Object.Committed() {
@@ -26,7 +26,7 @@ var leaseMutants = []broken{
 			return r
 		}},
 	}, want: "I2"},
-	{n: "N6", rule: "a recovery never commits what was not committed", cfg: config{
+	{n: "N6", rule: "a recovery never commits an add", cfg: config{
 		peers: 2, crashes: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			if m := p.m; m.Resumed && m.Phase == fencing && m.Primary.UID != "" && m.Record.Primary.UID == "" {

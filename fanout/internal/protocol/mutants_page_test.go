@@ -21,12 +21,12 @@ import (
 // named are rules that no exploration can break, because time or the runtime is part of
 // them. For each, a test of its own fails.
 var named = []struct{ n, rule, dir, test, want string }{
-	{"N14", "others fence what a scrapped machine reserved", ".", "TestScrapped", "I6: its reservations outlive it"},
+	{"N14", "other processes fence the reservations of an abandoned machine", ".", "TestScrapped", "I6: its reservations outlive it"},
 	{"N21", "a refusal cancels no sibling", "../..", "TestARefusalCancelsNoSibling", "requests of unknown effect"},
 	{"N22", "a heartbeat changes the object", ".", "TestHeartbeat", "a live reservation is fenced"},
 	{"", "an operation that cannot look at the owner's peer says so", ".", "TestRemovalOfUnknownPeer", "it says that nothing is there"},
-	{"", "what refuses to answer is in doubt", ".", "TestRecoveryThatIsRefused", "it says ended"},
-	{"", "a recovery waits for nobody", ".", "TestRecoveryWaitsForNobody", "it finds no end"},
+	{"", "an operation is in doubt if a peer refuses to answer", ".", "TestRecoveryThatIsRefused", "it says ended"},
+	{"", "a recovery does not wait for unreachable peers", ".", "TestRecoveryWaitsForNobody", "it finds no end"},
 	{"", "a removal is of one object, and not of a later one of the name", ".", "TestRemovalAmongOthers", "it never ends"},
 	{"", "the callers' histories can be put in one order", ".", "TestHistoryNotices", "history"},
 	{"", "the simulator notices, and shrinks what it finds", ".", "TestShrink", "I3"},

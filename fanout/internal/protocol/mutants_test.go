@@ -36,7 +36,7 @@ var mutants = []broken{
 			return r
 		}},
 	}, want: "I2"},
-	{n: "N9", rule: "what was read as absent may have been created", cfg: config{
+	{n: "N9", rule: "an object that a read did not find may still be created", cfg: config{
 		peers: 2, sweepers: 1, timeouts: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			p.m.Adrift = false

@@ -50,7 +50,7 @@ var returnedMutants = []broken{
 			return r
 		},
 	})},
-	{rule: "R7 what is reserved in a peer that was restored is fenced", want: "I7", cfg: config{
+	{rule: "R7 reservations in a restored peer are fenced", want: "I7", cfg: config{
 		mode: Everywhere, peers: 2, restored: "a", detected: true, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{told: func(w *world, p *proc, c Command, r Reply) Reply {
 			pending := func(o Object) bool { return o.Claim.Primary && o.Pending() }
@@ -72,14 +72,14 @@ var returnedMutants = []broken{
 			return r
 		}},
 	}},
-	{rule: "R10 what the members own is guarded again in a peer that comes back", want: "I7", cfg: config{
+	{rule: "R10 primaries of the members get guards in a peer that comes back", want: "I7", cfg: config{
 		mode: Everywhere, peers: 2, restored: "a", detected: true, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{told: unlisted(chCovering, anything)},
 	}},
-	{rule: "R10 what a peer that comes back owns is guarded again in the members", want: "I2", cfg: cameBack(Once, mutant{
+	{rule: "R10 primaries of a peer that comes back get guards in the members", want: "I2", cfg: cameBack(Once, mutant{
 		told: unlisted(chPlacing, anything),
 	})},
-	{rule: "R11 what a peer that comes back holds of others is no evidence", want: "finds no end", cfg: cameBack(Everywhere, mutant{
+	{rule: "R11 secondaries in a peer that comes back prove nothing", want: "finds no end", cfg: cameBack(Everywhere, mutant{
 		change: subs(func(op *Operation) { op.Doubted = "" }),
 	})},
 	{rule: "R12 the later of two revisions becomes the home's", want: "finds no end", cfg: updatedBack(mutant{
