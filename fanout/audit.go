@@ -42,11 +42,10 @@ type Report struct {
 
 // Violation is one finding of an audit.
 type Violation struct {
-	// Invariant is the rule's name in docs/fanout-specification.md, "I1" to "I12"; "identity" for
-	// a peer that is not, or may not be, the cluster that the ring knows; work under way:
-	// "replica", "activation", "move", "removal", "edit", "adoption", "membership", and "held"
-	// for a deletion that is not committed; "claim" for a claim that cannot be read; or "owner"
-	// for an object whose namespace has no owner.
+	// Invariant is "I1" to "I12" of docs/fanout-specification.md, "identity" (the peer may be the
+	// wrong cluster), "claim" (it cannot be read), "owner" (the namespace has none), or work in
+	// progress: "replica", "activation", "move", "removal", "edit", "adoption", "membership", or
+	// "held" (a deletion that is not committed).
 	Invariant string
 	Peer      region.PeerName
 	Kind      schema.GroupKind
@@ -54,8 +53,8 @@ type Violation struct {
 	UID       types.UID
 	// Text describes the violation.
 	Text string
-	// Class is the kind of repair that it needs, and Mend the command that repairs exactly
-	// this.
+	// Class is the kind of repair that the violation needs. Mend is the command that repairs only
+	// this violation.
 	Class Class
 	Mend  string
 }

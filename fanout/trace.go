@@ -203,8 +203,8 @@ func (s survey) leftovers(key types.NamespacedName) []trace {
 	return traces
 }
 
-// secondaries returns the guards, replicas and reservations of a name in the early read,
-// ordered by peer.
+// secondaries returns the guards, replicas and reservations of a name, ordered by peer, as the first
+// of the two reads of each peer found them (survey.early).
 func (s survey) secondaries(key types.NamespacedName) []standing {
 	var all []standing
 	for _, peer := range slices.Sorted(maps.Keys(s.early[key])) {

@@ -40,9 +40,8 @@ func (m *member) offer(creds Credentials) {
 	m.offers <- creds
 }
 
-// run probes until ctx ends, and rotates to offered credentials. Probes use the Conn's own transports, so that they
-// test the path that requests use. A probe does not delay a rotation: the probe may wait for new credentials, or for an
-// unreachable peer.
+// run probes until ctx ends, and rotates to offered credentials. Probes use the Conn's own transports, as requests do.
+// A running probe delays no rotation: the probe may itself wait for new credentials, or for an unreachable peer.
 func (m *member) run(ctx context.Context) {
 	log := logging.From(ctx).WithValues("peer", m.conn.Peer())
 	opts := m.ring.opts.Probe

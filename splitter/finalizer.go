@@ -52,7 +52,7 @@ func (s *Splitter) letGo(ctx context.Context, k *sort, shard *unstructured.Unstr
 	return without(ctx, k, shard, syncersFinalizer(cluster))
 }
 
-// without removes a finalizer from an object. It is a Conflict if the object has changed since it
+// without removes a finalizer from an object. It returns a Conflict if the object has changed since it
 // was read.
 func without(ctx context.Context, k *sort, obj *unstructured.Unstructured, finalizer string) error {
 	finalizers := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer })

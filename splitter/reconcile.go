@@ -222,7 +222,7 @@ func (s *Splitter) write(ctx context.Context, k *sort, parent types.NamespacedNa
 		}
 		return false, errLeaving // a shard of an earlier parent of this name: it is deleted first
 	}
-	// No object has resourceVersion 1: the apply creates the shard, or is a Conflict with an
+	// No object has resourceVersion 1: the apply creates the shard, or fails with a Conflict with an
 	// object that the cache does not show yet.
 	desired.SetResourceVersion("1")
 	if s.opts.Finalize {

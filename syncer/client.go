@@ -77,7 +77,7 @@ func (c client) applyEncoded(ctx context.Context, key types.NamespacedName, data
 	return c.meta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data, opts, subresources...)
 }
 
-// merge writes fields into the metadata of obj by a merge patch. It is a Conflict if another object has its name now.
+// merge writes fields into the metadata of obj by a merge patch. It returns a Conflict if another object has its name now.
 func (c client) merge(ctx context.Context, obj metav1.Object, manager string, fields map[string]any) (*metav1.PartialObjectMetadata, error) {
 	fields["uid"] = obj.GetUID()
 	data, err := json.Marshal(map[string]any{"metadata": fields})

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// neverVersion is a resourceVersion that no object has. An apply with it creates the object, or is a Conflict if it
+// neverVersion is a resourceVersion that no object has. An apply with it creates the object, or fails with a Conflict if it
 // exists.
 const neverVersion = "1"
 

@@ -45,7 +45,7 @@ func (f finalizers) add(ctx context.Context, u *unstructured.Unstructured) (crea
 	return shows, nil
 }
 
-// addLive adds our finalizer to the live state of u, which the cache does not show yet. It is a Conflict if u is no
+// addLive adds our finalizer to the live state of u, which the cache does not show yet. It returns a Conflict if u is no
 // longer selected, or changes before the server carries the write out. A late write, at a time when u belongs to
 // another cluster, would leave a finalizer that no syncer removes.
 func (f finalizers) addLive(ctx context.Context, u *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
@@ -61,13 +61,13 @@ func (f finalizers) addLive(ctx context.Context, u *unstructured.Unstructured) (
 	return f.write(ctx, live, append(live.Finalizers, f.syncer.finalizer))
 }
 
-// write sets the finalizers of u. It is a Conflict if u has changed upstream. It is a merge patch, which costs the
+// write sets the finalizers of u. It returns a Conflict if u has changed upstream. It is a merge patch, which costs the
 // server much less than an apply; an apply would not need the version.
 func (f finalizers) write(ctx context.Context, u metav1.Object, finalizers []string) (*metav1.PartialObjectMetadata, error) {
 	return f.up.merge(ctx, u, f.syncer.upManager, map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": finalizers})
 }
 
-// drop removes our finalizer from u, and our annotation with the count of its pods. It is a Conflict if u has changed
+// drop removes our finalizer from u, and our annotation with the count of its pods. It returns a Conflict if u has changed
 // upstream. An absent u is no error.
 func (f finalizers) drop(ctx context.Context, u metav1.Object) error {
 	if !f.syncer.holds(u) {

@@ -92,8 +92,9 @@ func (l *lease) lapsedLocked(last time.Time) bool {
 	return l.staleLocked()
 }
 
-// renew renews the lease as of the time at which the heartbeat was sent, and begins a return if the lease was lost.
-// last is the heartbeat before it. It reports whether writing was not allowed before.
+// renew renews the lease from sent, the time at which the accepted heartbeat was sent. If the lease was lost, it begins
+// a return: objects that moved away are deleted first. A new process judges this by last, the heartbeat before. renew
+// reports whether writes were blocked until now.
 func (l *lease) renew(sent, last time.Time) (began bool) {
 	if l.length == 0 {
 		return false

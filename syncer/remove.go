@@ -83,8 +83,8 @@ func (m removals) orphan(ctx context.Context, o observed) (time.Duration, error)
 	case m.syncer.selects(u):
 		return 0, loop.ErrBehind // the upstream cache is stale
 	}
-	// No longer assigned to this cluster. The finalizer proves that it was. It is removed after the deletion was
-	// accepted, without waiting until the downstream object is gone.
+	// u is no longer assigned to this cluster; our finalizer proves that it was. release removes the finalizer as soon as
+	// the deletion is accepted, before the downstream object is gone.
 	if m.syncer.holds(u) {
 		m.withdrawn.add(u.UID)
 	}

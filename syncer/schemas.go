@@ -117,8 +117,7 @@ func documentOf(gv runtimeschema.GroupVersion) string {
 	return "apis/" + gv.String()
 }
 
-// contentHash returns the hash of the content that an API server puts into the address of a document; "" if it has
-// none.
+// contentHash returns the content hash in the URL of an OpenAPI document, or "" if the URL has none.
 func contentHash(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -226,7 +226,7 @@ func withDefinitions(now *v1alpha1.SyncTargetStatus, set setCondition) setCondit
 // targetManager is the field manager of writes to SyncTargets.
 const targetManager = manager + "-target"
 
-// writeTarget changes the status of a SyncTarget by server-side apply. It is a Conflict if the SyncTarget changed
+// writeTarget changes the status of a SyncTarget by server-side apply. It returns a Conflict if the SyncTarget changed
 // since target was read.
 func writeTarget(ctx context.Context, client loopClient, target *v1alpha1.SyncTarget, change func(now *v1alpha1.SyncTargetStatus, set setCondition)) error {
 	now := target.Status.DeepCopy()

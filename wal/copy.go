@@ -18,8 +18,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// build writes a log at path, which is not in use yet, with the content of fill. When it returns nil, the content is
-// on disk, but not necessarily the name. After an error there is no file.
+// build writes a log with the content of fill to path, which must be unused. On success the file is synced, but its
+// directory entry may not be. On an error build removes the file.
 func build(path string, fill func(*filler) error) (err error) {
 	options := boltOptions(time.Second, 0)
 	options.NoSync, options.NoGrowSync = true, true // sync once, at the end

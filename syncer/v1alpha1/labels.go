@@ -16,8 +16,8 @@ const (
 	// StateSync is the value of these labels.
 	StateSync = "Sync"
 
-	// StateUpsync is the value of such a label on a downstream object. If the syncer's option Upsync selects its
-	// type, the syncer creates the object upstream.
+	// StateUpsync is the value of the label StateLabelPrefix + NAME on a downstream object. If the syncer's option
+	// Upsync selects the object's type, the syncer creates the object upstream.
 	StateUpsync = "Upsync"
 
 	// FinalizerPrefix and the name of a SyncTarget form the finalizer of an object that is synced to it. The syncer
