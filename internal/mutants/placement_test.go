@@ -26,7 +26,7 @@ var placementMutants = []mutant{
 	},
 	{
 		"shards and their copies are not placed", "they are",
-		"reconcile.go", "if label == syncerv1alpha1.ClusterLabel || label == v1alpha1.ParentLabel ||", "if label == \"\" ||", "TestACopyOfAShardIsNoShard|TestWhatIsSomebodyElsesStays",
+		"reconcile.go", "if label == syncerv1alpha1.ClusterLabel || label == v1alpha1.ParentLabel ||", "if label == \"\" && v1alpha1.ParentLabel == \"\" ||", "TestACopyOfAShardIsNoShard|TestWhatIsSomebodyElsesStays",
 	},
 	{
 		"a dependent that is to go lingers", "it goes at once",
@@ -38,7 +38,7 @@ var placementMutants = []mutant{
 	},
 	{
 		"if no cluster can be chosen, all stays where it is", "it goes",
-		"state.go", "	if len(wanted) == 0 && !none {\n", "	if len(wanted) == 0 && !none && there == nil {\n", "TestClustersJoinAndFallSilent|TestStates|TestNotKnownIsNotAbsent",
+		"state.go", "	if len(wanted) == 0 && !none {\n", "	if len(wanted) == 0 && !none && there == nil {\n", "TestDecide",
 	},
 	{
 		"a cluster that is left keeps its name until its shard is gone", "its name goes at once",
