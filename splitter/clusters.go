@@ -269,14 +269,6 @@ func (r *readiness) lost(cluster string) bool {
 	return h != nil && (h.out || h.Ready != metav1.ConditionTrue)
 }
 
-// sooner returns the shorter of two delays. Those of zero or less do not count.
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return max(0, b)
-	}
-	return a
-}
-
 // placing returns the clusters with their States, sorted by name; the clusters that are not
 // ready; how long until a State changes by time alone, zero if none does; and whether set was
 // called. A cluster that has lost its replicas is not in the list.
@@ -285,7 +277,7 @@ func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bo
 	defer r.mu.Unlock()
 	silent = map[string]bool{}
 	wait := func(until time.Time) bool {
-		again = sooner(again, until.Sub(now))
+		again = loop.Sooner(again, until.Sub(now))
 		return until.After(now)
 	}
 	for _, h := range r.clusters {

@@ -91,7 +91,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedN
 	}
 	soon, err := s.divide(ctx, k, parent, list, silent, mine)
 	if soon {
-		again = sooner(again, retried)
+		again = loop.Sooner(again, retried)
 	}
 	return again, err
 }

@@ -296,10 +296,7 @@ func (t *Targets) serve(ctx context.Context, target *v1alpha1.SyncTarget, mode M
 		return nil, 0, err
 	}
 	all, again := t.elsewhere(target, mode)
-	if again == 0 || again > t.opts.Recheck {
-		again = t.opts.Recheck
-	}
-	return append(all, state), again, nil
+	return append(all, state), loop.Sooner(again, t.opts.Recheck), nil
 }
 
 var errNoKubeconfig = errors.New("the Secret has no key " + kubeconfigKey)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -32,11 +33,7 @@ type place struct {
 }
 
 // later requests a reconcile after d.
-func (s *scene) later(d time.Duration) {
-	if s.again == 0 || d < s.again {
-		s.again = d
-	}
-}
+func (s *scene) later(d time.Duration) { s.again = loop.Sooner(s.again, d) }
 
 // look collects the cached state of a region. The scene is nil if the Directory is not known yet;
 // false means that the decisions are not known yet.

@@ -130,9 +130,7 @@ func (c *Controller) lingers(key string, again *time.Duration) func(cluster stri
 			c.left[key][cluster] = since
 		}
 		rest := c.opts.Linger - now.Sub(since)
-		if rest > 0 && (*again == 0 || rest < *again) {
-			*again = rest
-		}
+		*again = loop.Sooner(*again, rest)
 		return rest > 0
 	}
 }

@@ -1,0 +1,15 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import "time"
+
+// Sooner returns the shorter of two delays until a key is to be reconciled again. Zero or less stands for no delay at all:
+// time alone requires no reconcile.
+func Sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(0, b)
+	}
+	return a
+}
