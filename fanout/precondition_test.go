@@ -179,10 +179,8 @@ func TestAListThatFailsIsNotEmpty(t *testing.T) {
 func TestEachAttemptIsAnOperationOfItsOwn(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
-	add := func(ctx context.Context, target region.PeerName, step func(fanout.StepEvent)) (*fanout.Operation, error) {
-		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: time.Minute, Observer: &fanout.Observer{
-			Step: func(_ context.Context, e fanout.StepEvent) { step(e) },
-		}})
+	add := func(ctx context.Context, target region.PeerName, step func(context.Context, fanout.StepEvent)) (*fanout.Operation, error) {
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: time.Minute, Observer: &fanout.Observer{Step: step}})
 		return c.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: target})
 	}
 	older, cancel := withCancel(t)
@@ -190,15 +188,15 @@ func TestEachAttemptIsAnOperationOfItsOwn(t *testing.T) {
 	reserved, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
-		_, _ = add(older, "us-east", func(e fanout.StepEvent) {
+		_, _ = add(older, "us-east", func(call context.Context, e fanout.StepEvent) {
 			if e.Verb == "put" && e.Stage == "Configured" && !e.Done {
 				once.Do(func() { close(reserved) })
-				<-older.Done()
+				<-call.Done() // older ends before the contexts derived from it do
 			}
 		})
 	}()
 	<-reserved
-	op, err := add(t.Context(), "eu-west", func(e fanout.StepEvent) {
+	op, err := add(t.Context(), "eu-west", func(_ context.Context, e fanout.StepEvent) {
 		if e.Verb == "forget" || e.Verb == "advance" {
 			gave.Do(cancel)
 		}
