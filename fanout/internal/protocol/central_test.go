@@ -165,10 +165,30 @@ func (w *world) pinned(c Command) string {
 	// objects of a peer that has left are dead for the members that dropped it, and are guarded
 	// again before the peer is Active again.
 	of := w.store.index(d.Of.Peer)
-	if y := w.store.cells[of].obj; !w.outsider(from) && !w.outsider(of) && !at.Claim.Primary && y != nil && y.UID == d.Of.UID && !y.Leaving() {
+	if y := w.home(d.Of); !w.outsider(from) && !w.outsider(of) && !at.Claim.Primary && y != nil && !y.Leaving() {
 		return "I2: a claim of a committed record is deleted"
 	}
 	return ""
+}
+
+// home returns the object that is the home now of the one that was created as ref; nil if it is
+// gone. A home that has yielded stays the home until its successor has taken over.
+func (w *world) home(ref Ref) *Object {
+	at := func(ref Ref) *Object {
+		if y := w.store.cells[w.store.index(ref.Peer)].obj; y != nil && y.UID == ref.UID {
+			return y
+		}
+		return nil
+	}
+	y := at(ref)
+	for y != nil && y.yielded(w.cfg.mode) {
+		elect := at(y.Home.Ref)
+		if elect != nil && elect.term() <= y.term() && !elect.Primary(w.cfg.mode) {
+			break
+		}
+		y = elect
+	}
+	return y
 }
 
 // reaches reports whether p has peer configured. A process that settles a record is not its
