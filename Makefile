@@ -13,7 +13,7 @@ CASES ?= 100000
 STATES ?= 1000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test race e2e check judge explore security mutants simulate plans torn writers hunt divide bench states buildcost fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build test race e2e check judge explore security mutants simulate plans torn writers hunt divide bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ bench: ## run the benchmarks and write docs/evidence/benchmarks.md
 
 buildcost: ## what the quickstart's first build costs, to docs/evidence/build-cost.md (minutes)
 	.ci/buildcost
+
+surface: ## the exported identifiers with their users, to docs/evidence/surface.md
+	go -C tools run ./surface -o ../docs/evidence/surface.md .. $(patsubst %/go.mod,../%,$(wildcard examples/*/go.mod cmd/*/go.mod)) ../internal/e2e
 
 fuzz: ## run every fuzz target for FUZZTIME (20s)
 	go run ./internal/testsum -fuzz $(FUZZTIME) ./...

@@ -62,9 +62,6 @@ type Comparison struct {
 	Unread region.Results[struct{}]
 }
 
-// Same reports whether all peers were read and have the same content.
-func (c *Comparison) Same() bool { return len(c.Differences) == 0 && c.Unread.Complete() }
-
 // Compare reads an object that exists everywhere from all peers of d, and returns the fields in
 // which it differs. It writes nothing, and blocks until every peer has answered or ctx has ended.
 // An unreachable peer is no error; without any peer the error wraps region.ErrNoPeers.

@@ -14,7 +14,7 @@
 // list: resourceVersions, UIDs, generations, preconditions, finalizers, status, server-side apply with real schemas,
 // patches, validation, defaulting, pruning and CEL rules of custom types (by apiextensions-apiserver's own packages),
 // selectors, pages, watches with bookmarks and initial events, 410 Gone, tables, partial metadata, dry runs, namespaces
-// and discovery. conformance.Differences lists the known deviations of the server.
+// and discovery. The file differences.go of package conformance lists the known deviations of the server.
 //
 // Faults are scripted ([Server.Inject], [Server.Partition], [Server.Compact], [Server.Load]), and all received requests are
 // recorded ([Server.Requests]). A connection is refused only if the server did not accept the request. If a request may have

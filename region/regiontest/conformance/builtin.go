@@ -10,30 +10,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func builtins() []Case {
-	return []Case{
-		{"secret", "stringData becomes data; type is immutable; with immutable, all data is", func(e *Env) {
-			s := e.In(secrets)
+func builtins() []testCase {
+	return []testCase{
+		{"secret", "stringData becomes data; type is immutable; with immutable, all data is", func(e *env) {
+			s := e.in(secrets)
 			made, err := s.Create(e.Ctx, &unstructured.Unstructured{Object: parse(`{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: v}, data: {b: Yg==}}`)}, metav1.CreateOptions{})
 			require.NoError(e, err)
-			e.Fact("data", map[string]any{"k": "dg==", "b": "Yg=="}, made.Object["data"])
-			e.Fact("stringData", nil, made.Object["stringData"])
-			e.Fact("type", "Opaque", made.Object["type"])
+			e.fact("data", map[string]any{"k": "dg==", "b": "Yg=="}, made.Object["data"])
+			e.fact("stringData", nil, made.Object["stringData"])
+			e.fact("type", "Opaque", made.Object["type"])
 			_, err = s.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"type":"other"}`), metav1.PatchOptions{})
-			e.Fact("type changed", `422 Invalid: Secret "a" is invalid: type: Invalid value: "other": field is immutable`, e.Said(err))
+			e.fact("type changed", `422 Invalid: Secret "a" is invalid: type: Invalid value: "other": field is immutable`, e.said(err))
 			_, err = s.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"immutable":true}`), metav1.PatchOptions{})
 			require.NoError(e, err)
 			_, err = s.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"data":{"k":"eA=="}}`), metav1.PatchOptions{})
-			e.Fact("immutable", "422 Invalid: Secret \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set", e.Said(err))
+			e.fact("immutable", "422 Invalid: Secret \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set", e.said(err))
 			_, err = s.Create(e.Ctx, &unstructured.Unstructured{Object: parse(`{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {"bad key": Yg==}}`)}, metav1.CreateOptions{})
-			e.Fact("bad key", `422 Invalid: Secret "b" is invalid: data[bad key]: Invalid value: "bad key": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`, e.Said(err))
+			e.fact("bad key", `422 Invalid: Secret "b" is invalid: data[bad key]: Invalid value: "bad key": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`, e.said(err))
 			_, err = s.Create(e.Ctx, &unstructured.Unstructured{Object: parse(`{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {k: "***"}}`)}, metav1.CreateOptions{})
-			e.Fact("not base64", "400 BadRequest", codeAndReason(err))
+			e.fact("not base64", "400 BadRequest", codeAndReason(err))
 		}},
-		{"deployment", "a Deployment gets its most visible defaults", func(e *Env) {
-			made, err := e.In(deployments).Create(e.Ctx, deployment("a"), metav1.CreateOptions{})
+		{"deployment", "a Deployment gets its most visible defaults", func(e *env) {
+			made, err := e.in(deployments).Create(e.Ctx, deployment("a"), metav1.CreateOptions{})
 			require.NoError(e, err)
-			e.Fact("spec", parse(`
+			e.fact("spec", parse(`
 replicas: 1
 revisionHistoryLimit: 10
 progressDeadlineSeconds: 600
@@ -52,12 +52,12 @@ template:
 `), jsonNumbers(made.Object["spec"]))
 			bad := deployment("b")
 			require.NoError(e, unstructured.SetNestedField(bad.Object, "other", "spec", "template", "metadata", "labels", "app"))
-			_, err = e.In(deployments).Create(e.Ctx, bad, metav1.CreateOptions{})
-			e.Fact("selector", "422 Invalid: Deployment.apps \"b\" is invalid: spec.template.metadata.labels: Invalid value: {\"app\":\"other\"}: `selector` does not match template `labels`", e.Said(err))
-			_, err = e.In(deployments).Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":{"selector":{"matchLabels":{"app":"y"}},"template":{"metadata":{"labels":{"app":"y"}}}}}`), metav1.PatchOptions{})
-			e.Fact("selector is immutable", "422 Invalid", codeAndReason(err))
+			_, err = e.in(deployments).Create(e.Ctx, bad, metav1.CreateOptions{})
+			e.fact("selector", "422 Invalid: Deployment.apps \"b\" is invalid: spec.template.metadata.labels: Invalid value: {\"app\":\"other\"}: `selector` does not match template `labels`", e.said(err))
+			_, err = e.in(deployments).Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":{"selector":{"matchLabels":{"app":"y"}},"template":{"metadata":{"labels":{"app":"y"}}}}}`), metav1.PatchOptions{})
+			e.fact("selector is immutable", "422 Invalid", codeAndReason(err))
 		}},
-		{"workload-defaults", "other workloads get their defaults", func(e *Env) {
+		{"workload-defaults", "other workloads get their defaults", func(e *env) {
 			template := `template: {metadata: {labels: {app: x}}, spec: {containers: [{name: main, image: "example.org/app"}]}}`
 			for kind, entry := range map[string]struct {
 				resource, apiVersion, spec, want string
@@ -82,74 +82,74 @@ template:
 				}
 				o := object(entry.apiVersion, kind, "a")
 				o.Object["spec"] = parse(entry.spec)
-				made, err := e.In(schemaOf(group, version, entry.resource)).Create(e.Ctx, o, metav1.CreateOptions{})
+				made, err := e.in(schemaOf(group, version, entry.resource)).Create(e.Ctx, o, metav1.CreateOptions{})
 				require.NoError(e, err)
 				got := map[string]any{}
 				for _, name := range entry.of {
 					got[name] = field(made, "spec", name)
 				}
-				e.Fact(kind, parse(entry.want), jsonNumbers(got))
-				e.Fact(kind+" generation", int64(1), made.GetGeneration())
+				e.fact(kind, parse(entry.want), jsonNumbers(got))
+				e.fact(kind+" generation", int64(1), made.GetGeneration())
 			}
 		}},
-		{"job-selector", "the server sets a Job's selector and labels", func(e *Env) {
+		{"job-selector", "the server sets a Job's selector and labels", func(e *env) {
 			o := object("batch/v1", "Job", "a")
 			o.Object["spec"] = parse(`{template: {spec: {restartPolicy: Never, containers: [{name: main, image: x}]}}}`)
-			made, err := e.In(schemaOf("batch", "v1", "jobs")).Create(e.Ctx, o, metav1.CreateOptions{})
+			made, err := e.in(schemaOf("batch", "v1", "jobs")).Create(e.Ctx, o, metav1.CreateOptions{})
 			require.NoError(e, err)
 			uid := string(made.GetUID())
-			e.Fact("selector", map[string]any{"batch.kubernetes.io/controller-uid": uid}, field(made, "spec", "selector", "matchLabels"))
-			e.Fact("template labels", map[string]any{"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": "a", "controller-uid": uid, "job-name": "a"}, field(made, "spec", "template", "metadata", "labels"))
+			e.fact("selector", map[string]any{"batch.kubernetes.io/controller-uid": uid}, field(made, "spec", "selector", "matchLabels"))
+			e.fact("template labels", map[string]any{"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": "a", "controller-uid": uid, "job-name": "a"}, field(made, "spec", "template", "metadata", "labels"))
 		}},
-		{"service", "a Service gets defaults, and addresses only in a real cluster", func(e *Env) {
+		{"service", "a Service gets defaults, and addresses only in a real cluster", func(e *env) {
 			o := object("v1", "Service", "a")
 			o.Object["spec"] = parse(`{selector: {app: x}, ports: [{port: 80}]}`)
-			made, err := e.In(services).Create(e.Ctx, o, metav1.CreateOptions{})
+			made, err := e.in(services).Create(e.Ctx, o, metav1.CreateOptions{})
 			require.NoError(e, err)
-			e.Fact("ports", parse(`{ports: [{port: 80, protocol: TCP, targetPort: 80}]}`)["ports"], jsonNumbers(field(made, "spec", "ports")))
-			e.Fact("type", "ClusterIP", field(made, "spec", "type"))
-			e.Fact("sessionAffinity", "None", field(made, "spec", "sessionAffinity"))
-			e.Fact("internalTrafficPolicy", "Cluster", field(made, "spec", "internalTrafficPolicy"))
-			e.Fact("has a cluster address", true, field(made, "spec", "clusterIP") != nil)
+			e.fact("ports", parse(`{ports: [{port: 80, protocol: TCP, targetPort: 80}]}`)["ports"], jsonNumbers(field(made, "spec", "ports")))
+			e.fact("type", "ClusterIP", field(made, "spec", "type"))
+			e.fact("sessionAffinity", "None", field(made, "spec", "sessionAffinity"))
+			e.fact("internalTrafficPolicy", "Cluster", field(made, "spec", "internalTrafficPolicy"))
+			e.fact("has a cluster address", true, field(made, "spec", "clusterIP") != nil)
 			o.SetName("1a")
-			_, err = e.In(services).Create(e.Ctx, o, metav1.CreateOptions{})
-			e.Fact("a name may begin with a digit", "OK", codeAndReason(err))
+			_, err = e.in(services).Create(e.Ctx, o, metav1.CreateOptions{})
+			e.fact("a name may begin with a digit", "OK", codeAndReason(err))
 			o.SetName("a.b")
-			_, err = e.In(services).Create(e.Ctx, o, metav1.CreateOptions{})
-			e.Fact("a name may not hold dots", "422 Invalid", codeAndReason(err))
-			reply := e.Do("DELETE", "/api/v1/namespaces/"+e.Namespace+"/services/a", nil)
-			e.Fact("deletion answers with", "Service", reply.Body["kind"])
+			_, err = e.in(services).Create(e.Ctx, o, metav1.CreateOptions{})
+			e.fact("a name may not hold dots", "422 Invalid", codeAndReason(err))
+			reply := e.do("DELETE", "/api/v1/namespaces/"+e.Namespace+"/services/a", nil)
+			e.fact("deletion answers with", "Service", reply.Body["kind"])
 		}},
-		{"roles", "names of RBAC objects may hold colons; bindings get an API group", func(e *Env) {
+		{"roles", "names of RBAC objects may hold colons; bindings get an API group", func(e *env) {
 			o := object("rbac.authorization.k8s.io/v1", "Role", "system:a")
 			o.Object["rules"] = []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}
-			_, err := e.In(roles).Create(e.Ctx, o, metav1.CreateOptions{})
-			e.Fact("colon", "OK", e.Said(err))
+			_, err := e.in(roles).Create(e.Ctx, o, metav1.CreateOptions{})
+			e.fact("colon", "OK", e.said(err))
 			b := object("rbac.authorization.k8s.io/v1", "RoleBinding", "b")
 			b.Object["roleRef"] = map[string]any{"kind": "Role", "name": "system:a"}
 			b.Object["subjects"] = []any{map[string]any{"kind": "User", "name": "alice"}, map[string]any{"kind": "ServiceAccount", "name": "sa", "namespace": "default"}}
-			made, err := e.In(schemaOf("rbac.authorization.k8s.io", "v1", "rolebindings")).Create(e.Ctx, b, metav1.CreateOptions{})
+			made, err := e.in(schemaOf("rbac.authorization.k8s.io", "v1", "rolebindings")).Create(e.Ctx, b, metav1.CreateOptions{})
 			require.NoError(e, err)
-			e.Fact("roleRef", map[string]any{"kind": "Role", "name": "system:a", "apiGroup": "rbac.authorization.k8s.io"}, made.Object["roleRef"])
-			e.Fact("subjects", []any{
+			e.fact("roleRef", map[string]any{"kind": "Role", "name": "system:a", "apiGroup": "rbac.authorization.k8s.io"}, made.Object["roleRef"])
+			e.fact("subjects", []any{
 				map[string]any{"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"},
 				map[string]any{"kind": "ServiceAccount", "name": "sa", "namespace": "default"},
 			}, made.Object["subjects"])
 		}},
-		{"pod", "a new Pod is Pending", func(e *Env) {
-			sa, err := e.In(schemaOf("", "v1", "serviceaccounts")).Create(e.Ctx, object("v1", "ServiceAccount", "default"), metav1.CreateOptions{})
+		{"pod", "a new Pod is Pending", func(e *env) {
+			sa, err := e.in(schemaOf("", "v1", "serviceaccounts")).Create(e.Ctx, object("v1", "ServiceAccount", "default"), metav1.CreateOptions{})
 			if codeAndReason(err) != "409 AlreadyExists" {
 				require.NoError(e, err)
 				require.Equal(e, "default", sa.GetName())
 			}
 			o := object("v1", "Pod", "a")
 			o.Object["spec"] = parse(`{automountServiceAccountToken: false, containers: [{name: main, image: "example.org/app:1"}]}`)
-			made, err := e.In(pods).Create(e.Ctx, o, metav1.CreateOptions{})
+			made, err := e.in(pods).Create(e.Ctx, o, metav1.CreateOptions{})
 			require.NoError(e, err)
-			e.Fact("phase", "Pending", field(made, "status", "phase"))
-			e.Fact("qosClass", "BestEffort", field(made, "status", "qosClass"))
-			e.Fact("restartPolicy", "Always", field(made, "spec", "restartPolicy"))
-			e.Fact("generation", int64(1), made.GetGeneration())
+			e.fact("phase", "Pending", field(made, "status", "phase"))
+			e.fact("qosClass", "BestEffort", field(made, "status", "qosClass"))
+			e.fact("restartPolicy", "Always", field(made, "spec", "restartPolicy"))
+			e.fact("generation", int64(1), made.GetGeneration())
 		}},
 	}
 }

@@ -22,25 +22,25 @@ const (
 	Memory
 )
 
-// Case is one entry of the list.
-type Case struct {
+// testCase is one entry of the list.
+type testCase struct {
 	Name   string // unique, without spaces
 	Covers string // the tested behavior, in one line
-	Run    func(e *Env)
+	Run    func(e *env)
 }
 
-// Difference is one fact for which the server in memory deviates from a real one.
-type Difference struct {
-	Case, Fact string
+// difference is one fact for which the server in memory deviates from a real one.
+type difference struct {
+	name, Fact string
 	Memory     any // the behavior of the server in memory
 	Reason     string
 }
 
-// Cases returns all cases except those that need the server to forget its history (see Compactions). Each uses its own
+// cases returns all cases except those that need the server to forget its history (see compactions). Each uses its own
 // namespace and API group, so that all can run in parallel on one server.
-func Cases() []Case {
-	var all []Case
-	for _, group := range [][]Case{
+func cases() []testCase {
+	var all []testCase
+	for _, group := range [][]testCase{
 		creation(), updates(), deletion(), statuses(), generations(), patches(), applies(), managers(), definitions(), schemas(), rules(),
 		lists(), pages(), watches(), watchLists(), forms(), namespaceCases(), builtins(), users(), discoveries(), dryRuns(),
 	} {
@@ -49,16 +49,12 @@ func Cases() []Case {
 	return all
 }
 
-// Compactions returns the cases in which the server forgets its history. They disturb other cases that run at the same
-// time.
-func Compactions() []Case { return compactions() }
-
-// Run runs Cases as parallel subtests against the server of config, with the rights of an administrator.
+// Run runs the cases as parallel subtests against the server of config, with the rights of an administrator.
 func Run(t *testing.T, config *rest.Config, kind Kind) {
 	var mu sync.Mutex
 	used := map[string]bool{}
 	t.Run("cases", func(t *testing.T) {
-		for _, c := range Cases() {
+		for _, c := range cases() {
 			t.Run(c.Name, func(t *testing.T) {
 				t.Parallel()
 				runCase(t, c, config, kind, nil, func(fact string) {
@@ -72,17 +68,17 @@ func Run(t *testing.T, config *rest.Config, kind Kind) {
 	if t.Failed() {
 		return
 	}
-	for _, d := range Differences() {
-		if !used[d.Case+"/"+d.Fact] {
-			t.Errorf("declared difference %s, %q: no case states that fact", d.Case, d.Fact)
+	for _, d := range differences() {
+		if !used[d.name+"/"+d.Fact] {
+			t.Errorf("declared difference %s, %q: no case states that fact", d.name, d.Fact)
 		}
 	}
 }
 
-// RunCompactions runs Compactions one at a time. compact makes the server forget its history of changes, as a
+// RunCompactions runs, one at a time, the cases in which the server forgets its history. compact makes the server forget its history of changes, as a
 // compaction of etcd does, and returns when that is done.
 func RunCompactions(t *testing.T, config *rest.Config, kind Kind, compact func(ctx context.Context) error) {
-	for _, c := range Compactions() {
+	for _, c := range compactions() {
 		t.Run(c.Name, func(t *testing.T) { runCase(t, c, config, kind, compact, func(string) {}) })
 	}
 }
@@ -90,7 +86,7 @@ func RunCompactions(t *testing.T, config *rest.Config, kind Kind, compact func(c
 // compactor makes the server forget its history.
 type compactor func(ctx context.Context) error
 
-func runCase(t *testing.T, c Case, config *rest.Config, kind Kind, compact compactor, differs func(fact string)) {
+func runCase(t *testing.T, c testCase, config *rest.Config, kind Kind, compact compactor, differs func(fact string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

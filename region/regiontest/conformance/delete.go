@@ -12,91 +12,91 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func deletion() []Case {
-	return []Case{
-		{"delete-answers", "a deletion returns a Status, or the object while finalizers keep it", func(e *Env) {
-			w := e.Widgets()
-			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+func deletion() []testCase {
+	return []testCase{
+		{"delete-answers", "a deletion returns a Status, or the object while finalizers keep it", func(e *env) {
+			w := e.widgets()
+			made, err := w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
-			reply := e.Do("DELETE", e.Path("a"), nil)
-			e.Fact("code", 200, reply.Code)
-			e.Fact("body", map[string]any{
+			reply := e.do("DELETE", e.path("a"), nil)
+			e.fact("code", 200, reply.Code)
+			e.fact("body", map[string]any{
 				"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Success",
 				"details": map[string]any{"name": "a", "group": e.Group, "kind": "widgets", "uid": string(made.GetUID())},
 			}, reply.Body)
-			reply = e.Do("DELETE", e.Path("a"), nil)
-			e.Fact("again", 404, reply.Code)
-			e.Fact("again message", `widgets.GROUP "a" not found`, e.plain(text(reply.Body["message"])))
+			reply = e.do("DELETE", e.path("a"), nil)
+			e.fact("again", 404, reply.Code)
+			e.fact("again message", `widgets.GROUP "a" not found`, e.plain(text(reply.Body["message"])))
 		}},
-		{"delete-preconditions", "uid and resourceVersion are preconditions", func(e *Env) {
-			w := e.Widgets()
-			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+		{"delete-preconditions", "uid and resourceVersion are preconditions", func(e *env) {
+			w := e.widgets()
+			made, err := w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			uid, version := types.UID("00000000-0000-0000-0000-000000000000"), "1"
 			err = w.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-			e.Fact("uid", `409 Conflict: Operation cannot be fulfilled on Widget.GROUP "a": the UID in the precondition (00000000-0000-0000-0000-000000000000) does not match the UID in record (UID). The object might have been deleted and then recreated`, strings.ReplaceAll(e.Said(err), string(made.GetUID()), "UID"))
+			e.fact("uid", `409 Conflict: Operation cannot be fulfilled on Widget.GROUP "a": the UID in the precondition (00000000-0000-0000-0000-000000000000) does not match the UID in record (UID). The object might have been deleted and then recreated`, strings.ReplaceAll(e.said(err), string(made.GetUID()), "UID"))
 			err = w.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
-			e.Fact("resourceVersion", `409 Conflict: Operation cannot be fulfilled on Widget.GROUP "a": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (RV). The object might have been modified`, strings.ReplaceAll(e.Said(err), made.GetResourceVersion(), "RV"))
+			e.fact("resourceVersion", `409 Conflict: Operation cannot be fulfilled on Widget.GROUP "a": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (RV). The object might have been modified`, strings.ReplaceAll(e.said(err), made.GetResourceVersion(), "RV"))
 			uid, version = made.GetUID(), made.GetResourceVersion()
 			err = w.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
-			e.Fact("both right", "OK", e.Said(err))
+			e.fact("both right", "OK", e.said(err))
 			err = w.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-			e.Fact("missing", `404 NotFound: widgets.GROUP "a" not found`, e.Said(err))
+			e.fact("missing", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
 		}},
-		{"delete-metadata-client", "the preconditions of the metadata client's deletion, in protobuf, apply", func(e *Env) {
-			w := e.Widgets()
-			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+		{"delete-metadata-client", "the preconditions of the metadata client's deletion, in protobuf, apply", func(e *env) {
+			w := e.widgets()
+			made, err := w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
-			m := e.Metadata.Resource(e.GVR()).Namespace(e.Namespace)
+			m := e.Metadata.Resource(e.gvr()).Namespace(e.Namespace)
 			uid := types.UID("00000000-0000-0000-0000-000000000000")
 			err = m.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-			e.Fact("uid", true, strings.HasPrefix(e.Said(err), "409 Conflict"))
+			e.fact("uid", true, strings.HasPrefix(e.said(err), "409 Conflict"))
 			uid = made.GetUID()
 			err = m.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-			e.Fact("right", "OK", e.Said(err))
+			e.fact("right", "OK", e.said(err))
 		}},
-		{"delete-finalizers", "an object with finalizers is marked, and removed with the last of them", func(e *Env) {
-			w := e.Widgets()
-			o := e.Widget("a", nil)
+		{"delete-finalizers", "an object with finalizers is marked, and removed with the last of them", func(e *env) {
+			w := e.widgets()
+			o := e.widget("a", nil)
 			o.SetFinalizers([]string{"example.org/one", "example.org/two"})
 			made, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
 			require.NoError(e, err)
-			reply := e.Do("DELETE", e.Path("a"), nil)
-			e.Fact("code", 200, reply.Code)
-			e.Fact("answers with the object", "Widget", reply.Body["kind"])
+			reply := e.do("DELETE", e.path("a"), nil)
+			e.fact("code", 200, reply.Code)
+			e.fact("answers with the object", "Widget", reply.Body["kind"])
 			marked, err := w.Get(e.Ctx, "a", metav1.GetOptions{})
 			require.NoError(e, err)
-			e.Fact("deletionTimestamp", true, marked.GetDeletionTimestamp() != nil)
-			e.Fact("deletionGracePeriodSeconds", int64(0), field(marked, "metadata", "deletionGracePeriodSeconds"))
-			e.Fact("generation", made.GetGeneration()+1, marked.GetGeneration())
-			e.Fact("finalizers stay", []string{"example.org/one", "example.org/two"}, marked.GetFinalizers())
+			e.fact("deletionTimestamp", true, marked.GetDeletionTimestamp() != nil)
+			e.fact("deletionGracePeriodSeconds", int64(0), field(marked, "metadata", "deletionGracePeriodSeconds"))
+			e.fact("generation", made.GetGeneration()+1, marked.GetGeneration())
+			e.fact("finalizers stay", []string{"example.org/one", "example.org/two"}, marked.GetFinalizers())
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{}))
 			again, err := w.Get(e.Ctx, "a", metav1.GetOptions{})
 			require.NoError(e, err)
-			e.Fact("a second deletion changes nothing", marked.GetResourceVersion(), again.GetResourceVersion())
+			e.fact("a second deletion changes nothing", marked.GetResourceVersion(), again.GetResourceVersion())
 
 			more := marked.DeepCopy()
 			more.SetFinalizers([]string{"example.org/one", "example.org/two", "example.org/three"})
 			_, err = w.Update(e.Ctx, more, metav1.UpdateOptions{})
-			e.Fact("no finalizer is added", `422 Invalid: Widget.GROUP "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"example.org/three"}`, e.Said(err))
+			e.fact("no finalizer is added", `422 Invalid: Widget.GROUP "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"example.org/three"}`, e.said(err))
 			labeled := marked.DeepCopy()
 			labeled.SetLabels(map[string]string{"still": "editable"})
 			labeled.SetFinalizers([]string{"example.org/two"})
 			less, err := w.Update(e.Ctx, labeled, metav1.UpdateOptions{})
 			require.NoError(e, err)
-			e.Fact("one goes", []string{"example.org/two"}, less.GetFinalizers())
+			e.fact("one goes", []string{"example.org/two"}, less.GetFinalizers())
 			less.SetFinalizers(nil)
 			last, err := w.Update(e.Ctx, less, metav1.UpdateOptions{})
 			require.NoError(e, err)
-			e.Fact("the last update answers with the object", less.GetUID(), last.GetUID())
-			e.Fact("without finalizers", 0, len(last.GetFinalizers()))
+			e.fact("the last update answers with the object", less.GetUID(), last.GetUID())
+			e.fact("without finalizers", 0, len(last.GetFinalizers()))
 			_, err = w.Get(e.Ctx, "a", metav1.GetOptions{})
-			e.Fact("gone", `404 NotFound: widgets.GROUP "a" not found`, e.Said(err))
+			e.fact("gone", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
 		}},
-		{"delete-finalizers-by-patch", "a patch, a JSON patch or an apply may remove the last finalizer", func(e *Env) {
-			w := e.Widgets()
+		{"delete-finalizers-by-patch", "a patch, a JSON patch or an apply may remove the last finalizer", func(e *env) {
+			w := e.widgets()
 			for name, kind := range map[string]types.PatchType{"merge": types.MergePatchType, "json": types.JSONPatchType} {
-				o := e.Widget(name, nil)
+				o := e.widget(name, nil)
 				o.SetFinalizers([]string{"example.org/one"})
 				_, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
 				require.NoError(e, err)
@@ -106,67 +106,67 @@ func deletion() []Case {
 					patch = `[{"op":"remove","path":"/metadata/finalizers"}]`
 				}
 				_, err = w.Patch(e.Ctx, name, kind, []byte(patch), metav1.PatchOptions{})
-				e.Fact(name+" patch", "OK", e.Said(err))
+				e.fact(name+" patch", "OK", e.said(err))
 				_, err = w.Get(e.Ctx, name, metav1.GetOptions{})
-				e.Fact(name+" gone", `404 NotFound: widgets.GROUP "`+name+`" not found`, e.Said(err))
+				e.fact(name+" gone", `404 NotFound: widgets.GROUP "`+name+`" not found`, e.said(err))
 			}
-			o := e.Widget("apply", nil)
+			o := e.widget("apply", nil)
 			o.SetFinalizers([]string{"example.org/one"})
 			_, err := w.Apply(e.Ctx, "apply", o, metav1.ApplyOptions{FieldManager: "m"})
 			require.NoError(e, err)
 			require.NoError(e, w.Delete(e.Ctx, "apply", metav1.DeleteOptions{}))
-			_, err = w.Apply(e.Ctx, "apply", e.Widget("apply", nil), metav1.ApplyOptions{FieldManager: "m"})
-			e.Fact("apply", "OK", e.Said(err))
+			_, err = w.Apply(e.Ctx, "apply", e.widget("apply", nil), metav1.ApplyOptions{FieldManager: "m"})
+			e.fact("apply", "OK", e.said(err))
 			_, err = w.Get(e.Ctx, "apply", metav1.GetOptions{})
-			e.Fact("apply gone", `404 NotFound: widgets.GROUP "apply" not found`, e.Said(err))
+			e.fact("apply gone", `404 NotFound: widgets.GROUP "apply" not found`, e.said(err))
 		}},
-		{"delete-collection", "deletecollection deletes the objects that a selector matches", func(e *Env) {
-			w := e.Widgets()
+		{"delete-collection", "deletecollection deletes the objects that a selector matches", func(e *env) {
+			w := e.widgets()
 			for _, name := range []string{"a", "b", "c"} {
-				o := e.Widget(name, nil)
+				o := e.widget(name, nil)
 				if name != "c" {
 					o.SetLabels(map[string]string{"go": "yes"})
 				}
 				_, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
 				require.NoError(e, err)
 			}
-			reply := e.Do("DELETE", e.Path("")+"?labelSelector=go%3Dyes", nil)
-			e.Fact("code", 200, reply.Code)
-			e.Fact("answers with the list", "WidgetList", reply.Body["kind"])
+			reply := e.do("DELETE", e.path("")+"?labelSelector=go%3Dyes", nil)
+			e.fact("code", 200, reply.Code)
+			e.fact("answers with the list", "WidgetList", reply.Body["kind"])
 			left, err := w.List(e.Ctx, metav1.ListOptions{})
 			require.NoError(e, err)
-			e.Fact("left", []string{"c"}, names(left))
+			e.fact("left", []string{"c"}, names(left))
 		}},
-		{"delete-propagation", "propagation policies add finalizers for a garbage collector", func(e *Env) {
-			w := e.Widgets()
-			_, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+		{"delete-propagation", "propagation policies add finalizers for a garbage collector", func(e *env) {
+			w := e.widgets()
+			_, err := w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			background := metav1.DeletePropagationBackground
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{PropagationPolicy: &background}))
 			_, err = w.Get(e.Ctx, "a", metav1.GetOptions{})
-			e.Fact("background", `404 NotFound: widgets.GROUP "a" not found`, e.Said(err))
-			_, err = w.Create(e.Ctx, e.Widget("b", nil), metav1.CreateOptions{})
+			e.fact("background", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
+			_, err = w.Create(e.Ctx, e.widget("b", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			foreground := metav1.DeletePropagationForeground
 			require.NoError(e, w.Delete(e.Ctx, "b", metav1.DeleteOptions{PropagationPolicy: &foreground}))
 			held, err := w.Get(e.Ctx, "b", metav1.GetOptions{})
-			e.Fact("foreground", "OK", e.Said(err))
+			e.fact("foreground", "OK", e.said(err))
 			if err == nil {
-				e.Release(w, held.GetName())
+				e.release(w, held.GetName())
 			}
 			bad := metav1.DeletionPropagation("Sideways")
 			err = w.Delete(e.Ctx, "b", metav1.DeleteOptions{PropagationPolicy: &bad})
-			e.Fact("unknown policy", `422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`, e.Said(err))
+			e.fact("unknown policy", `422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`, e.said(err))
 		}},
-		{"delete-returned-objects", "for some built-in types a deletion returns the deleted object", func(e *Env) {
-			_, err := e.In(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
+		{"delete-returned-objects", "for some built-in types a deletion returns the deleted object", func(e *env) {
+			_, err := e.in(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
-			reply := e.Do("DELETE", "/api/v1/namespaces/"+e.Namespace+"/configmaps/a", nil)
-			e.Fact("ConfigMap", "Status", reply.Body["kind"])
-			_, err = e.In(schemaOf("", "v1", "serviceaccounts")).Create(e.Ctx, object("v1", "ServiceAccount", "a"), metav1.CreateOptions{})
+			reply := e.do("DELETE", "/api/v1/namespaces/"+e.Namespace+"/configmaps/a", nil)
+			e.fact("ConfigMap", "Status", reply.Body["kind"])
+			_, err = e.in(schemaOf("", "v1", "serviceaccounts")).Create(e.Ctx, object("v1", "ServiceAccount", "a"), metav1.CreateOptions{})
 			require.NoError(e, err)
-			reply = e.Do("DELETE", "/api/v1/namespaces/"+e.Namespace+"/serviceaccounts/a", nil)
-			e.Fact("ServiceAccount", "ServiceAccount", reply.Body["kind"])
+			reply = e.do("DELETE", "/api/v1/namespaces/"+e.Namespace+"/serviceaccounts/a", nil)
+			e.fact("ServiceAccount", "ServiceAccount", reply.Body["kind"])
 		}},
 	}
 }

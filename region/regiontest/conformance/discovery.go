@@ -13,48 +13,48 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-func discoveries() []Case {
-	return []Case{
-		{"discovery", "discovery lists the served resources", func(e *Env) {
-			e.Widgets()
+func discoveries() []testCase {
+	return []testCase{
+		{"discovery", "discovery lists the served resources", func(e *env) {
+			e.widgets()
 			client, err := discovery.NewDiscoveryClientForConfigAndClient(e.Config, e.http)
 			require.NoError(e, err)
 			var list *metav1.APIResourceList
-			e.Until("the type is discovered", func() bool {
+			e.until("the type is discovered", func() bool {
 				list, err = client.ServerResourcesForGroupVersion(e.Group + "/v1")
 				return err == nil && len(list.APIResources) == 2
 			})
 			widgets := list.APIResources[slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "widgets" })]
-			e.Fact("kind", "Widget", widgets.Kind)
-			e.Fact("singular", "widget", widgets.SingularName)
-			e.Fact("namespaced", true, widgets.Namespaced)
-			e.Fact("short names", []string{"wd"}, widgets.ShortNames)
-			e.Fact("categories", []string{"conformance"}, widgets.Categories)
+			e.fact("kind", "Widget", widgets.Kind)
+			e.fact("singular", "widget", widgets.SingularName)
+			e.fact("namespaced", true, widgets.Namespaced)
+			e.fact("short names", []string{"wd"}, widgets.ShortNames)
+			e.fact("categories", []string{"conformance"}, widgets.Categories)
 			verbs := slices.Sorted(slices.Values(widgets.Verbs))
-			e.Fact("verbs", []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}, verbs)
+			e.fact("verbs", []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}, verbs)
 			status := list.APIResources[slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "widgets/status" })]
-			e.Fact("status verbs", []string{"get", "patch", "update"}, slices.Sorted(slices.Values(status.Verbs)))
+			e.fact("status verbs", []string{"get", "patch", "update"}, slices.Sorted(slices.Values(status.Verbs)))
 			core, err := client.ServerResourcesForGroupVersion("v1")
 			require.NoError(e, err)
 			for _, name := range []string{"namespaces", "namespaces/finalize", "secrets", "configmaps", "services", "serviceaccounts", "events", "pods"} {
-				e.Fact(name, true, slices.ContainsFunc(core.APIResources, func(r metav1.APIResource) bool { return r.Name == name }))
+				e.fact(name, true, slices.ContainsFunc(core.APIResources, func(r metav1.APIResource) bool { return r.Name == name }))
 			}
 			_, err = client.ServerVersion()
-			e.Fact("version", "OK", e.Said(err))
+			e.fact("version", "OK", e.said(err))
 			_, err = client.ServerResourcesForGroupVersion("nowhere.example.org/v1")
-			e.Fact("unknown group", "404 NotFound", codeAndReason(err))
+			e.fact("unknown group", "404 NotFound", codeAndReason(err))
 		}},
-		{"discovery-mapper", "a REST mapper finds kinds and resources", func(e *Env) {
-			e.Widgets()
+		{"discovery-mapper", "a REST mapper finds kinds and resources", func(e *env) {
+			e.widgets()
 			client, err := discovery.NewDiscoveryClientForConfigAndClient(e.Config, e.http)
 			require.NoError(e, err)
-			e.Until("the group is discovered", func() bool {
+			e.until("the group is discovered", func() bool {
 				groups, err := restmapper.GetAPIGroupResources(client)
 				if err != nil {
 					return false
 				}
 				mapping, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(schema.GroupKind{Group: e.Group, Kind: "Widget"})
-				return err == nil && mapping.Resource == e.GVR()
+				return err == nil && mapping.Resource == e.gvr()
 			})
 			groups, err := restmapper.GetAPIGroupResources(client)
 			require.NoError(e, err)
@@ -67,27 +67,27 @@ func discoveries() []Case {
 			} {
 				mapping, err := mapper.RESTMapping(kind)
 				require.NoError(e, err)
-				e.Fact(kind.String(), want, mapping.Resource)
+				e.fact(kind.String(), want, mapping.Resource)
 			}
 		}},
-		{"discovery-health", "health, version and OpenAPI", func(e *Env) {
+		{"discovery-health", "health, version and OpenAPI", func(e *env) {
 			for _, path := range []string{"/readyz", "/livez", "/healthz"} {
-				reply := e.Do("GET", path, nil)
-				e.Fact(path, "200 ok", itoa(reply.Code)+" "+reply.Text)
+				reply := e.do("GET", path, nil)
+				e.fact(path, "200 ok", itoa(reply.Code)+" "+reply.Text)
 			}
-			reply := e.Do("GET", "/version", nil)
-			e.Fact("version", "1", text(reply.Body["major"]))
-			reply = e.Do("GET", "/apis/nowhere.example.org/v1/things", nil)
-			e.Fact("unknown path", 404, reply.Code)
-			e.Widgets()
-			e.Until("the schema is published", func() bool {
-				reply := e.Do("GET", "/openapi/v3", nil, "Accept", "application/json")
+			reply := e.do("GET", "/version", nil)
+			e.fact("version", "1", text(reply.Body["major"]))
+			reply = e.do("GET", "/apis/nowhere.example.org/v1/things", nil)
+			e.fact("unknown path", 404, reply.Code)
+			e.widgets()
+			e.until("the schema is published", func() bool {
+				reply := e.do("GET", "/openapi/v3", nil, "Accept", "application/json")
 				paths, _ := reply.Body["paths"].(map[string]any)
 				return paths["apis/"+e.Group+"/v1"] != nil
 			})
 			var schemas map[string]any
-			e.Until("the schema is complete", func() bool {
-				reply := e.Do("GET", "/openapi/v3/apis/"+e.Group+"/v1", nil, "Accept", "application/json")
+			e.until("the schema is complete", func() bool {
+				reply := e.do("GET", "/openapi/v3/apis/"+e.Group+"/v1", nil, "Accept", "application/json")
 				components, _ := reply.Body["components"].(map[string]any)
 				schemas, _ = components["schemas"].(map[string]any)
 				return len(schemas) > 0
@@ -99,43 +99,43 @@ func discoveries() []Case {
 					found = found || k.(map[string]any)["kind"] == "Widget"
 				}
 			}
-			e.Fact("schema of Widget", true, found)
+			e.fact("schema of Widget", true, found)
 		}},
 	}
 }
 
-func dryRuns() []Case {
-	return []Case{
-		{"dry-run", "a dry run returns the result of the write and changes nothing", func(e *Env) {
-			w := e.Widgets()
+func dryRuns() []testCase {
+	return []testCase{
+		{"dry-run", "a dry run returns the result of the write and changes nothing", func(e *env) {
+			w := e.widgets()
 			dry := []string{"All"}
-			made, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{DryRun: dry})
+			made, err := w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{DryRun: dry})
 			require.NoError(e, err)
-			e.Fact("uid", true, made.GetUID() != "")
-			e.Fact("resourceVersion", "", made.GetResourceVersion())
-			e.Fact("defaults", "auto", field(made, "spec", "mode"))
+			e.fact("uid", true, made.GetUID() != "")
+			e.fact("resourceVersion", "", made.GetResourceVersion())
+			e.fact("defaults", "auto", field(made, "spec", "mode"))
 			_, err = w.Get(e.Ctx, "a", metav1.GetOptions{})
-			e.Fact("not created", `404 NotFound: widgets.GROUP "a" not found`, e.Said(err))
-			_, err = w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(-1)}), metav1.CreateOptions{DryRun: dry})
-			e.Fact("validated", "422 Invalid", codeAndReason(err))
-			made, err = w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
+			e.fact("not created", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
+			_, err = w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(-1)}), metav1.CreateOptions{DryRun: dry})
+			e.fact("validated", "422 Invalid", codeAndReason(err))
+			made, err = w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
 			require.NoError(e, err)
-			_, err = w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{DryRun: dry})
-			e.Fact("exists", "409 AlreadyExists", codeAndReason(err))
+			_, err = w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{DryRun: dry})
+			e.fact("exists", "409 AlreadyExists", codeAndReason(err))
 			changed := made.DeepCopy()
 			changed.Object["spec"] = map[string]any{"size": int64(2)}
 			after, err := w.Update(e.Ctx, changed, metav1.UpdateOptions{DryRun: dry})
 			require.NoError(e, err)
-			e.Fact("update answers", int64(2), field(after, "spec", "size"))
-			e.Fact("update keeps the resourceVersion", made.GetResourceVersion(), after.GetResourceVersion())
-			_, err = w.Apply(e.Ctx, "b", e.Widget("b", nil), metav1.ApplyOptions{FieldManager: "m", DryRun: dry})
-			e.Fact("apply", "OK", e.Said(err))
+			e.fact("update answers", int64(2), field(after, "spec", "size"))
+			e.fact("update keeps the resourceVersion", made.GetResourceVersion(), after.GetResourceVersion())
+			_, err = w.Apply(e.Ctx, "b", e.widget("b", nil), metav1.ApplyOptions{FieldManager: "m", DryRun: dry})
+			e.fact("apply", "OK", e.said(err))
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{DryRun: dry}))
 			still, err := w.Get(e.Ctx, "a", metav1.GetOptions{})
 			require.NoError(e, err)
-			e.Fact("as it was", made.GetResourceVersion(), still.GetResourceVersion())
-			_, err = w.Create(e.Ctx, e.Widget("c", nil), metav1.CreateOptions{DryRun: []string{"Some"}})
-			e.Fact("unknown", `422 Invalid: CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"`, e.Said(err))
+			e.fact("as it was", made.GetResourceVersion(), still.GetResourceVersion())
+			_, err = w.Create(e.Ctx, e.widget("c", nil), metav1.CreateOptions{DryRun: []string{"Some"}})
+			e.fact("unknown", `422 Invalid: CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"`, e.said(err))
 		}},
 	}
 }

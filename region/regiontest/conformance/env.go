@@ -27,14 +27,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Env is the environment of a case.
-type Env struct {
+// env is the environment of a case.
+type env struct {
 	testing.TB
 	Ctx       context.Context //nolint:containedctx // lives as long as the case
 	Config    *rest.Config
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
-	Namespace string // of this case, created by the first call of Widgets or In
+	Namespace string // of this case, created by the first call of widgets or in
 	Group     string // of this case
 
 	name    string
@@ -45,14 +45,14 @@ type Env struct {
 	made    bool
 }
 
-func newEnv(ctx context.Context, t testing.TB, name string, config *rest.Config, kind Kind, compact compactor, differs func(string)) *Env {
+func newEnv(ctx context.Context, t testing.TB, name string, config *rest.Config, kind Kind, compact compactor, differs func(string)) *env {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.UserAgent = "conformance/1"
 	config.WarningHandler = rest.NoWarnings{}
 	id := rand.String(6)
-	e := &Env{TB: t, Ctx: ctx, Config: config, Namespace: "c-" + id, Group: "c" + id + ".conformance.example.org", name: name, kind: kind, compact: compact, differs: differs}
+	e := &env{TB: t, Ctx: ctx, Config: config, Namespace: "c-" + id, Group: "c" + id + ".conformance.example.org", name: name, kind: kind, compact: compact, differs: differs}
 	var err error
 	e.http, err = rest.HTTPClientFor(config)
 	require.NoError(t, err)
@@ -63,12 +63,12 @@ func newEnv(ctx context.Context, t testing.TB, name string, config *rest.Config,
 	return e
 }
 
-// Fact asserts that got was observed where a real server shows real.
-func (e *Env) Fact(name string, real, got any) {
+// fact asserts that got was observed where a real server shows real.
+func (e *env) fact(name string, real, got any) {
 	e.Helper()
 	want := real
-	for _, d := range Differences() {
-		if d.Case == e.name && d.Fact == name {
+	for _, d := range differences() {
+		if d.name == e.name && d.Fact == name {
 			e.differs(name)
 			if e.kind == Memory {
 				want = d.Memory
@@ -80,8 +80,8 @@ func (e *Env) Fact(name string, real, got any) {
 	}
 }
 
-// Said returns err as code, reason and message, with the names of the case replaced.
-func (e *Env) Said(err error) string {
+// said returns err as code, reason and message, with the names of the case replaced.
+func (e *env) said(err error) string {
 	if err == nil {
 		return "OK"
 	}
@@ -93,12 +93,12 @@ func (e *Env) Said(err error) string {
 	return e.plain(fmt.Sprintf("%d %s: %s", s.Code, s.Reason, s.Message))
 }
 
-func (e *Env) plain(text string) string {
+func (e *env) plain(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, e.Namespace, "NS"), e.Group, "GROUP")
 }
 
-// Causes returns the causes in err's details.
-func (e *Env) Causes(err error) []string {
+// causes returns the causes in err's details.
+func (e *env) causes(err error) []string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return nil
@@ -110,14 +110,14 @@ func (e *Env) Causes(err error) []string {
 	return causes
 }
 
-// In returns a client of a built-in resource in the case's namespace.
-func (e *Env) In(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
+// in returns a client of a built-in resource in the case's namespace.
+func (e *env) in(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
 	e.Helper()
 	e.namespace()
 	return e.Dynamic.Resource(gvr).Namespace(e.Namespace)
 }
 
-func (e *Env) namespace() {
+func (e *env) namespace() {
 	e.Helper()
 	if e.made {
 		return
@@ -127,22 +127,22 @@ func (e *Env) namespace() {
 	require.NoError(e, err)
 }
 
-// Widgets creates a CRD in the case's group, changed by change, and returns a client of it in the case's namespace.
-func (e *Env) Widgets(change ...func(crd map[string]any)) dynamic.ResourceInterface {
+// widgets creates a CRD in the case's group, changed by change, and returns a client of it in the case's namespace.
+func (e *env) widgets(change ...func(crd map[string]any)) dynamic.ResourceInterface {
 	e.Helper()
 	e.namespace()
-	e.CRD(change...)
-	return e.Dynamic.Resource(e.GVR()).Namespace(e.Namespace)
+	e.crd(change...)
+	return e.Dynamic.Resource(e.gvr()).Namespace(e.Namespace)
 }
 
-// GVR returns the resource that Widgets serves.
-func (e *Env) GVR() schema.GroupVersionResource {
+// gvr returns the resource that widgets serves.
+func (e *env) gvr() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: e.Group, Version: "v1", Resource: "widgets"}
 }
 
-// CRD creates the CRD and waits until it is established and served. A real server serves it as soon as its names are
+// crd creates the CRD and waits until it is established and served. A real server serves it as soon as its names are
 // accepted, and sets the condition Established slightly later.
-func (e *Env) CRD(change ...func(crd map[string]any)) {
+func (e *env) crd(change ...func(crd map[string]any)) {
 	e.Helper()
 	crd := widgetCRD(e.Group)
 	for _, c := range change {
@@ -153,24 +153,24 @@ func (e *Env) CRD(change ...func(crd map[string]any)) {
 	e.Cleanup(func() {
 		_ = e.Dynamic.Resource(crds).Delete(context.WithoutCancel(e.Ctx), crd.GetName(), metav1.DeleteOptions{})
 	})
-	e.Until("the CRD is established", func() bool {
+	e.until("the CRD is established", func() bool {
 		made, err := e.Dynamic.Resource(crds).Get(e.Ctx, crd.GetName(), metav1.GetOptions{})
 		return err == nil && strings.HasPrefix(condition(made, "Established"), "True ")
 	})
-	e.Served(e.Group, "widgets")
+	e.served(e.Group, "widgets")
 }
 
-// Served waits until the first version of a CRD is served.
-func (e *Env) Served(group, plural string) {
+// served waits until the first version of a CRD is served.
+func (e *env) served(group, plural string) {
 	e.Helper()
-	e.Until("the CRD is served", func() bool {
+	e.until("the CRD is served", func() bool {
 		_, err := e.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}).List(e.Ctx, metav1.ListOptions{})
 		return err == nil
 	})
 }
 
-// Until waits for a condition that is expected soon.
-func (e *Env) Until(what string, holds func() bool) {
+// until waits for a condition that is expected soon.
+func (e *env) until(what string, holds func() bool) {
 	e.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -183,16 +183,16 @@ func (e *Env) Until(what string, holds func() bool) {
 	}
 }
 
-// Reply is the response to a raw request.
-type Reply struct {
+// answer is the response to a raw request.
+type answer struct {
 	Code   int
 	Header http.Header
 	Body   map[string]any // nil if it is not an object
 	Text   string
 }
 
-// Do makes a raw request. path begins with a slash; header lists pairs.
-func (e *Env) Do(method, path string, body any, header ...string) Reply {
+// do makes a raw request. path begins with a slash; header lists pairs.
+func (e *env) do(method, path string, body any, header ...string) answer {
 	e.Helper()
 	var payload []byte
 	switch b := body.(type) {
@@ -218,13 +218,13 @@ func (e *Env) Do(method, path string, body any, header ...string) Reply {
 	defer func() { _ = response.Body.Close() }()
 	data, err := io.ReadAll(response.Body)
 	require.NoError(e, err)
-	reply := Reply{Code: response.StatusCode, Header: response.Header, Text: string(data)}
+	reply := answer{Code: response.StatusCode, Header: response.Header, Text: string(data)}
 	_ = json.Unmarshal(data, &reply.Body)
 	return reply
 }
 
-// Path returns the path of the widgets in the case's namespace.
-func (e *Env) Path(name string) string {
+// path returns the path of the widgets in the case's namespace.
+func (e *env) path(name string) string {
 	path := "/apis/" + e.Group + "/v1/namespaces/" + e.Namespace + "/widgets"
 	if name != "" {
 		path += "/" + name

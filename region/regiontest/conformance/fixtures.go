@@ -27,8 +27,8 @@ func object(apiVersion, kind, name string) *unstructured.Unstructured {
 	}}
 }
 
-// Widget returns an object of the case's own type.
-func (e *Env) Widget(name string, spec map[string]any) *unstructured.Unstructured {
+// widget returns an object of the case's own type.
+func (e *env) widget(name string, spec map[string]any) *unstructured.Unstructured {
 	o := object(e.Group+"/v1", "Widget", name)
 	if spec != nil {
 		o.Object["spec"] = spec

@@ -19,75 +19,75 @@ const (
 	asPartialList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-func forms() []Case {
-	return []Case{
-		{"table", "a type prints the columns of its CRD", func(e *Env) {
-			w := e.Widgets()
-			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(3)}), metav1.CreateOptions{})
+func forms() []testCase {
+	return []testCase{
+		{"table", "a type prints the columns of its CRD", func(e *env) {
+			w := e.widgets()
+			_, err := w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(3)}), metav1.CreateOptions{})
 			require.NoError(e, err)
-			reply := e.Do("GET", e.Path(""), nil, "Accept", asTable)
-			e.Fact("kind", "meta.k8s.io/v1 Table", text(reply.Body["apiVersion"])+" "+text(reply.Body["kind"]))
-			e.Fact("columns", []string{"Name string name 0", "Size integer  0", "Color string  1", "Age date  0"}, columns(reply.Body))
+			reply := e.do("GET", e.path(""), nil, "Accept", asTable)
+			e.fact("kind", "meta.k8s.io/v1 Table", text(reply.Body["apiVersion"])+" "+text(reply.Body["kind"]))
+			e.fact("columns", []string{"Name string name 0", "Size integer  0", "Color string  1", "Age date  0"}, columns(reply.Body))
 			row := reply.Body["rows"].([]any)[0].(map[string]any)
 			cells := row["cells"].([]any)
-			e.Fact("cells", []any{"a", float64(3), nil}, cells[:3])
-			e.Fact("row object", "PartialObjectMetadata", row["object"].(map[string]any)["kind"])
-			reply = e.Do("GET", e.Path("a"), nil, "Accept", asTable)
-			e.Fact("one object", 1, len(reply.Body["rows"].([]any)))
-			reply = e.Do("GET", e.Path("")+"?includeObject=None", nil, "Accept", asTable)
+			e.fact("cells", []any{"a", float64(3), nil}, cells[:3])
+			e.fact("row object", "PartialObjectMetadata", row["object"].(map[string]any)["kind"])
+			reply = e.do("GET", e.path("a"), nil, "Accept", asTable)
+			e.fact("one object", 1, len(reply.Body["rows"].([]any)))
+			reply = e.do("GET", e.path("")+"?includeObject=None", nil, "Accept", asTable)
 			_, there := reply.Body["rows"].([]any)[0].(map[string]any)["object"]
-			e.Fact("without objects", true, !there || reply.Body["rows"].([]any)[0].(map[string]any)["object"] == nil)
-			reply = e.Do("GET", e.Path("")+"?includeObject=Object", nil, "Accept", asTable)
-			e.Fact("with objects", "Widget", reply.Body["rows"].([]any)[0].(map[string]any)["object"].(map[string]any)["kind"])
-			reply = e.Do("GET", e.Path("")+"?watch=true&timeoutSeconds=1", nil, "Accept", asTable)
-			e.Fact("watch", true, strings.HasPrefix(reply.Text, `{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{`))
+			e.fact("without objects", true, !there || reply.Body["rows"].([]any)[0].(map[string]any)["object"] == nil)
+			reply = e.do("GET", e.path("")+"?includeObject=Object", nil, "Accept", asTable)
+			e.fact("with objects", "Widget", reply.Body["rows"].([]any)[0].(map[string]any)["object"].(map[string]any)["kind"])
+			reply = e.do("GET", e.path("")+"?watch=true&timeoutSeconds=1", nil, "Accept", asTable)
+			e.fact("watch", true, strings.HasPrefix(reply.Text, `{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{`))
 		}},
-		{"table-defaults", "without columns, a type prints name and age", func(e *Env) {
-			w := e.Widgets(func(crd map[string]any) { delete(version(crd), "additionalPrinterColumns") })
-			_, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+		{"table-defaults", "without columns, a type prints name and age", func(e *env) {
+			w := e.widgets(func(crd map[string]any) { delete(version(crd), "additionalPrinterColumns") })
+			_, err := w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
-			reply := e.Do("GET", e.Path(""), nil, "Accept", asTable)
-			e.Fact("columns", []string{"Name string name 0", "Age date  0"}, columns(reply.Body))
-			reply = e.Do("GET", "/api/v1/namespaces/"+e.Namespace, nil, "Accept", asTable)
-			e.Fact("namespaces", []string{"Name string name 0", "Status string  0", "Age string  0"}, columns(reply.Body))
+			reply := e.do("GET", e.path(""), nil, "Accept", asTable)
+			e.fact("columns", []string{"Name string name 0", "Age date  0"}, columns(reply.Body))
+			reply = e.do("GET", "/api/v1/namespaces/"+e.Namespace, nil, "Accept", asTable)
+			e.fact("namespaces", []string{"Name string name 0", "Status string  0", "Age string  0"}, columns(reply.Body))
 		}},
-		{"partial", "clients can request metadata only", func(e *Env) {
-			w := e.Widgets()
+		{"partial", "clients can request metadata only", func(e *env) {
+			w := e.widgets()
 			e.some(w, "a", "b")
-			m := e.Metadata.Resource(e.GVR()).Namespace(e.Namespace)
+			m := e.Metadata.Resource(e.gvr()).Namespace(e.Namespace)
 			one, err := m.Get(e.Ctx, "a", metav1.GetOptions{})
 			require.NoError(e, err)
-			e.Fact("labels", map[string]string{"name": "a"}, one.Labels)
+			e.fact("labels", map[string]string{"name": "a"}, one.Labels)
 			list, err := m.List(e.Ctx, metav1.ListOptions{LabelSelector: "name=b"})
 			require.NoError(e, err)
-			e.Fact("list", 1, len(list.Items))
+			e.fact("list", 1, len(list.Items))
 			patched, err := m.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
 			require.NoError(e, err)
-			e.Fact("patch", "y", patched.Labels["x"])
-			reply := e.Do("GET", e.Path("a"), nil, "Accept", asPartial)
+			e.fact("patch", "y", patched.Labels["x"])
+			reply := e.do("GET", e.path("a"), nil, "Accept", asPartial)
 			_, spec := reply.Body["spec"]
-			e.Fact("kind", "meta.k8s.io/v1 PartialObjectMetadata", text(reply.Body["apiVersion"])+" "+text(reply.Body["kind"]))
-			e.Fact("no spec", false, spec)
-			reply = e.Do("GET", e.Path(""), nil, "Accept", asPartialList)
-			e.Fact("list kind", "PartialObjectMetadataList", text(reply.Body["kind"]))
+			e.fact("kind", "meta.k8s.io/v1 PartialObjectMetadata", text(reply.Body["apiVersion"])+" "+text(reply.Body["kind"]))
+			e.fact("no spec", false, spec)
+			reply = e.do("GET", e.path(""), nil, "Accept", asPartialList)
+			e.fact("list kind", "PartialObjectMetadataList", text(reply.Body["kind"]))
 			events, err := m.Watch(e.Ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 			require.NoError(e, err)
 			defer events.Stop()
 			event := <-events.ResultChan()
 			o, ok := event.Object.(*metav1.PartialObjectMetadata)
-			e.Fact("watch", true, ok && o.Name == "a")
+			e.fact("watch", true, ok && o.Name == "a")
 		}},
-		{"partial-writes", "a write that requests metadata only returns metadata only", func(e *Env) {
-			e.Widgets()
+		{"partial-writes", "a write that requests metadata only returns metadata only", func(e *env) {
+			e.widgets()
 			write := func(what, method, path, body, media string) {
-				reply := e.Do(method, path, body, "Accept", asPartial, "Content-Type", media)
+				reply := e.do(method, path, body, "Accept", asPartial, "Content-Type", media)
 				meta, _ := reply.Body["metadata"].(map[string]any)
-				e.Fact(what, "meta.k8s.io/v1 PartialObjectMetadata a", text(reply.Body["apiVersion"])+" "+text(reply.Body["kind"])+" "+text(meta["name"]))
-				e.Fact(what+", resourceVersion", true, text(meta["resourceVersion"]) != "")
-				e.Fact(what+", fields", 3, len(reply.Body))
+				e.fact(what, "meta.k8s.io/v1 PartialObjectMetadata a", text(reply.Body["apiVersion"])+" "+text(reply.Body["kind"])+" "+text(meta["name"]))
+				e.fact(what+", resourceVersion", true, text(meta["resourceVersion"]) != "")
+				e.fact(what+", fields", 3, len(reply.Body))
 			}
 			widget := func(more map[string]any) string {
-				body := e.Widget("a", map[string]any{"size": int64(1)})
+				body := e.widget("a", map[string]any{"size": int64(1)})
 				for field, value := range more {
 					body.Object[field] = value
 				}
@@ -96,12 +96,12 @@ func forms() []Case {
 				return string(data)
 			}
 			const apply, merge = "application/apply-patch+yaml", "application/merge-patch+json"
-			write("create", "POST", e.Path(""), widget(nil), "application/json")
-			write("apply", "PATCH", e.Path("a")+"?fieldManager=m", widget(nil), apply)
-			write("apply of a status", "PATCH", e.Path("a")+"/status?fieldManager=m", widget(map[string]any{"status": map[string]any{"ready": true}}), apply)
-			write("patch", "PATCH", e.Path("a"), `{"metadata":{"labels":{"x":"y"}}}`, merge)
-			refused := e.Do("PATCH", e.Path("a"), `{"metadata":{"resourceVersion":"1"}}`, "Accept", asPartial, "Content-Type", merge)
-			e.Fact("refusal", "Status 409", text(refused.Body["kind"])+" "+strconv.Itoa(refused.Code))
+			write("create", "POST", e.path(""), widget(nil), "application/json")
+			write("apply", "PATCH", e.path("a")+"?fieldManager=m", widget(nil), apply)
+			write("apply of a status", "PATCH", e.path("a")+"/status?fieldManager=m", widget(map[string]any{"status": map[string]any{"ready": true}}), apply)
+			write("patch", "PATCH", e.path("a"), `{"metadata":{"labels":{"x":"y"}}}`, merge)
+			refused := e.do("PATCH", e.path("a"), `{"metadata":{"resourceVersion":"1"}}`, "Accept", asPartial, "Content-Type", merge)
+			e.fact("refusal", "Status 409", text(refused.Body["kind"])+" "+strconv.Itoa(refused.Code))
 		}},
 	}
 }

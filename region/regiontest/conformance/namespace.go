@@ -9,64 +9,64 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func namespaceCases() []Case {
-	return []Case{
-		{"namespace-created", "a new namespace is active, has the finalizer kubernetes and a label with its name", func(e *Env) {
-			e.In(configmaps)
+func namespaceCases() []testCase {
+	return []testCase{
+		{"namespace-created", "a new namespace is active, has the finalizer kubernetes and a label with its name", func(e *env) {
+			e.in(configmaps)
 			ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
 			require.NoError(e, err)
-			e.Fact("phase", "Active", field(ns, "status", "phase"))
-			e.Fact("finalizers", []any{"kubernetes"}, field(ns, "spec", "finalizers"))
-			e.Fact("label", e.Namespace, ns.GetLabels()["kubernetes.io/metadata.name"])
+			e.fact("phase", "Active", field(ns, "status", "phase"))
+			e.fact("finalizers", []any{"kubernetes"}, field(ns, "spec", "finalizers"))
+			e.fact("label", e.Namespace, ns.GetLabels()["kubernetes.io/metadata.name"])
 			for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 				_, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, name, metav1.GetOptions{})
-				e.Fact(name, "OK", e.Said(err))
+				e.fact(name, "OK", e.said(err))
 			}
 			err = e.Dynamic.Resource(namespaces).Delete(e.Ctx, "kube-system", metav1.DeleteOptions{})
-			e.Fact("deleting kube-system", `403 Forbidden: namespaces "kube-system" is forbidden: this namespace may not be deleted`, e.Said(err))
+			e.fact("deleting kube-system", `403 Forbidden: namespaces "kube-system" is forbidden: this namespace may not be deleted`, e.said(err))
 		}},
-		{"namespace-terminating", "a namespace that is being deleted accepts no new objects", func(e *Env) {
-			w := e.Widgets()
-			o := e.Widget("held", nil)
+		{"namespace-terminating", "a namespace that is being deleted accepts no new objects", func(e *env) {
+			w := e.widgets()
+			o := e.widget("held", nil)
 			o.SetFinalizers([]string{"example.org/hold"})
 			_, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
 			require.NoError(e, err)
 			before, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
 			require.NoError(e, err)
-			reply := e.Do("DELETE", "/api/v1/namespaces/"+e.Namespace, nil)
-			e.Fact("code", 200, reply.Code)
-			e.Fact("answers with the namespace", "Namespace", reply.Body["kind"])
+			reply := e.do("DELETE", "/api/v1/namespaces/"+e.Namespace, nil)
+			e.fact("code", 200, reply.Code)
+			e.fact("answers with the namespace", "Namespace", reply.Body["kind"])
 			ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
 			require.NoError(e, err)
-			e.Fact("phase", "Terminating", field(ns, "status", "phase"))
-			e.Fact("deletionTimestamp", true, ns.GetDeletionTimestamp() != nil)
-			e.Fact("uid", before.GetUID(), ns.GetUID())
-			e.Until("the server knows", func() bool {
-				_, err := w.Create(e.Ctx, e.Widget("probe", nil), metav1.CreateOptions{DryRun: []string{"All"}})
+			e.fact("phase", "Terminating", field(ns, "status", "phase"))
+			e.fact("deletionTimestamp", true, ns.GetDeletionTimestamp() != nil)
+			e.fact("uid", before.GetUID(), ns.GetUID())
+			e.until("the server knows", func() bool {
+				_, err := w.Create(e.Ctx, e.widget("probe", nil), metav1.CreateOptions{DryRun: []string{"All"}})
 				return err != nil
 			})
-			_, err = w.Create(e.Ctx, e.Widget("new", nil), metav1.CreateOptions{})
-			e.Fact("create", `403 Forbidden: widgets.GROUP "new" is forbidden: unable to create new content in namespace NS because it is being terminated`, e.Said(err))
-			e.Fact("cause", []string{"NamespaceTerminating metadata.namespace: namespace NS is being terminated"}, e.Causes(err))
-			_, err = w.Apply(e.Ctx, "new", e.Widget("new", nil), metav1.ApplyOptions{FieldManager: "m"})
-			e.Fact("apply", "403 Forbidden", codeAndReason(err))
+			_, err = w.Create(e.Ctx, e.widget("new", nil), metav1.CreateOptions{})
+			e.fact("create", `403 Forbidden: widgets.GROUP "new" is forbidden: unable to create new content in namespace NS because it is being terminated`, e.said(err))
+			e.fact("cause", []string{"NamespaceTerminating metadata.namespace: namespace NS is being terminated"}, e.causes(err))
+			_, err = w.Apply(e.Ctx, "new", e.widget("new", nil), metav1.ApplyOptions{FieldManager: "m"})
+			e.fact("apply", "403 Forbidden", codeAndReason(err))
 			held, err := w.Get(e.Ctx, "held", metav1.GetOptions{})
 			require.NoError(e, err)
 			held.SetLabels(map[string]string{"a": "b"})
 			_, err = w.Update(e.Ctx, held, metav1.UpdateOptions{})
-			e.Fact("what is there may change", "OK", e.Said(err))
+			e.fact("what is there may change", "OK", e.said(err))
 			_ = e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{})
-			e.Release(w, "held")
+			e.release(w, "held")
 		}},
-		{"namespace-content", "a namespace controller deletes the content of a deleted namespace", func(e *Env) {
-			_, err := e.In(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
+		{"namespace-content", "a namespace controller deletes the content of a deleted namespace", func(e *env) {
+			_, err := e.in(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			require.NoError(e, e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{}))
-			_, err = e.In(configmaps).Get(e.Ctx, "a", metav1.GetOptions{})
-			e.Fact("content right after", "OK", e.Said(err))
+			_, err = e.in(configmaps).Get(e.Ctx, "a", metav1.GetOptions{})
+			e.fact("content right after", "OK", e.said(err))
 		}},
-		{"namespace-finalize", "the finalize subresource ends a namespace", func(e *Env) {
-			e.In(configmaps)
+		{"namespace-finalize", "the finalize subresource ends a namespace", func(e *env) {
+			e.in(configmaps)
 			e.hold()
 			require.NoError(e, e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{}))
 			ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
@@ -75,9 +75,9 @@ func namespaceCases() []Case {
 			ns, err = e.Dynamic.Resource(namespaces).Update(e.Ctx, ns, metav1.UpdateOptions{})
 			require.NoError(e, err)
 			unstructured.RemoveNestedField(ns.Object, "spec", "finalizers")
-			reply := e.Do("PUT", "/api/v1/namespaces/"+e.Namespace+"/finalize", ns.Object)
-			e.Fact("code", true, reply.Code == 200 || reply.Code == 404)
-			e.Until("it is gone", func() bool {
+			reply := e.do("PUT", "/api/v1/namespaces/"+e.Namespace+"/finalize", ns.Object)
+			e.fact("code", true, reply.Code == 200 || reply.Code == 404)
+			e.until("it is gone", func() bool {
 				_, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
 				return codeAndReason(err) == "404 NotFound"
 			})
@@ -86,7 +86,7 @@ func namespaceCases() []Case {
 }
 
 // hold adds a finalizer to the case's namespace.
-func (e *Env) hold() {
+func (e *env) hold() {
 	e.Helper()
 	ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
 	require.NoError(e, err)

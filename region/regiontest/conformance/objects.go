@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Release removes all finalizers of an object.
-func (e *Env) Release(c dynamic.ResourceInterface, name string) {
+// release removes all finalizers of an object.
+func (e *env) release(c dynamic.ResourceInterface, name string) {
 	e.Helper()
 	_, err := c.Patch(e.Ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(e, err)

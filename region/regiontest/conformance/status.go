@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func statuses() []Case {
-	return []Case{
-		{"status-separate", "status and the other fields are written separately", func(e *Env) {
-			w := e.Widgets()
-			made, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
+func statuses() []testCase {
+	return []testCase{
+		{"status-separate", "status and the other fields are written separately", func(e *env) {
+			w := e.widgets()
+			made, err := w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
 			require.NoError(e, err)
 			o := made.DeepCopy()
 			o.Object["status"] = map[string]any{"ready": true}
@@ -23,90 +23,90 @@ func statuses() []Case {
 			o.SetFinalizers([]string{"example.org/x"})
 			after, err := w.UpdateStatus(e.Ctx, o, metav1.UpdateOptions{})
 			require.NoError(e, err)
-			e.Fact("status", true, field(after, "status", "ready"))
-			e.Fact("spec stays", int64(1), field(after, "spec", "size"))
-			e.Fact("labels stay", 0, len(after.GetLabels()))
-			e.Fact("finalizers stay", 0, len(after.GetFinalizers()))
-			e.Fact("generation stays", int64(1), after.GetGeneration())
-			e.Fact("resourceVersion", true, after.GetResourceVersion() != made.GetResourceVersion())
+			e.fact("status", true, field(after, "status", "ready"))
+			e.fact("spec stays", int64(1), field(after, "spec", "size"))
+			e.fact("labels stay", 0, len(after.GetLabels()))
+			e.fact("finalizers stay", 0, len(after.GetFinalizers()))
+			e.fact("generation stays", int64(1), after.GetGeneration())
+			e.fact("resourceVersion", true, after.GetResourceVersion() != made.GetResourceVersion())
 
 			o = after.DeepCopy()
 			o.Object["status"] = map[string]any{"ready": false}
 			require.NoError(e, unstructured.SetNestedField(o.Object, int64(6), "spec", "size"))
 			after, err = w.Update(e.Ctx, o, metav1.UpdateOptions{})
 			require.NoError(e, err)
-			e.Fact("status stays", true, field(after, "status", "ready"))
-			e.Fact("spec", int64(6), field(after, "spec", "size"))
+			e.fact("status stays", true, field(after, "status", "ready"))
+			e.fact("spec", int64(6), field(after, "spec", "size"))
 			o = after.DeepCopy()
 			delete(o.Object, "status")
 			after, err = w.Update(e.Ctx, o, metav1.UpdateOptions{})
 			require.NoError(e, err)
-			e.Fact("status is not removed by an update", true, field(after, "status", "ready"))
-			e.Fact("nor does that change anything", o.GetResourceVersion(), after.GetResourceVersion())
+			e.fact("status is not removed by an update", true, field(after, "status", "ready"))
+			e.fact("nor does that change anything", o.GetResourceVersion(), after.GetResourceVersion())
 		}},
-		{"status-stale", "the status subresource has the same preconditions", func(e *Env) {
-			w := e.Widgets()
-			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+		{"status-stale", "the status subresource has the same preconditions", func(e *env) {
+			w := e.widgets()
+			made, err := w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			made.Object["status"] = map[string]any{"ready": true}
 			_, err = w.UpdateStatus(e.Ctx, made, metav1.UpdateOptions{})
 			require.NoError(e, err)
 			made.Object["status"] = map[string]any{"ready": false}
 			_, err = w.UpdateStatus(e.Ctx, made, metav1.UpdateOptions{})
-			e.Fact("stale", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.Said(err))
+			e.fact("stale", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.said(err))
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"status":{"count":-1}}`), metav1.PatchOptions{}, "status")
-			e.Fact("schema", `422 Invalid: Widget.GROUP "a" is invalid: status.count: Invalid value: -1: count in body should be greater than or equal to 0`, e.Said(err))
+			e.fact("schema", `422 Invalid: Widget.GROUP "a" is invalid: status.count: Invalid value: -1: count in body should be greater than or equal to 0`, e.said(err))
 			patched, err := w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"status":{"count":3},"spec":{"size":9}}`), metav1.PatchOptions{}, "status")
 			require.NoError(e, err)
-			e.Fact("patched", int64(3), field(patched, "status", "count"))
-			e.Fact("patch leaves spec", nil, field(patched, "spec", "size"))
+			e.fact("patched", int64(3), field(patched, "status", "count"))
+			e.fact("patch leaves spec", nil, field(patched, "spec", "size"))
 			_, err = w.Patch(e.Ctx, "missing", types.MergePatchType, []byte(`{"status":{"count":3}}`), metav1.PatchOptions{}, "status")
-			e.Fact("missing", `404 NotFound: widgets.GROUP "missing" not found`, e.Said(err))
+			e.fact("missing", `404 NotFound: widgets.GROUP "missing" not found`, e.said(err))
 			got, err := w.Get(e.Ctx, "a", metav1.GetOptions{}, "status")
 			require.NoError(e, err)
-			e.Fact("readable", patched.Object, got.Object)
+			e.fact("readable", patched.Object, got.Object)
 		}},
-		{"status-uid", "the status subresource ignores the UID in a patch", func(e *Env) {
-			w := e.Widgets()
-			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+		{"status-uid", "the status subresource ignores the UID in a patch", func(e *env) {
+			w := e.widgets()
+			made, err := w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
-			other := e.Widget("a", nil)
+			other := e.widget("a", nil)
 			other.SetUID("another")
 			other.Object["status"] = map[string]any{"ready": true}
 			after, err := w.ApplyStatus(e.Ctx, "a", other, metav1.ApplyOptions{FieldManager: "m", Force: true})
-			e.Fact("apply", "OK", e.Said(err))
-			e.Fact("status", true, field(after, "status", "ready"))
-			e.Fact("UID stays", made.GetUID(), after.GetUID())
+			e.fact("apply", "OK", e.said(err))
+			e.fact("status", true, field(after, "status", "ready"))
+			e.fact("UID stays", made.GetUID(), after.GetUID())
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"metadata":{"uid":"another"},"status":{"ready":false}}`), metav1.PatchOptions{}, "status")
-			e.Fact("patch", "OK", e.Said(err))
+			e.fact("patch", "OK", e.said(err))
 			other.SetUID(made.GetUID())
 			other.SetResourceVersion(made.GetResourceVersion())
 			_, err = w.ApplyStatus(e.Ctx, "a", other, metav1.ApplyOptions{FieldManager: "m", Force: true})
-			e.Fact("apply with a stale resourceVersion", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.Said(err))
+			e.fact("apply with a stale resourceVersion", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.said(err))
 		}},
-		{"status-builtin", "a Deployment's status is written separately too", func(e *Env) {
-			d := e.In(deployments)
+		{"status-builtin", "a Deployment's status is written separately too", func(e *env) {
+			d := e.in(deployments)
 			o := deployment("a")
 			o.Object["status"] = map[string]any{"replicas": int64(3)}
 			made, err := d.Create(e.Ctx, o, metav1.CreateOptions{})
 			require.NoError(e, err)
-			e.Fact("dropped at creation", map[string]any{}, field(made, "status"))
+			e.fact("dropped at creation", map[string]any{}, field(made, "status"))
 			made.Object["status"] = map[string]any{"replicas": int64(2), "observedGeneration": int64(1)}
 			require.NoError(e, unstructured.SetNestedField(made.Object, int64(9), "spec", "replicas"))
 			after, err := d.UpdateStatus(e.Ctx, made, metav1.UpdateOptions{})
 			require.NoError(e, err)
-			e.Fact("status", int64(2), field(after, "status", "replicas"))
-			e.Fact("spec", int64(1), field(after, "spec", "replicas"))
-			e.Fact("generation", int64(1), after.GetGeneration())
+			e.fact("status", int64(2), field(after, "status", "replicas"))
+			e.fact("spec", int64(1), field(after, "spec", "replicas"))
+			e.fact("generation", int64(1), after.GetGeneration())
 		}},
 	}
 }
 
-func generations() []Case {
-	return []Case{
-		{"generation", "metadata.generation counts changes of the spec only", func(e *Env) {
-			w := e.Widgets()
-			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
+func generations() []testCase {
+	return []testCase{
+		{"generation", "metadata.generation counts changes of the spec only", func(e *env) {
+			w := e.widgets()
+			_, err := w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
 			require.NoError(e, err)
 			for _, step := range []struct {
 				what, patch, subresource string
@@ -126,24 +126,24 @@ func generations() []Case {
 				}
 				after, err := w.Patch(e.Ctx, "a", types.MergePatchType, []byte(step.patch), metav1.PatchOptions{}, sub...)
 				require.NoError(e, err)
-				e.Fact(step.what, step.want, after.GetGeneration())
+				e.fact(step.what, step.want, after.GetGeneration())
 			}
-			e.Release(w, "a")
+			e.release(w, "a")
 		}},
-		{"generation-builtin", "Deployments have a generation, ConfigMaps do not", func(e *Env) {
-			d := e.In(deployments)
+		{"generation-builtin", "Deployments have a generation, ConfigMaps do not", func(e *env) {
+			d := e.in(deployments)
 			made, err := d.Create(e.Ctx, deployment("a"), metav1.CreateOptions{})
 			require.NoError(e, err)
-			e.Fact("created", int64(1), made.GetGeneration())
+			e.fact("created", int64(1), made.GetGeneration())
 			after, err := d.Patch(e.Ctx, "a", types.StrategicMergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
 			require.NoError(e, err)
-			e.Fact("spec", int64(2), after.GetGeneration())
+			e.fact("spec", int64(2), after.GetGeneration())
 			after, err = d.Patch(e.Ctx, "a", types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
 			require.NoError(e, err)
-			e.Fact("labels", int64(2), after.GetGeneration())
-			cm, err := e.In(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
+			e.fact("labels", int64(2), after.GetGeneration())
+			cm, err := e.in(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
-			e.Fact("ConfigMap", nil, field(cm, "metadata", "generation"))
+			e.fact("ConfigMap", nil, field(cm, "metadata", "generation"))
 		}},
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Events receives n events of a watch and returns type, name and size of each.
-func (e *Env) Events(w watch.Interface, n int) []string {
+// events receives n events of a watch and returns type, name and size of each.
+func (e *env) events(w watch.Interface, n int) []string {
 	e.Helper()
 	found := []string{}
 	for len(found) < n {
@@ -34,7 +34,7 @@ func (e *Env) Events(w watch.Interface, n int) []string {
 	return found
 }
 
-func (e *Env) event(event watch.Event) string {
+func (e *env) event(event watch.Event) string {
 	o, ok := event.Object.(*unstructured.Unstructured)
 	if !ok {
 		return fmt.Sprintf("%s %T", event.Type, event.Object)
@@ -51,8 +51,8 @@ func (e *Env) event(event watch.Event) string {
 	return fmt.Sprintf("%s %s", event.Type, o.GetName())
 }
 
-// Watch starts a watch that ends with the case.
-func (e *Env) Watch(w dynamic.ResourceInterface, opts metav1.ListOptions) watch.Interface {
+// watch starts a watch that ends with the case.
+func (e *env) watch(w dynamic.ResourceInterface, opts metav1.ListOptions) watch.Interface {
 	e.Helper()
 	found, err := w.Watch(e.Ctx, opts)
 	require.NoError(e, err)
@@ -60,87 +60,87 @@ func (e *Env) Watch(w dynamic.ResourceInterface, opts metav1.ListOptions) watch.
 	return found
 }
 
-func (e *Env) resize(w dynamic.ResourceInterface, name string, size int) *unstructured.Unstructured {
+func (e *env) resize(w dynamic.ResourceInterface, name string, size int) *unstructured.Unstructured {
 	e.Helper()
 	o, err := w.Patch(e.Ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"size":%d}}`, size), metav1.PatchOptions{})
 	require.NoError(e, err)
 	return o
 }
 
-func watches() []Case {
-	return []Case{
-		{"watch-from-version", "a watch continues after the resourceVersion of a list, and can be resumed", func(e *Env) {
-			w := e.Widgets()
-			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
+func watches() []testCase {
+	return []testCase{
+		{"watch-from-version", "a watch continues after the resourceVersion of a list, and can be resumed", func(e *env) {
+			w := e.widgets()
+			_, err := w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
 			require.NoError(e, err)
 			list, err := w.List(e.Ctx, metav1.ListOptions{})
 			require.NoError(e, err)
 			second := e.resize(w, "a", 2)
 			e.resize(w, "a", 3)
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{}))
-			events := e.Watch(w, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-			e.Fact("all since the list", []string{"MODIFIED a 2", "MODIFIED a 3", "DELETED a 3"}, e.Events(events, 3))
-			events = e.Watch(w, metav1.ListOptions{ResourceVersion: second.GetResourceVersion()})
-			e.Fact("resumed", []string{"MODIFIED a 3", "DELETED a 3"}, e.Events(events, 2))
+			events := e.watch(w, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+			e.fact("all since the list", []string{"MODIFIED a 2", "MODIFIED a 3", "DELETED a 3"}, e.events(events, 3))
+			events = e.watch(w, metav1.ListOptions{ResourceVersion: second.GetResourceVersion()})
+			e.fact("resumed", []string{"MODIFIED a 3", "DELETED a 3"}, e.events(events, 2))
 		}},
-		{"watch-from-nothing", "a watch without a resourceVersion, or from 0, begins with the current objects", func(e *Env) {
-			w := e.Widgets()
+		{"watch-from-nothing", "a watch without a resourceVersion, or from 0, begins with the current objects", func(e *env) {
+			w := e.widgets()
 			for _, name := range []string{"a", "b"} {
-				_, err := w.Create(e.Ctx, e.Widget(name, nil), metav1.CreateOptions{})
+				_, err := w.Create(e.Ctx, e.widget(name, nil), metav1.CreateOptions{})
 				require.NoError(e, err)
 			}
-			e.Until("the server's cache has both", func() bool {
+			e.until("the server's cache has both", func() bool {
 				list, err := w.List(e.Ctx, metav1.ListOptions{ResourceVersion: "0"})
 				return err == nil && len(list.Items) == 2
 			})
 			for what, version := range map[string]string{"unset": "", "zero": "0"} {
-				events := e.Watch(w, metav1.ListOptions{ResourceVersion: version})
-				e.Fact(what, []string{"ADDED a", "ADDED b"}, e.Events(events, 2))
+				events := e.watch(w, metav1.ListOptions{ResourceVersion: version})
+				e.fact(what, []string{"ADDED a", "ADDED b"}, e.events(events, 2))
 			}
-			events := e.Watch(w, metav1.ListOptions{})
-			e.Events(events, 2)
+			events := e.watch(w, metav1.ListOptions{})
+			e.events(events, 2)
 			e.resize(w, "b", 1)
-			e.Fact("then what happens", []string{"MODIFIED b 1"}, e.Events(events, 1))
+			e.fact("then what happens", []string{"MODIFIED b 1"}, e.events(events, 1))
 		}},
-		{"watch-deleted-version", "the object of a DELETED event has the resourceVersion of the deletion", func(e *Env) {
-			w := e.Widgets()
-			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+		{"watch-deleted-version", "the object of a DELETED event has the resourceVersion of the deletion", func(e *env) {
+			w := e.widgets()
+			made, err := w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
-			events := e.Watch(w, metav1.ListOptions{ResourceVersion: made.GetResourceVersion()})
+			events := e.watch(w, metav1.ListOptions{ResourceVersion: made.GetResourceVersion()})
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{}))
 			event := <-events.ResultChan()
 			require.Equal(e, watch.Deleted, event.Type)
 			gone := event.Object.(*unstructured.Unstructured)
-			e.Fact("another version", true, gone.GetResourceVersion() != made.GetResourceVersion())
-			e.Fact("uid", made.GetUID(), gone.GetUID())
-			again, err := w.Create(e.Ctx, e.Widget("b", nil), metav1.CreateOptions{})
+			e.fact("another version", true, gone.GetResourceVersion() != made.GetResourceVersion())
+			e.fact("uid", made.GetUID(), gone.GetUID())
+			again, err := w.Create(e.Ctx, e.widget("b", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
-			resumed := e.Watch(w, metav1.ListOptions{ResourceVersion: gone.GetResourceVersion()})
-			e.Fact("resumable", []string{"ADDED " + again.GetName()}, e.Events(resumed, 1))
+			resumed := e.watch(w, metav1.ListOptions{ResourceVersion: gone.GetResourceVersion()})
+			e.fact("resumable", []string{"ADDED " + again.GetName()}, e.events(resumed, 1))
 		}},
-		{"watch-finalizers", "marking an object is a MODIFIED event; its removal is a DELETED event", func(e *Env) {
-			w := e.Widgets()
-			o := e.Widget("a", nil)
+		{"watch-finalizers", "marking an object is a MODIFIED event; its removal is a DELETED event", func(e *env) {
+			w := e.widgets()
+			o := e.widget("a", nil)
 			o.SetFinalizers([]string{"example.org/x"})
 			made, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
 			require.NoError(e, err)
-			events := e.Watch(w, metav1.ListOptions{ResourceVersion: made.GetResourceVersion()})
+			events := e.watch(w, metav1.ListOptions{ResourceVersion: made.GetResourceVersion()})
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{}))
-			e.Release(w, "a")
-			e.Fact("events", []string{"MODIFIED a", "DELETED a"}, e.Events(events, 2))
+			e.release(w, "a")
+			e.fact("events", []string{"MODIFIED a", "DELETED a"}, e.events(events, 2))
 		}},
-		{"watch-selectors", "an object enters and leaves a watch's selection", func(e *Env) {
-			w := e.Widgets()
+		{"watch-selectors", "an object enters and leaves a watch's selection", func(e *env) {
+			w := e.widgets()
 			list, err := w.List(e.Ctx, metav1.ListOptions{})
 			require.NoError(e, err)
-			events := e.Watch(w, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), LabelSelector: "in=yes"})
-			byField := e.Watch(w, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), FieldSelector: "metadata.name=b"})
+			events := e.watch(w, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), LabelSelector: "in=yes"})
+			byField := e.watch(w, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), FieldSelector: "metadata.name=b"})
 			label := func(name, value string) *unstructured.Unstructured {
 				o, err := w.Patch(e.Ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"in":%q}}}`, value), metav1.PatchOptions{})
 				require.NoError(e, err)
 				return o
 			}
-			_, err = w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+			_, err = w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			label("a", "yes")
 			e.resize(w, "a", 1)
@@ -148,22 +148,22 @@ func watches() []Case {
 			e.resize(w, "a", 2)
 			label("a", "yes")
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{}))
-			_, err = w.Create(e.Ctx, e.Widget("b", nil), metav1.CreateOptions{})
+			_, err = w.Create(e.Ctx, e.widget("b", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
-			e.Fact("by label", []string{"ADDED a", "MODIFIED a 1"}, e.Events(events, 2))
+			e.fact("by label", []string{"ADDED a", "MODIFIED a 1"}, e.events(events, 2))
 			event := <-events.ResultChan()
-			e.Fact("left", "DELETED a 1", e.event(event))
+			e.fact("left", "DELETED a 1", e.event(event))
 			gone := event.Object.(*unstructured.Unstructured)
-			e.Fact("as it was in the selection", "yes", gone.GetLabels()["in"])
-			e.Fact("at the version of the change", left.GetResourceVersion(), gone.GetResourceVersion())
-			e.Fact("back and gone", []string{"ADDED a 2", "DELETED a 2"}, e.Events(events, 2))
-			e.Fact("by name", []string{"ADDED b"}, e.Events(byField, 1))
+			e.fact("as it was in the selection", "yes", gone.GetLabels()["in"])
+			e.fact("at the version of the change", left.GetResourceVersion(), gone.GetResourceVersion())
+			e.fact("back and gone", []string{"ADDED a 2", "DELETED a 2"}, e.events(events, 2))
+			e.fact("by name", []string{"ADDED b"}, e.events(byField, 1))
 		}},
-		{"watch-ends", "timeoutSeconds ends a watch, and so does its context", func(e *Env) {
-			w := e.Widgets()
+		{"watch-ends", "timeoutSeconds ends a watch, and so does its context", func(e *env) {
+			w := e.widgets()
 			second := int64(1)
-			events := e.Watch(w, metav1.ListOptions{TimeoutSeconds: &second})
-			e.Fact("timeout", []string{"END"}, e.Events(events, 1))
+			events := e.watch(w, metav1.ListOptions{TimeoutSeconds: &second})
+			e.fact("timeout", []string{"END"}, e.events(events, 1))
 			ctx, cancel := context.WithCancel(e.Ctx)
 			canceled, err := w.Watch(ctx, metav1.ListOptions{})
 			require.NoError(e, err)
@@ -171,59 +171,59 @@ func watches() []Case {
 			for range canceled.ResultChan() { // a client may report its own broken connection as an event
 			}
 		}},
-		{"watch-options", "invalid options of a watch", func(e *Env) {
-			w := e.Widgets()
+		{"watch-options", "invalid options of a watch", func(e *env) {
+			w := e.widgets()
 			yes := true
 			_, err := w.Watch(e.Ctx, metav1.ListOptions{SendInitialEvents: &yes})
-			e.Fact("no match", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan`, e.Said(err))
+			e.fact("no match", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan`, e.said(err))
 			_, err = w.Watch(e.Ctx, metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
-			e.Fact("match alone", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided`, e.Said(err))
+			e.fact("match alone", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided`, e.said(err))
 			_, err = w.Watch(e.Ctx, metav1.ListOptions{ResourceVersion: "abc"})
-			e.Fact("bad version", `500 : resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax`, e.Said(err))
+			e.fact("bad version", `500 : resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax`, e.said(err))
 			_, err = w.Watch(e.Ctx, metav1.ListOptions{FieldSelector: "nonsense=1"})
-			e.Fact("bad field", "400 BadRequest", codeAndReason(err))
+			e.fact("bad field", "400 BadRequest", codeAndReason(err))
 		}},
-		{"watch-one", "a watch on one name", func(e *Env) {
-			w := e.Widgets()
+		{"watch-one", "a watch on one name", func(e *env) {
+			w := e.widgets()
 			list, err := w.List(e.Ctx, metav1.ListOptions{})
 			require.NoError(e, err)
 			e.some(w, "a", "b")
-			events := e.Watch(w, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), FieldSelector: "metadata.name=b"})
-			e.Fact("events", []string{"ADDED b"}, e.Events(events, 1))
-			reply := e.Do("GET", e.Path("b")+"?watch=true&timeoutSeconds=1&resourceVersion="+list.GetResourceVersion(), nil)
-			e.Fact("the path of one name is not watched", "Widget", reply.Body["kind"])
+			events := e.watch(w, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), FieldSelector: "metadata.name=b"})
+			e.fact("events", []string{"ADDED b"}, e.events(events, 1))
+			reply := e.do("GET", e.path("b")+"?watch=true&timeoutSeconds=1&resourceVersion="+list.GetResourceVersion(), nil)
+			e.fact("the path of one name is not watched", "Widget", reply.Body["kind"])
 		}},
 	}
 }
 
-func watchLists() []Case {
-	return []Case{
-		{"watch-list", "sendInitialEvents begins with the current objects and marks their end", func(e *Env) {
-			w := e.Widgets()
+func watchLists() []testCase {
+	return []testCase{
+		{"watch-list", "sendInitialEvents begins with the current objects and marks their end", func(e *env) {
+			w := e.widgets()
 			e.some(w, "a", "b")
 			yes, no := true, false
-			events := e.Watch(w, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
-			e.Fact("initial events", []string{"ADDED a", "ADDED b", "BOOKMARK true"}, e.Events(events, 3))
+			events := e.watch(w, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+			e.fact("initial events", []string{"ADDED a", "ADDED b", "BOOKMARK true"}, e.events(events, 3))
 			e.some(w, "c")
-			e.Fact("then what happens", []string{"ADDED c"}, e.Events(events, 1))
-			selected := e.Watch(w, metav1.ListOptions{LabelSelector: "name=b", SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
-			e.Fact("selected", []string{"ADDED b", "BOOKMARK true"}, e.Events(selected, 2))
-			none := e.Watch(w, metav1.ListOptions{SendInitialEvents: &no, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, ResourceVersion: ""})
+			e.fact("then what happens", []string{"ADDED c"}, e.events(events, 1))
+			selected := e.watch(w, metav1.ListOptions{LabelSelector: "name=b", SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+			e.fact("selected", []string{"ADDED b", "BOOKMARK true"}, e.events(selected, 2))
+			none := e.watch(w, metav1.ListOptions{SendInitialEvents: &no, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, ResourceVersion: ""})
 			e.some(w, "d")
-			e.Fact("without initial events", []string{"ADDED d"}, e.Events(none, 1))
+			e.fact("without initial events", []string{"ADDED d"}, e.events(none, 1))
 		}},
-		{"watch-list-empty", "the end of the initial events is sent even without any, with a resourceVersion to continue from", func(e *Env) {
-			w := e.Widgets()
+		{"watch-list-empty", "the end of the initial events is sent even without any, with a resourceVersion to continue from", func(e *env) {
+			w := e.widgets()
 			yes := true
-			events := e.Watch(w, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+			events := e.watch(w, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 			event := <-events.ResultChan()
-			e.Fact("bookmark", "BOOKMARK true", e.event(event))
+			e.fact("bookmark", "BOOKMARK true", e.event(event))
 			mark := event.Object.(*unstructured.Unstructured)
-			e.Fact("kind", "Widget", mark.GetKind())
-			e.Fact("version", true, mark.GetResourceVersion() != "" && mark.GetResourceVersion() != "0")
+			e.fact("kind", "Widget", mark.GetKind())
+			e.fact("version", true, mark.GetResourceVersion() != "" && mark.GetResourceVersion() != "0")
 			e.some(w, "a")
-			resumed := e.Watch(w, metav1.ListOptions{ResourceVersion: mark.GetResourceVersion()})
-			e.Fact("resumed", []string{"ADDED a"}, e.Events(resumed, 1))
+			resumed := e.watch(w, metav1.ListOptions{ResourceVersion: mark.GetResourceVersion()})
+			e.fact("resumed", []string{"ADDED a"}, e.events(resumed, 1))
 		}},
 	}
 }
