@@ -40,20 +40,20 @@ func (t *task) template() *unstructured.Unstructured {
 	return desired(t.replicator.kind, t.wish)
 }
 
-// differs reports a conflict: the peers' content differs from the central object's and must not
+// differs reports a conflict: the home's content differs from the central object's and must not
 // be changed. The message has the fields.
-func (t *task) differs(ctx context.Context, peer region.PeerName, ours bool) {
+func (t *task) differs(ctx context.Context, home differingHome) {
 	text := "the peers hold an object of the same name that was not made for this one"
-	if ours || t.replicator.opts.Agreed {
+	if home.ours || t.replicator.opts.Agreed {
 		text = "it differs from the content that the peers have agreed on"
 	}
-	if fields := t.fields(ctx, peer); fields != "" {
+	if fields := t.fields(ctx, home.peer); fields != "" {
 		text += ": " + fields
 	}
 	if !t.replicator.opts.Agreed {
 		text += ": remove that object from the peers, or make this one equal to it"
 	}
-	t.conflict("%s", brief(text))
+	t.reason, t.message = v1alpha1.AccountReasonConflict, brief(text)
 }
 
 // fields returns the fields in which peer's object differs from the central object; empty if they

@@ -6,7 +6,6 @@ package account
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
-	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -101,14 +99,14 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 		if err = t.announce(ctx); err != nil {
 			return 0, err
 		}
-		err = t.runInPlace(ctx)
+		err = t.replicate(ctx)
 	case removing:
 		var gone bool
 		if gone, err = t.remove(ctx); gone && err == nil {
 			return 0, t.letGo(ctx)
 		}
 	default:
-		err = t.keep(ctx)
+		err = t.replicate(ctx)
 	}
 	if t.acted && err == nil {
 		// The caches of the peers will show it, and each event requeues the object.
@@ -167,80 +165,74 @@ func (t *task) presence(ctx context.Context, err error) Presence {
 	return p
 }
 
-// keep replicates a central object, whose plane is no peer, to all peers.
-func (t *task) keep(ctx context.Context) error {
-	want := t.template()
-	var err error
-	if t.want.digest, err = t.replicator.kind.Digest(want); err != nil {
-		return err
-	}
-	wantBare, err := bare(t.replicator.kind, want)
+// replicate carries out the plan of a central object.
+func (t *task) replicate(ctx context.Context) error {
+	p, err := t.plan(ctx)
 	if err != nil {
 		return err
 	}
-	home := primary(t.sights)
-	switch {
-	case home == nil:
-		return t.add(ctx, want)
-	case home.err != nil:
-		t.waits(fmt.Sprintf("its home %s is unreachable", home.peer))
-		return nil
-	case home.copy.Stage == fanoutv1alpha1.StageRemoving || home.copy.Terminating:
-		t.conflict("an object of the same name is being removed from the peers: this one is added after that")
-		return nil
+	t.want.digest, t.want.removing = p.digest, p.removing
+	t.reason, t.message = p.reason, p.message
+	if p.differs != nil {
+		t.differs(ctx, *p.differs)
 	}
-	return t.update(ctx, home, want, wantBare)
-}
-
-// add puts an object that has no home yet into all peers.
-func (t *task) add(ctx context.Context, want *unstructured.Unstructured) error {
-	if peer := unclaimed(t.sights, t.itself); peer != "" {
-		t.conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", peer)
-		return nil
-	}
-	if len(silent(t.sights)) > 0 {
-		// An add needs every peer. A failed attempt would only delay other objects.
-		t.waits("adding it needs every peer")
-		return nil
-	}
-	if err := t.hold(ctx); err != nil {
-		return err
-	}
-	err := t.do(ctx, "add", func() (*fanout.Operation, error) {
-		if t.replicator.opts.Agreed {
-			return t.replicator.agree(ctx, want)
+	if p.finalize {
+		if err := t.hold(ctx); err != nil {
+			return err
 		}
-		return t.replicator.coordinator.Add(ctx, want, t.replicator.addOptions())
-	})
-	return errors.Join(err, t.takeBack(ctx))
+	}
+	return t.apply(ctx, p.action)
 }
 
-// update brings want to the peers, which have another content or revision of the object. wantBare
-// is its content without the origin.
-func (t *task) update(ctx context.Context, home *sight, want *unstructured.Unstructured, wantBare string) error {
-	agreed := t.replicator.opts.Agreed
-	ours := home.copy.Origin == t.wish.GetUID()
-	equal := home.copy.Digest == t.want.digest && !home.copy.edited()
-	if !equal && home.copy.Bare != wantBare && (agreed || !ours) {
-		t.differs(ctx, home.peer, ours)
+// plan reads the central object and returns its plan.
+func (t *task) plan(ctx context.Context) (plan, error) {
+	if t.itself != "" {
+		return t.planInPlace(ctx)
+	}
+	want := t.template()
+	digest, err := t.replicator.kind.Digest(want)
+	if err != nil {
+		return plan{}, err
+	}
+	content, err := bare(t.replicator.kind, want)
+	if err != nil {
+		return plan{}, err
+	}
+	return central{uid: t.wish.GetUID(), digest: digest, bare: content, agreed: t.replicator.opts.Agreed}.plan(t.sights), nil
+}
+
+// apply carries out an action.
+func (t *task) apply(ctx context.Context, a action) error {
+	r := t.replicator
+	switch a {
+	case actionAdd:
+		err := t.do(ctx, "add", func() (*fanout.Operation, error) {
+			if r.opts.Agreed {
+				return r.agree(ctx, t.template())
+			}
+			return r.coordinator.Add(ctx, t.template(), r.addOptions())
+		})
+		return errors.Join(err, t.takeBack(ctx))
+	case actionAgree:
+		return t.do(ctx, "add", func() (*fanout.Operation, error) { return r.agree(ctx, t.template()) })
+	case actionUpdate:
+		return t.do(ctx, "update", func() (*fanout.Operation, error) {
+			return r.coordinator.Update(ctx, t.template().DeepCopy(), r.addOptions())
+		})
+	case actionAdopt:
+		return t.do(ctx, "adopt", func() (*fanout.Operation, error) {
+			return r.coordinator.Adopt(ctx, t.itself, r.kind.GroupKind(), t.key)
+		})
+	case actionRemove:
+		return t.do(ctx, "remove", func() (*fanout.Operation, error) {
+			return r.remove(ctx, t.key, fanout.RemoveOptions{UID: t.wish.GetUID(), Unreachable: fanout.Forward})
+		})
+	case actionSweep:
+		t.acted = true
+		return r.coordinator.SweepObject(ctx, r.kind.GroupKind(), t.key)
+	default:
 		return nil
 	}
-	if agreed && !equal && !ours {
-		// The content is the agreed one. Its origin cannot be changed any more.
-		t.want.digest = home.copy.Digest
-	}
-	if err := t.hold(ctx); err != nil {
-		return err
-	}
-	if (agreed || equal) && !lagging(t.sights, home) {
-		return nil
-	}
-	if agreed {
-		return t.do(ctx, "add", func() (*fanout.Operation, error) { return t.replicator.agree(ctx, want) })
-	}
-	return t.do(ctx, "update", func() (*fanout.Operation, error) {
-		return t.replicator.coordinator.Update(ctx, want, t.replicator.addOptions())
-	})
 }
 
 // agree adds the agreed content to the peers that lack it. There is no single operation to return.
@@ -262,7 +254,7 @@ func (t *task) do(ctx context.Context, action string, operation func() (*fanout.
 	op, err := operation()
 	t.replicator.opts.Observer.replicated(ctx, ReplicateEvent{Kind: t.replicator.kind.GroupKind(), Key: t.key, Action: action, Err: err})
 	if held, ok := errors.AsType[*fanout.HeldError](err); ok {
-		t.conflict("%s", brief(held.Error()))
+		t.reason, t.message = v1alpha1.AccountReasonConflict, brief(held.Error())
 		return nil
 	}
 	if err != nil {
@@ -277,14 +269,4 @@ func (t *task) do(ctx context.Context, action string, operation func() (*fanout.
 		}
 	}
 	return nil
-}
-
-// conflict reports that another object has the name.
-func (t *task) conflict(format string, args ...any) {
-	t.reason, t.message = v1alpha1.AccountReasonConflict, fmt.Sprintf(format, args...)
-}
-
-// waits reports that the object cannot be replicated while peers are unreachable.
-func (t *task) waits(message string) {
-	t.reason, t.message = v1alpha1.AccountReasonPeersUnknown, message
 }

@@ -48,8 +48,8 @@ var called = map[string]string{
 	"ServeHTTP":   "http.Handler",
 }
 
-// satisfies returns the name of an interface that method m of type t is needed for, "" if there
-// is none.
+// satisfies returns the name of an interface that method m of type t is needed for, "" if no
+// interface needs it.
 func (s *surface) satisfies(t *types.Named, m *types.Func) string {
 	if name := called[m.Name()]; name != "" {
 		return name

@@ -38,7 +38,7 @@ func identify(o types.Object) (identifier, bool) {
 	return identifier{pkg, receiver.Obj().Name() + "." + o.Name()}, true
 }
 
-// named returns the named type of t or of what t points to; nil if there is none.
+// named returns the named type of t or of what t points to; nil for any other type.
 func named(t types.Type) *types.Named {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()

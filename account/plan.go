@@ -1,0 +1,172 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// action is what a reconcile does with a central object in the peers.
+type action uint8
+
+const (
+	actionNone   action = iota // nothing now: it is in the peers, or has to wait
+	actionAdd                  // add it to all peers
+	actionUpdate               // make its content the next revision, and bring that to all peers
+	actionAgree                // bring the agreed content to peers that lack it
+	actionAdopt                // put it under the protocol, where it is
+	actionRemove               // remove it from all peers
+	actionSweep                // judge its deletion
+)
+
+// plan is what a reconcile does and reports.
+type plan struct {
+	action   action
+	finalize bool   // the central object gets the Replicator's finalizer first
+	digest   string // of the content that every peer should have; empty if the object is not the Replicator's
+	removing bool
+
+	reason  v1alpha1.AccountConditionReason // why the object cannot be replicated now; empty if it can
+	message string
+	differs *differingHome // the message gets the differing fields; nil if no content differs
+}
+
+// differingHome is a home whose content differs from the central object and must not be changed.
+type differingHome struct {
+	peer region.PeerName
+	ours bool // it was made for the central object
+}
+
+func conflict(format string, args ...any) plan {
+	return plan{reason: v1alpha1.AccountReasonConflict, message: fmt.Sprintf(format, args...)}
+}
+
+// waits is the plan for an object that cannot be replicated while peers are unreachable.
+func waits(message string) plan {
+	return plan{reason: v1alpha1.AccountReasonPeersUnknown, message: message}
+}
+
+// central is a central object whose plane is no peer, as its peers should have it.
+type central struct {
+	uid    types.UID
+	digest string
+	bare   string // content without the origin
+	agreed bool   // the content may not change any more once the peers have it
+}
+
+// plan decides how the object gets into all peers. It is pure.
+func (c central) plan(sights []sight) plan {
+	home := primary(sights)
+	var p plan
+	switch {
+	case home == nil:
+		p = c.planAdd(sights)
+	case home.err != nil:
+		p = waits(fmt.Sprintf("its home %s is unreachable", home.peer))
+	case home.copy.Stage == fanoutv1alpha1.StageRemoving || home.copy.Terminating:
+		p = conflict("an object of the same name is being removed from the peers: this one is added after that")
+	default:
+		return c.planUpdate(sights, home)
+	}
+	p.digest = c.digest
+	return p
+}
+
+// planAdd decides about an object that has no home yet.
+func (c central) planAdd(sights []sight) plan {
+	if peer := unclaimed(sights, ""); peer != "" {
+		return conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", peer)
+	}
+	if len(silent(sights)) > 0 {
+		// A failed attempt would only delay other objects.
+		return waits("adding it needs every peer")
+	}
+	return plan{action: actionAdd, finalize: true}
+}
+
+// planUpdate decides about an object whose home may have another content, or peers an earlier
+// revision.
+func (c central) planUpdate(sights []sight, home *sight) plan {
+	ours := home.copy.Origin == c.uid
+	equal := home.copy.Digest == c.digest && !home.copy.edited()
+	if !equal && home.copy.Bare != c.bare && (c.agreed || !ours) {
+		return plan{digest: c.digest, differs: &differingHome{home.peer, ours}}
+	}
+	p := plan{digest: c.digest, finalize: true}
+	if c.agreed && !equal && !ours {
+		// The content is the agreed one. Its origin cannot be changed any more.
+		p.digest = home.copy.Digest
+	}
+	switch behind := lagging(sights, home); {
+	case c.agreed && behind:
+		p.action = actionAgree
+	case !c.agreed && (behind || !equal):
+		p.action = actionUpdate
+	}
+	return p
+}
+
+// local is a central object whose plane is itself a peer. There it is under the protocol.
+type local struct {
+	peer     region.PeerName
+	claimed  bool
+	stage    fanoutv1alpha1.Stage
+	digest   string
+	seeEdits bool // an edit is a new content
+
+	deleted   bool
+	requested bool // the deletion only requests a removal: the object is still in effect
+	held      bool // that request is held
+}
+
+// plan decides about the object: an object without a claim is adopted, an edit becomes the next
+// revision, and a deletion a removal. It is pure.
+func (l local) plan(sights []sight) plan {
+	if !l.claimed {
+		return l.planAdopt(sights)
+	}
+	if l.stage == fanoutv1alpha1.StageReserved {
+		return plan{removing: l.deleted} // another operation holds the name, and has not ended
+	}
+	p := plan{digest: l.digest, removing: l.deleted && !l.requested || l.stage == fanoutv1alpha1.StageRemoving}
+	home := primary(sights)
+	switch {
+	case home == nil:
+		p.reason, p.message = v1alpha1.AccountReasonPeersUnknown, "no reachable peer is its home"
+	case home.peer != l.peer:
+		p.digest = home.copy.Digest // the central object is a replica, and follows its home
+	case l.requested && !l.held:
+		p.action = actionSweep
+	case p.removing && anySilent(sights):
+		// The coordinators' sweeps continue when the peers are reachable.
+	case p.removing:
+		p.action = actionRemove
+	case home.copy.Digest != l.digest && l.seeEdits, lagging(sights, home):
+		p.action = actionUpdate
+	}
+	return p
+}
+
+// planAdopt decides about an object that was applied in the central plane.
+func (l local) planAdopt(sights []sight) plan {
+	if l.deleted {
+		return plan{removing: true}
+	}
+	p := plan{action: actionAdopt}
+	if peer := unclaimed(sights, l.peer); peer != "" {
+		p = conflict("an object of the same name was also applied in %s: delete one of the two", peer)
+	} else if home := primary(sights); home != nil {
+		p = conflict("an object in %s holds the name", home.peer)
+	} else if len(silent(sights)) > 0 {
+		p = waits("adopting it needs every peer")
+	}
+	p.digest = l.digest
+	return p
+}
