@@ -32,13 +32,8 @@ func TestArguments(t *testing.T) {
 			_, err := syncer.New(api, api, syncer.Options{Target: "a", Transform: []syncer.Transformer{nil}})
 			return err
 		}},
-		{"NewAgent up", "upstream API is nil", func() error { _, err := syncer.NewAgent(nil, api, opts); return err }},
-		{"NewAgent up typed", "upstream API is nil", func() error { _, err := syncer.NewAgent(nilConn, api, opts); return err }},
-		{"NewAgent down", "downstream API is nil", func() error { _, err := syncer.NewAgent(api, nil, opts); return err }},
-		{"NewAgent Target", "Target", func() error { _, err := syncer.NewAgent(api, api, syncer.Options{}); return err }},
-		{"NewTargets", "upstream API is nil", func() error { _, err := syncer.NewTargets(nil, syncer.TargetsOptions{}); return err }},
-		{"NewTargets typed", "upstream API is nil", func() error { _, err := syncer.NewTargets(nilConn, syncer.TargetsOptions{}); return err }},
-		{"Manifests", "Target", func() error { _, err := syncer.Manifests(syncer.Install{}); return err }},
+		{"Detach up", "upstream API is nil", func() error { return syncer.Detach(t.Context(), nilConn, opts) }},
+		{"Detach Target", "Target", func() error { return syncer.Detach(t.Context(), api, syncer.Options{}) }},
 		{"ParsePower", "no permit", func() error { _, err := syncer.ParsePower(""); return err }},
 		{"zero Syncer Start", "not made by New", func() error { return new(syncer.Syncer).Start(t.Context()) }},
 		{"zero Syncer Detach", "not made by New", func() error { return new(syncer.Syncer).Detach(t.Context()) }},
@@ -48,8 +43,6 @@ func TestArguments(t *testing.T) {
 			}
 			return nil
 		}},
-		{"zero Agent", "not made by NewAgent", func() error { return new(syncer.Agent).Start(t.Context()) }},
-		{"zero Targets", "not made by NewTargets", func() error { return new(syncer.Targets).Start(t.Context()) }},
 	} {
 		t.Run(tc.call, func(t *testing.T) {
 			require.NotPanics(t, func() { require.ErrorContains(t, tc.try(), tc.want) })

@@ -31,8 +31,8 @@ func conditions(obj *unstructured.Unstructured) map[string]string {
 	return found
 }
 
-// said returns the condition that the annotation holds, as "status reason", or "" without the annotation.
-func said(t *testing.T, obj *unstructured.Unstructured) string {
+// conditionOf returns the condition that the annotation holds, as "status reason", or "" without the annotation.
+func conditionOf(t *testing.T, obj *unstructured.Unstructured) string {
 	t.Helper()
 	var c map[string]string
 	text := obj.GetAnnotations()["synced.syncer.atoll.dev/my-cluster"]
@@ -96,10 +96,10 @@ func TestConditionsWithoutAPlace(t *testing.T) {
 		p.rest()
 		p.down.patch(gadgets, "g", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
 		p.rest()
-		require.Equal(t, "True Synced", said(t, p.up.get(configMaps, "a")))
-		require.Equal(t, "True Synced", said(t, p.up.get(widgets, "w")))
+		require.Equal(t, "True Synced", conditionOf(t, p.up.get(configMaps, "a")))
+		require.Equal(t, "True Synced", conditionOf(t, p.up.get(widgets, "w")))
 		require.Equal(t, map[string]string{"Ready": "True "}, conditions(p.up.get(widgets, "w")))
-		require.Equal(t, "True Synced", said(t, p.up.get(gadgets, "g")))
+		require.Equal(t, "True Synced", conditionOf(t, p.up.get(gadgets, "g")))
 		require.Equal(t, map[string]string{"Ready": "True "}, conditions(p.up.get(gadgets, "g")))
 		require.Empty(t, p.down.get(configMaps, "a").GetAnnotations()["synced.syncer.atoll.dev/my-cluster"])
 		p.reset()
@@ -113,10 +113,10 @@ func TestConditionsWithoutAPlace(t *testing.T) {
 		p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign, labels: {theirs: 'yes'}}}")
 		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign}}")
 		p.rest()
-		require.Equal(t, "False Foreign", said(t, p.up.get(configMaps, "foreign")))
+		require.Equal(t, "False Foreign", conditionOf(t, p.up.get(configMaps, "foreign")))
 		p.up.patch(configMaps, "a", `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
 		p.rest()
-		require.Empty(t, said(t, p.up.get(configMaps, "a")))
+		require.Empty(t, conditionOf(t, p.up.get(configMaps, "a")))
 	})
 }
 
@@ -132,7 +132,7 @@ func TestTheConditionOfARefusedTypeIsNotInItsStatus(t *testing.T) {
 		p.up.create(deployments, deployment)
 		p.rest()
 		up := p.up.get(deployments, "web")
-		require.Equal(t, "False NotPermitted", said(t, up))
+		require.Equal(t, "False NotPermitted", conditionOf(t, up))
 		require.Empty(t, conditions(up))
 	})
 }
@@ -163,7 +163,7 @@ func TestConditionOfManyWords(t *testing.T) {
 		p := newPair(t, opts)
 		p.up.create(configMaps, a)
 		p.rest()
-		require.Equal(t, "False Transform", said(t, p.up.get(configMaps, "a")))
+		require.Equal(t, "False Transform", conditionOf(t, p.up.get(configMaps, "a")))
 		p.stop()
 		p.reset()
 		p.start(opts)

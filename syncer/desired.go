@@ -4,13 +4,10 @@
 package syncer
 
 import (
-	"crypto/sha256"
-	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 )
 
 const (
@@ -30,12 +28,6 @@ const (
 	uidAnnotation     = "syncer.atoll.dev/uid"
 	appliedAnnotation = "syncer.atoll.dev/applied"
 )
-
-// digest returns a hash of data as 26 characters that are valid in a label.
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
-}
 
 // originOf returns the key in the origin annotation of d; zero if no object can have that key, since API servers
 // reject requests for it.
@@ -110,7 +102,7 @@ func (s specs) desired(u, d *unstructured.Unstructured, place types.NamespacedNa
 	if err != nil {
 		return nil, err
 	}
-	w.hash = digest(data)
+	w.hash = synctarget.Digest(data)
 	annotations[appliedAnnotation] = w.hash
 	obj.SetAnnotations(annotations)
 	return w, nil

@@ -13,8 +13,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
+	"github.com/atoll-dev/atoll/region"
 )
+
+// Detach does the work of Syncer.Detach without a Syncer, for example for a cluster that is gone. It needs only the
+// upstream, and no permit for the types that opts select. It returns an error if up is nil or an option is invalid.
+func Detach(ctx context.Context, up region.API, opts Options) error {
+	if argument.Missing(up) {
+		return errNoUpstream
+	}
+	s, err := newSyncer(up, up, opts)
+	if err != nil {
+		return err
+	}
+	return s.Detach(ctx)
+}
 
 // Detach removes the finalizer of this target, and the condition of Options.Conditions, from each upstream object
 // that has them. It covers every type of Options.Types that the upstream serves, including refused types (see

@@ -95,7 +95,8 @@
 //   - A status that a side rejects is reported too. It is sent again after an hour, or when the status or the spec
 //     changes.
 //   - Namespaces are not deleted, and their labels do not go down, unless [NamespaceOptions] or PermitNamespaces allow
-//     it. Diff does not show the effects of NamespaceOptions, and [Manifests] do not grant the rights that these need.
+//     it. Diff does not show the effects of NamespaceOptions, and targets.Manifests do not grant the rights that these
+//     need.
 //   - A request that was sent before the lease was lost is not recalled. When it has the lease again, the syncer also
 //     waits for deletions that DeleteCap holds before it creates anything, unless they were held before:
 //     [Syncer.Release] ends the wait.
@@ -140,21 +141,8 @@
 //
 // # Many clusters
 //
-// [Targets] runs a Syncer for each SyncTarget of an upstream, and writes the conditions of the SyncTarget. A [Mode]
-// selects where the Syncer runs:
-//
-//   - Push: in the process of Targets, if the SyncTarget has a kubeconfig.
-//   - Pull: inside its cluster, where Targets installs it, repairs the installation, and removes it.
-//   - None: elsewhere. Targets reports if its heartbeat stands still.
-//
-// [Manifests] returns the objects of an installation, which can be applied by hand as well. The installed program runs
-// an [Agent]; examples/syncer is such a program.
-//
-// When a SyncTarget is deleted, its upstream objects are released once no syncer works for it any longer. The
-// downstream objects stay where they are.
-//
-// A crds.Fleet syncs the definitions of types between the upstream and all clusters that Targets is connected to, and
-// reports to Targets which of them differ.
+// Package targets runs a Syncer for each SyncTarget of an upstream: in one process, or inside the clusters, where it
+// installs a program with a Syncer. Package crds syncs the definitions of types.
 //
 // # Rights
 //
@@ -167,10 +155,7 @@
 //   - Heartbeat: get of the SyncTarget and patch of its status upstream; for the capacity, list of nodes downstream.
 //   - Unscheduled: list of pods and get of ReplicaSets downstream.
 //   - NamespaceOptions: see the rules of the functions below.
-//   - Agent: list and watch of the SyncTarget.
-//   - Targets: get, list, watch and patch of all SyncTargets, patch of their status, and get of the Secrets that they
-//     name.
 //
-// [UpstreamRights], [DownstreamRights], [UnscheduledRights], [TargetsRights] and [InstallRights] return these rights as
-// rules for given types. A type that needs a Power which is not permitted has no rules.
+// [UpstreamRights], [DownstreamRights] and [UnscheduledRights] return these rights as rules for given types. A type
+// that needs a Power which is not permitted has no rules.
 package syncer

@@ -143,7 +143,7 @@ func (m removals) mayRemove(ctx context.Context, of ref, d *unstructured.Unstruc
 // have such an object and sync to one place would do this in turns, which is a fight.
 func (m removals) takeOver(ctx context.Context, of ref, d *unstructured.Unstructured, uid types.UID) error {
 	if len(m.rivals.overCap(of, originReplaced)) > 0 {
-		m.syncer.others.notice(ctx, fmt.Sprintf("%s %s downstream is made the copy of objects with different UIDs in turns", m.name, loop.KeyOf(d)))
+		m.syncer.otherSyncers.notice(ctx, fmt.Sprintf("%s %s downstream is made the copy of objects with different UIDs in turns", m.name, loop.KeyOf(d)))
 		return m.rivals.yield(ctx, of, []string{originReplaced})
 	}
 	m.rivals.countRewrite(of, originReplaced)

@@ -134,26 +134,6 @@ func ExampleSameNamespaces() {
 	// Output: shop <nil>
 }
 
-// One process serves all SyncTargets of an upstream.
-func ExampleNewTargets() {
-	upstream := regiontest.NewServer(regiontest.Options{Name: "up"})
-	defer upstream.Close()
-	up, err := region.APIFor(upstream.Config())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	targets, err := syncer.NewTargets(up, syncer.TargetsOptions{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	fmt.Println(targets.Start(ctx), targets.Syncer("my-cluster") == nil)
-	// Output: <nil> true
-}
-
 // ParsePower reads a permit, as from a command line. CheckTypes names the types that need one.
 func ExampleParsePower() {
 	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}

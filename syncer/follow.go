@@ -38,7 +38,7 @@ func (m removals) follow(ctx context.Context, o observed) (again time.Duration, 
 	if err := m.syncer.sameDownstream(ctx); err != nil {
 		return 0, true, err
 	}
-	if !m.valve.pass(o.ref, m.caches.one.Len()+m.caches.many.Len()) {
+	if !m.valve.admit(o.ref, m.caches.one.Len()+m.caches.many.Len()) {
 		m.report(ctx, o.ref, ReasonHeld, "too many deletions at once, by copies that were deleted downstream: they wait for a person to allow them")
 		return 0, true, nil
 	}

@@ -12,13 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/internal/logging"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
-
-var syncTargets = schema.GroupVersionResource{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "synctargets"}
 
 // heartbeat writes the state of a Syncer into the status of its SyncTarget. Each write shows that the Syncer runs.
 type heartbeat struct {
@@ -30,7 +28,7 @@ type heartbeat struct {
 func (h heartbeat) run(ctx context.Context) {
 	s := h.syncer
 	for ctx.Err() == nil {
-		uid, err := uidOf(ctx, s.down)
+		uid, err := synctarget.ClusterUID(ctx, s.down)
 		if known := s.downUID(); known != "" {
 			err = sameCluster(uid, known, err)
 		}
@@ -58,8 +56,7 @@ func (h heartbeat) write(ctx context.Context, unreachable error) error {
 	s := h.syncer
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	client := s.up.Dynamic().Resource(syncTargets)
-	obj, err := client.Get(ctx, s.opts.Target, metav1.GetOptions{})
+	obj, err := s.up.Dynamic().Resource(synctarget.Resource).Get(ctx, s.opts.Target, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		h.renewLease(ctx, time.Now(), time.Time{})
 		return nil
@@ -71,21 +68,21 @@ func (h heartbeat) write(ctx context.Context, unreachable error) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, target); err != nil {
 		return err
 	}
-	if hasEnded(target) {
+	if synctarget.HasEnded(target) {
 		return nil
 	}
-	if s.others.heard(target.Status.LastSyncerHeartbeatTime) {
-		s.others.notice(ctx, "another process writes the heartbeat of the SyncTarget")
+	if s.otherSyncers.heard(target.Status.LastSyncerHeartbeatTime) {
+		s.otherSyncers.notice(ctx, "another process writes the heartbeat of the SyncTarget")
 	}
 	last := time.Time{}
 	if target.Status.LastSyncerHeartbeatTime != nil {
 		last = target.Status.LastSyncerHeartbeatTime.Time
 	}
 	sent := time.Now()
-	err = writeTarget(ctx, client, target, func(now *v1alpha1.SyncTargetStatus, set setCondition) {
+	err = synctarget.WriteStatus(ctx, s.up, target, func(now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 		now.LastSyncerHeartbeatTime = new(metav1.Now())
-		s.others.beat(*now.LastSyncerHeartbeatTime)
-		s.others.describe(now, set)
+		s.otherSyncers.beat(*now.LastSyncerHeartbeatTime)
+		s.otherSyncers.describe(now, set)
 		describe(s.Status(), unreachable, now, withDefinitions(now, s.lease.describe(last, unreachable, set)))
 		h.capacity.describe(now, unreachable)
 	})

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -148,7 +149,7 @@ func (l *lease) progress(left int, known bool) (over bool) {
 
 // describe sets Ready to False while objects that moved away are being deleted. It returns the func that sets the
 // other conditions. last is the heartbeat that the SyncTarget has.
-func (l *lease) describe(last time.Time, unreachable error, set setCondition) setCondition {
+func (l *lease) describe(last time.Time, unreachable error, set synctarget.SetCondition) synctarget.SetCondition {
 	why := l.away(last)
 	if why == "" || unreachable != nil {
 		return set

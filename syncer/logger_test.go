@@ -22,18 +22,4 @@ func TestLogger(t *testing.T) {
 		logtest.Run(t, s.Start)
 		lines.Await(t, "syncer", "cluster-1", "connection refused")
 	})
-	t.Run("Agent", func(t *testing.T) {
-		lines := logtest.New()
-		a, err := syncer.NewAgent(api, api, syncer.Options{Target: "cluster-1", Logger: lines.Logger()})
-		require.NoError(t, err)
-		logtest.Run(t, a.Start)
-		lines.Await(t, "agent", "synctargets", "connection refused")
-	})
-	t.Run("Targets", func(t *testing.T) {
-		lines := logtest.New()
-		s, err := syncer.NewTargets(api, syncer.TargetsOptions{Logger: lines.Logger()})
-		require.NoError(t, err)
-		logtest.Run(t, s.Start)
-		lines.Await(t, "targets", "synctargets", "connection refused")
-	})
 }

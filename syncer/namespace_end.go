@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 )
 
 // namespaceEnd deletes namespaces on both sides, as NamespaceOptions ask.
@@ -158,15 +159,15 @@ func (n namespaceEnd) remove(ctx context.Context, key types.NamespacedName, d *u
 	if d.GetDeletionTimestamp() != nil {
 		return cacheDelay, false, nil
 	}
-	theirs, err := n.others(ctx, d.GetName())
+	theirs, err := n.occupants(ctx, d.GetName())
 	if err != nil {
 		return 0, false, err
 	}
 	if len(theirs) > 0 {
-		n.report(ctx, originRef(key), ReasonForeign, fmt.Sprintf("namespace %s downstream stays, because objects of others are in it: %s", d.GetName(), brief(theirs)))
+		n.report(ctx, originRef(key), ReasonForeign, fmt.Sprintf("namespace %s downstream stays, because objects of others are in it: %s", d.GetName(), synctarget.Brief(theirs)))
 		return n.sync.retryAfter(key.Name), true, nil
 	}
-	if !n.valve.pass(originRef(key), n.sync.downstream.Len()) {
+	if !n.valve.admit(originRef(key), n.sync.downstream.Len()) {
 		n.report(ctx, originRef(key), ReasonHeld, "too many namespaces would be deleted at once: they wait for a person to allow them")
 		return 0, false, nil
 	}
@@ -186,9 +187,9 @@ var inEachNamespace = map[string]bool{
 	"configmaps/kube-root-ca.crt": true, "configmaps/openshift-service-ca.crt": true, "serviceaccounts/default": true,
 }
 
-// others names the objects of the synced types in a downstream namespace, except those that controllers made. Objects
+// occupants names the objects of the synced types in a downstream namespace, except those that controllers made. Objects
 // of ours are gone by then; one that is not is named too.
-func (n namespaceEnd) others(ctx context.Context, place string) (all []string, err error) {
+func (n namespaceEnd) occupants(ctx context.Context, place string) (all []string, err error) {
 	synced := n.types()
 	if len(synced) == 0 {
 		return nil, errors.New("the types that are synced are not known yet")
@@ -233,7 +234,7 @@ func (n namespaceEnd) unsynced(ctx context.Context, name string) (string, error)
 			}
 		}
 	}
-	return brief(all), nil
+	return synctarget.Brief(all), nil
 }
 
 // finish removes the finalizer of the namespace controller from an empty upstream namespace.

@@ -144,7 +144,7 @@ func (n *namespaceSync) reconcile(ctx context.Context, of ref) (again time.Durat
 	switch {
 	case u == nil && d == nil:
 		n.report(ctx, originRef(key), "", "")
-		n.valve.settle(originRef(key))
+		n.valve.withdraw(originRef(key))
 		n.forgetTries(key.Name)
 	case u == nil:
 		again, err = n.ending.removeOrphan(ctx, key, d)
@@ -152,7 +152,7 @@ func (n *namespaceSync) reconcile(ctx context.Context, of ref) (again time.Durat
 		again, err = n.ending.end(ctx, key, place, u, d)
 	default:
 		n.report(ctx, originRef(key), "", "")
-		n.valve.settle(originRef(key))
+		n.valve.withdraw(originRef(key))
 		n.forgetTries(key.Name)
 		err = n.keep(ctx, key, u, d)
 	}

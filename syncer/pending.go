@@ -61,8 +61,8 @@ func (p pending) waitAny(version string) time.Duration {
 	return max(0, time.Until(p.until))
 }
 
-// made reports whether version is the result of the write of hash, even if the object looks different.
-func (p pending) made(hash, version string) bool { return p.hash == hash && p.after == version }
+// wrote reports whether version is the result of the write of hash, even if the object looks different.
+func (p pending) wrote(hash, version string) bool { return p.hash == hash && p.after == version }
 
 const deletionPrefix = "deleted "
 

@@ -36,7 +36,7 @@ func TestBothSidesChanged(t *testing.T) {
 }
 
 // An object is created although the creation of its namespace fails twice, with any of these codes.
-func TestNamespaceThatIsThere(t *testing.T) {
+func TestNamespaceWhoseCreationFails(t *testing.T) {
 	for _, code := range []int{http.StatusGatewayTimeout, http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusConflict} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 // powerful has the types of Kubernetes that need each permit.
@@ -164,7 +165,7 @@ func TestTypesNeedTheirPermit(t *testing.T) {
 			opts := syncer.Options{Target: "a", Types: func(other schema.GroupResource) bool { return syncer.DefaultTypes(other) || other == gr }}
 			_, err := syncer.New(api, api, opts)
 			require.ErrorContains(t, err, "syncer: options: Types selects what Permit lacks: leave it out, or add the permit: "+gr.String()+" needs the permit "+string(p)+":")
-			_, err = syncer.NewAgent(api, api, opts)
+			_, err = targets.NewAgent(api, api, opts)
 			require.ErrorContains(t, err, gr.String())
 			opts.Permit = []syncer.Power{p}
 			_, err = syncer.New(api, api, opts)

@@ -14,10 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 )
 
 // shortRetry is the retry delay of a reconcile that waits for a change which causes no event.
-const shortRetry = time.Second
+const shortRetry = synctarget.ShortRetry
 
 // reconciler brings origins and their downstream objects up to date: it reads the caches, decides (see facts and
 // planSpec), and makes the requests.
@@ -121,7 +122,7 @@ func (r reconciler) act(ctx context.Context, o observed) (again time.Duration, e
 		return r.refusals.keepOut(ctx, o, reason, why)
 	case actForget:
 		r.report(ctx, o.ref, "", "")
-		r.valve.settle(o.ref)
+		r.valve.withdraw(o.ref)
 		r.records.forget(o.ref)
 		return 0, r.removals.letGo(ctx, o.NamespacedName)
 	case actRemoveOrphan:
@@ -206,7 +207,7 @@ func (r reconciler) reconcileStray(ctx context.Context, of ref) (time.Duration, 
 	d, ok := r.caches.down.Get(place)
 	if _, mapped := r.originAt(place); mapped || !ok {
 		r.report(ctx, of, "", "")
-		r.valve.settle(of)
+		r.valve.withdraw(of)
 		r.records.forget(of)
 		return 0, nil
 	}

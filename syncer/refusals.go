@@ -27,7 +27,7 @@ type refusals struct {
 
 // keepOut handles one object that is refused for that reason.
 func (r refusals) keepOut(ctx context.Context, o observed, reason Reason, why string) (time.Duration, error) {
-	r.valve.settle(o.ref)
+	r.valve.withdraw(o.ref)
 	origin, err := r.origin(ctx, o)
 	switch {
 	case err != nil:

@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 )
 
 // reservedNamespaces are prefixes of namespaces that belong to a cluster itself: those of Kubernetes, and those of
 // installed syncers, whose ServiceAccount and Secret have the rights of the syncer.
-var reservedNamespaces = []string{"kube-", installPrefix}
+var reservedNamespaces = []string{"kube-", synctarget.InstallationPrefix}
 
 // The types of Secrets that are credentials of a cluster.
 const (

@@ -20,6 +20,7 @@ import (
 
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -452,8 +453,8 @@ func TestRefusedIsReported(t *testing.T) {
 		message := p.conditionMessage("ObjectsRefused")
 		require.Equal(t, "40 roles.rbac.authorization.k8s.io (default/r-00, default/r-01, default/r-02, ...): needs the permit RBAC: it gives away the rights that the syncer has, "+
 			"1 secrets (default/s): a Secret of type bootstrap.kubernetes.io/token lets machines join a cluster", message)
-		require.Equal(t, "False NotPermitted", said(t, p.up.get(roles, "r-00")))
-		require.Equal(t, "False NotPermitted", said(t, p.up.get(secrets, "s")))
+		require.Equal(t, "False NotPermitted", conditionOf(t, p.up.get(roles, "r-00")))
+		require.Equal(t, "False NotPermitted", conditionOf(t, p.up.get(secrets, "s")))
 		before := p.target().Status.Conditions
 		p.reset()
 		time.Sleep(time.Hour)
@@ -502,7 +503,7 @@ func TestDiffOfRefused(t *testing.T) {
 func TestRightsOfRefused(t *testing.T) {
 	all := append(allPowerful(), configMaps.GroupResource())
 	opts := syncer.Options{Target: target}
-	rules := slices.Concat(syncer.UpstreamRights(opts, all...), syncer.DownstreamRights(opts, all...), syncer.TargetsRights(syncer.Push, opts, all...), syncer.TargetsRights(syncer.Pull, opts, all...))
+	rules := slices.Concat(syncer.UpstreamRights(opts, all...), syncer.DownstreamRights(opts, all...), targets.Rights(targets.Push, opts, all...), targets.Rights(targets.Pull, opts, all...))
 	for _, rule := range rules {
 		for _, gr := range allPowerful() {
 			if gr.Resource == "namespaces" || gr.Resource == "nodes" {
@@ -514,6 +515,6 @@ func TestRightsOfRefused(t *testing.T) {
 	opts.Permit = syncer.Powers()
 	require.Contains(t, fmt.Sprint(syncer.UpstreamRights(opts, all...)), "certificatesigningrequests")
 	require.Contains(t, fmt.Sprint(syncer.DownstreamRights(opts, all...)), "certificatesigningrequests")
-	require.NotContains(t, fmt.Sprint(syncer.InstallRights(syncer.Options{}, all...)), "certificatesigningrequests")
-	require.Contains(t, fmt.Sprint(syncer.InstallRights(opts, all...)), "certificatesigningrequests")
+	require.NotContains(t, fmt.Sprint(targets.InstallRights(syncer.Options{}, all...)), "certificatesigningrequests")
+	require.Contains(t, fmt.Sprint(targets.InstallRights(opts, all...)), "certificatesigningrequests")
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 )
 
 // removals deletes downstream objects whose origin was withdrawn, and removes our finalizer upstream.
@@ -36,7 +37,7 @@ func (m removals) finish(ctx context.Context, o observed, is relation) (time.Dur
 	if o.d != nil && (is == copied || is == preceded) {
 		return m.remove(ctx, o.ref, o.d)
 	}
-	m.valve.settle(o.ref)
+	m.valve.withdraw(o.ref)
 	if !m.syncer.holds(o.u) {
 		return 0, nil
 	}
@@ -136,7 +137,7 @@ func (m removals) deleted(of ref, d *unstructured.Unstructured) (done bool, wait
 
 // delete deletes d, and no other object of its name, unless too much would be deleted.
 func (m removals) delete(ctx context.Context, of ref, d *unstructured.Unstructured) (time.Duration, error) {
-	if !m.valve.pass(of, m.caches.down.Len()) {
+	if !m.valve.admit(of, m.caches.down.Len()) {
 		m.report(ctx, of, ReasonHeld, "too many deletions at once: they wait for a person to allow them")
 		return 0, nil
 	}
@@ -184,12 +185,12 @@ func sameCluster(now, before types.UID, err error) error {
 }
 
 func (s *Syncer) sameUpstream(ctx context.Context) error {
-	uid, err := uidOf(ctx, s.up)
+	uid, err := synctarget.ClusterUID(ctx, s.up)
 	return wrap("upstream", sameCluster(uid, s.upstreamUID, err))
 }
 
 func (s *Syncer) sameDownstream(ctx context.Context) error {
 	known := s.downUID()
-	uid, err := uidOf(ctx, s.down)
+	uid, err := synctarget.ClusterUID(ctx, s.down)
 	return wrap("downstream", sameCluster(uid, known, err))
 }

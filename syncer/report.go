@@ -138,7 +138,7 @@ func (s *Syncer) Status() Status {
 		now.Types = append(now.Types, TypeStatus{Resource: gvr, Reason: reason, Message: howToSync(reason), Upstream: len(asking), Problems: asking})
 	}
 	s.mu.Unlock()
-	now.AnotherSyncer, _ = s.others.now()
+	now.AnotherSyncer, _ = s.otherSyncers.now()
 	slices.SortFunc(now.Types, func(a, b TypeStatus) int {
 		return cmp.Or(cmp.Compare(a.Resource.Resource, b.Resource.Resource), cmp.Compare(a.Resource.Group, b.Resource.Group))
 	})

@@ -69,7 +69,7 @@ func (r rivals) contested(ctx context.Context, of ref, d *unstructured.Unstructu
 		return nil
 	}
 	sign := fmt.Sprintf("%s %s downstream was written with another content than this syncer's", r.name, of.NamespacedName)
-	r.syncer.others.notice(ctx, sign)
+	r.syncer.otherSyncers.notice(ctx, sign)
 	if times == 1 || limit.Times < 0 {
 		return nil
 	}
@@ -90,6 +90,6 @@ func (r rivals) contestedStatus(of ref, hash, shown string) string {
 // time, and the object has no origin. A tool that restores objects with all annotations gives the same sign.
 func (r rivals) noticeUnknownOrigin(ctx context.Context, of ref, d *unstructured.Unstructured, fact string) {
 	if r.records.get(of).appeared {
-		r.syncer.others.notice(ctx, fmt.Sprintf("%s %s appeared downstream with the marks of this target, and %s", r.name, loop.KeyOf(d), fact))
+		r.syncer.otherSyncers.notice(ctx, fmt.Sprintf("%s %s appeared downstream with the marks of this target, and %s", r.name, loop.KeyOf(d), fact))
 	}
 }

@@ -5,7 +5,6 @@ package syncer_test
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -23,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
-	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 // few are the types in the tests of rights: one without a status and one with a status.
@@ -45,14 +44,7 @@ func granted(t *testing.T, part string, s rights.Syncing) *rightstest.Grants {
 	t.Helper()
 	cluster, namespaced, ok := rights.Sync(part, s)
 	require.True(t, ok)
-	g := rightstest.New()
-	for _, r := range cluster {
-		g.In("", r.Rules...)
-	}
-	for _, r := range namespaced {
-		g.In(r.Namespace, r.Rules...)
-	}
-	return g
+	return rightstest.Of(cluster, namespaced)
 }
 
 // requireExact fails if a right is missing or has not been used.
@@ -76,7 +68,7 @@ func TestRightsOfASyncer(t *testing.T) {
 			"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": target},
 		}}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		agent, err := syncer.NewAgent(upAPI, downAPI, syncer.Options{Target: target, Types: typesAre(few), Unscheduled: counting})
+		agent, err := targets.NewAgent(upAPI, downAPI, syncer.Options{Target: target, Types: typesAre(few), Unscheduled: counting})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -167,71 +159,4 @@ func TestRightsOfTheWayUp(t *testing.T) {
 
 func typesAre(all []schema.GroupResource) syncer.TypeFilter {
 	return func(gr schema.GroupResource) bool { return slices.Contains(all, gr) }
-}
-
-// Targets work with the printed roles in each mode, and use each right that is not for a Syncer in their process:
-// TestRightsOfASyncer covers those.
-func TestRightsOfTargets(t *testing.T) {
-	for _, mode := range []syncer.Mode{syncer.Push, syncer.Pull, syncer.None} {
-		t.Run(string(mode), func(t *testing.T) {
-			upGrants := granted(t, "targets", rights.Syncing{Mode: mode, Types: few, Namespace: "default"})
-			downGrants := granted(t, "targets", rights.Syncing{Mode: mode, Types: few, Downstream: true})
-			up, upAPI := guarded(t, "up", withTargets(t), upGrants)
-			down, _ := guarded(t, "down", regiontest.Options{}, downGrants)
-			f := &fleet{pair: &pair{t: t, up: &side{Server: up.Server, t: t, client: up.client, api: upAPI}, down: down}}
-			f.start(t, func(o *syncer.TargetsOptions) {
-				pulling(o)
-				o.Mode = func(*v1alpha1.SyncTarget) syncer.Mode { return mode }
-				install := o.Install
-				o.Install = func(ctx context.Context, target *v1alpha1.SyncTarget) (syncer.Install, error) {
-					in, err := install(ctx, target)
-					in.Types = few
-					return in, err
-				}
-				o.Configure = func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
-					opts.Discovery, opts.Types = 100*time.Millisecond, typesAre(few)
-				}
-				if mode == syncer.Pull {
-					o.Configure = nil // the types are those of the installation
-				}
-			})
-			f.secret(withToken(f.kubeconfig(), rightstest.Program))
-			f.register(target, map[string]any{"kubeconfigSecret": map[string]any{"name": "k", "namespace": "default"}})
-			f.up.create(configMaps, a)
-			f.up.create(deployments, someDeployment)
-			switch mode {
-			case syncer.Push:
-				f.eventually("the downstream objects", func() bool { return f.down.get(configMaps, "a") != nil && f.down.get(deployments, "a") != nil })
-				f.says("Ready True Syncing")
-			case syncer.Pull:
-				f.says("Installed False Progressing")
-			case syncer.None:
-				f.says("Ready Unknown Pending")
-			}
-			for _, gvr := range []schema.GroupVersionResource{configMaps, deployments} {
-				f.up.patch(gvr, "a", `{"metadata":{"finalizers":["syncer.atoll.dev/`+target+`"]}}`) // as a Syncer elsewhere would leave it
-			}
-			f.deleteTarget()
-			f.targetIsGone()
-			f.stop()
-			require.Empty(t, upGrants.Denied(up.Requests()))
-			require.Empty(t, downGrants.Denied(down.Requests()))
-			unused := upGrants.Unused()
-			if mode == syncer.Pull {
-				unused = append(unused, downGrants.Unused()...)
-			}
-			for _, name := range unused {
-				require.NotContains(t, name, "synctargets")
-				require.NotContains(t, name, "secrets.")
-				require.NotContains(t, name, "namespaces")
-				require.NotContains(t, name, "clusterrole")
-			}
-		})
-	}
-}
-
-// withToken returns the kubeconfig with a token instead of the administrator's certificate.
-func withToken(kubeconfig, token string) string {
-	text := regexp.MustCompile("client-certificate-data: .*").ReplaceAllString(kubeconfig, "token: "+token)
-	return regexp.MustCompile(`\n *client-key-data: .*`).ReplaceAllString(text, "")
 }

@@ -201,7 +201,7 @@ func (s specs) reportForeign(ctx context.Context, of ref, present metav1.Object,
 	message := "an object that this syncer did not make has this name downstream"
 	if owner := present.GetLabels()[ownerLabel]; owner != "" {
 		message += fmt.Sprintf(" (%s=%s)", ownerLabel, owner)
-		s.syncer.others.notice(ctx, fmt.Sprintf("%s %s downstream belongs to the syncer with %s=%s", s.name,
+		s.syncer.otherSyncers.notice(ctx, fmt.Sprintf("%s %s downstream belongs to the syncer with %s=%s", s.name,
 			types.NamespacedName{Namespace: present.GetNamespace(), Name: present.GetName()}, ownerLabel, owner))
 	}
 	return s.reportBlocked(ctx, of, present, hash, ReasonForeign, message)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -173,13 +174,13 @@ func (s statuses) planUp(w writes, o observed) (statusPlan, error) {
 	if err != nil {
 		return plan, fmt.Errorf("encode status: %w", err)
 	}
-	plan.hash = digest(data)
+	plan.hash = synctarget.Digest(data)
 	version := o.u.GetResourceVersion()
 	rejected := w.statusUp.wait(plan.hash, plan.generation)
 	switch plan.wait = cmp.Or(rejected, w.status.wait(plan.hash, version)); {
 	case plan.wait > 0:
 		plan.action = statusWait
-	case w.status.made(plan.hash, version):
+	case w.status.wrote(plan.hash, version):
 		plan.action = statusShown
 	default:
 		plan.action = statusWrite
@@ -218,7 +219,7 @@ func (s statuses) bringDown(ctx context.Context, o observed) (again time.Duratio
 	if err != nil {
 		return 0, fmt.Errorf("encode status: %w", err)
 	}
-	hash, generation := digest(data), fmt.Sprint(o.d.GetGeneration())
+	hash, generation := synctarget.Digest(data), fmt.Sprint(o.d.GetGeneration())
 	if wait := s.records.get(o.ref).writes.statusDown.wait(hash, generation); wait > 0 {
 		return wait, nil
 	}

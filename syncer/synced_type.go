@@ -7,9 +7,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // syncedType is one type, with everything that the reconciles of its objects share.
@@ -61,7 +62,7 @@ func (r *syncedType) reported(of ref, reason Reason) bool {
 // settleValve records that no deletion of the object waits, unless its problem is ReasonHeld.
 func (r *syncedType) settleValve(of ref) {
 	if !r.reported(of, ReasonHeld) {
-		r.valve.settle(of)
+		r.valve.withdraw(of)
 	}
 }
 

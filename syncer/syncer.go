@@ -23,11 +23,12 @@ import (
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // manager is the field manager of writes downstream.
-const manager = "atoll-syncer"
+const manager = synctarget.SyncerManager
 
 // Syncer syncs the objects that are labelled for one target from an upstream API server to a downstream one, and
 // their status back. It may run anywhere, since it needs nothing but the two APIs.
@@ -45,10 +46,10 @@ type Syncer struct {
 	// finalizer and the managers identify this syncer upstream, where there may be syncers of other targets.
 	finalizer, upManager, statusManager, fieldsManager, bornManager, conditionManager string
 
-	instance string    // names this process in logs and messages
-	begun    time.Time // when Start was called
-	others   *others
-	asking   *unsyncedObjects
+	instance     string    // names this process in logs and messages
+	begun        time.Time // when Start was called
+	otherSyncers *otherSyncers
+	asking       *unsyncedObjects
 
 	upstreamUID types.UID // set before the first reconcile
 
@@ -65,7 +66,7 @@ type Syncer struct {
 func New(up, down region.API, opts Options) (*Syncer, error) {
 	switch {
 	case argument.Missing(up):
-		return nil, errors.New("syncer: the upstream API is nil: pass what region.APIFor returns")
+		return nil, errNoUpstream
 	case argument.Missing(down):
 		return nil, errors.New("syncer: the downstream API is nil: pass what region.APIFor returns")
 	}
@@ -75,7 +76,10 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 	return newSyncer(up, down, opts)
 }
 
-var errNotMade = errors.New("syncer: the Syncer was not made by New")
+var (
+	errNoUpstream = errors.New("syncer: the upstream API is nil: pass what region.APIFor returns")
+	errNotMade    = errors.New("syncer: the Syncer was not made by New")
+)
 
 // newSyncer is New without the check that Permit has the powers which Types needs.
 func newSyncer(up, down region.API, given Options) (*Syncer, error) {
@@ -104,7 +108,7 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 		instance:    fmt.Sprintf("%08x", rand.Uint32()),
 		controllers: map[string]*controller{}, unsynced: map[schema.GroupVersionResource]Reason{},
 	}
-	s.others, s.asking = &others{syncer: s}, &unsyncedObjects{syncer: s}
+	s.otherSyncers, s.asking = &otherSyncers{syncer: s}, &unsyncedObjects{syncer: s}
 	return s, nil
 }
 
@@ -177,11 +181,11 @@ func (s *Syncer) identify(ctx context.Context) error {
 var errOneCluster = errors.New("upstream and downstream are the same cluster")
 
 func (s *Syncer) identifyOnce(ctx context.Context) error {
-	up, err := uidOf(ctx, s.up)
+	up, err := synctarget.ClusterUID(ctx, s.up)
 	if err != nil {
 		return wrap("upstream", err)
 	}
-	down, err := uidOf(ctx, s.down)
+	down, err := synctarget.ClusterUID(ctx, s.down)
 	if err != nil {
 		return wrap("downstream", err)
 	}
@@ -195,7 +199,7 @@ func (s *Syncer) identifyOnce(ctx context.Context) error {
 	s.upstreamUID = up
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.owner, s.downstreamUID = digest([]byte(identity+"/"+s.opts.Target)), down
+	s.owner, s.downstreamUID = synctarget.Owner(identity, s.opts.Target), down
 	return nil
 }
 
@@ -207,18 +211,8 @@ func (s *Syncer) dryRun() []string {
 	return nil
 }
 
-func uidOf(ctx context.Context, api region.API) (types.UID, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	ns, err := api.Metadata().Resource(namespaces).Get(ctx, "kube-system", metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("get namespace kube-system: %w", err)
-	}
-	return ns.UID, nil
-}
-
 const (
-	requestTimeout = 30 * time.Second
+	requestTimeout = synctarget.RequestTimeout
 	// reconcileTimeout bounds one reconcile: a few requests.
 	reconcileTimeout = time.Minute
 )

@@ -4,8 +4,6 @@
 package syncer
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,16 +11,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // describe sets the conditions of a SyncTarget by the state of its Syncer. unreachable is the error of the
 // downstream; nil if it is reachable. It is pure.
-func describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, set setCondition) {
+func describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	if unreachable != nil {
 		set(v1alpha1.SyncTargetConditionReachable, metav1.ConditionFalse, v1alpha1.SyncTargetReasonUnreachable, unreachable.Error())
 		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionFalse, v1alpha1.SyncTargetReasonUnreachable, unreachable.Error())
@@ -59,7 +56,7 @@ func syncedResources(state Status) []string {
 
 // describeTypes sets the condition that names the types which the two sides do not treat alike. Until the schemas are
 // compared, a condition of an earlier Syncer stays.
-func describeTypes(state Status, now *v1alpha1.SyncTargetStatus, set setCondition) {
+func describeTypes(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	var bad []string
 	lossy := false
 	for _, t := range state.Types {
@@ -72,12 +69,12 @@ func describeTypes(state Status, now *v1alpha1.SyncTargetStatus, set setConditio
 			bad = append(bad, name+" (namespaced on one side only)")
 		case len(t.Losses) > 0:
 			lossy = true
-			bad = append(bad, name+" ("+loop.Shorten(brief(t.Losses), longestWhy)+")")
+			bad = append(bad, name+" ("+loop.Shorten(synctarget.Brief(t.Losses), longestWhy)+")")
 		}
 	}
 	switch {
 	case len(bad) > 0:
-		message := brief(bad)
+		message := synctarget.Brief(bad)
 		if lossy {
 			message = loop.Shorten(message, loop.LongestMessage-2*len(remedyOfLosses)) + remedyOfLosses
 		}
@@ -90,7 +87,7 @@ func describeTypes(state Status, now *v1alpha1.SyncTargetStatus, set setConditio
 }
 
 // describeHeld sets the condition that counts the deletions which wait.
-func describeHeld(state Status, set setCondition) {
+func describeHeld(state Status, set synctarget.SetCondition) {
 	var held []string
 	for _, t := range state.Types {
 		if t.Held > 0 {
@@ -100,9 +97,9 @@ func describeHeld(state Status, set setCondition) {
 	gone := originsGone(state)
 	switch {
 	case len(gone) > 0:
-		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionTrue, v1alpha1.SyncTargetReasonOriginsGone, "wait to be deleted: "+brief(held)+"; of these "+brief(gone))
+		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionTrue, v1alpha1.SyncTargetReasonOriginsGone, "wait to be deleted: "+synctarget.Brief(held)+"; of these "+synctarget.Brief(gone))
 	case len(held) > 0:
-		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCapReached, "wait to be deleted: "+brief(held))
+		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCapReached, "wait to be deleted: "+synctarget.Brief(held))
 	default:
 		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionFalse, v1alpha1.SyncTargetReasonWithinCap, "")
 	}
@@ -110,7 +107,7 @@ func describeHeld(state Status, set setCondition) {
 
 // describeUnsynced sets the condition that names the objects which are labelled for the target although their type is
 // not synced. It is set only once there was such an object.
-func describeUnsynced(state Status, now *v1alpha1.SyncTargetStatus, set setCondition) {
+func describeUnsynced(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	var asking []string
 	for _, t := range state.Types {
 		if text := countOf(t, ReasonExcluded, ReasonNotServedDownstream, ReasonScope); text != "" {
@@ -119,7 +116,7 @@ func describeUnsynced(state Status, now *v1alpha1.SyncTargetStatus, set setCondi
 	}
 	switch {
 	case len(asking) > 0:
-		set(v1alpha1.SyncTargetConditionObjectsUnsynced, metav1.ConditionTrue, v1alpha1.SyncTargetReasonTypeNotSynced, brief(asking))
+		set(v1alpha1.SyncTargetConditionObjectsUnsynced, metav1.ConditionTrue, v1alpha1.SyncTargetReasonTypeNotSynced, synctarget.Brief(asking))
 	case meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionObjectsUnsynced)) != nil:
 		set(v1alpha1.SyncTargetConditionObjectsUnsynced, metav1.ConditionFalse, v1alpha1.SyncTargetReasonNothingUnsynced, "")
 	}
@@ -140,7 +137,7 @@ func originsGone(state Status) []string {
 }
 
 // describeRefused sets the condition that names the refused objects. It is set only once there was one.
-func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set setCondition) {
+func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	var refused []string
 	for _, t := range state.Types {
 		if text := refusedOf(t); text != "" {
@@ -149,7 +146,7 @@ func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set setCondit
 	}
 	switch {
 	case len(refused) > 0:
-		set(v1alpha1.SyncTargetConditionObjectsRefused, metav1.ConditionTrue, v1alpha1.SyncTargetReasonNotPermitted, brief(refused))
+		set(v1alpha1.SyncTargetConditionObjectsRefused, metav1.ConditionTrue, v1alpha1.SyncTargetReasonNotPermitted, synctarget.Brief(refused))
 	case meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionObjectsRefused)) != nil:
 		set(v1alpha1.SyncTargetConditionObjectsRefused, metav1.ConditionFalse, v1alpha1.SyncTargetReasonNothingRefused, "")
 	}
@@ -197,20 +194,8 @@ func isTrue(status *v1alpha1.SyncTargetStatus, t v1alpha1.SyncTargetConditionTyp
 	})
 }
 
-// brief joins the first ten of all, and counts the rest.
-func brief(all []string) string {
-	const few = 10
-	if len(all) > few {
-		return strings.Join(all[:few], ", ") + fmt.Sprintf(" and %d more", len(all)-few)
-	}
-	return strings.Join(all, ", ")
-}
-
-// setCondition sets one condition of a SyncTarget.
-type setCondition func(v1alpha1.SyncTargetConditionType, metav1.ConditionStatus, v1alpha1.SyncTargetConditionReason, string)
-
 // withDefinitions makes TypesCompatible False while TypesDefined is False, and appends its message.
-func withDefinitions(now *v1alpha1.SyncTargetStatus, set setCondition) setCondition {
+func withDefinitions(now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) synctarget.SetCondition {
 	return func(t v1alpha1.SyncTargetConditionType, status metav1.ConditionStatus, reason v1alpha1.SyncTargetConditionReason, message string) {
 		defined := meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionTypesDefined))
 		if t == v1alpha1.SyncTargetConditionTypesCompatible && defined != nil && defined.Status == metav1.ConditionFalse {
@@ -221,35 +206,4 @@ func withDefinitions(now *v1alpha1.SyncTargetStatus, set setCondition) setCondit
 		}
 		set(t, status, reason, message)
 	}
-}
-
-// targetManager is the field manager of writes to SyncTargets.
-const targetManager = manager + "-target"
-
-// writeTarget changes the status of a SyncTarget by server-side apply. It returns a Conflict if the SyncTarget changed
-// since target was read.
-func writeTarget(ctx context.Context, client loopClient, target *v1alpha1.SyncTarget, change func(now *v1alpha1.SyncTargetStatus, set setCondition)) error {
-	now := target.Status.DeepCopy()
-	now.ObservedGeneration = target.Generation
-	change(now, func(t v1alpha1.SyncTargetConditionType, status metav1.ConditionStatus, reason v1alpha1.SyncTargetConditionReason, message string) {
-		meta.SetStatusCondition(&now.Conditions, metav1.Condition{
-			Type: string(t), Status: status, Reason: string(reason), Message: loop.Shorten(message, loop.LongestMessage), ObservedGeneration: target.Generation,
-		})
-	})
-	slices.SortFunc(now.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
-	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(now)
-	if err != nil {
-		return err
-	}
-	want := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "SyncTarget", "status": status,
-		"metadata": map[string]any{"name": target.Name, "uid": string(target.UID), "resourceVersion": target.ResourceVersion},
-	}}
-	_, err = client.Apply(ctx, target.Name, want, metav1.ApplyOptions{FieldManager: targetManager, Force: true}, "status")
-	return wrap("write the status of SyncTarget "+target.Name, err)
-}
-
-// loopClient is the part of a client that writeTarget uses.
-type loopClient interface {
-	Apply(ctx context.Context, name string, obj *unstructured.Unstructured, options metav1.ApplyOptions, subresources ...string) (*unstructured.Unstructured, error)
 }

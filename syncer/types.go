@@ -56,7 +56,7 @@ func (d typeDiscovery) run(ctx context.Context) {
 		for _, c := range s.synced() {
 			c.records.dropRewritten(s.opts.Fights.Within)
 		}
-		s.others.report(ctx)
+		s.otherSyncers.report(ctx)
 		pause := s.opts.Discovery
 		if err != nil {
 			pause = min(pause, time.Second)

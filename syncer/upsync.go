@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -102,7 +103,7 @@ func (s upsync) act(ctx context.Context, o bornState) (again time.Duration, err 
 	switch s.action(o) {
 	case bornForget:
 		s.report(ctx, o.ref, "", "")
-		s.valve.settle(o.ref)
+		s.valve.withdraw(o.ref)
 		return 0, nil
 	case bornRemove:
 		return 0, s.removeRaised(ctx, o)
@@ -144,7 +145,7 @@ func (s upsync) desired(o bornState) (*unstructured.Unstructured, string, error)
 	if err != nil {
 		return nil, "", fmt.Errorf("encode: %w", err)
 	}
-	hash := digest(data)
+	hash := synctarget.Digest(data)
 	annotations[appliedAnnotation] = hash
 	want.SetAnnotations(annotations)
 	return want, hash, nil
@@ -261,7 +262,7 @@ func (s upsync) deleteRaised(ctx context.Context, o bornState) error {
 	if o.raised.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if !s.valve.pass(o.ref, s.caches.raised.Len()) {
+	if !s.valve.admit(o.ref, s.caches.raised.Len()) {
 		s.report(ctx, o.ref, ReasonHeld, "too many deletions upstream at once: they wait for a person to allow them")
 		return nil
 	}

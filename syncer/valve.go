@@ -26,9 +26,9 @@ func newValve(c DeleteCap) *valve {
 	return &valve{cap: c, waiting: map[ref]struct{}{}}
 }
 
-// pass reports whether the object may be deleted now, if so many objects are present. If not, the deletion waits
+// admit reports whether the object may be deleted now, if so many objects are present. If not, the deletion waits
 // until settle or release.
-func (v *valve) pass(of ref, present int) bool {
+func (v *valve) admit(of ref, present int) bool {
 	if v.cap.Objects < 0 {
 		return true
 	}
@@ -57,8 +57,8 @@ func (v *valve) pass(of ref, present int) bool {
 	return true
 }
 
-// settle records that the deletion of the object no longer waits. The valve opens when no deletion waits.
-func (v *valve) settle(of ref) {
+// withdraw records that the deletion of the object no longer waits. The valve opens when no deletion waits.
+func (v *valve) withdraw(of ref) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if _, ok := v.waiting[of]; !ok {

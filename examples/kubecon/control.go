@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/crds"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -29,7 +30,7 @@ const (
 // control has the loops beside the upstream: a syncer for each SyncTarget, the splitter, and the
 // controller of types.
 type control struct {
-	targets  *syncer.Targets
+	targets  *targets.Controller
 	splitter *splitter.Splitter
 	types    *crds.Controller
 
@@ -46,7 +47,7 @@ func install(ctx context.Context, up region.API) error {
 func newControl(up region.API) (*control, error) {
 	c := &control{}
 	var err error
-	if c.targets, err = syncer.NewTargets(up, syncer.TargetsOptions{
+	if c.targets, err = targets.New(up, targets.Options{
 		Heartbeat: heartbeat,
 		Recheck:   heartbeat,
 		Configure: func(_ *syncerv1alpha1.SyncTarget, opts *syncer.Options) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command syncer syncs the objects for one SyncTarget from an upstream API server to one cluster,
-// and the status back. syncer.Manifests installs this program inside a cluster; it runs equally
+// and the status back. targets.Manifests installs this program inside a cluster; it runs equally
 // well anywhere else:
 //
 //	go run ./examples/syncer -target my-cluster -upstream upstream.kubeconfig -downstream cluster.kubeconfig
@@ -31,6 +31,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/ending"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 func main() {
@@ -144,7 +145,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	agent, err := syncer.NewAgent(up, down, o.Options)
+	agent, err := targets.NewAgent(up, down, o.Options)
 	if err != nil {
 		return err
 	}

@@ -27,11 +27,12 @@ import (
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 // The installed manifests have arguments that the program parses, with the same meaning.
 func TestManifestsRunThis(t *testing.T) {
-	all, err := syncer.Manifests(syncer.Install{
+	all, err := targets.Manifests(targets.Install{
 		Target: "my-cluster", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Heartbeat: time.Minute, Unscheduled: time.Hour, Capacity: 2 * time.Hour,
 		Types:  []schema.GroupResource{{Resource: "configmaps"}, {Group: "apps", Resource: "deployments"}},
 		Permit: []syncer.Power{syncer.PermitStorageClasses, "things.future.k8s.io", syncer.PermitLeases},
@@ -43,7 +44,7 @@ func TestManifestsRunThis(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "my-cluster", o.Target)
 	require.Equal(t, "u", o.Upstream)
-	require.Equal(t, syncer.UpstreamKubeconfig, o.Up)
+	require.Equal(t, targets.UpstreamKubeconfig, o.Up)
 	require.Equal(t, time.Minute, o.Heartbeat)
 	require.Equal(t, time.Hour, o.Unscheduled)
 	require.Equal(t, 2*time.Hour, o.Capacity)
@@ -51,7 +52,7 @@ func TestManifestsRunThis(t *testing.T) {
 	require.True(t, o.Types(schema.GroupResource{Resource: "configmaps"}))
 	require.True(t, o.Types(schema.GroupResource{Group: "apps", Resource: "deployments"}))
 	require.False(t, o.Types(schema.GroupResource{Resource: "secrets"}))
-	require.Equal(t, filepath.Dir(syncer.UpstreamKubeconfig), deployment.Spec.Template.Spec.Containers[0].VolumeMounts[0].MountPath)
+	require.Equal(t, filepath.Dir(targets.UpstreamKubeconfig), deployment.Spec.Template.Spec.Containers[0].VolumeMounts[0].MountPath)
 }
 
 func TestParse(t *testing.T) {

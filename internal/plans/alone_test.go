@@ -27,6 +27,7 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
@@ -235,8 +236,8 @@ func kinds() perturb.Scenario {
 	}
 }
 
-// pulled is a scenario in which Targets install a syncer in a cluster, where an Agent runs, and
-// remove it.
+// pulled is a scenario in which a targets.Controller installs a syncer in a cluster, where an Agent
+// runs, and removes it.
 func pulled() perturb.Scenario {
 	synced := func(gr schema.GroupResource) bool { return gr.Resource == "configmaps" }
 	return perturb.Scenario{
@@ -247,11 +248,11 @@ func pulled() perturb.Scenario {
 				if err != nil {
 					return err
 				}
-				t, err := syncer.NewTargets(up, syncer.TargetsOptions{
+				t, err := targets.New(up, targets.Options{
 					Heartbeat: seldomBeats, Recheck: 24 * time.Hour,
-					Mode: func(*v1alpha1.SyncTarget) syncer.Mode { return syncer.Pull },
-					Install: func(context.Context, *v1alpha1.SyncTarget) (syncer.Install, error) {
-						return syncer.Install{Kubeconfig: []byte("k"), Image: "i", Types: []schema.GroupResource{configMaps.GroupResource()}}, nil
+					Mode: func(*v1alpha1.SyncTarget) targets.Mode { return targets.Pull },
+					Install: func(context.Context, *v1alpha1.SyncTarget) (targets.Install, error) {
+						return targets.Install{Kubeconfig: []byte("k"), Image: "i", Types: []schema.GroupResource{configMaps.GroupResource()}}, nil
 					},
 				})
 				if err != nil {
@@ -268,7 +269,7 @@ func pulled() perturb.Scenario {
 				if err != nil {
 					return err
 				}
-				a, err := syncer.NewAgent(up, down, syncer.Options{Target: "a", Types: synced, Discovery: seldomBeats, Heartbeat: seldomBeats})
+				a, err := targets.NewAgent(up, down, syncer.Options{Target: "a", Types: synced, Discovery: seldomBeats, Heartbeat: seldomBeats})
 				if err != nil {
 					return err
 				}
@@ -386,6 +387,6 @@ func syncerCapacity() perturb.Scenario {
 			}},
 		},
 		Beats: heartbeats,
-		Holds: has(upstream, targets, "a", "4", "status", "capacity", "cpu"),
+		Holds: has(upstream, syncTargets, "a", "4", "status", "capacity", "cpu"),
 	}
 }

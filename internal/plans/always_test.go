@@ -32,7 +32,7 @@ func enoughAvailable(least int64) judgment {
 		if err != nil || parent == nil || parent.GetDeletionTimestamp() != nil || w.Before.GetLabels()[splitterv1alpha1.ParentLabel] != string(parent.GetUID()) {
 			return err // the parent is deleted with all its shards
 		}
-		cluster, err := get(ctx, access, upstream, targets, w.Before.GetAnnotations()[splitterv1alpha1.ClusterAnnotation])
+		cluster, err := get(ctx, access, upstream, syncTargets, w.Before.GetAnnotations()[splitterv1alpha1.ClusterAnnotation])
 		if err != nil || cluster == nil || !w.Before.GetCreationTimestamp().After(cluster.GetCreationTimestamp().Time) {
 			return err
 		}

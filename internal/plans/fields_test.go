@@ -6,7 +6,7 @@ package plans
 // Types that run loops.
 const (
 	aSyncer      = "syncer.Syncer"
-	aTargets     = "syncer.Targets"
+	aTargets     = "syncer/targets.Controller"
 	aSplitter    = "splitter.Splitter"
 	aPlacement   = "splitter/placement.Controller"
 	aFleet       = "syncer/crds.Fleet"
@@ -69,7 +69,7 @@ var fields = []row{
 	{"*", "data", aSyncer, "atoll-syncer-upsync-NAME", "the content of the object that was created downstream"},
 	{targetsType, "status.*", aSyncer, "atoll-syncer-target", "heartbeat, capacity, types and conditions of the cluster"},
 
-	// Targets.
+	// targets.Controller.
 	{targetsType, "metadata.finalizers[syncer.atoll.dev/synctarget]", aTargets, "atoll-syncer-target", "keeps the SyncTarget until its objects upstream are released"},
 	{targetsType, "status.*", aTargets, "atoll-syncer-target", "conditions that no Syncer reports: kubeconfig, installation, missing heartbeat, TypesDefined"},
 	{"*", "metadata.finalizers[syncer.atoll.dev/NAME]", aTargets, "atoll-syncer-NAME", "releases objects upstream whose SyncTarget is being deleted"},
@@ -186,18 +186,18 @@ var fields = []row{
 // turns lists the fields that several loops write.
 var turns = []turn{
 	{"*", "metadata.finalizers[syncer.atoll.dev/NAME]", "Each target has its own. A Splitter with Finalize creates a shard with it and keeps it while it exists; the Syncer " +
-		"removes it, by resourceVersion. Targets remove it when the SyncTarget is being deleted and its Syncer has ended."},
+		"removes it, by resourceVersion. A targets.Controller removes it when the SyncTarget is being deleted and its Syncer has ended."},
 	{deploymentsType, "*", "Never one object. A Splitter writes shards upstream, a Syncer objects downstream and, upstream, those that were created downstream, which belong to no parent; " +
-		"Targets write the syncer's Deployment, in a namespace that nothing is synced into."},
+		"a targets.Controller writes the syncer's Deployment, in a namespace that nothing is synced into."},
 	{deploymentsType, "spec.replicas", "Never one object, as the rest of the spec. A Rule with Up writes upstream the fields that the downstream owns. It leaves out the replicas of a shard, which a Splitter owns."},
 	{deploymentsType, "status.*", "Never one object. A Syncer writes the status of objects for a cluster, which includes shards; a Splitter writes that of parents, which are for no cluster: an object with the label of a cluster is not divided."},
 	{accountsType, "status.*", "In a central plane that is no peer only a Replicator. In a peer a Controller and a Coordinator call one function on the object in the peer, under one manager and by resourceVersion, and write " +
 		"only differences. If the central plane is a peer, only the Replicator writes Ready, phase and observedGeneration there."},
 	{"namespaces", "*", "Never one object but that of an Account: a Controller and a Coordinator create it with the same request, and only a Coordinator deletes it. " +
-		"A Syncer and Targets write those with their own label."},
+		"A Syncer and a targets.Controller write those with their own label."},
 	{rolesType, "*", "A Controller and a Coordinator call one function on the Account that the peer holds, under one manager, and write only differences."},
 	{bindingsType, "*", "As of Roles."},
 	{leasesType, "*", "Never one object: an Arbiter writes those with the label claim.atoll.dev/decision, Members those with region.atoll.dev/shard-group."},
 	{targetsType, "status.*", "One manager, which owns the whole status: each applies the status as it read it, with its own conditions changed, by resourceVersion, and reads again after a conflict. " +
-		"Targets write Ready and Reachable only while no Syncer reports; heartbeat, capacity and types are the Syncer's."},
+		"A targets.Controller writes Ready and Reachable only while no Syncer reports; heartbeat, capacity and types are the Syncer's."},
 }

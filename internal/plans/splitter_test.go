@@ -108,7 +108,7 @@ func splitterDrain() perturb.Scenario {
 			put("make web", upstream, web("6", "web:1", "")),
 			put("a drains", upstream, target("a", twoThirds, evicted)),
 			put("a returns", upstream, target("a", twoThirds, "")),
-			drop("b is removed", upstream, targets, "b"),
+			drop("b is removed", upstream, syncTargets, "b"),
 			put("b joins again", upstream, target("b", oneThird, "")),
 			put("b takes nothing new", upstream, target("b", oneThird, "unschedulable: true")),
 			put("web grows", upstream, web("9", "web:1", "")),

@@ -211,7 +211,7 @@ func placed(ctx context.Context, w *world) error {
 
 // clustersOf returns the clusters of the end state, with their States.
 func clustersOf(ctx context.Context, w *world) ([]splitter.Cluster, error) {
-	found, err := w.list(ctx, upstream, targets)
+	found, err := w.list(ctx, upstream, syncTargets)
 	if err != nil {
 		return nil, err
 	}

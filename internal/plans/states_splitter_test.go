@@ -45,7 +45,7 @@ func workingShards() perturb.Loop {
 }
 
 func targetRef(w *world) ref {
-	return ref{upstream, targets, types.NamespacedName{Name: one(w, "a", "b", "c")}}
+	return ref{upstream, syncTargets, types.NamespacedName{Name: one(w, "a", "b", "c")}}
 }
 
 func parentRef(w *world) ref {
@@ -243,7 +243,7 @@ func divided(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	clusters, err := w.list(ctx, upstream, targets)
+	clusters, err := w.list(ctx, upstream, syncTargets)
 	if err != nil {
 		return err
 	}

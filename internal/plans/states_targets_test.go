@@ -30,7 +30,7 @@ func targetsBeginning(*rand.Rand) beginning {
 }
 
 func registryRef(w *world) ref {
-	return ref{upstream, targets, types.NamespacedName{Name: one(w, "a", "b")}}
+	return ref{upstream, syncTargets, types.NamespacedName{Name: one(w, "a", "b")}}
 }
 
 func secretRef(w *world) ref {
@@ -119,7 +119,7 @@ func strokesOfRegistry() []stroke {
 // ConfigMaps, that every other one is not Ready, and that no cluster is left half removed.
 func registered(ctx context.Context, w *world) error {
 	errs := []error{w.untouched()}
-	clusters, err := w.list(ctx, upstream, targets)
+	clusters, err := w.list(ctx, upstream, syncTargets)
 	if err != nil {
 		return err
 	}

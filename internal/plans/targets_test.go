@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/crds"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -73,12 +74,12 @@ func heartbeats(p perturb.Point) bool {
 // seldomBeats is the interval of heartbeats at rest: the default would take most of a run's time.
 const seldomBeats = 10 * time.Minute
 
-func newTargets(access perturb.Access) (region.API, *syncer.Targets, error) {
+func newTargets(access perturb.Access) (region.API, *targets.Controller, error) {
 	up, err := region.APIFor(access("up"))
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := syncer.NewTargets(up, syncer.TargetsOptions{
+	t, err := targets.New(up, targets.Options{
 		Heartbeat: seldomBeats,
 		Configure: func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
 			opts.Discovery = seldomBeats

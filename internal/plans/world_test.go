@@ -38,14 +38,14 @@ var (
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	targets     = syncerv1alpha1.GroupVersion.WithResource("synctargets")
+	syncTargets = syncerv1alpha1.GroupVersion.WithResource("synctargets")
 	policies    = splitterv1alpha1.GroupVersion.WithResource("placementpolicies")
 )
 
 // resourceOf maps a kind in a script to its resource.
 var resourceOf = map[string]schema.GroupVersionResource{
 	"Namespace": namespaces, "ConfigMap": configMaps, "Service": services, "Deployment": deployments,
-	"SyncTarget": targets, "PlacementPolicy": policies,
+	"SyncTarget": syncTargets, "PlacementPolicy": policies,
 	"Secret":                   {Version: "v1", Resource: "secrets"},
 	"RegionClaim":              {Group: "kubecarrier.io", Version: "v1alpha1", Resource: "regionclaims"},
 	"ServiceCluster":           {Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"},
@@ -94,7 +94,7 @@ func client(access perturb.Access, server string, gvr schema.GroupVersionResourc
 	if err != nil {
 		return nil, err
 	}
-	if gvr == namespaces || gvr == targets {
+	if gvr == namespaces || gvr == syncTargets {
 		return c.Resource(gvr), nil
 	}
 	return c.Resource(gvr).Namespace("default"), nil
@@ -336,7 +336,7 @@ func shards() perturb.Loop {
 // readyTargets is the loop that reports each SyncTarget as ready, in scenarios without a syncer.
 func readyTargets() perturb.Loop {
 	all := func(*unstructured.Unstructured) bool { return true }
-	return reports(clusterOf+"targets", upstream, targets, all, func(obj *unstructured.Unstructured) map[string]any {
+	return reports(clusterOf+"targets", upstream, syncTargets, all, func(obj *unstructured.Unstructured) map[string]any {
 		if conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions"); len(conditions) > 0 {
 			return nil
 		}

@@ -41,19 +41,19 @@ type writers struct {
 	mu     sync.Mutex
 	of     map[field]map[writer]bool
 	shared map[field]bool // several loops, or several of one kind, wrote the field of one object
-	by     map[place]string
+	by     map[fieldInRun]string
 	writes int
 	wrong  []string
 }
 
-// place is a field of one object in one run.
-type place struct {
+// fieldInRun is a field of one object in one run.
+type fieldInRun struct {
 	run, server, namespace, name string
 	field
 }
 
 func newWriters() *writers {
-	return &writers{of: map[field]map[writer]bool{}, shared: map[field]bool{}, by: map[place]string{}}
+	return &writers{of: map[field]map[writer]bool{}, shared: map[field]bool{}, by: map[fieldInRun]string{}}
 }
 
 // record returns a scenario whose writes are recorded.
@@ -92,7 +92,7 @@ func (w *writers) note(run string, write perturb.Write, loop string) {
 			w.of[f] = map[writer]bool{}
 		}
 		w.of[f][writer{loop, manager}] = true
-		at := place{run, write.Server, write.Namespace, write.Name, field{write.Resource, path}}
+		at := fieldInRun{run, write.Server, write.Namespace, write.Name, field{write.Resource, path}}
 		one := write.Loop + " " + loop
 		if other, ok := w.by[at]; ok && other != one {
 			w.shared[f] = true
@@ -155,8 +155,8 @@ var (
 	// workers maps types to the loops for which they work.
 	workers = map[string]string{
 		"account.keeper": "account.Controller", "account.task": "account.Replicator",
-		"syncer.engaged": "syncer.Targets",
-		"syncer.Agent":   "syncer.Syncer", // an Agent runs a Syncer
+		"syncer/targets.engaged": "syncer/targets.Controller",
+		"syncer/targets.Agent":   "syncer.Syncer", // an Agent runs a Syncer
 	}
 )
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -25,8 +26,8 @@ type Syncing struct {
 	// Permit lists the powers that may be synced: see syncer.Power. Types that need another power
 	// are left out.
 	Permit []syncer.Power
-	// Mode selects where syncers run; empty means syncer.Push.
-	Mode syncer.Mode
+	// Mode selects where syncers run; empty means targets.Push.
+	Mode targets.Mode
 	// Target is the SyncTarget whose status a syncer writes; empty means that it writes none.
 	Target string
 	// Upsync lists those of the Types whose objects, if created downstream, are synced upstream.
@@ -47,7 +48,7 @@ var syncing = map[string]func(Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 		}
 		return []*rbacv1.ClusterRole{role("atoll-syncer", syncer.UpstreamRights(s.options(), s.synced()...)...)}, nil
 	},
-	"targets": targets,
+	"targets": controller,
 	"types": func(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		return []*rbacv1.ClusterRole{Types(s.Types...)}, nil
 	},
@@ -62,9 +63,9 @@ var syncing = map[string]func(Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 // SyncParts returns the names of the parts that Sync knows.
 func SyncParts() []string { return slices.Sorted(maps.Keys(syncing)) }
 
-// Sync returns the least roles that a part needs on one side: "syncer" is a syncer.Syncer or Agent,
-// "targets" are syncer.Targets with all loops in their process, "types" is a crds.Controller and
-// "splitter" a splitter.Splitter. ok is false for an unknown name.
+// Sync returns the least roles that a part needs on one side: "syncer" is a syncer.Syncer or a
+// targets.Agent, "targets" is a targets.Controller with all loops in its process, "types" is a
+// crds.Controller and "splitter" a splitter.Splitter. ok is false for an unknown name.
 func Sync(part string, s Syncing) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role, ok bool) {
 	of, ok := syncing[part]
 	if !ok {
@@ -100,18 +101,19 @@ func (s Syncing) counting(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return rules
 }
 
-func targets(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+// controller returns the roles of a targets.Controller.
+func controller(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 	if s.Downstream {
 		switch s.Mode {
-		case syncer.None:
+		case targets.None:
 			return nil, nil
-		case syncer.Pull:
-			return []*rbacv1.ClusterRole{role("atoll-targets-install", s.counting(syncer.InstallRights(s.options(), s.synced()...))...)}, nil
+		case targets.Pull:
+			return []*rbacv1.ClusterRole{role("atoll-targets-install", s.counting(targets.InstallRights(s.options(), s.synced()...))...)}, nil
 		}
 		return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", s.counting(syncer.DownstreamRights(s.options(), s.synced()...))...)}, nil
 	}
-	cluster := []*rbacv1.ClusterRole{role("atoll-targets", syncer.TargetsRights(s.Mode, s.options(), s.synced()...)...)}
-	if s.Namespace == "" || s.Mode == syncer.None {
+	cluster := []*rbacv1.ClusterRole{role("atoll-targets", targets.Rights(s.Mode, s.options(), s.synced()...)...)}
+	if s.Namespace == "" || s.Mode == targets.None {
 		return cluster, nil
 	}
 	read := role("atoll-targets-kubeconfigs", rule(schema.GroupResource{Resource: "secrets"}, "get"))

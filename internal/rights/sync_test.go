@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 // The tests of the packages themselves show that the roles suffice and that all their rights are
@@ -67,7 +68,7 @@ func requireNarrow(t *testing.T, rules []rbacv1.PolicyRule) {
 // Each mode needs different rights.
 func TestSyncOfModes(t *testing.T) {
 	t.Parallel()
-	names := func(mode syncer.Mode, downstream bool) (names []string) {
+	names := func(mode targets.Mode, downstream bool) (names []string) {
 		cluster, namespaced, _ := Sync("targets", Syncing{Mode: mode, Downstream: downstream, Namespace: "system"})
 		for _, r := range cluster {
 			names = append(names, r.Name)
@@ -77,17 +78,17 @@ func TestSyncOfModes(t *testing.T) {
 		}
 		return names
 	}
-	require.Equal(t, []string{"atoll-targets-install"}, names(syncer.Pull, true))
-	require.Empty(t, names(syncer.None, true))
-	require.Equal(t, []string{"atoll-targets"}, names(syncer.None, false))
-	require.Equal(t, []string{"atoll-targets", "atoll-targets-kubeconfigs"}, names(syncer.Pull, false))
+	require.Equal(t, []string{"atoll-targets-install"}, names(targets.Pull, true))
+	require.Empty(t, names(targets.None, true))
+	require.Equal(t, []string{"atoll-targets"}, names(targets.None, false))
+	require.Equal(t, []string{"atoll-targets", "atoll-targets-kubeconfigs"}, names(targets.Pull, false))
 }
 
 // An API server rejects a ClusterRole that grants more than its author holds.
 func TestInstallersHoldWhatTheyGrant(t *testing.T) {
 	t.Parallel()
 	types := append(syncer.WorkloadTypes(), schema.GroupResource{Group: "example.org", Resource: "widgets"})
-	cluster, _, _ := Sync("targets", Syncing{Mode: syncer.Pull, Downstream: true, Types: types, Unscheduled: true})
+	cluster, _, _ := Sync("targets", Syncing{Mode: targets.Pull, Downstream: true, Types: types, Unscheduled: true})
 	held := cluster[0].Rules
 	requireNarrow(t, held)
 	for _, want := range append(syncer.DownstreamRights(syncer.Options{}, types...), syncer.UnscheduledRights()...) {

@@ -60,6 +60,18 @@ func New(rules ...rbacv1.PolicyRule) *Grants {
 	return (&Grants{used: map[string]bool{}}).In("", rules...)
 }
 
+// Of returns Grants with the rules of roles.
+func Of(cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role) *Grants {
+	g := New()
+	for _, r := range cluster {
+		g.In("", r.Rules...)
+	}
+	for _, r := range namespaced {
+		g.In(r.Namespace, r.Rules...)
+	}
+	return g
+}
+
 // In adds rules in one namespace. Call it before the server gets requests.
 func (g *Grants) In(namespace string, rules ...rbacv1.PolicyRule) *Grants {
 	for _, rule := range rules {

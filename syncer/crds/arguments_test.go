@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/region"
-	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/crds"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 // Each missing argument is named in the error.
@@ -20,7 +20,7 @@ func TestArguments(t *testing.T) {
 	require.NoError(t, err)
 	var nilConn *region.Conn
 	none := func() []crds.Target { return nil }
-	targets, err := syncer.NewTargets(api, syncer.TargetsOptions{})
+	clusters, err := targets.New(api, targets.Options{})
 	require.NoError(t, err)
 	for _, tc := range []struct {
 		call, want string
@@ -29,8 +29,8 @@ func TestArguments(t *testing.T) {
 		{"New Upstream", "Upstream is nil", func() error { _, err := crds.New(crds.Options{Targets: none}); return err }},
 		{"New Upstream typed", "Upstream is nil", func() error { _, err := crds.New(crds.Options{Upstream: nilConn, Targets: none}); return err }},
 		{"New Targets", "Targets is nil", func() error { _, err := crds.New(crds.Options{Upstream: api}); return err }},
-		{"NewFleet up", "up is nil", func() error { _, err := crds.NewFleet(nil, targets, crds.Options{}); return err }},
-		{"NewFleet up typed", "up is nil", func() error { _, err := crds.NewFleet(nilConn, targets, crds.Options{}); return err }},
+		{"NewFleet up", "up is nil", func() error { _, err := crds.NewFleet(nil, clusters, crds.Options{}); return err }},
+		{"NewFleet up typed", "up is nil", func() error { _, err := crds.NewFleet(nilConn, clusters, crds.Options{}); return err }},
 		{"NewFleet targets", "targets is nil", func() error { _, err := crds.NewFleet(api, nil, crds.Options{}); return err }},
 		{"Sync API of a target", "targets[0].API", func() error {
 			c, err := crds.New(crds.Options{Upstream: api, Targets: func() []crds.Target { return []crds.Target{{Name: "a", API: nilConn}} }})

@@ -127,14 +127,14 @@ func (c *Controller) Sync(ctx context.Context) ([]State, error) {
 		looks.Go(func() {
 			timed, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 			defer cancel()
-			s.look(timed)
+			s.read(timed)
 		})
 	}
 	looks.Wait()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p := &pass{opts: c.opts, up: up, targets: targets}
+	p := &comparison{opts: c.opts, up: up, targets: targets}
 	p.run(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@
 //	})
 //	err = c.Start(ctx)
 //
-// A [Fleet] is a Controller whose targets are the reachable clusters of a syncer.Targets, in Push mode and in Pull
+// A [Fleet] is a Controller whose targets are the reachable clusters of a targets.Controller, in Push mode and in Pull
 // mode. Clusters are added and removed with their SyncTargets. Each SyncTarget reports the state of its types in the
 // condition TypesDefined and in TypesCompatible.
 //

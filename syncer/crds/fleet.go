@@ -15,27 +15,27 @@ import (
 	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
-	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// Fleet is one Controller over all clusters that a syncer.Targets reaches. It reports the state of the types of each
-// SyncTarget in the condition TypesDefined, and thereby in TypesCompatible.
+// Fleet is one Controller over all clusters that a targets.Controller reaches. It reports the state of the types of
+// each SyncTarget in the condition TypesDefined, and thereby in TypesCompatible.
 type Fleet struct {
 	*Controller
-	targets *syncer.Targets
-	told    map[string]bool // by target, during Start
+	targets  *targets.Controller
+	reported map[string]bool // by target, during Start
 }
 
 // NewFleet returns a Fleet. It sets Upstream and Targets of opts: clusters are added and removed with their
 // SyncTargets. It does no I/O.
-func NewFleet(up region.API, targets *syncer.Targets, opts Options) (*Fleet, error) {
+func NewFleet(up region.API, targets *targets.Controller, opts Options) (*Fleet, error) {
 	if argument.Missing(up) {
 		return nil, errors.New("up is nil: give the API server whose types the targets share")
 	}
 	if targets == nil {
-		return nil, errors.New("targets is nil: give the syncer.Targets of the clusters")
+		return nil, errors.New("targets is nil: give the targets.Controller of the clusters")
 	}
-	f := &Fleet{targets: targets, told: map[string]bool{}}
+	f := &Fleet{targets: targets, reported: map[string]bool{}}
 	opts.Upstream, opts.Targets = up, f.list
 	c, err := New(opts)
 	if err != nil {
@@ -70,7 +70,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 		case err != nil:
 			logging.From(ctx).Info("Cannot reconcile types", "reason", err.Error())
 		default:
-			f.tell(asked, states)
+			f.reportTypes(asked, states)
 		}
 		select {
 		case <-ctx.Done():
@@ -80,9 +80,9 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// tell reports the types of each target that was connected during the whole pass. A target that did not answer keeps
+// reportTypes reports the types of each target that was connected during the whole pass. A target that did not answer keeps
 // its last reported result.
-func (f *Fleet) tell(asked map[string]region.API, states []State) {
+func (f *Fleet) reportTypes(asked map[string]region.API, states []State) {
 	present := map[string]bool{}
 	for name, api := range f.targets.Connected() {
 		if asked[name] != api {
@@ -94,14 +94,14 @@ func (f *Fleet) tell(asked map[string]region.API, states []State) {
 			continue
 		}
 		incompatible, known := standing(name, states)
-		if known || !f.told[name] {
+		if known || !f.reported[name] {
 			f.targets.SetTypes(name, incompatible, known)
-			f.told[name] = true
+			f.reported[name] = true
 		}
 	}
-	for name := range f.told {
+	for name := range f.reported {
 		if !present[name] {
-			delete(f.told, name)
+			delete(f.reported, name)
 		}
 	}
 }

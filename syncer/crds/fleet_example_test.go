@@ -9,11 +9,11 @@ import (
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
-	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/crds"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// A Fleet runs beside the Targets of an upstream and keeps their types in step.
+// A Fleet runs beside the Controller of an upstream and keeps the types of its clusters in step.
 func ExampleNewFleet() {
 	upstream := regiontest.NewServer(regiontest.Options{})
 	defer upstream.Close()
@@ -22,17 +22,17 @@ func ExampleNewFleet() {
 		fmt.Println(err)
 		return
 	}
-	targets, err := syncer.NewTargets(up, syncer.TargetsOptions{})
+	clusters, err := targets.New(up, targets.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fleet, err := crds.NewFleet(up, targets, crds.Options{Policy: crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both}}})
+	fleet, err := crds.NewFleet(up, clusters, crds.Options{Policy: crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both}}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	states, err := fleet.Sync(context.Background()) // or fleet.Start beside targets.Start, which go on
+	states, err := fleet.Sync(context.Background()) // or fleet.Start beside clusters.Start, which go on
 	fmt.Println(len(states), err)
 	// Output: 0 <nil>
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/crds"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -64,7 +65,7 @@ func TestOneBadTypeStopsNoOther(t *testing.T) {
 	global.Spec.Scope = apiextensionsv1.ClusterScoped
 	require.NoError(t, w.servers["b"].AddCRD(global))
 
-	targets, err := syncer.NewTargets(w.apis[crds.Upstream], syncer.TargetsOptions{
+	clusters, err := targets.New(w.apis[crds.Upstream], targets.Options{
 		Heartbeat: 100 * time.Millisecond, Recheck: 100 * time.Millisecond,
 		Configure: func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
 			opts.Discovery = 100 * time.Millisecond
@@ -72,11 +73,11 @@ func TestOneBadTypeStopsNoOther(t *testing.T) {
 		},
 	})
 	require.NoError(t, err)
-	fleet, err := crds.NewFleet(w.apis[crds.Upstream], targets, crds.Options{Policy: w.policy, Interval: 100 * time.Millisecond})
+	fleet, err := crds.NewFleet(w.apis[crds.Upstream], clusters, crds.Options{Policy: w.policy, Interval: 100 * time.Millisecond})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = targets.Start(ctx) })
+	wg.Go(func() { _ = clusters.Start(ctx) })
 	wg.Go(func() { _ = fleet.Start(ctx) })
 	t.Cleanup(wg.Wait)
 	t.Cleanup(cancel)
@@ -129,9 +130,9 @@ func TestNewFleet(t *testing.T) {
 	w := newWorld(t, nil)
 	_, err := crds.NewFleet(w.apis[crds.Upstream], nil, crds.Options{})
 	require.ErrorContains(t, err, "targets is nil")
-	targets, err := syncer.NewTargets(w.apis[crds.Upstream], syncer.TargetsOptions{})
+	clusters, err := targets.New(w.apis[crds.Upstream], targets.Options{})
 	require.NoError(t, err)
-	_, err = crds.NewFleet(nil, targets, crds.Options{})
+	_, err = crds.NewFleet(nil, clusters, crds.Options{})
 	require.ErrorContains(t, err, "up is nil")
 }
 
@@ -142,7 +143,7 @@ func TestFleetSpeaksOfWhomItHasAsked(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.servers[crds.Upstream].AddCRD(crd))
 	w.define("a", "goods", "{type: integer}")
-	targets, err := syncer.NewTargets(w.apis[crds.Upstream], syncer.TargetsOptions{Heartbeat: 100 * time.Millisecond, Recheck: 100 * time.Millisecond})
+	clusters, err := targets.New(w.apis[crds.Upstream], targets.Options{Heartbeat: 100 * time.Millisecond, Recheck: 100 * time.Millisecond})
 	require.NoError(t, err)
 	register := func(name string) {
 		kubeconfig, err := w.servers[name].Listen(t.Context())
@@ -162,11 +163,11 @@ func TestFleetSpeaksOfWhomItHasAsked(t *testing.T) {
 			<-come
 		}
 	}}
-	fleet, err := crds.NewFleet(w.apis[crds.Upstream], targets, crds.Options{Policy: w.policy, Interval: 100 * time.Millisecond, Observer: observer})
+	fleet, err := crds.NewFleet(w.apis[crds.Upstream], clusters, crds.Options{Policy: w.policy, Interval: 100 * time.Millisecond, Observer: observer})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = targets.Start(ctx) })
+	wg.Go(func() { _ = clusters.Start(ctx) })
 	wg.Go(func() { _ = fleet.Start(ctx) })
 	t.Cleanup(wg.Wait)
 	t.Cleanup(cancel)
@@ -176,7 +177,7 @@ func TestFleetSpeaksOfWhomItHasAsked(t *testing.T) {
 	<-asked
 	w.servers["b"].Partition(true)
 	register("b")
-	w.eventually("b is reached", func() bool { return targets.Connected()["b"] != nil })
+	w.eventually("b is reached", func() bool { return clusters.Connected()["b"] != nil })
 	stay()
 	w.eventually("of b nothing is known", func() bool { return w.conditionOf("b", "TypesDefined") == "Unknown Pending " })
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atoll-dev/atoll/internal/logtest"
-	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/crds"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 // A program that gives a logger, and starts its loops with a context without one, finds the cause of a failure in its
 // log.
 func TestLogger(t *testing.T) {
 	api := logtest.Unreachable(t)
-	targets := func() []crds.Target { return []crds.Target{{Name: "cluster-1", API: api}} }
+	list := func() []crds.Target { return []crds.Target{{Name: "cluster-1", API: api}} }
 	t.Run("Controller", func(t *testing.T) {
 		lines := logtest.New()
-		c, err := crds.New(crds.Options{Upstream: api, Targets: targets, Logger: lines.Logger()})
+		c, err := crds.New(crds.Options{Upstream: api, Targets: list, Logger: lines.Logger()})
 		require.NoError(t, err)
 		logtest.Run(t, c.Start)
 		lines.Await(t, "crds", "connection refused")
 	})
 	t.Run("Fleet", func(t *testing.T) {
 		lines := logtest.New()
-		all, err := syncer.NewTargets(api, syncer.TargetsOptions{})
+		all, err := targets.New(api, targets.Options{})
 		require.NoError(t, err)
 		f, err := crds.NewFleet(api, all, crds.Options{Logger: lines.Logger()})
 		require.NoError(t, err)

@@ -53,8 +53,8 @@ func newSide(name string, api region.API) *side {
 
 func (s *side) client() dynamic.ResourceInterface { return s.api.Dynamic().Resource(definitions) }
 
-// look reads the types that the side serves and defines. It reads unchanged definitions only once.
-func (s *side) look(ctx context.Context) {
+// read reads the types that the side serves and defines. It reads unchanged definitions only once.
+func (s *side) read(ctx context.Context) {
 	s.err = s.lookDefinitions(ctx)
 	if s.err == nil {
 		s.err = s.lookDiscovery()

@@ -19,7 +19,7 @@ import (
 const manager = "atoll-types"
 
 // define creates or updates a definition, unless existing objects might be rejected afterwards.
-func (p *pass) define(ctx context.Context, s *side, state State, present, wanted *apiextensionsv1.CustomResourceDefinition) State {
+func (p *comparison) define(ctx context.Context, s *side, state State, present, wanted *apiextensionsv1.CustomResourceDefinition) State {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
 	state.Reason = Defined
@@ -56,7 +56,7 @@ func (p *pass) define(ctx context.Context, s *side, state State, present, wanted
 }
 
 // orphan removes a definition that this package created and that has no origin any longer, if the rule allows it.
-func (p *pass) orphan(ctx context.Context, s *side, present *apiextensionsv1.CustomResourceDefinition, rule Rule, known bool) State {
+func (p *comparison) orphan(ctx context.Context, s *side, present *apiextensionsv1.CustomResourceDefinition, rule Rule, known bool) State {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
 	state := State{Type: runtimeschema.GroupResource{Group: present.Spec.Group, Resource: present.Spec.Names.Plural}, Side: s.name, Reason: Orphaned}

@@ -94,7 +94,7 @@ func (n *negotiator) sorted() []Difference {
 
 // compare reports a keyword whose value in the result differs from that of some view. Sides without a view accept
 // anything: they have no value. It returns result.
-func compare[T any](n *negotiator, at place, keyword string, effect Effect, views []view, value func(*apiextensionsv1.JSONSchemaProps) T, result T) T {
+func compare[T any](n *negotiator, at position, keyword string, effect Effect, views []view, value func(*apiextensionsv1.JSONSchemaProps) T, result T) T {
 	values := make([]any, len(views))
 	for i, v := range views {
 		values[i] = value(v.s)
@@ -104,7 +104,7 @@ func compare[T any](n *negotiator, at place, keyword string, effect Effect, view
 }
 
 // report adds a difference unless all values equal the result.
-func (n *negotiator) report(at place, keyword string, effect Effect, views []view, values []any, result any, reason string) {
+func (n *negotiator) report(at position, keyword string, effect Effect, views []view, values []any, result any, reason string) {
 	resultKey := canonical(result)
 	differs := false
 	list := make([]Value, len(n.names))
@@ -126,7 +126,7 @@ func (n *negotiator) report(at place, keyword string, effect Effect, views []vie
 }
 
 // conflict reports that no value is accepted by all views.
-func (n *negotiator) conflict(at place, keyword string, views []view, value func(*apiextensionsv1.JSONSchemaProps) any, reason string) {
+func (n *negotiator) conflict(at position, keyword string, views []view, value func(*apiextensionsv1.JSONSchemaProps) any, reason string) {
 	list := make([]Value, len(n.names))
 	for i, name := range n.names {
 		list[i] = Value{Side: name}

@@ -32,7 +32,7 @@ func key(j apiextensionsv1.JSON) string {
 
 // enum keeps the values that are in all enums and that every side and the result accept. The result may have a format
 // as a clause of allOf, which rejects values other than strings.
-func (n *negotiator) enum(at place, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
+func (n *negotiator) enum(at position, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
 	limited := slices.DeleteFunc(slices.Clone(views), func(v view) bool { return len(v.s.Enum) == 0 })
 	if len(limited) == 0 {
 		return true

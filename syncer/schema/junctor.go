@@ -78,7 +78,7 @@ func explicit(s *apiextensionsv1.JSONSchemaProps) (allOf, anyOf []apiextensionsv
 }
 
 // junctors joins allOf, anyOf, oneOf and not: the result has the clauses of all sides.
-func (n *negotiator) junctors(at place, views []view, out *apiextensionsv1.JSONSchemaProps, more *nested) {
+func (n *negotiator) junctors(at position, views []view, out *apiextensionsv1.JSONSchemaProps, more *nested) {
 	var some, one, not nested
 	sides := make([][]string, len(views))
 	plain := false
@@ -113,7 +113,7 @@ func (n *negotiator) junctors(at place, views []view, out *apiextensionsv1.JSONS
 }
 
 // clausesDiffer reports clauses that not all sides have.
-func (n *negotiator) clausesDiffer(at place, views []view, sides [][]string) {
+func (n *negotiator) clausesDiffer(at position, views []view, sides [][]string) {
 	union := sortedSet(slices.Concat(sides...))
 	values := make([]any, len(views))
 	for i := range views {

@@ -8,7 +8,7 @@ import (
 )
 
 // array merges the keywords of lists.
-func (n *negotiator) array(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
+func (n *negotiator) array(at position, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
 	out.MinItems = compare(n, at, "minItems", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinItems }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinItems }))
 	out.MaxItems = least(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxItems })
 	out.UniqueItems = compare(n, at, "uniqueItems", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) bool { return s.UniqueItems }, anyOf(views, func(v view) bool { return v.s.UniqueItems }))
@@ -27,7 +27,7 @@ func (n *negotiator) array(at place, views []view, out *apiextensionsv1.JSONSche
 }
 
 // items merges the schemas of items. If no item is accepted by all sides, the list must be empty.
-func (n *negotiator) items(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
+func (n *negotiator) items(at position, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	var below []view
 	for _, v := range views {
 		if v.s.Items == nil || v.s.Items.Schema == nil {
@@ -41,7 +41,7 @@ func (n *negotiator) items(at place, views []view, out *apiextensionsv1.JSONSche
 	if len(below) == 0 {
 		return
 	}
-	items, ok := n.meet(place{path: at.path + "[*]"}, below)
+	items, ok := n.meet(position{path: at.path + "[*]"}, below)
 	if !ok {
 		items = refused(below)
 		out.MaxItems = new(int64(0))
@@ -51,7 +51,7 @@ func (n *negotiator) items(at place, views []view, out *apiextensionsv1.JSONSche
 
 // listType merges list types. Lists with unique keys also have unique items. If the keys differ, items must be unique
 // by the keys that all sides share; without a shared key, the list has at most one item.
-func (n *negotiator) listType(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
+func (n *negotiator) listType(at position, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	var found listKeys
 	for _, v := range views {
 		found.join(v.s)

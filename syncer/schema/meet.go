@@ -16,8 +16,8 @@ type negotiator struct {
 	differences []Difference
 }
 
-// place is a position in the schemas.
-type place struct {
+// position is a position in the schemas.
+type position struct {
 	path     string
 	root     bool
 	resource bool // the root or an embedded resource: apiVersion, kind and metadata always exist
@@ -95,7 +95,7 @@ func kindOfAll(views []view) (kind string, ok bool) {
 
 // meet returns a schema whose objects all views accept. It needs at least one view, and returns false if no value is
 // accepted by all.
-func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaProps, bool) {
+func (n *negotiator) meet(at position, views []view) (*apiextensionsv1.JSONSchemaProps, bool) {
 	first := views[0]
 	if all(views, first.same) {
 		out := first.s.DeepCopy()
@@ -139,7 +139,7 @@ func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaPr
 }
 
 // documentation keeps the first text of each kind that a side has.
-func (n *negotiator) documentation(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
+func (n *negotiator) documentation(at position, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	for _, v := range views {
 		if out.Description == "" {
 			out.Description = v.s.Description

@@ -54,7 +54,7 @@ func Negotiate(sides ...Side) (*Negotiation, error) {
 		n.names = append(n.names, side.Name)
 		views = append(views, root(i, side.Schema))
 	}
-	result, ok := n.meet(place{root: true, resource: true}, views)
+	result, ok := n.meet(position{root: true, resource: true}, views)
 	differences := n.sorted()
 	if !ok {
 		return nil, &ConflictError{Differences: differences}

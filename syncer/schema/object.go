@@ -16,7 +16,7 @@ import (
 func isMeta(name string) bool { return name == "apiVersion" || name == "kind" || name == "metadata" }
 
 // keeps reports whether a field below at is kept although a schema does not declare it, as in metadata.
-func (at place) keeps(name string) bool { return at.meta || at.resource && isMeta(name) }
+func (at position) keeps(name string) bool { return at.meta || at.resource && isMeta(name) }
 
 // field has the schemas of all sides for one field of an object.
 type field struct {
@@ -29,7 +29,7 @@ type field struct {
 }
 
 // object merges the keywords of objects.
-func (n *negotiator) object(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
+func (n *negotiator) object(at position, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
 	out.MinProperties = compare(n, at, "minProperties", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinProperties }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinProperties }))
 	if kind != "object" && kind != "" {
 		if all(views, preserving) && kind == "array" {
@@ -51,7 +51,7 @@ func (n *negotiator) object(at place, views []view, out *apiextensionsv1.JSONSch
 			return false
 		}
 	}
-	if !n.rest(at, views, out, rest) {
+	if !n.mergeUndeclared(at, views, out, rest) {
 		return false
 	}
 	out.Required = sortedSet(out.Required)
@@ -65,7 +65,7 @@ func (n *negotiator) object(at place, views []view, out *apiextensionsv1.JSONSch
 func preserving(v view) bool { return v.preserve }
 
 // embedded merges x-kubernetes-embedded-resource. If a side has it, every side must keep apiVersion, kind and metadata.
-func (n *negotiator) embedded(at *place, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
+func (n *negotiator) embedded(at *position, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
 	embeds := func(s *apiextensionsv1.JSONSchemaProps) bool { return s.XEmbeddedResource }
 	if !anyOf(views, func(v view) bool { return embeds(v.s) }) {
 		return true
@@ -87,7 +87,7 @@ func (n *negotiator) embedded(at *place, views []view, out *apiextensionsv1.JSON
 }
 
 // mapType merges the map type, which server-side apply uses. It does not change which objects are accepted.
-func (n *negotiator) mapType(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
+func (n *negotiator) mapType(at position, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	mapType := func(s *apiextensionsv1.JSONSchemaProps) string {
 		if s.XMapType == nil {
 			return ""
@@ -106,7 +106,7 @@ func (n *negotiator) mapType(at place, views []view, out *apiextensionsv1.JSONSc
 }
 
 // fields collects the schemas of each field that some side declares or requires.
-func (n *negotiator) fields(at place, views []view) map[string]*field {
+func (n *negotiator) fields(at position, views []view) map[string]*field {
 	out := map[string]*field{}
 	for _, v := range views {
 		for _, name := range slices.Concat(slices.Collect(maps.Keys(v.s.Properties)), v.s.Required) {
@@ -118,7 +118,7 @@ func (n *negotiator) fields(at place, views []view) map[string]*field {
 	return out
 }
 
-func (n *negotiator) field(at place, views []view, name string) *field {
+func (n *negotiator) field(at position, views []view, name string) *field {
 	f := &field{defaults: map[string]apiextensionsv1.JSON{}, defaulted: map[int]bool{}}
 	for _, v := range views {
 		property, declared := v.s.Properties[name]
@@ -145,8 +145,8 @@ func (n *negotiator) field(at place, views []view, name string) *field {
 }
 
 // property merges one field into out. It returns false if the field is required and cannot be set.
-func (n *negotiator) property(at place, views []view, out *apiextensionsv1.JSONSchemaProps, name string, f *field, rest remainder) bool {
-	below := place{path: join(at.path, name), meta: at.keeps(name)}
+func (n *negotiator) property(at position, views []view, out *apiextensionsv1.JSONSchemaProps, name string, f *field, rest remainder) bool {
+	below := position{path: join(at.path, name), meta: at.keeps(name)}
 	if len(f.views) == 0 && !f.absent {
 		// No side declares the field and all keep it, but some side requires it.
 		out.Required = append(out.Required, name)
@@ -197,7 +197,7 @@ func (f *field) sharedDefault(merged *apiextensionsv1.JSONSchemaProps) (shared *
 }
 
 // missing reports a field that some side does not have.
-func (n *negotiator) missing(at place, views []view, name string) {
+func (n *negotiator) missing(at position, views []view, name string) {
 	values := make([]any, len(views))
 	for i, v := range views {
 		if property, ok := v.s.Properties[name]; ok {
@@ -208,7 +208,7 @@ func (n *negotiator) missing(at place, views []view, name string) {
 }
 
 // undeclared reports a field that some sides declare and others accept with any value.
-func (n *negotiator) undeclared(at place, views []view, f *field) {
+func (n *negotiator) undeclared(at position, views []view, f *field) {
 	if len(f.views) == len(views) || at.meta {
 		return
 	}
@@ -226,7 +226,7 @@ func (n *negotiator) undeclared(at place, views []view, f *field) {
 }
 
 // defaults reports the defaults that differ from the one of the result.
-func (n *negotiator) defaults(at place, f *field, result *apiextensionsv1.JSON) {
+func (n *negotiator) defaults(at position, f *field, result *apiextensionsv1.JSON) {
 	n.differences = slices.DeleteFunc(n.differences, func(d Difference) bool { return d.Path == at.path && d.Keyword == "default" })
 	reason := ""
 	if result == nil {
@@ -241,7 +241,7 @@ func (n *negotiator) defaults(at place, f *field, result *apiextensionsv1.JSON) 
 
 // dropped removes a field that some side does not have, or for which no value is accepted by all. It returns false if
 // an object without the field is impossible, or if a side with a default for the field could then reject the object.
-func (n *negotiator) dropped(at place, views []view, out *apiextensionsv1.JSONSchemaProps, name string, f *field, rest remainder) bool {
+func (n *negotiator) dropped(at position, views []view, out *apiextensionsv1.JSONSchemaProps, name string, f *field, rest remainder) bool {
 	if f.demanded {
 		n.conflict(at, "required", views, func(s *apiextensionsv1.JSONSchemaProps) any { return sortedSet(s.Required) }, fmt.Sprintf("%s is required and cannot be set", name))
 		return false
@@ -282,7 +282,7 @@ func set(out *apiextensionsv1.JSONSchemaProps, name string, property *apiextensi
 
 // counts merges the limits of the number of fields. The limit of a side is reduced by the fields that this side fills
 // in and the result does not have.
-func (n *negotiator) counts(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
+func (n *negotiator) counts(at position, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
 	for _, v := range views {
 		if v.s.MaxProperties == nil {
 			continue

@@ -19,7 +19,7 @@ const (
 )
 
 // restOf returns the common treatment of undeclared fields.
-func restOf(at place, views []view) remainder {
+func restOf(at position, views []view) remainder {
 	var found [restRefused + 1]int
 	for _, v := range views {
 		found[restOne(v)]++
@@ -58,15 +58,15 @@ func restOne(v view) remainder {
 	return restDropped
 }
 
-// rest merges the treatment of undeclared fields. It returns false if that is not possible.
-func (n *negotiator) rest(at place, views []view, out *apiextensionsv1.JSONSchemaProps, rest remainder) bool {
-	if rest == restSchema && at.meta && len(out.Properties) > 0 {
+// mergeUndeclared merges the treatment of undeclared fields. It returns false if that is not possible.
+func (n *negotiator) mergeUndeclared(at position, views []view, out *apiextensionsv1.JSONSchemaProps, undeclared remainder) bool {
+	if undeclared == restSchema && at.meta && len(out.Properties) > 0 {
 		n.conflict(at, "additionalProperties", views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.AdditionalProperties }, "metadata cannot be limited by properties and by additionalProperties")
 		return false
 	}
-	n.setRest(at, views, out, rest)
+	n.setRest(at, views, out, undeclared)
 	result := restOne(view{s: out, preserve: preserves(out)})
-	if rest == restAny && at.meta {
+	if undeclared == restAny && at.meta {
 		return true
 	}
 	values := make([]any, len(views))
@@ -79,7 +79,7 @@ func (n *negotiator) rest(at place, views []view, out *apiextensionsv1.JSONSchem
 
 // setRest writes the treatment of undeclared fields. API servers allow either properties or a schema for all other
 // fields: if the sides have both, the other fields are dropped.
-func (n *negotiator) setRest(at place, views []view, out *apiextensionsv1.JSONSchemaProps, rest remainder) {
+func (n *negotiator) setRest(at position, views []view, out *apiextensionsv1.JSONSchemaProps, rest remainder) {
 	switch rest {
 	case restAny:
 		if all(views, preserving) {
@@ -103,7 +103,7 @@ func (n *negotiator) setRest(at place, views []view, out *apiextensionsv1.JSONSc
 }
 
 // values merges the schemas of the values of maps. If no value is accepted by all sides, the map must be empty.
-func (n *negotiator) values(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
+func (n *negotiator) values(at position, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	var below []view
 	for _, v := range views {
 		rest := v.s.AdditionalProperties
@@ -114,7 +114,7 @@ func (n *negotiator) values(at place, views []view, out *apiextensionsv1.JSONSch
 			below = append(below, v.anyScalar())
 		}
 	}
-	merged, ok := n.meet(place{path: join(at.path, "*")}, below)
+	merged, ok := n.meet(position{path: join(at.path, "*")}, below)
 	if !ok {
 		merged = refused(below)
 		out.MaxProperties = new(int64(0))

@@ -12,7 +12,7 @@ import (
 
 // rules joins the CEL rules of all sides. A rule keeps its meaning only if each part of the object that it may refer to
 // has the same type in the result. If not, no object is accepted here.
-func (n *negotiator) rules(at place, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
+func (n *negotiator) rules(at position, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
 	found := map[string]apiextensionsv1.ValidationRule{}
 	sides := make([]any, len(views))
 	for i, v := range views {

@@ -23,7 +23,7 @@ func minimum(s *apiextensionsv1.JSONSchemaProps) bound { return bound{s.Minimum,
 // numbers merges the keywords of numbers. If the type is number, API servers compare an integer with the integral part
 // of a fractional bound; if the type is integer, they reject every integer. If the result has integers, the fractional
 // limits of numbers therefore become a clause of allOf, which has no type.
-func (n *negotiator) numbers(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
+func (n *negotiator) numbers(at position, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
 	var highs, lows []bound
 	var factors []float64
 	for _, v := range views {
@@ -112,7 +112,7 @@ func tightest(bounds []bound, sign float64) bound {
 var numberFormats = []string{"int32", "int64", "float", "double"}
 
 // numberFormat returns the smallest format of numbers, or "".
-func (n *negotiator) numberFormat(at place, views []view, kind string) string {
+func (n *negotiator) numberFormat(at position, views []view, kind string) string {
 	format := func(s *apiextensionsv1.JSONSchemaProps) string {
 		switch {
 		case s.Type == "integer" && strings.HasPrefix(s.Format, "int"), s.Type == "number" && (s.Format == "float" || s.Format == "double"):
@@ -171,7 +171,7 @@ func impossible(kind string, low, high bound) bool {
 }
 
 // strings merges the keywords of strings.
-func (n *negotiator) strings(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
+func (n *negotiator) strings(at position, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
 	out.MinLength = compare(n, at, "minLength", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinLength }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinLength }))
 	out.MaxLength = compare(n, at, "maxLength", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxLength }, least(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxLength }))
 	if kind == "string" && over(out.MinLength, out.MaxLength) {

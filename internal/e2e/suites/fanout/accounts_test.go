@@ -43,7 +43,7 @@ func TestAccountsGrantRights(t *testing.T) {
 	claims := schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "regionclaims"}
 	for _, p := range r.planes {
 		alice := as(t, p, "alice")
-		planetest.Eventually(t, time.Minute, "the Role is in force", func(ctx context.Context) error {
+		planetest.Eventually(t, time.Minute, "the Role is in effect", func(ctx context.Context) error {
 			_, err := alice.Resource(regions).Namespace("acme-of-alice").List(ctx, metav1.ListOptions{})
 			return err
 		})

@@ -36,7 +36,7 @@ func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: peer(1)})
 	require.NoError(t, err)
-	inForce := func(planes ...*plane.Plane) {
+	inEffect := func(planes ...*plane.Plane) {
 		t.Helper()
 		for _, p := range planes {
 			obj, err := planetest.Dynamic(t, p.Config()).Resource(account.Kind().Resource).Get(ctx, acme, metav1.GetOptions{})
@@ -49,7 +49,7 @@ func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	require.NoError(t, home.Resource(account.Kind().Resource).Delete(ctx, acme, metav1.DeleteOptions{}))
 	_, err = c.Sweep(ctx)
 	require.NoError(t, err)
-	inForce(planes...)
+	inEffect(planes...)
 	obj, err := home.Resource(account.Kind().Resource).Get(ctx, acme, metav1.GetOptions{})
 	require.NoError(t, err)
 	held, ok := account.Kind().Hold(obj)
@@ -69,7 +69,7 @@ func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	const crd = "accounts.catalog.kubecarrier.io"
 	require.NoError(t, crds.Delete(ctx, crd, metav1.DeleteOptions{}))
 	_, _ = c.Sweep(ctx) // fails: replicas of Accounts with other homes cannot be created there
-	inForce(planes...)
+	inEffect(planes...)
 
 	// Moving the Account to another home reverts the deletion; only then the CRD is deleted.
 	_, err = c.Move(ctx, account.Kind().GroupKind(), key("", acme), peer(1), fanout.MoveOptions{})
@@ -84,7 +84,7 @@ func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	})
 	_, err = c.Sweep(ctx)
 	require.Error(t, err, "a type that is not served is no absence of its objects")
-	inForce(planes[1:]...)
+	inEffect(planes[1:]...)
 	api, err := region.APIFor(planes[0].Config())
 	require.NoError(t, err)
 	_, err = config.InstallCRDs(ctx, api, config.InstallOptions{})
@@ -93,7 +93,7 @@ func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 		_, err := c.Sweep(ctx)
 		return err
 	})
-	inForce(planes...)
+	inEffect(planes...)
 
 	// Once the namespace is empty, the deletion proceeds.
 	_, err = c.Remove(ctx, serviceClusters, key(acme, "db"), fanout.RemoveOptions{})

@@ -154,7 +154,7 @@ func (r *races) round(n int) {
 		r.codes[p.result.Code]++
 		p.lost = p.result.Code == ctltest.Killed && r.random.IntN(20) == 0
 	}
-	r.told(name, racers)
+	r.compare(name, racers)
 	r.recovered(name, racers, freezes)
 	r.free(name)
 }
@@ -175,8 +175,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// told compares the exit codes with the objects in the planes and the owners that the witness saw.
-func (r *races) told(name string, racers []*racer) {
+// compare compares the exit codes with the objects in the planes and the owners that the witness saw.
+func (r *races) compare(name string, racers []*racer) {
 	r.t.Helper()
 	owners := r.owners(name)
 	require.LessOrEqual(r.t, len(owners), 1, "%v", owners)
@@ -223,7 +223,7 @@ func (r *races) recovered(name string, racers []*racer, frozen bool) {
 		auditor.Audit(r.t, "--repair")
 	}
 	auditor.Audit(r.t)
-	r.told(name, racers)
+	r.compare(name, racers)
 	require.Empty(r.t, r.witness.Twice())
 	ever := slices.DeleteFunc(r.witness.Owners(name), func(o ctltest.Object) bool { return payload(o) == before })
 	require.LessOrEqual(r.t, len(ever), 1, "%v", ever)

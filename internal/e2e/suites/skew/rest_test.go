@@ -98,7 +98,7 @@ func (w *world) deleteHome() {
 		}
 		return nil
 	})
-	planetest.Eventually(t, time.Minute, "the Account is in force everywhere", func(context.Context) error {
+	planetest.Eventually(t, time.Minute, "the Account is in effect everywhere", func(context.Context) error {
 		objects := w.held(ctltest.Accounts, "", w.acme)
 		for _, o := range objects {
 			if o.Stage != "Active" || o.Raw.GetDeletionTimestamp() != nil || home(o) != heir.Name() {

@@ -26,6 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/crds"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -100,7 +101,7 @@ func runManager(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	targets, err := syncer.NewTargets(up, syncer.TargetsOptions{
+	clusters, err := targets.New(up, targets.Options{
 		Heartbeat: period,
 		Configure: func(target *syncerv1alpha1.SyncTarget, opts *syncer.Options) {
 			opts.Observer = observe(target.Name)
@@ -111,7 +112,7 @@ func runManager(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	starts := []func(context.Context) error{types.Start, targets.Start}
+	starts := []func(context.Context) error{types.Start, clusters.Start}
 	silence, err := time.ParseDuration(os.Getenv(graced))
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -37,14 +38,15 @@ var (
 	few = []schema.GroupResource{configMaps.GroupResource(), deployments.GroupResource()}
 )
 
-// fleet is an upstream with SyncTargets, a downstream, and Targets with only the printed rights.
+// fleet is an upstream with SyncTargets, a downstream, and a targets.Controller with only the printed
+// rights.
 type fleet struct {
 	t        *testing.T
 	up, down *side
-	targets  *syncer.Targets
+	targets  *targets.Controller
 }
 
-func newFleet(t *testing.T, mode syncer.Mode, install func(context.Context, *v1alpha1.SyncTarget) (syncer.Install, error)) *fleet {
+func newFleet(t *testing.T, mode targets.Mode, install func(context.Context, *v1alpha1.SyncTarget) (targets.Install, error)) *fleet {
 	t.Helper()
 	up, down := planetest.Shared(t, 1)[0], planetest.SharedPods(t, 1)[0]
 	namespace := planetest.Namespace(t, up) // the syncer creates it downstream
@@ -56,8 +58,8 @@ func newFleet(t *testing.T, mode syncer.Mode, install func(context.Context, *v1a
 	conn, err := region.NewConn(region.Peer{Name: "upstream", Credentials: credentials}, region.ConnOptions{})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	f.targets, err = syncer.NewTargets(conn, syncer.TargetsOptions{
-		Mode: func(*v1alpha1.SyncTarget) syncer.Mode { return mode }, Install: install, Heartbeat: 2 * time.Second, Recheck: time.Second,
+	f.targets, err = targets.New(conn, targets.Options{
+		Mode: func(*v1alpha1.SyncTarget) targets.Mode { return mode }, Install: install, Heartbeat: 2 * time.Second, Recheck: time.Second,
 		Configure: func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
 			opts.Discovery = 2 * time.Second
 			opts.Types = func(gr schema.GroupResource) bool { return slices.Contains(few, gr) }

@@ -27,7 +27,7 @@ import (
 
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/internal/rights"
-	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -41,7 +41,7 @@ var installed = map[string]schema.GroupVersionResource{
 // An API server accepts each manifest unchanged, with all its fields.
 func TestManifestsAreAccepted(t *testing.T) {
 	down := newSide(t, planetest.SharedPods(t, 1)[0], "")
-	all, err := syncer.Manifests(syncer.Install{Target: "dry-run", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Unscheduled: time.Minute})
+	all, err := targets.Manifests(targets.Install{Target: "dry-run", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Unscheduled: time.Minute})
 	require.NoError(t, err)
 	apply := func(obj *unstructured.Unstructured, dry ...string) {
 		data, err := json.Marshal(obj)
@@ -64,16 +64,16 @@ func TestManifestsAreAccepted(t *testing.T) {
 func TestPull(t *testing.T) {
 	const name = "pulled"
 	var upstream atomic.Pointer[[]byte]
-	f := newFleet(t, syncer.Pull, func(context.Context, *v1alpha1.SyncTarget) (syncer.Install, error) {
-		return syncer.Install{Kubeconfig: *upstream.Load(), Image: "atoll-syncer:dev", Types: few, Unscheduled: time.Second}, nil
+	f := newFleet(t, targets.Pull, func(context.Context, *v1alpha1.SyncTarget) (targets.Install, error) {
+		return targets.Install{Kubeconfig: *upstream.Load(), Image: "atoll-syncer:dev", Types: few, Unscheduled: time.Second}, nil
 	})
 	upstream.Store(new(runAs(t, f.up.plane, "syncer", rights.Syncing{Target: name, Types: few})))
-	f.secret("k", runAs(t, f.down.plane, "targets", rights.Syncing{Downstream: true, Mode: syncer.Pull, Types: few, Unscheduled: true}))
+	f.secret("k", runAs(t, f.down.plane, "targets", rights.Syncing{Downstream: true, Mode: targets.Pull, Types: few, Unscheduled: true}))
 	f.register(name, fmt.Sprintf("{kubeconfigSecret: {name: k, namespace: %s}}", f.up.namespace))
 	f.says(name, "Installed", "True", "Installed") // its Pods run, but not yet the program
 	f.says(name, "Ready", "Unknown", "Pending")
 
-	all, err := f.down.api.Dynamic().Resource(namespaces).List(t.Context(), metav1.ListOptions{LabelSelector: syncer.InstallationLabel})
+	all, err := f.down.api.Dynamic().Resource(namespaces).List(t.Context(), metav1.ListOptions{LabelSelector: targets.InstallationLabel})
 	require.NoError(t, err)
 	require.Len(t, all.Items, 1)
 	home := all.Items[0].GetName()
@@ -151,7 +151,7 @@ func (f *fleet) runInstalled(namespace string) (stop func()) {
 	upstream, err := base64.StdEncoding.DecodeString(encoded)
 	require.NoError(f.t, err)
 	for i, arg := range args {
-		args[i] = strings.Replace(arg, syncer.UpstreamKubeconfig, planetest.WriteKubeconfig(f.t, "upstream", upstream), 1)
+		args[i] = strings.Replace(arg, targets.UpstreamKubeconfig, planetest.WriteKubeconfig(f.t, "upstream", upstream), 1)
 	}
 	kubeconfig, err := f.down.plane.ServiceAccountKubeconfig(f.t.Context(), namespace, account)
 	require.NoError(f.t, err)

@@ -13,12 +13,12 @@ import (
 
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/internal/rights"
-	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 // A SyncTarget with an inline kubeconfig, as in the demonstration, is served and released.
 func TestTargetInline(t *testing.T) {
-	f := newFleet(t, syncer.Push, nil)
+	f := newFleet(t, targets.Push, nil)
 	kubeconfig := runAs(t, f.down.plane, "targets", rights.Syncing{Downstream: true, Types: few})
 	f.register("inline", fmt.Sprintf("{kubeconfig: %q}", kubeconfig))
 	f.create("inline", configMaps, fmt.Sprintf(aConfigMap, "a"))
@@ -45,7 +45,7 @@ func TestTargetInline(t *testing.T) {
 // missed. A SyncTarget that is deleted while the cluster is unreachable is released: that needs
 // only the upstream.
 func TestTargetOfASecret(t *testing.T) {
-	f := newFleet(t, syncer.Push, nil)
+	f := newFleet(t, targets.Push, nil)
 	f.register("rotated", fmt.Sprintf("{kubeconfigSecret: {name: k, namespace: %s}}", f.up.namespace))
 	f.says("rotated", "Ready", "False", "KubeconfigInvalid")
 	cluster, _, _ := rights.Sync("targets", rights.Syncing{Downstream: true, Types: few})

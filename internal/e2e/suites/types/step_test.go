@@ -150,7 +150,7 @@ func TestTypesInStep(t *testing.T) {
 	// At rest nothing is written, also not by a new controller.
 	cancel()
 	require.NoError(t, <-done)
-	planetest.Eventually(t, long, "API servers have said all of the definitions", func(ctx context.Context) error { return said(ctx, apis) })
+	planetest.Eventually(t, long, "API servers have said all of the definitions", func(ctx context.Context) error { return incomplete(ctx, apis) })
 	before := versions(t, apis)
 	fresh := controller(t, apis)
 	for range 3 {
@@ -236,9 +236,9 @@ func becomes(t *testing.T, c *crds.Controller, resource, side string, want crds.
 	})
 }
 
-// said returns an error that names a definition whose status is incomplete: whether it is served
+// incomplete returns an error that names a definition whose status is incomplete: whether it is served
 // and, for a group of Kubernetes itself, whether it is approved.
-func said(ctx context.Context, apis map[string]region.API) error {
+func incomplete(ctx context.Context, apis map[string]region.API) error {
 	for name, api := range apis {
 		list, err := api.Dynamic().Resource(crdResource).List(ctx, metav1.ListOptions{})
 		if err != nil {

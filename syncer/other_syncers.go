@@ -13,14 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/atoll-dev/atoll/internal/logging"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // rememberOthers is how long a sign of another Syncer counts.
 const rememberOthers = 10 * time.Minute
 
-// others collects signs that another Syncer works for the same target. The signs are in the objects that both write.
-type others struct {
+// otherSyncers collects signs that another Syncer works for the same target. The signs are in the objects that both write.
+type otherSyncers struct {
 	syncer *Syncer
 
 	mu       sync.Mutex
@@ -32,7 +33,7 @@ type others struct {
 }
 
 // beat records a heartbeat that this process sends.
-func (o *others) beat(at metav1.Time) {
+func (o *otherSyncers) beat(at metav1.Time) {
 	const last = 3 // more than one, since responses may be lost
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,7 +43,7 @@ func (o *others) beat(at metav1.Time) {
 
 // heard reports whether another process keeps writing the heartbeat of the SyncTarget, which is at now. A single
 // foreign heartbeat may be the last one of a process that has ended.
-func (o *others) heard(at *metav1.Time) bool {
+func (o *otherSyncers) heard(at *metav1.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.beats) == 0 || at == nil || slices.Contains(o.beats, at.Unix()) {
@@ -53,7 +54,7 @@ func (o *others) heard(at *metav1.Time) bool {
 }
 
 // notice records a sign of another Syncer. It calls the Observer for the first one.
-func (o *others) notice(ctx context.Context, sign string) {
+func (o *otherSyncers) notice(ctx context.Context, sign string) {
 	s := o.syncer
 	if s.dry {
 		return
@@ -67,7 +68,7 @@ func (o *others) notice(ctx context.Context, sign string) {
 }
 
 // now returns the message and the time of the last sign. The message is "" if the sign is too old.
-func (o *others) now() (message string, at time.Time) {
+func (o *otherSyncers) now() (message string, at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if time.Since(o.at) >= rememberOthers {
@@ -78,7 +79,7 @@ func (o *others) now() (message string, at time.Time) {
 
 // changed returns the present message, and whether since the last call a first sign came or the last one became too
 // old.
-func (o *others) changed() (message string, changed bool) {
+func (o *otherSyncers) changed() (message string, changed bool) {
 	message, _ = o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,7 +89,7 @@ func (o *others) changed() (message string, changed bool) {
 }
 
 // report calls the Observer if the first sign of another Syncer came, or the last one became too old.
-func (o *others) report(ctx context.Context) {
+func (o *otherSyncers) report(ctx context.Context) {
 	message, changed := o.changed()
 	if !changed {
 		return
@@ -101,7 +102,7 @@ func (o *others) report(ctx context.Context) {
 
 // describe sets the condition AnotherSyncer if a sign was ever noticed. Both Syncers write it, so that one which has
 // noticed nothing leaves it as it is for rememberOthers.
-func (o *others) describe(now *v1alpha1.SyncTargetStatus, set setCondition) {
+func (o *otherSyncers) describe(now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	message, at := o.now()
 	switch {
 	case message != "":

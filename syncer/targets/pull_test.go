@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer_test
+package targets_test
 
 import (
 	"context"
@@ -21,28 +21,23 @@ import (
 
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-var (
-	clusterRoles        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-	clusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
-	secretResource      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-)
-
-// pulling makes Targets install a syncer in the cluster.
-func pulling(o *syncer.TargetsOptions) {
-	o.Mode = func(*v1alpha1.SyncTarget) syncer.Mode { return syncer.Pull }
-	o.Install = func(context.Context, *v1alpha1.SyncTarget) (syncer.Install, error) {
-		return syncer.Install{Kubeconfig: []byte("k"), Image: "i", Types: []schema.GroupResource{configMaps.GroupResource()}}, nil
+// pulling makes the Controller install a syncer in the cluster.
+func pulling(o *targets.Options) {
+	o.Mode = func(*v1alpha1.SyncTarget) targets.Mode { return targets.Pull }
+	o.Install = func(context.Context, *v1alpha1.SyncTarget) (targets.Install, error) {
+		return targets.Install{Kubeconfig: []byte("k"), Image: "i", Types: []schema.GroupResource{configMaps.GroupResource()}}, nil
 	}
 }
 
-// patient makes Targets expect so few heartbeats that none is late in a test.
-func patient(o *syncer.TargetsOptions) { o.Heartbeat = time.Hour }
+// patient makes the Controller expect so few heartbeats that none is late in a test.
+func patient(o *targets.Options) { o.Heartbeat = time.Hour }
 
-func elsewhere(o *syncer.TargetsOptions) {
-	o.Mode = func(*v1alpha1.SyncTarget) syncer.Mode { return syncer.None }
+func elsewhere(o *targets.Options) {
+	o.Mode = func(*v1alpha1.SyncTarget) targets.Mode { return targets.None }
 }
 
 // installation returns the name of the installation for the target.
@@ -50,7 +45,7 @@ func (f *fleet) installation() string {
 	f.t.Helper()
 	system, err := f.up.client.Resource(namespaces).Get(f.t.Context(), "kube-system", metav1.GetOptions{})
 	require.NoError(f.t, err)
-	all, err := syncer.Manifests(syncer.Install{Target: target, Upstream: string(system.GetUID()), Kubeconfig: []byte("k"), Image: "i"})
+	all, err := targets.Manifests(targets.Install{Target: target, Upstream: string(system.GetUID()), Kubeconfig: []byte("k"), Image: "i"})
 	require.NoError(f.t, err)
 	return all[0].GetName()
 }
@@ -66,9 +61,9 @@ func (f *fleet) there(gvr schema.GroupVersionResource, namespace, name string) b
 }
 
 // agent runs an Agent, as the installed Deployment would, until the func that it returns is called or the test ends.
-func (f *fleet) agent() (*syncer.Agent, func()) {
+func (f *fleet) agent() (*targets.Agent, func()) {
 	f.t.Helper()
-	a, err := syncer.NewAgent(f.up.api, f.down.api, syncer.Options{
+	a, err := targets.NewAgent(f.up.api, f.down.api, syncer.Options{
 		Target: target, Heartbeat: 100 * time.Millisecond, Discovery: 100 * time.Millisecond,
 		Types: func(gr schema.GroupResource) bool { return gr == configMaps.GroupResource() },
 	})
@@ -97,7 +92,7 @@ func (f *fleet) targetIsGone() {
 	})
 }
 
-// Targets install a syncer, restore deleted parts of it, and uninstall it when the SyncTarget is deleted.
+// A Controller installs a syncer, restores deleted parts of it, and uninstalls it when the SyncTarget is deleted.
 func TestPull(t *testing.T) {
 	f := newFleet(t, pulling, patient)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -107,8 +102,8 @@ func TestPull(t *testing.T) {
 	for _, gvr := range []schema.GroupVersionResource{namespaces, clusterRoles, clusterRoleBindings} {
 		require.True(t, f.there(gvr, "", name), gvr.Resource)
 	}
-	require.True(t, f.there(secretResource, name, "upstream"))
-	require.Nil(t, f.targets.Syncer(target), "no Syncer runs in this process")
+	require.True(t, f.there(secrets, name, "upstream"))
+	require.Nil(t, f.controller.Syncer(target), "no Syncer runs in this process")
 
 	apps := f.down.client.Resource(deployments).Namespace(name)
 	run := func() {
@@ -166,7 +161,7 @@ func TestPullForeign(t *testing.T) {
 	require.False(t, f.there(namespaces, "", name))
 }
 
-// Targets cannot distinguish an unreachable cluster from one that was removed: a person confirms the latter by an annotation.
+// A Controller cannot distinguish an unreachable cluster from one that was removed: a person confirms the latter by an annotation.
 func TestPullAbandoned(t *testing.T) {
 	f := newFleet(t, pulling)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -183,8 +178,8 @@ func TestPullAbandoned(t *testing.T) {
 
 // A failed installation is reported, and does not keep the SyncTarget from being deleted.
 func TestPullWithoutInstall(t *testing.T) {
-	f := newFleet(t, func(o *syncer.TargetsOptions) {
-		o.Mode = func(*v1alpha1.SyncTarget) syncer.Mode { return syncer.Pull }
+	f := newFleet(t, func(o *targets.Options) {
+		o.Mode = func(*v1alpha1.SyncTarget) targets.Mode { return targets.Pull }
 	})
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.says("Installed False Refused")
@@ -192,13 +187,13 @@ func TestPullWithoutInstall(t *testing.T) {
 	f.targetIsGone()
 }
 
-// Targets report whether a syncer elsewhere has a heartbeat. A deleted SyncTarget stays until that syncer has ended.
+// A Controller reports whether a syncer elsewhere has a heartbeat. A deleted SyncTarget stays until that syncer has ended.
 func TestNone(t *testing.T) {
 	f := newFleet(t, elsewhere)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.says("Ready Unknown Pending")
-	require.Nil(t, f.targets.Syncer(target))
-	require.Empty(t, f.targets.Connected())
+	require.Nil(t, f.controller.Syncer(target))
+	require.Empty(t, f.controller.Connected())
 	_, stop := f.agent()
 	f.says("Ready True Syncing")
 	stop()
@@ -214,7 +209,7 @@ func TestNone(t *testing.T) {
 
 // Types that SetTypes records as incompatible are reported in TypesDefined and TypesCompatible. Other types are synced.
 func TestTypesOfTargets(t *testing.T) {
-	for name, change := range map[string]func(*syncer.TargetsOptions){"push": func(*syncer.TargetsOptions) {}, "none": elsewhere} {
+	for name, change := range map[string]func(*targets.Options){"push": func(*targets.Options) {}, "none": elsewhere} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, change)
 			f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -223,23 +218,23 @@ func TestTypesOfTargets(t *testing.T) {
 			}
 			f.says("TypesCompatible True Compatible")
 			require.False(t, slices.ContainsFunc(f.target().Status.Conditions, func(c metav1.Condition) bool { return c.Type == "TypesDefined" }))
-			f.targets.SetTypes(target, nil, false)
+			f.controller.SetTypes(target, nil, false)
 			f.says("TypesDefined Unknown Pending")
-			f.targets.SetTypes(target, []string{"things.example.org (Refused: no)"}, true)
+			f.controller.SetTypes(target, []string{"things.example.org (Refused: no)"}, true)
 			f.says("TypesDefined False Incompatible")
 			f.says("TypesCompatible False Incompatible")
 			require.Contains(t, asJSON(t, f.target().Status), "things.example.org (Refused: no)")
 			f.up.create(configMaps, a)
 			f.eventually("the downstream object", func() bool { return f.down.get(configMaps, "a") != nil })
 			// A message that is too long for a condition is cut, and ends with the number of bytes that were left out.
-			f.targets.SetTypes(target, []string{"long (" + strings.Repeat("ö", 40000) + ")"}, true)
+			f.controller.SetTypes(target, []string{"long (" + strings.Repeat("ö", 40000) + ")"}, true)
 			for _, kind := range []string{"TypesDefined", "TypesCompatible"} {
 				f.eventually(kind+" has the number of bytes that were left out", func() bool {
 					c := meta.FindStatusCondition(f.target().Status.Conditions, kind)
 					return strings.HasPrefix(c.Message, "long (ö") && strings.HasSuffix(c.Message, "more bytes)") && len(c.Message) <= 4096
 				})
 			}
-			f.targets.SetTypes(target, nil, true)
+			f.controller.SetTypes(target, nil, true)
 			f.says("TypesDefined True Compatible")
 			f.says("TypesCompatible True Compatible")
 		})
@@ -249,9 +244,9 @@ func TestTypesOfTargets(t *testing.T) {
 // NewAgent and Start of an Agent reject what New and Start of a Syncer reject.
 func TestNewAgent(t *testing.T) {
 	up, down := newSide(t, "up", regiontest.Options{}), newSide(t, "down", regiontest.Options{})
-	_, err := syncer.NewAgent(up.api, down.api, syncer.Options{})
+	_, err := targets.NewAgent(up.api, down.api, syncer.Options{})
 	require.ErrorContains(t, err, "Target")
-	_, err = syncer.NewAgent(nil, down.api, syncer.Options{Target: target})
+	_, err = targets.NewAgent(nil, down.api, syncer.Options{Target: target})
 	require.Error(t, err)
 
 	same := newSide(t, "same", withTargets(t))
@@ -259,7 +254,7 @@ func TestNewAgent(t *testing.T) {
 		"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": target},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	a, err := syncer.NewAgent(same.api, same.api, syncer.Options{Target: target})
+	a, err := targets.NewAgent(same.api, same.api, syncer.Options{Target: target})
 	require.NoError(t, err)
 	require.ErrorContains(t, a.Start(t.Context()), "same cluster")
 	require.ErrorContains(t, a.Start(t.Context()), "twice")
@@ -267,7 +262,7 @@ func TestNewAgent(t *testing.T) {
 
 // A heartbeat does not cause another apply of the manifests.
 func TestPullRests(t *testing.T) {
-	f := newFleet(t, pulling, func(o *syncer.TargetsOptions) { o.Recheck = time.Hour })
+	f := newFleet(t, pulling, func(o *targets.Options) { o.Recheck = time.Hour })
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.says("Installed False Progressing")
 	f.agent()
@@ -308,10 +303,10 @@ func TestPullWaitsForTheAgent(t *testing.T) {
 // sync.
 func TestPullLetsGoWhatWasInstalled(t *testing.T) {
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
-	f := newFleet(t, pulling, func(o *syncer.TargetsOptions) {
+	f := newFleet(t, pulling, func(o *targets.Options) {
 		install := o.Install
 		o.Configure = nil
-		o.Install = func(ctx context.Context, target *v1alpha1.SyncTarget) (syncer.Install, error) {
+		o.Install = func(ctx context.Context, target *v1alpha1.SyncTarget) (targets.Install, error) {
 			in, err := install(ctx, target)
 			in.Types = append(in.Types, roles.GroupResource())
 			return in, err

@@ -1,10 +1,9 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer
+package targets
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,120 +17,35 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 )
 
-// Install describes the installation of a syncer inside the cluster of one SyncTarget.
-type Install struct {
-	// Target is the name of the SyncTarget. Required; Targets sets it.
-	Target string
-	// Upstream identifies the upstream among all that sync to the same cluster: see Options.Upstream. Required; Targets
-	// sets it to the UID of the upstream's namespace kube-system.
-	Upstream string
-	// Kubeconfig is the kubeconfig, in YAML, with which the syncer reaches the upstream from inside the cluster. It
-	// contains all certificates and credentials, and should grant UpstreamRights only. Required.
-	Kubeconfig []byte
-	// Image is the container image of a program that takes the arguments of examples/syncer. Required.
-	Image string
-	// Types are the types to sync: the syncer gets rights on no others. Nil: WorkloadTypes. Empty is an error.
-	Types []schema.GroupResource
-	// Permit lists the powers that authors of upstream objects may have: see Options.Permit. A type that needs another
-	// Power is an error.
-	Permit []Power
-	// Heartbeat is how often the syncer writes its heartbeat. Zero: 20 s. Targets sets it to its own.
-	Heartbeat time.Duration
-	// Unscheduled is how often the syncer counts pods without a node: see Options.Unscheduled. Zero: never; otherwise
-	// the syncer gets UnscheduledRights too.
-	Unscheduled time.Duration
-	// Capacity is how often the syncer reads the cluster's nodes: see Options.Capacity. Negative: never, and it gets no
-	// right to list nodes.
-	Capacity time.Duration
-}
-
-// InstallationLabel is the label of all installed objects. Its value is unique to the upstream and the SyncTarget.
-const InstallationLabel = "syncer.atoll.dev/installation"
-
-// UpstreamKubeconfig is the path at which the installed program finds Install.Kubeconfig. The file follows changes of
-// it.
-const UpstreamKubeconfig = upstreamDir + "/" + kubeconfigKey
-
-const (
-	upstreamDir    = "/var/run/atoll/upstream"
-	upstreamSecret = "upstream"
-	program        = "syncer"
-)
-
-// installPrefix begins the name of each installation. Nothing is synced into such a namespace: a pod there can use
-// the rights of its syncer.
-const installPrefix = "atoll-syncer-"
-
-// name returns the name of the installation's namespace, ClusterRole and ClusterRoleBinding. No other installation
-// has it.
-func (in Install) name() string {
-	readable := strings.Trim(strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(in.Target)), "-")
-	readable = strings.TrimRight(readable[:min(len(readable), 30)], "-")
-	return installPrefix + readable + "-" + in.owner()[:10]
-}
-
-func (in Install) owner() string { return digest([]byte(in.Upstream + "/" + in.Target)) }
-
-func (in Install) check() error {
-	var wrong []error
-	if problems := validation.IsValidLabelValue(in.Target); in.Target == "" || len(problems) > 0 {
-		wrong = append(wrong, fmt.Errorf("install: Target %q: want the name of a SyncTarget that is a valid label value", in.Target))
-	}
-	if in.Upstream == "" {
-		wrong = append(wrong, errors.New("install: Upstream is empty: want the UID of the upstream's namespace kube-system"))
-	}
-	if len(in.Kubeconfig) == 0 {
-		wrong = append(wrong, errors.New("install: Kubeconfig is empty: want the kubeconfig with which the syncer reaches the upstream"))
-	}
-	if in.Image == "" {
-		wrong = append(wrong, errors.New("install: Image is empty: want the image of a program that takes the arguments of examples/syncer"))
-	}
-	if in.Types != nil && len(in.Types) == 0 {
-		wrong = append(wrong, errors.New("install: Types is empty: name each type, or leave it nil for WorkloadTypes"))
-	}
-	for i, gr := range in.Types {
-		if gr.Resource == "" || strings.Contains(gr.Resource+gr.Group, "*") {
-			wrong = append(wrong, fmt.Errorf("install: Types[%d] is %q: name each type", i, gr.String()))
-		}
-	}
-	for i, p := range in.Permit {
-		if _, err := ParsePower(string(p)); err != nil {
-			wrong = append(wrong, fmt.Errorf("install: Permit[%d]: %w", i, err))
-		}
-	}
-	if err := CheckTypes(in.Permit, in.Types...); err != nil {
-		wrong = append(wrong, fmt.Errorf("install: Types names what Permit lacks: leave it out, or add the permit: %w", err))
-	}
-	return errors.Join(wrong...)
-}
-
-// Manifests returns the objects that install the syncer of a SyncTarget in its cluster, in the order in which they
-// are to be applied: a Namespace of its own, a ServiceAccount, a ClusterRole with DownstreamRights and its binding,
+// Manifests returns the objects that install the syncer of a SyncTarget in its cluster, in the order in which they are
+// to be applied: a Namespace of its own, a ServiceAccount, a ClusterRole with syncer.DownstreamRights and its binding,
 // the Secret with the upstream's kubeconfig, and the Deployment. They can be applied by hand as well. It returns an
 // error if in is invalid. It is pure: the same Install gives the same manifests.
 func Manifests(in Install) ([]*unstructured.Unstructured, error) {
 	if err := in.check(); err != nil {
-		return nil, fmt.Errorf("syncer: %w", err)
+		return nil, fmt.Errorf("targets: %w", err)
 	}
 	if in.Types == nil {
-		in.Types = WorkloadTypes()
+		in.Types = syncer.WorkloadTypes()
 	}
 	if in.Heartbeat <= 0 {
 		in.Heartbeat = 20 * time.Second
 	}
 	in.Types = slices.Clone(in.Types)
-	sortTypes(in.Types)
+	synctarget.SortTypes(in.Types)
 	in.Types = slices.Compact(in.Types)
 
-	rules := syncRights(in.Types)
+	rules := synctarget.SyncRights(in.Types)
 	if in.Capacity >= 0 {
-		rules = DownstreamRights(Options{Permit: in.Permit}, in.Types...)
+		rules = syncer.DownstreamRights(syncer.Options{Permit: in.Permit}, in.Types...)
 	}
 	if in.Unscheduled > 0 {
-		rules = append(rules, UnscheduledRights()...)
+		rules = append(rules, syncer.UnscheduledRights()...)
 	}
 	name := in.name()
 	labels := map[string]string{InstallationLabel: in.owner(), "app.kubernetes.io/name": "atoll-syncer"}
@@ -156,7 +70,7 @@ func Manifests(in Install) ([]*unstructured.Unstructured, error) {
 	} {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed.obj)
 		if err != nil {
-			return nil, fmt.Errorf("syncer: install: %s: %w", typed.gvk.Kind, err)
+			return nil, fmt.Errorf("targets: install: %s: %w", typed.gvk.Kind, err)
 		}
 		obj := &unstructured.Unstructured{Object: content}
 		obj.SetGroupVersionKind(typed.gvk)

@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer_test
+package targets_test
 
 import (
 	"bytes"
@@ -19,13 +19,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 var update = flag.Bool("update", false, "write testdata/manifests.yaml anew")
 
-func rendered(t *testing.T, in syncer.Install) string {
+func rendered(t *testing.T, in targets.Install) string {
 	t.Helper()
-	all, err := syncer.Manifests(in)
+	all, err := targets.Manifests(in)
 	require.NoError(t, err)
 	var text bytes.Buffer
 	for i, obj := range all {
@@ -40,7 +41,7 @@ func rendered(t *testing.T, in syncer.Install) string {
 }
 
 func TestManifests(t *testing.T) {
-	got := rendered(t, syncer.Install{
+	got := rendered(t, targets.Install{
 		Target: "my-cluster", Upstream: "1d0e2c5a-0000-4000-8000-000000000000", Kubeconfig: []byte("apiVersion: v1\nkind: Config\n"),
 		Image: "registry.example.com/atoll-syncer:v1", Heartbeat: 10 * time.Second,
 		Types: []schema.GroupResource{deployments.GroupResource(), configMaps.GroupResource(), configMaps.GroupResource()},
@@ -51,13 +52,13 @@ func TestManifests(t *testing.T) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(string(want), got), "go test ./syncer -run TestManifests -update writes it anew")
+	require.Empty(t, cmp.Diff(string(want), got), "go test ./syncer/targets -run TestManifests -update writes it anew")
 	require.NotContains(t, got, "*")
 }
 
 // With Unscheduled the manifests grant rights on pods and ReplicaSets, and set the flag of the program.
 func TestManifestsOfACounter(t *testing.T) {
-	in := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
+	in := targets.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
 	require.NotContains(t, rendered(t, in), "- pods\n")
 	require.NotContains(t, rendered(t, in), "-unscheduled")
 	in.Unscheduled = 30 * time.Second
@@ -71,16 +72,16 @@ func TestManifestsAreApart(t *testing.T) {
 	names := map[string]bool{}
 	for _, target := range []string{"a", "A.b_c", strings.Repeat("x", 29) + "-y", strings.Repeat("x", 63), strings.Repeat("x", 62) + "y"} {
 		for _, upstream := range []string{"1", "2"} {
-			all, err := syncer.Manifests(syncer.Install{Target: target, Upstream: upstream, Kubeconfig: []byte("k"), Image: "i"})
+			all, err := targets.Manifests(targets.Install{Target: target, Upstream: upstream, Kubeconfig: []byte("k"), Image: "i"})
 			require.NoError(t, err)
 			name := all[0].GetName()
 			require.Empty(t, validation.IsDNS1123Label(name), name)
 			require.False(t, names[name], name)
 			names[name] = true
-			label := all[0].GetLabels()[syncer.InstallationLabel]
+			label := all[0].GetLabels()[targets.InstallationLabel]
 			require.NotEmpty(t, label)
 			for _, obj := range all {
-				require.Equal(t, label, obj.GetLabels()[syncer.InstallationLabel], obj.GetKind())
+				require.Equal(t, label, obj.GetLabels()[targets.InstallationLabel], obj.GetKind())
 				if obj.GetNamespace() == "" {
 					require.Equal(t, name, obj.GetName())
 				} else {
@@ -93,8 +94,8 @@ func TestManifestsAreApart(t *testing.T) {
 
 // By default the syncer is installed for WorkloadTypes, with a heartbeat every 20 seconds.
 func TestManifestsByDefault(t *testing.T) {
-	in := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
-	all, err := syncer.Manifests(in)
+	in := targets.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
+	all, err := targets.Manifests(in)
 	require.NoError(t, err)
 	deployment := all[len(all)-1]
 	require.Equal(t, "Deployment", deployment.GetKind())
@@ -111,7 +112,7 @@ func TestManifestsByDefault(t *testing.T) {
 
 // With a negative Capacity the manifests grant no rights on nodes.
 func TestManifestsWithoutCapacity(t *testing.T) {
-	in := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
+	in := targets.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
 	text := rendered(t, in)
 	require.Contains(t, text, "- nodes\n")
 	require.NotContains(t, text, "-capacity", "an image that lacks the flag still runs")
@@ -122,22 +123,22 @@ func TestManifestsWithoutCapacity(t *testing.T) {
 }
 
 func TestManifestsRefuse(t *testing.T) {
-	good := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
-	for field, spoil := range map[string]func(*syncer.Install){
-		"Target":         func(in *syncer.Install) { in.Target = "-" },
-		"Upstream":       func(in *syncer.Install) { in.Upstream = "" },
-		"Kubeconfig":     func(in *syncer.Install) { in.Kubeconfig = nil },
-		"Image":          func(in *syncer.Install) { in.Image = "" },
-		"Types is empty": func(in *syncer.Install) { in.Types = []schema.GroupResource{} },
-		"Types names what Permit lacks: leave it out, or add the permit: certificatesigningrequests.certificates.k8s.io needs the permit CertificateSigningRequests": func(in *syncer.Install) {
+	good := targets.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
+	for field, spoil := range map[string]func(*targets.Install){
+		"Target":         func(in *targets.Install) { in.Target = "-" },
+		"Upstream":       func(in *targets.Install) { in.Upstream = "" },
+		"Kubeconfig":     func(in *targets.Install) { in.Kubeconfig = nil },
+		"Image":          func(in *targets.Install) { in.Image = "" },
+		"Types is empty": func(in *targets.Install) { in.Types = []schema.GroupResource{} },
+		"Types names what Permit lacks: leave it out, or add the permit: certificatesigningrequests.certificates.k8s.io needs the permit CertificateSigningRequests": func(in *targets.Install) {
 			in.Types = []schema.GroupResource{{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}}
 		},
-		`Permit[0]: there is no permit "Rbac"`: func(in *syncer.Install) { in.Permit = []syncer.Power{"Rbac"} },
-		"Types[0]":                             func(in *syncer.Install) { in.Types = []schema.GroupResource{{Group: "*", Resource: "*"}} },
+		`Permit[0]: there is no permit "Rbac"`: func(in *targets.Install) { in.Permit = []syncer.Power{"Rbac"} },
+		"Types[0]":                             func(in *targets.Install) { in.Types = []schema.GroupResource{{Group: "*", Resource: "*"}} },
 	} {
 		in := good
 		spoil(&in)
-		_, err := syncer.Manifests(in)
+		_, err := targets.Manifests(in)
 		require.ErrorContains(t, err, field)
 	}
 }

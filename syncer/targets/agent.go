@@ -1,12 +1,11 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer
+package targets
 
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/internal/synctarget"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -27,25 +28,25 @@ import (
 // released.
 type Agent struct {
 	up, down region.API
-	opts     Options
+	opts     syncer.Options
 	targets  *loop.Objects
 	wake     chan struct{}
 	started  atomic.Bool
 
 	mu      sync.Mutex
-	running *Syncer
+	running *syncer.Syncer
 }
 
 // NewAgent checks opts, whose Heartbeat is 20 s if it is zero. It does no I/O and starts nothing; see Start.
-func NewAgent(up, down region.API, opts Options) (*Agent, error) {
+func NewAgent(up, down region.API, opts syncer.Options) (*Agent, error) {
 	if opts.Heartbeat <= 0 {
 		opts.Heartbeat = 20 * time.Second
 	}
-	if _, err := New(up, down, opts); err != nil {
+	if _, err := syncer.New(up, down, opts); err != nil {
 		return nil, err
 	}
 	a := &Agent{up: up, down: down, opts: opts, wake: make(chan struct{}, 1)}
-	a.targets = loop.NewObjects(up.Dynamic(), syncTargets, loop.ObjectsOptions{
+	a.targets = loop.NewObjects(up.Dynamic(), synctarget.Resource, loop.ObjectsOptions{
 		Fields: "metadata.name=" + opts.Target, Strip: loop.KeepManager(),
 		Changed: func(types.NamespacedName) { a.look() }, Flows: a.look,
 	})
@@ -60,7 +61,7 @@ func (a *Agent) look() {
 }
 
 // Syncer returns the running Syncer; nil if none runs.
-func (a *Agent) Syncer() *Syncer {
+func (a *Agent) Syncer() *syncer.Syncer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.running
@@ -71,11 +72,11 @@ func (a *Agent) Syncer() *Syncer {
 // on both sides stay as they are. Call it once.
 func (a *Agent) Start(ctx context.Context) error {
 	if a.up == nil {
-		return errors.New("syncer: the Agent was not made by NewAgent")
+		return errors.New("targets: the Agent was not made by NewAgent")
 	}
 	ctx = logging.Into(ctx, a.opts.Logger, "agent")
 	if a.started.Swap(true) {
-		return errors.New("syncer: Start of an Agent was called twice")
+		return errors.New("targets: Start of an Agent was called twice")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -87,7 +88,7 @@ func (a *Agent) Start(ctx context.Context) error {
 	for {
 		var again <-chan time.Time
 		if a.targets.Err() == nil {
-			wait := a.pass(ctx, &work)
+			wait := a.reconcile(ctx, &work)
 			if wait > 0 {
 				again = time.After(wait)
 			}
@@ -119,8 +120,8 @@ func (w *shift) end() {
 	w.cancel, w.uid = nil, ""
 }
 
-// pass starts or stops the Syncer by the state of the SyncTarget. It returns the retry delay; 0: until an event.
-func (a *Agent) pass(ctx context.Context, work *shift) time.Duration {
+// reconcile starts or stops the Syncer by the state of the SyncTarget. It returns the retry delay; 0: until an event.
+func (a *Agent) reconcile(ctx context.Context, work *shift) time.Duration {
 	target := &v1alpha1.SyncTarget{}
 	obj, ok := a.targets.Get(types.NamespacedName{Name: a.opts.Target})
 	if ok {
@@ -139,7 +140,7 @@ func (a *Agent) pass(ctx context.Context, work *shift) time.Duration {
 	case target.DeletionTimestamp != nil:
 		if err := a.ended(ctx, target); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 			logging.From(ctx).Info("The end of the Syncer is not reported yet", "target", target.Name, "reason", err.Error())
-			return shortRetry
+			return synctarget.ShortRetry
 		}
 		return 0
 	case work.cancel == nil:
@@ -148,14 +149,14 @@ func (a *Agent) pass(ctx context.Context, work *shift) time.Duration {
 	return 0
 }
 
-func (a *Agent) set(s *Syncer) {
+func (a *Agent) set(s *syncer.Syncer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.running = s
 }
 
 func (a *Agent) begin(ctx context.Context, uid types.UID, work *shift) {
-	s, err := New(a.up, a.down, a.opts)
+	s, err := syncer.New(a.up, a.down, a.opts)
 	failed := make(chan error, 1)
 	work.uid, work.failed = uid, failed
 	if err != nil {
@@ -173,19 +174,12 @@ func (a *Agent) begin(ctx context.Context, uid types.UID, work *shift) {
 
 // ended reports in the status of the SyncTarget that its Syncer has ended.
 func (a *Agent) ended(ctx context.Context, target *v1alpha1.SyncTarget) error {
-	if hasEnded(target) {
+	if synctarget.HasEnded(target) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, synctarget.RequestTimeout)
 	defer cancel()
-	return writeTarget(ctx, a.up.Dynamic().Resource(syncTargets), target, func(_ *v1alpha1.SyncTargetStatus, set setCondition) {
+	return synctarget.WriteStatus(ctx, a.up, target, func(_ *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionFalse, v1alpha1.SyncTargetReasonStopped, "the SyncTarget is being deleted")
-	})
-}
-
-// hasEnded reports whether the status of a SyncTarget that is being deleted has the end of its syncer.
-func hasEnded(target *v1alpha1.SyncTarget) bool {
-	return slices.ContainsFunc(target.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Type == string(v1alpha1.SyncTargetConditionReady) && c.Reason == string(v1alpha1.SyncTargetReasonStopped) && c.ObservedGeneration == target.Generation
 	})
 }

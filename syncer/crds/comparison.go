@@ -17,18 +17,18 @@ import (
 	"github.com/atoll-dev/atoll/syncer/schema"
 )
 
-// pass is one comparison of all types on all sides.
-type pass struct {
+// comparison is one comparison of all types on all sides.
+type comparison struct {
 	opts    Options
 	up      *side
 	targets []*side
 	states  []State
 }
 
-func (p *pass) add(s State) { p.states = append(p.states, s) }
+func (p *comparison) add(s State) { p.states = append(p.states, s) }
 
 // run reconciles the types one after the other. A failure of one does not stop the next.
-func (p *pass) run(ctx context.Context) {
+func (p *comparison) run(ctx context.Context) {
 	for _, s := range append([]*side{p.up}, p.targets...) {
 		if s.err != nil {
 			p.add(State{Side: s.name, Reason: Unknown, Message: s.err.Error()})
@@ -52,7 +52,7 @@ func (p *pass) run(ctx context.Context) {
 }
 
 // types returns all types that some side serves or defines.
-func (p *pass) types() []runtimeschema.GroupResource {
+func (p *comparison) types() []runtimeschema.GroupResource {
 	found := map[runtimeschema.GroupResource]bool{}
 	for _, s := range append([]*side{p.up}, p.targets...) {
 		for _, crd := range s.crds {
@@ -69,7 +69,7 @@ func (p *pass) types() []runtimeschema.GroupResource {
 
 // sources returns the definitions of a type in all targets that serve it, except those pushed by this package. It
 // returns false if a target did not answer.
-func (p *pass) sources(gr runtimeschema.GroupResource) ([]source, bool, error) {
+func (p *comparison) sources(gr runtimeschema.GroupResource) ([]source, bool, error) {
 	var out []source
 	known := len(p.targets) > 0 // without targets, it is unknown whether any has the type
 	for _, t := range p.targets {
@@ -94,7 +94,7 @@ func (p *pass) sources(gr runtimeschema.GroupResource) ([]source, bool, error) {
 }
 
 // pull defines upstream the types that targets serve.
-func (p *pass) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
+func (p *comparison) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
 	present := p.up.crds[gr.String()]
 	state := State{Type: gr, Side: Upstream}
 	if _, serves := p.up.served[gr]; serves && present == nil {
@@ -149,12 +149,12 @@ func isManaged(crd *apiextensionsv1.CustomResourceDefinition, how string) bool {
 	return crd != nil && crd.Labels[ManagedLabel] == how
 }
 
-func (p *pass) anyServes(gr runtimeschema.GroupResource) bool {
+func (p *comparison) anyServes(gr runtimeschema.GroupResource) bool {
 	return slices.ContainsFunc(p.targets, func(t *side) bool { _, ok := t.served[gr]; return ok && t.err == nil })
 }
 
 // push defines in targets the types that are defined upstream.
-func (p *pass) push(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
+func (p *comparison) push(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
 	origin := p.up.crds[gr.String()]
 	if origin != nil && (!origin.DeletionTimestamp.IsZero() || isManaged(origin, pulled) && rule.Direction != Both) {
 		return
@@ -169,7 +169,7 @@ func (p *pass) push(ctx context.Context, gr runtimeschema.GroupResource, rule Ru
 }
 
 // withdraw handles a target's definition of a type that is not defined upstream.
-func (p *pass) withdraw(ctx context.Context, gr runtimeschema.GroupResource, rule Rule, t *side) {
+func (p *comparison) withdraw(ctx context.Context, gr runtimeschema.GroupResource, rule Rule, t *side) {
 	present := t.crds[gr.String()]
 	if t.knows(gr.Group) && isManaged(present, pushed) {
 		p.add(p.orphan(ctx, t, present, rule, p.up.knows(gr.Group)))
@@ -177,7 +177,7 @@ func (p *pass) withdraw(ctx context.Context, gr runtimeschema.GroupResource, rul
 }
 
 // pushTo defines in one target a type that is defined upstream.
-func (p *pass) pushTo(
+func (p *comparison) pushTo(
 	ctx context.Context, gr runtimeschema.GroupResource, origin *apiextensionsv1.CustomResourceDefinition, t *side,
 ) {
 	state := State{Type: gr, Side: t.name}

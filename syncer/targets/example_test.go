@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer_test
+package targets_test
 
 import (
 	"context"
@@ -13,11 +13,32 @@ import (
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
+
+// One process serves all SyncTargets of an upstream.
+func ExampleNew() {
+	upstream := regiontest.NewServer(regiontest.Options{Name: "up"})
+	defer upstream.Close()
+	up, err := region.APIFor(upstream.Config())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	controller, err := targets.New(up, targets.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	fmt.Println(controller.Start(ctx), controller.Syncer("my-cluster") == nil)
+	// Output: <nil> true
+}
 
 // The manifests can be printed as YAML and applied by hand.
 func ExampleManifests() {
-	manifests, err := syncer.Manifests(syncer.Install{
+	manifests, err := targets.Manifests(targets.Install{
 		Target: "my-cluster", Upstream: "1d0e2c5a-0000-4000-8000-000000000000", Kubeconfig: []byte("apiVersion: v1\nkind: Config\n"),
 		Image: "registry.example.com/atoll-syncer:v1", Types: []schema.GroupResource{{Group: "apps", Resource: "deployments"}},
 	})
@@ -50,7 +71,7 @@ func ExampleNewAgent() {
 		fmt.Println(err)
 		return
 	}
-	agent, err := syncer.NewAgent(up, down, syncer.Options{Target: "my-cluster"})
+	agent, err := targets.NewAgent(up, down, syncer.Options{Target: "my-cluster"})
 	if err != nil {
 		fmt.Println(err)
 		return
