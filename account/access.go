@@ -65,7 +65,7 @@ func ensureAccess(ctx context.Context, c *region.Conn, account *unstructured.Uns
 				}
 			}
 		}
-		if err := a.settle(ctx, client, have, step.want); err != nil {
+		if err := a.apply(ctx, client, have, step.want); err != nil {
 			return a, failed(c, "make "+step.resource.Resource+" of account "+account.GetName(), err)
 		}
 	}
@@ -78,8 +78,8 @@ func isGrant(obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(accountRoles, func(role v1alpha1.AccountRole) bool { return obj.GetName() == RoleName(role) })
 }
 
-// settle changes have, the Account's own objects, to want.
-func (a *access) settle(ctx context.Context, client dynamic.ResourceInterface, have map[string]*unstructured.Unstructured, want []*unstructured.Unstructured) error {
+// apply changes have, the Account's own objects, to want.
+func (a *access) apply(ctx context.Context, client dynamic.ResourceInterface, have map[string]*unstructured.Unstructured, want []*unstructured.Unstructured) error {
 	for _, w := range want {
 		err := ensure(ctx, client, have[w.GetName()], w, FieldManager)
 		delete(have, w.GetName())

@@ -28,12 +28,12 @@ import (
 // BenchmarkThousandPeers judges one Account in 1,000 peers, two thirds of which are exceptions,
 // and makes its status.
 func BenchmarkThousandPeers(b *testing.B) {
-	sights := thousand()
+	observed := thousand()
 	obj := newAccount("acme", []any{"Tenant"})
 	var content map[string]any
 	for b.Loop() {
 		var err error
-		content, err = reportAccount(obj, presence(loop.ParseKey("acme"), sights, wanted{digest: "d", origin: "wish"}))
+		content, err = reportAccount(obj, presence(loop.ParseKey("acme"), observed, wanted{digest: "d", origin: "wish"}))
 		require.NoError(b, err)
 	}
 	text, err := json.Marshal(content)

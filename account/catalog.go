@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/argument"
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -135,7 +136,7 @@ func (c *Catalog) all() {
 // attend requeues all tenants when the health of a peer changes.
 func (c *Catalog) attend(ctx context.Context) {
 	before := map[region.PeerName]metav1.ConditionStatus{}
-	for pause(ctx, time.Second) {
+	for backoff.Sleep(ctx, time.Second) {
 		now := map[region.PeerName]metav1.ConditionStatus{}
 		for p := range c.directory.Snapshot().Peers() {
 			now[p.Name] = c.answers(p.Name)
@@ -242,7 +243,7 @@ func (c *Catalog) tenant(name string) *v1alpha1.Account {
 	if !slices.Contains(account.Spec.Roles, v1alpha1.AccountTenant) {
 		return nil
 	}
-	// The Account must be in force: Active, or, in a central plane that is no peer, held by a
+	// The Account must be in effect: Active, or, in a central plane that is no peer, held by a
 	// Replicator's finalizer.
 	switch f := account.Spec.Fanout; {
 	case f != nil && f.Stage == fanoutv1alpha1.StageActive, f == nil && slices.Contains(obj.GetFinalizers(), Finalizer):

@@ -99,7 +99,7 @@ func TestControllerGoesOnAfterAConflict(t *testing.T) {
 		require.NoError(t, err)
 		op, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
 		require.NoError(t, err)
-		require.Equal(t, fanout.Committed, op.State, "it is in force, and not ready in one peer")
+		require.Equal(t, fanout.Committed, op.State, "it is in effect, and not ready in one peer")
 		require.Equal(t, v1alpha1.AccountUnready, accountIn(t, eu, "acme").Status.Phase)
 
 		control(t, ring, ControllerOptions{})

@@ -35,9 +35,9 @@ func (t *task) explain(ctx context.Context, p *Presence) {
 // template returns the object that the peers' objects are compared with.
 func (t *task) template() *unstructured.Unstructured {
 	if t.itself != "" {
-		return t.wish
+		return t.object
 	}
-	return desired(t.replicator.kind, t.wish)
+	return desired(t.replicator.kind, t.object)
 }
 
 // differs reports a conflict: the home's content differs from the central object's and must not

@@ -96,7 +96,7 @@
 // granted to no subject. A process that crashes between creating a namespace and learning that
 // the Account was removed meanwhile leaves an empty namespace with the label.
 //
-// A Replicator reacts to watch events: an edit of the home is in force until the next revision.
+// A Replicator reacts to watch events: an edit of the home is in effect until the next revision.
 // If a home is restored from before the removal of its Account, the protocol treats it as an
 // Account again; its condition Orphaned reports that, and a person decides.
 //

@@ -253,7 +253,7 @@ func TestAddIsTakenBack(t *testing.T) {
 		stale, err := NewReplicator(w.api, w.ring, w.c, Options{RemovalCap: noCap})
 		require.NoError(t, err)
 		w.delete("acme")
-		task := &task{replicator: stale, key: loop.ParseKey("acme"), wish: wish, acted: true}
+		task := &task{replicator: stale, key: loop.ParseKey("acme"), object: wish, acted: true}
 		_, err = w.c.Add(t.Context(), desired(Kind(), wish), fanout.AddOptions{})
 		require.NoError(t, err)
 		require.NoError(t, task.takeBack(t.Context()))

@@ -133,7 +133,7 @@ func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersio
 	}
 }
 
-// follows reports whether an object is a guard or replica, or not in force.
+// follows reports whether an object is a guard or replica, or not in effect.
 func follows(obj *unstructured.Unstructured) bool {
 	kind := Kind()
 	state, err := kind.State(obj)

@@ -23,8 +23,8 @@ import (
 // holder reads the state of a removal that a plain delete of an Account requests.
 var holder = fanout.Kind{Resource: resource, Kind: "Account", Mode: fanout.Everywhere}
 
-// leaving reports whether account was deleted and is no longer in force. While its removal is
-// only requested, it is in force.
+// leaving reports whether account was deleted and is no longer in effect. While its removal is
+// only requested, it is in effect.
 func leaving(account *unstructured.Unstructured) bool {
 	if account.GetDeletionTimestamp() == nil {
 		return false
@@ -59,7 +59,7 @@ type removalHold struct{ reason, message string }
 // weigh judges the deletion of a central object before its removal from the peers is committed.
 // It returns why the deletion is held, or how long to wait for others that are deleted with it.
 func (t *task) weigh() (held removalHold, wait time.Duration) {
-	recorded := fanout.RecordedHold(t.wish)
+	recorded := fanout.RecordedHold(t.object)
 	switch {
 	case recorded.Released:
 		return removalHold{}, 0
@@ -73,8 +73,8 @@ func (t *task) weigh() (held removalHold, wait time.Duration) {
 	if deleted, total := t.replicator.deletions(); t.replicator.opts.RemovalCap.Exceeded(deleted, total) {
 		return removalHold{holdTooMany, fmt.Sprintf("%d of %d were deleted at once in the central plane", deleted, total)}, 0
 	}
-	if silent := silent(t.sights); len(silent) > 0 {
-		return removalHold{holdUnknown, "no answer from " + names(silent)}, 0
+	if away := unreachable(t.observed); len(away) > 0 {
+		return removalHold{holdUnknown, "no answer from " + names(away)}, 0
 	}
 	return removalHold{}, 0
 }
@@ -82,8 +82,8 @@ func (t *task) weigh() (held removalHold, wait time.Duration) {
 // deletions counts the central objects that are in the peers, and those of them that were deleted
 // and whose removal is neither committed nor released.
 func (r *Replicator) deletions() (deleted, total int) {
-	for _, obj := range r.wishes.List() {
-		home := primary(r.look(loop.KeyOf(obj)))
+	for _, obj := range r.objects.List() {
+		home := primary(r.observe(loop.KeyOf(obj)))
 		if home == nil || home.copy.Origin != obj.GetUID() {
 			continue
 		}
@@ -97,12 +97,12 @@ func (r *Replicator) deletions() (deleted, total int) {
 
 // record writes on the central object why its deletion is held, if the record differs.
 func (t *task) record(ctx context.Context, held removalHold) error {
-	recorded := fanout.RecordedHold(t.wish)
+	recorded := fanout.RecordedHold(t.object)
 	if held == (removalHold{}) || held == (removalHold{recorded.Reason, recorded.Message}) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": t.wish.GetUID(), "resourceVersion": t.wish.GetResourceVersion(),
+		"uid": t.object.GetUID(), "resourceVersion": t.object.GetResourceVersion(),
 		"annotations": map[string]any{fanoutv1alpha1.RemovalHeldAnnotation: held.reason + ": " + held.message},
 	}})
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 // peer. Its home is in another peer, and the protocol allows no second one. So the central object
 // remains the desired state, and its plane's peer does not count for it.
 func (t *task) keptApart() bool {
-	home := primary(t.sights)
-	state, err := t.replicator.kind.State(t.wish)
-	return err == nil && (state == nil || state.Claim == nil) && home != nil && home.peer != t.itself && home.copy.Origin == t.wish.GetUID()
+	home := primary(t.observed)
+	state, err := t.replicator.kind.State(t.object)
+	return err == nil && (state == nil || state.Claim == nil) && home != nil && home.peer != t.itself && home.copy.Origin == t.object.GetUID()
 }
 
 // planInPlace reads a central object whose plane is itself a peer, and returns its plan.
@@ -29,35 +29,35 @@ func (t *task) planInPlace(ctx context.Context) (plan, error) {
 		return plan{}, err
 	}
 	kind := t.replicator.kind
-	state, err := kind.State(t.wish)
+	state, err := kind.State(t.object)
 	if err != nil {
 		return plan{}, err
 	}
-	l := local{peer: t.itself, seeEdits: kind.SeesEdits(), deleted: t.wish.GetDeletionTimestamp() != nil}
+	l := local{peer: t.itself, seeEdits: kind.SeesEdits(), deleted: t.object.GetDeletionTimestamp() != nil}
 	if state != nil && state.Claim != nil {
 		l.claimed, l.stage = true, state.Stage
 	}
-	if l.digest, err = kind.Digest(t.wish); err != nil {
+	if l.digest, err = kind.Digest(t.object); err != nil {
 		return plan{}, err
 	}
 	var hold fanout.Hold
-	hold, l.requested = kind.Hold(t.wish)
+	hold, l.requested = kind.Hold(t.object)
 	l.held = hold.Reason != "" && !hold.Released
-	return l.plan(t.sights), nil
+	return l.plan(t.observed), nil
 }
 
 // announce reports that the object is not in all peers, before it is in any: from then on the
 // Replicator owns Ready, and the local activation does not write it.
 func (t *task) announce(ctx context.Context) error {
-	if t.replicator.opts.Report == nil || t.wish.GetDeletionTimestamp() != nil ||
-		meta.FindStatusCondition(statusIn(t.wish).Conditions, string(v1alpha1.AccountConditionPresent)) != nil {
+	if t.replicator.opts.Report == nil || t.object.GetDeletionTimestamp() != nil ||
+		meta.FindStatusCondition(statusIn(t.object).Conditions, string(v1alpha1.AccountConditionPresent)) != nil {
 		return nil
 	}
 	digest, err := t.replicator.kind.Digest(t.template())
 	if err != nil {
 		return err
 	}
-	p := presence(t.key, t.sights, wanted{digest: digest})
+	p := presence(t.key, t.observed, wanted{digest: digest})
 	p.Reason = v1alpha1.AccountReasonPending
-	return t.replicator.report(ctx, t.wish, p)
+	return t.replicator.report(ctx, t.object, p)
 }

@@ -69,16 +69,14 @@ func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
 
 // identify reads the UID of the peer's cluster, and retries until it succeeds.
 func (m *member) identify(ctx context.Context, known func()) {
-	for delays := backoff.Doubling(100*time.Millisecond, 10*time.Second); ctx.Err() == nil; {
+	backoff.Retry(ctx, backoff.Doubling(100*time.Millisecond, 10*time.Second), func(ctx context.Context) error {
 		uid, err := m.askUID(ctx)
 		m.mu.Lock()
 		m.uid, m.asked = uid, true
 		m.mu.Unlock()
 		known()
-		if err == nil || !pause(ctx, delays.Step()) {
-			return
-		}
-	}
+		return err
+	}, nil)
 }
 
 // recognizeEvery is how often the identity of a recognized peer is checked. The check sends no
@@ -100,7 +98,7 @@ func (m *member) recognize(ctx context.Context, ask func(context.Context) error,
 		if err == nil {
 			delays = backoff.Doubling(recognizeEvery, recognizeEvery)
 		}
-		if !pause(ctx, delays.Step()) {
+		if !backoff.Sleep(ctx, delays.Step()) {
 			return
 		}
 	}
@@ -147,7 +145,7 @@ func (m *member) err() error {
 // attend requeues all objects when a peer becomes reachable or unreachable without a watch event.
 func (r *Replicator) attend(ctx context.Context) {
 	before := map[region.PeerName]bool{}
-	for pause(ctx, time.Second) {
+	for backoff.Sleep(ctx, time.Second) {
 		now := map[region.PeerName]bool{}
 		for name, m := range r.members() {
 			now[name] = m.err() == nil
@@ -165,23 +163,23 @@ func (r *Replicator) members() map[region.PeerName]*member {
 	return maps.Clone(r.peers)
 }
 
-// look returns the cached state of all peers and of their objects of one key, by peer. It does no
+// observe returns the cached state of all peers and of their objects of one key, by peer. It does no
 // I/O.
-func (r *Replicator) look(key types.NamespacedName) []sight {
+func (r *Replicator) observe(key types.NamespacedName) []observation {
 	members := r.members()
 	snapshot := r.directory.Snapshot()
-	sights := make([]sight, 0, snapshot.Len())
+	observed := make([]observation, 0, snapshot.Len())
 	others := sync.OnceValue(func() *roster { return rosterOf(members) })
 	for p := range snapshot.Peers() {
 		m := members[p.Name]
-		s := sight{peer: p.Name, err: m.err()}
+		s := observation{peer: p.Name, err: m.err()}
 		if m != nil {
 			s.copy = m.replica(key)
 		}
 		s.member = stateIn(p.Name, m, others)
-		sights = append(sights, s)
+		observed = append(observed, s)
 	}
-	return sights
+	return observed
 }
 
 // patience is how long a peer may take to report its UID. After that the peer counts as another

@@ -25,7 +25,7 @@ import (
 // central plane may have been restored from a backup.
 func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) error {
 	var errs []error
-	for _, s := range r.look(key) {
+	for _, s := range r.observe(key) {
 		if s.copy == nil || s.copy.Origin == "" || !s.copy.Home || s.copy.Stage != fanoutv1alpha1.StageActive {
 			continue
 		}
@@ -43,7 +43,7 @@ func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) erro
 // claimed removes the condition Orphaned from objects whose central object exists again.
 func (t *task) claimed(ctx context.Context) error {
 	var errs []error
-	for _, s := range t.sights {
+	for _, s := range t.observed {
 		if s.copy != nil && s.copy.Orphaned && s.err == nil {
 			errs = append(errs, t.replicator.mark(ctx, t.key, s, false))
 		}
@@ -53,7 +53,7 @@ func (t *task) claimed(ctx context.Context) error {
 
 // mark adds the condition Orphaned to the status of a peer's object, or removes it. Only Accounts
 // are known to have conditions.
-func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s sight, orphaned bool) error {
+func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s observation, orphaned bool) error {
 	if r.kind.Resource != resource {
 		return nil
 	}

@@ -62,29 +62,29 @@ type central struct {
 }
 
 // plan decides how the object gets into all peers. It is pure.
-func (c central) plan(sights []sight) plan {
-	home := primary(sights)
+func (c central) plan(observed []observation) plan {
+	home := primary(observed)
 	var p plan
 	switch {
 	case home == nil:
-		p = c.planAdd(sights)
+		p = c.planAdd(observed)
 	case home.err != nil:
 		p = waits(fmt.Sprintf("its home %s is unreachable", home.peer))
 	case home.copy.Stage == fanoutv1alpha1.StageRemoving || home.copy.Terminating:
 		p = conflict("an object of the same name is being removed from the peers: this one is added after that")
 	default:
-		return c.planUpdate(sights, home)
+		return c.planUpdate(observed, home)
 	}
 	p.digest = c.digest
 	return p
 }
 
 // planAdd decides about an object that has no home yet.
-func (c central) planAdd(sights []sight) plan {
-	if peer := unclaimed(sights, ""); peer != "" {
+func (c central) planAdd(observed []observation) plan {
+	if peer := unclaimed(observed, ""); peer != "" {
 		return conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", peer)
 	}
-	if len(silent(sights)) > 0 {
+	if len(unreachable(observed)) > 0 {
 		// A failed attempt would only delay other objects.
 		return waits("adding it needs every peer")
 	}
@@ -93,7 +93,7 @@ func (c central) planAdd(sights []sight) plan {
 
 // planUpdate decides about an object whose home may have another content, or peers an earlier
 // revision.
-func (c central) planUpdate(sights []sight, home *sight) plan {
+func (c central) planUpdate(observed []observation, home *observation) plan {
 	ours := home.copy.Origin == c.uid
 	equal := home.copy.Digest == c.digest && !home.copy.edited()
 	if !equal && home.copy.Bare != c.bare && (c.agreed || !ours) {
@@ -104,7 +104,7 @@ func (c central) planUpdate(sights []sight, home *sight) plan {
 		// The content is the agreed one. Its origin cannot be changed any more.
 		p.digest = home.copy.Digest
 	}
-	switch behind := lagging(sights, home); {
+	switch behind := lagging(observed, home); {
 	case c.agreed && behind:
 		p.action = actionAgree
 	case !c.agreed && (behind || !equal):
@@ -128,15 +128,15 @@ type local struct {
 
 // plan decides about the object: an object without a claim is adopted, an edit becomes the next
 // revision, and a deletion a removal. It is pure.
-func (l local) plan(sights []sight) plan {
+func (l local) plan(observed []observation) plan {
 	if !l.claimed {
-		return l.planAdopt(sights)
+		return l.planAdopt(observed)
 	}
 	if l.stage == fanoutv1alpha1.StageReserved {
 		return plan{removing: l.deleted} // another operation holds the name, and has not ended
 	}
 	p := plan{digest: l.digest, removing: l.deleted && !l.requested || l.stage == fanoutv1alpha1.StageRemoving}
-	home := primary(sights)
+	home := primary(observed)
 	switch {
 	case home == nil:
 		p.reason, p.message = v1alpha1.AccountReasonPeersUnknown, "no reachable peer is its home"
@@ -144,27 +144,27 @@ func (l local) plan(sights []sight) plan {
 		p.digest = home.copy.Digest // the central object is a replica, and follows its home
 	case l.requested && !l.held:
 		p.action = actionSweep
-	case p.removing && anySilent(sights):
+	case p.removing && anyUnreachable(observed):
 		// The coordinators' sweeps continue when the peers are reachable.
 	case p.removing:
 		p.action = actionRemove
-	case home.copy.Digest != l.digest && l.seeEdits, lagging(sights, home):
+	case home.copy.Digest != l.digest && l.seeEdits, lagging(observed, home):
 		p.action = actionUpdate
 	}
 	return p
 }
 
 // planAdopt decides about an object that was applied in the central plane.
-func (l local) planAdopt(sights []sight) plan {
+func (l local) planAdopt(observed []observation) plan {
 	if l.deleted {
 		return plan{removing: true}
 	}
 	p := plan{action: actionAdopt}
-	if peer := unclaimed(sights, l.peer); peer != "" {
+	if peer := unclaimed(observed, l.peer); peer != "" {
 		p = conflict("an object of the same name was also applied in %s: delete one of the two", peer)
-	} else if home := primary(sights); home != nil {
+	} else if home := primary(observed); home != nil {
 		p = conflict("an object in %s holds the name", home.peer)
-	} else if len(silent(sights)) > 0 {
+	} else if len(unreachable(observed)) > 0 {
 		p = waits("adopting it needs every peer")
 	}
 	p.digest = l.digest

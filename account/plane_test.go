@@ -156,7 +156,7 @@ func condition(s v1alpha1.AccountStatus, conditionType string) metav1.Condition 
 	return metav1.Condition{}
 }
 
-// held returns the roles of an Account in a peer, nil if it is not in force there.
+// held returns the roles of an Account in a peer, nil if it is not in effect there.
 func (w *world) held(peer region.PeerName, name string) []v1alpha1.AccountRole {
 	w.t.Helper()
 	account := accountIn(w.t, w.conn(peer), name)

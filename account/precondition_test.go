@@ -40,9 +40,9 @@ func newStill(t *testing.T) *world {
 }
 
 // taskOf returns a task with obj as the cached central object.
-func (w *world) taskOf(obj *unstructured.Unstructured, sights ...sight) *task {
+func (w *world) taskOf(obj *unstructured.Unstructured, observed ...observation) *task {
 	return &task{
-		replicator: w.r, key: types.NamespacedName{Name: obj.GetName()}, wish: obj, sights: sights, want: wanted{origin: obj.GetUID(), removing: true}, leave: func() {},
+		replicator: w.r, key: types.NamespacedName{Name: obj.GetName()}, object: obj, observed: observed, want: wanted{origin: obj.GetUID(), removing: true}, leave: func() {},
 	}
 }
 
@@ -194,10 +194,10 @@ func TestARemovalIsForTheHomeThatWasRead(t *testing.T) {
 		w.stop()
 		wish := get(t, w.api, resource, "", "acme")
 		stale := &replica{UID: "an-earlier-one", Stage: fanoutv1alpha1.StageActive, Home: true, Origin: wish.GetUID()}
-		done, err := w.taskOf(wish, sight{peer: w.home("acme"), member: fanoutv1alpha1.PeerActive, copy: stale}).remove(t.Context())
+		done, err := w.taskOf(wish, observation{peer: w.home("acme"), member: fanoutv1alpha1.PeerActive, copy: stale}).remove(t.Context())
 		require.NoError(t, err)
 		require.False(t, done)
-		w.inForce("acme")
+		w.inEffect("acme")
 	})
 }
 

@@ -23,7 +23,7 @@ type Presence struct {
 	Key types.NamespacedName
 	UID types.UID // of the central object
 	// Total is the number of full members of the ring, and Present the number of members that
-	// hold the latest revision in force.
+	// hold the latest revision in effect.
 	Total, Present int
 	// Revision is the number of the latest revision; zero if none is committed.
 	Revision int64
@@ -84,14 +84,14 @@ type wanted struct {
 	removing bool
 }
 
-// presence sums up the sights. It is pure.
-func presence(key types.NamespacedName, sights []sight, want wanted) Presence {
+// presence sums up the observed. It is pure.
+func presence(key types.NamespacedName, observed []observation, want wanted) Presence {
 	p := Presence{Key: key, Removing: want.removing}
-	home := primary(sights)
+	home := primary(observed)
 	if home != nil {
 		p.Home, p.Revision = home.peer, home.copy.Revision
 	}
-	for _, s := range sights {
+	for _, s := range observed {
 		if s.counts() {
 			p.Total++
 		}
@@ -107,7 +107,7 @@ func presence(key types.NamespacedName, sights []sight, want wanted) Presence {
 }
 
 // judge returns why a peer is an exception; an empty reason if it is not.
-func judge(s sight, home *sight, want wanted) (reason v1alpha1.AccountConditionReason, message string) {
+func judge(s observation, home *observation, want wanted) (reason v1alpha1.AccountConditionReason, message string) {
 	if want.removing {
 		return judgeRemoval(s, want.origin)
 	}
@@ -127,7 +127,7 @@ func judge(s sight, home *sight, want wanted) (reason v1alpha1.AccountConditionR
 	case c.Stage == fanoutv1alpha1.StageRemoving || c.Terminating:
 		return v1alpha1.AccountReasonRemoving, "its object is being removed"
 	case c.Stage != fanoutv1alpha1.StageActive:
-		return v1alpha1.AccountReasonBehind, fmt.Sprintf("its object is %s, not yet in force", c.Stage)
+		return v1alpha1.AccountReasonBehind, fmt.Sprintf("its object is %s, not yet in effect", c.Stage)
 	case home != nil && c.Revision < home.copy.Revision:
 		return v1alpha1.AccountReasonBehind, fmt.Sprintf("it has revision %d of %d", c.Revision, home.copy.Revision)
 	case c.Digest != want.digest:
@@ -142,7 +142,7 @@ func judge(s sight, home *sight, want wanted) (reason v1alpha1.AccountConditionR
 }
 
 // judgeRemoval is judge for an object that is being removed from all peers.
-func judgeRemoval(s sight, origin types.UID) (reason v1alpha1.AccountConditionReason, message string) {
+func judgeRemoval(s observation, origin types.UID) (reason v1alpha1.AccountConditionReason, message string) {
 	switch {
 	case s.err != nil:
 		return v1alpha1.AccountReasonNoAnswer, brief("it has not confirmed that nothing is left: " + s.err.Error())

@@ -25,8 +25,8 @@ import (
 )
 
 // present returns a peer with a current object.
-func present(name string, change ...func(*sight)) sight {
-	s := sight{peer: region.PeerName(name), member: fanoutv1alpha1.PeerActive,
+func present(name string, change ...func(*observation)) observation {
+	s := observation{peer: region.PeerName(name), member: fanoutv1alpha1.PeerActive,
 		copy: &replica{UID: "u", Stage: fanoutv1alpha1.StageActive, Revision: 2, Digest: "d", Actual: "d", Ready: true, Origin: "wish"}}
 	for _, c := range change {
 		c(&s)
@@ -39,33 +39,33 @@ func TestJudge(t *testing.T) {
 	want := wanted{digest: "d", origin: "wish"}
 	gone := wanted{digest: "d", origin: "wish", removing: true}
 	for name, test := range map[string]struct {
-		change func(*sight)
+		change func(*observation)
 		want   wanted
 		reason v1alpha1.AccountConditionReason
 		status metav1.ConditionStatus // of the whole
 	}{
-		"current":             {func(*sight) {}, want, "", metav1.ConditionTrue},
-		"silent":              {func(s *sight) { s.err = errors.New("no") }, want, v1alpha1.AccountReasonNoAnswer, metav1.ConditionUnknown},
-		"silent without one":  {func(s *sight) { s.err, s.copy = errors.New("no"), nil }, want, v1alpha1.AccountReasonNoAnswer, metav1.ConditionUnknown},
-		"missing":             {func(s *sight) { s.copy = nil }, want, v1alpha1.AccountReasonMissing, metav1.ConditionFalse},
-		"unclaimed":           {func(s *sight) { s.copy.Stage = "" }, want, v1alpha1.AccountReasonConflict, metav1.ConditionFalse},
-		"damaged":             {func(s *sight) { s.copy.Bad = "not JSON" }, want, v1alpha1.AccountReasonConflict, metav1.ConditionFalse},
-		"reserved":            {func(s *sight) { s.copy.Stage = fanoutv1alpha1.StageReserved }, want, v1alpha1.AccountReasonBehind, metav1.ConditionFalse},
-		"behind":              {func(s *sight) { s.copy.Revision = 1 }, want, v1alpha1.AccountReasonBehind, metav1.ConditionFalse},
-		"of another content":  {func(s *sight) { s.copy.Digest = "e" }, want, v1alpha1.AccountReasonBehind, metav1.ConditionFalse},
-		"going":               {func(s *sight) { s.copy.Terminating = true }, want, v1alpha1.AccountReasonRemoving, metav1.ConditionFalse},
-		"not ready":           {func(s *sight) { s.copy.Ready = false }, want, v1alpha1.AccountReasonNotReady, metav1.ConditionFalse},
-		"joining":             {func(s *sight) { s.member, s.copy = fanoutv1alpha1.PeerJoining, nil }, want, v1alpha1.AccountReasonNoMember, metav1.ConditionTrue},
-		"joining and silent":  {func(s *sight) { s.member, s.err = "", errors.New("no") }, want, v1alpha1.AccountReasonNoMember, metav1.ConditionTrue},
-		"to be removed":       {func(*sight) {}, gone, v1alpha1.AccountReasonRemoving, metav1.ConditionFalse},
-		"removed":             {func(s *sight) { s.copy = nil }, gone, "", metav1.ConditionFalse},
-		"another's":           {func(s *sight) { s.copy.Origin = "other" }, gone, "", metav1.ConditionFalse},
-		"removed, not proved": {func(s *sight) { s.err, s.copy = errors.New("no"), nil }, gone, v1alpha1.AccountReasonNoAnswer, metav1.ConditionFalse},
+		"current":             {func(*observation) {}, want, "", metav1.ConditionTrue},
+		"silent":              {func(s *observation) { s.err = errors.New("no") }, want, v1alpha1.AccountReasonNoAnswer, metav1.ConditionUnknown},
+		"silent without one":  {func(s *observation) { s.err, s.copy = errors.New("no"), nil }, want, v1alpha1.AccountReasonNoAnswer, metav1.ConditionUnknown},
+		"missing":             {func(s *observation) { s.copy = nil }, want, v1alpha1.AccountReasonMissing, metav1.ConditionFalse},
+		"unclaimed":           {func(s *observation) { s.copy.Stage = "" }, want, v1alpha1.AccountReasonConflict, metav1.ConditionFalse},
+		"damaged":             {func(s *observation) { s.copy.Bad = "not JSON" }, want, v1alpha1.AccountReasonConflict, metav1.ConditionFalse},
+		"reserved":            {func(s *observation) { s.copy.Stage = fanoutv1alpha1.StageReserved }, want, v1alpha1.AccountReasonBehind, metav1.ConditionFalse},
+		"behind":              {func(s *observation) { s.copy.Revision = 1 }, want, v1alpha1.AccountReasonBehind, metav1.ConditionFalse},
+		"of another content":  {func(s *observation) { s.copy.Digest = "e" }, want, v1alpha1.AccountReasonBehind, metav1.ConditionFalse},
+		"going":               {func(s *observation) { s.copy.Terminating = true }, want, v1alpha1.AccountReasonRemoving, metav1.ConditionFalse},
+		"not ready":           {func(s *observation) { s.copy.Ready = false }, want, v1alpha1.AccountReasonNotReady, metav1.ConditionFalse},
+		"joining":             {func(s *observation) { s.member, s.copy = fanoutv1alpha1.PeerJoining, nil }, want, v1alpha1.AccountReasonNoMember, metav1.ConditionTrue},
+		"joining and silent":  {func(s *observation) { s.member, s.err = "", errors.New("no") }, want, v1alpha1.AccountReasonNoMember, metav1.ConditionTrue},
+		"to be removed":       {func(*observation) {}, gone, v1alpha1.AccountReasonRemoving, metav1.ConditionFalse},
+		"removed":             {func(s *observation) { s.copy = nil }, gone, "", metav1.ConditionFalse},
+		"another's":           {func(s *observation) { s.copy.Origin = "other" }, gone, "", metav1.ConditionFalse},
+		"removed, not proved": {func(s *observation) { s.err, s.copy = errors.New("no"), nil }, gone, v1alpha1.AccountReasonNoAnswer, metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			home := present("home", func(s *sight) { s.copy.Home = true })
-			p := presence(loop.ParseKey("acme"), []sight{home, present("peer", test.change)}, test.want)
+			home := present("home", func(s *observation) { s.copy.Home = true })
+			p := presence(loop.ParseKey("acme"), []observation{home, present("peer", test.change)}, test.want)
 			var reason v1alpha1.AccountConditionReason
 			for _, e := range p.Exceptions {
 				if e.Peer == "peer" {
@@ -89,8 +89,8 @@ func TestJudge(t *testing.T) {
 
 func TestAnEditedHomeIsAnException(t *testing.T) {
 	t.Parallel()
-	home := present("home", func(s *sight) { s.copy.Home, s.copy.Actual = true, "e" })
-	p := presence(loop.ParseKey("acme"), []sight{home}, wanted{digest: "d", origin: "wish"})
+	home := present("home", func(s *observation) { s.copy.Home, s.copy.Actual = true, "e" })
+	p := presence(loop.ParseKey("acme"), []observation{home}, wanted{digest: "d", origin: "wish"})
 	require.Equal(t, v1alpha1.AccountReasonEdited, p.Exceptions[0].Reason)
 	require.False(t, p.Complete())
 }
@@ -103,10 +103,10 @@ func TestNoPeersIsNotReady(t *testing.T) {
 }
 
 // thousand returns a thousand peers, most of which are exceptions with long messages.
-func thousand() []sight {
-	sights := make([]sight, 0, 1000)
+func thousand() []observation {
+	observed := make([]observation, 0, 1000)
 	for i := range 1000 {
-		sights = append(sights, present(fmt.Sprintf("peer-%03d.%s", i, strings.Repeat("x", 40)), func(s *sight) {
+		observed = append(observed, present(fmt.Sprintf("peer-%03d.%s", i, strings.Repeat("x", 40)), func(s *observation) {
 			switch {
 			case i == 0:
 				s.copy.Home = true
@@ -119,7 +119,7 @@ func thousand() []sight {
 			}
 		}))
 	}
-	return sights
+	return observed
 }
 
 // With a thousand peers the status stays small, is valid for the API server, and is the same each
@@ -154,9 +154,9 @@ func TestStatusIsBounded(t *testing.T) {
 	require.Zero(t, writesTo(server), "nothing has changed")
 
 	// The conditions of exceptions are removed when all peers are ready.
-	var well []sight
+	var well []observation
 	for i := range 1000 {
-		well = append(well, present(fmt.Sprintf("peer-%03d", i), func(s *sight) { s.copy.Home = i == 0 }))
+		well = append(well, present(fmt.Sprintf("peer-%03d", i), func(s *observation) { s.copy.Home = i == 0 }))
 	}
 	require.NoError(t, r.report(t.Context(), now, presence(loop.ParseKey("acme"), well, wanted{digest: "d", origin: "wish"})))
 	account := accountIn(t, api, "acme")
@@ -174,7 +174,7 @@ func TestTransitionTimesAreKept(t *testing.T) {
 		map[string]any{"type": "NamespaceReady", "status": "True", "reason": "Owned", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"},
 		map[string]any{"type": "PresentIn.gone", "status": "False", "reason": "Missing", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"},
 	}}
-	p := presence(loop.ParseKey("acme"), []sight{present("eu", func(s *sight) { s.copy.Home = true })}, wanted{digest: "d"})
+	p := presence(loop.ParseKey("acme"), []observation{present("eu", func(s *observation) { s.copy.Home = true })}, wanted{digest: "d"})
 	content, err := reportAccount(obj, p)
 	require.NoError(t, err)
 	conditions := content["conditions"].([]any)
@@ -191,7 +191,7 @@ func TestTransitionTimesAreKept(t *testing.T) {
 func TestPresenceHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var sights []sight
+		var observed []observation
 		for i := range rapid.IntRange(0, 60).Draw(t, "peers") {
 			s := present(fmt.Sprintf("peer-%02d", i))
 			s.member = rapid.SampledFrom([]fanoutv1alpha1.PeerState{"", "Joining", "Active", "Active", "Active", "Leaving", "Quarantined", "Out"}).Draw(t, "member")
@@ -206,17 +206,17 @@ func TestPresenceHolds(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "silent") == 0 {
 				s.err = errors.New("no answer")
 			}
-			sights = append(sights, s)
+			observed = append(observed, s)
 		}
 		want := wanted{digest: "d", origin: "wish", removing: rapid.Bool().Draw(t, "removing")}
-		p := presence(loop.ParseKey("acme"), sights, want)
+		p := presence(loop.ParseKey("acme"), observed, want)
 		conditions := p.conditions(1)
 		require.LessOrEqual(t, len(conditions), 2+most)
 		require.LessOrEqual(t, p.Present, p.Total)
 		ready := meta.FindStatusCondition(conditions, "Ready")
 		require.Equal(t, p.Complete(), ready.Status == metav1.ConditionTrue, "%+v", p)
 		fresh := 0
-		for _, s := range sights {
+		for _, s := range observed {
 			if s.counts() && s.err == nil {
 				fresh++
 			}

@@ -23,18 +23,18 @@ import (
 
 // hold adds the Replicator's finalizer to the central object, before any peer gets the object.
 func (t *task) hold(ctx context.Context) error {
-	if slices.Contains(t.wish.GetFinalizers(), Finalizer) {
+	if slices.Contains(t.object.GetFinalizers(), Finalizer) {
 		return nil
 	}
-	_, err := t.finalize(ctx, append(slices.Clone(t.wish.GetFinalizers()), Finalizer))
+	_, err := t.finalize(ctx, append(slices.Clone(t.object.GetFinalizers()), Finalizer))
 	return err
 }
 
 // release removes the finalizer from the central object, of which no peer has anything left. done
 // is false if the finalizer was removed before.
 func (t *task) release(ctx context.Context) (done bool, err error) {
-	left := slices.DeleteFunc(slices.Clone(t.wish.GetFinalizers()), func(f string) bool { return f == Finalizer })
-	if len(left) == len(t.wish.GetFinalizers()) {
+	left := slices.DeleteFunc(slices.Clone(t.object.GetFinalizers()), func(f string) bool { return f == Finalizer })
+	if len(left) == len(t.object.GetFinalizers()) {
 		return false, nil
 	}
 	return t.finalize(ctx, left)
@@ -44,7 +44,7 @@ func (t *task) release(ctx context.Context) (done bool, err error) {
 // object no longer exists.
 func (t *task) finalize(ctx context.Context, finalizers []string) (done bool, err error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": t.wish.GetUID(), "resourceVersion": t.wish.GetResourceVersion(), "finalizers": finalizers,
+		"uid": t.object.GetUID(), "resourceVersion": t.object.GetResourceVersion(), "finalizers": finalizers,
 	}})
 	if err != nil {
 		return false, err
@@ -63,15 +63,15 @@ func (t *task) finalize(ctx context.Context, finalizers []string) (done bool, er
 // remove removes a deleted central object from all peers. gone is true if every peer has
 // confirmed that nothing of it is left.
 func (t *task) remove(ctx context.Context) (gone bool, err error) {
-	if !slices.Contains(t.wish.GetFinalizers(), Finalizer) {
+	if !slices.Contains(t.object.GetFinalizers(), Finalizer) {
 		return false, nil // no peer has ever had it
 	}
-	if home := primary(t.sights); home != nil && home.copy.Origin == t.wish.GetUID() {
+	if home := primary(t.observed); home != nil && home.copy.Origin == t.object.GetUID() {
 		if done, err := t.removeHome(ctx, home); !done || err != nil {
 			return false, err
 		}
 	}
-	if anySilent(t.sights) {
+	if anyUnreachable(t.observed) {
 		return false, nil // one of them may have it
 	}
 	return t.confirmed(ctx)
@@ -79,14 +79,14 @@ func (t *task) remove(ctx context.Context) (gone bool, err error) {
 
 // removeHome begins or continues the removal of the object from its home and all other peers. done
 // is false if it must wait.
-func (t *task) removeHome(ctx context.Context, home *sight) (done bool, err error) {
+func (t *task) removeHome(ctx context.Context, home *observation) (done bool, err error) {
 	removal := fanout.RemoveOptions{UID: home.copy.UID}
 	committed := home.copy.Stage == fanoutv1alpha1.StageRemoving
 	switch {
 	case home.err != nil:
 		t.message = fmt.Sprintf("its home %s is unreachable", home.peer)
 		return false, nil
-	case committed && anySilent(t.sights):
+	case committed && anyUnreachable(t.observed):
 		return false, nil // continues when they are reachable
 	case committed:
 		removal.Unreachable = fanout.Forward
@@ -119,7 +119,7 @@ func (t *task) letGo(ctx context.Context) error {
 	t.replicator.forget(t.key)
 	done, err := t.release(ctx)
 	if done {
-		t.replicator.opts.Observer.removed(ctx, RemoveEvent{Object: t.replicator.object(t.key, t.wish.GetUID())})
+		t.replicator.opts.Observer.removed(ctx, RemoveEvent{Object: t.replicator.object(t.key, t.object.GetUID())})
 	}
 	return err
 }
@@ -138,7 +138,7 @@ func (t *task) confirmed(ctx context.Context) (bool, error) {
 			case err != nil:
 				return false, err
 			}
-			return obj.GetAnnotations()[OriginAnnotation] == string(t.wish.GetUID()), nil
+			return obj.GetAnnotations()[OriginAnnotation] == string(t.object.GetUID()), nil
 		})
 	if err != nil {
 		t.message = brief(err.Error())
@@ -162,18 +162,18 @@ func (t *task) takeBack(ctx context.Context) error {
 	}
 	now, err := clientFor(t.replicator.plane, t.replicator.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
 	switch {
-	case err == nil && now.GetUID() == t.wish.GetUID():
+	case err == nil && now.GetUID() == t.object.GetUID():
 		return nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil // the plane is unreachable: its next event requeues the object
 	}
-	for _, s := range t.replicator.look(t.key) {
+	for _, s := range t.replicator.observe(t.key) {
 		conn, err := t.replicator.directory.Conn(s.peer)
 		if err != nil {
 			continue
 		}
 		obj, err := clientFor(conn, t.replicator.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
-		if err != nil || obj.GetAnnotations()[OriginAnnotation] != string(t.wish.GetUID()) {
+		if err != nil || obj.GetAnnotations()[OriginAnnotation] != string(t.object.GetUID()) {
 			continue
 		}
 		if c := replicaOf(t.replicator.kind, obj); c.Home {

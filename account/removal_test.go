@@ -17,8 +17,8 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// inForce fails the test unless the Accounts are in force in every peer.
-func (w *world) inForce(names ...string) {
+// inEffect fails the test unless the Accounts are in effect in every peer.
+func (w *world) inEffect(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
 		for _, p := range peerNames {
@@ -45,14 +45,14 @@ func TestTheDeletionOfAllCentralAccountsIsHeld(t *testing.T) {
 			w.create(newAccount(names[i], []any{"Tenant"}))
 		}
 		time.Sleep(time.Minute)
-		w.inForce(names...)
+		w.inEffect(names...)
 		// The deletions come one by one, as from a tool.
 		for _, name := range names {
 			w.delete(name)
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Minute)
-		w.inForce(names...)
+		w.inEffect(names...)
 		for _, name := range names {
 			c := condition(accountIn(t, w.api, name).Status, ConditionRemovalHeld)
 			require.Equal(t, metav1.ConditionTrue, c.Status, name)
@@ -72,7 +72,7 @@ func TestTheDeletionOfAllCentralAccountsIsHeld(t *testing.T) {
 		w.r, _ = NewReplicator(w.api, w.ring, slow(t, w.ring), Options{})
 		run(t, w.r.Start)
 		time.Sleep(time.Minute)
-		w.inForce(names...)
+		w.inEffect(names...)
 		for _, name := range names[:6] {
 			w.release(name)
 		}
@@ -80,7 +80,7 @@ func TestTheDeletionOfAllCentralAccountsIsHeld(t *testing.T) {
 		for _, name := range names[:6] {
 			w.awaitGone(name)
 		}
-		w.inForce(names[6:]...)
+		w.inEffect(names[6:]...)
 	})
 }
 
@@ -90,7 +90,7 @@ func TestTheDeletionOfACentralAccountIsHeldWhileAPeerIsSilent(t *testing.T) {
 		w := newSlowWorld(t, Options{})
 		w.create(newAccount("acme", []any{"Tenant"}))
 		time.Sleep(time.Minute)
-		w.inForce("acme")
+		w.inEffect("acme")
 		away := w.away("acme")
 		w.ring.Partition(away, true)
 		time.Sleep(time.Minute)

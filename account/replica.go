@@ -52,7 +52,7 @@ func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
 		Orphaned:    isOrphaned(obj),
 	}
 	if c.Terminating {
-		// An object whose deletion is not committed is in force.
+		// An object whose deletion is not committed is in effect.
 		_, requested := kind.Hold(obj)
 		c.Terminating = !requested
 	}

@@ -23,9 +23,9 @@ import (
 type task struct {
 	replicator *Replicator
 	key        types.NamespacedName
-	wish       *unstructured.Unstructured
+	object     *unstructured.Unstructured
 	itself     region.PeerName // the peer that is the central plane; empty if no peer is
-	sights     []sight
+	observed   []observation
 	want       wanted
 	leave      func() // frees its place among the workers
 
@@ -47,10 +47,10 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 		r.forget(key)
 		return 0, nil
 	}
-	if r.wishes.Err() != nil {
+	if r.objects.Err() != nil {
 		return 0, nil // a stale cache decides nothing: Flows requeues all objects when it is fresh
 	}
-	wish, ok := r.wishes.Get(key)
+	object, ok := r.objects.Get(key)
 	if !ok {
 		r.gone(ctx, key)
 		return 0, r.orphans(ctx, key)
@@ -59,12 +59,12 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	if !known {
 		return patience / 10, nil
 	}
-	t := &task{replicator: r, key: key, wish: wish, itself: itself, sights: r.look(key), leave: leave}
+	t := &task{replicator: r, key: key, object: object, itself: itself, observed: r.observe(key), leave: leave}
 	if itself != "" && t.keptApart() {
 		t.itself = ""
-		t.sights = slices.DeleteFunc(t.sights, func(s sight) bool { return s.peer == itself })
+		t.observed = slices.DeleteFunc(t.observed, func(s observation) bool { return s.peer == itself })
 	}
-	if len(t.sights) == 0 {
+	if len(t.observed) == 0 {
 		return 0, nil // the directory has no peers yet
 	}
 	return t.run(ctx)
@@ -83,12 +83,12 @@ func (r *Replicator) gone(ctx context.Context, key types.NamespacedName) {
 }
 
 func (t *task) run(ctx context.Context) (again time.Duration, err error) {
-	removing := t.wish.GetDeletionTimestamp() != nil
+	removing := t.object.GetDeletionTimestamp() != nil
 	t.want = wanted{removing: removing}
 	if t.itself == "" {
-		t.want.origin = t.wish.GetUID()
+		t.want.origin = t.object.GetUID()
 	}
-	if rest := t.rest(); rest > 0 {
+	if rest := t.pauseLeft(); rest > 0 {
 		return rest, nil
 	}
 	if err := t.claimed(ctx); err != nil {
@@ -120,21 +120,21 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	if t.failed {
 		// The events of an aborted attempt requeue the object at once: wait instead.
 		digest, _ := t.replicator.kind.Digest(t.template()) // no error: the operation had the same content
-		t.replicator.vain(t.key, digest)
+		t.replicator.pauseAfterFailure(t.key, digest)
 	} else {
-		t.replicator.settled(t.key)
+		t.replicator.endPause(t.key)
 	}
 	if t.itself != "" && t.want.digest == "" {
 		return again, err // not the Replicator's object yet
 	}
 	p := t.presence(ctx, err)
 	t.replicator.found(ctx, p)
-	return again, errors.Join(err, t.replicator.report(ctx, t.wish, p))
+	return again, errors.Join(err, t.replicator.report(ctx, t.object, p))
 }
 
-// rest returns how long to leave the object alone after operations on it that came to nothing. Such
+// pauseLeft returns how long to leave the object alone after operations on it that came to nothing. Such
 // a pause holds only for the same content, and while some peer lacks it.
-func (t *task) rest() time.Duration {
+func (t *task) pauseLeft() time.Duration {
 	p := t.replicator.pausing(t.key)
 	left := time.Until(p.until)
 	if left <= 0 || t.want.removing {
@@ -144,7 +144,7 @@ func (t *task) rest() time.Duration {
 	if err != nil || p.of != "" && p.of != digest {
 		return 0
 	}
-	if presence(t.key, t.sights, wanted{digest: digest, origin: t.want.origin}).Complete() {
+	if presence(t.key, t.observed, wanted{digest: digest, origin: t.want.origin}).Complete() {
 		return 0
 	}
 	return left
@@ -152,11 +152,11 @@ func (t *task) rest() time.Duration {
 
 // presence returns the state to report after a reconcile that returned err.
 func (t *task) presence(ctx context.Context, err error) Presence {
-	p := presence(t.key, t.sights, t.want)
-	p.UID = t.wish.GetUID()
+	p := presence(t.key, t.observed, t.want)
+	p.UID = t.object.GetUID()
 	p.Reason, p.Message = t.reason, t.message
-	if t.wish.GetDeletionTimestamp() != nil && t.itself == "" {
-		p.Hold = fanout.RecordedHold(t.wish)
+	if t.object.GetDeletionTimestamp() != nil && t.itself == "" {
+		p.Hold = fanout.RecordedHold(t.object)
 	}
 	if err != nil && p.Message == "" {
 		p.Message = brief(err.Error())
@@ -198,7 +198,7 @@ func (t *task) plan(ctx context.Context) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	return central{uid: t.wish.GetUID(), digest: digest, bare: content, agreed: t.replicator.opts.Agreed}.plan(t.sights), nil
+	return central{uid: t.object.GetUID(), digest: digest, bare: content, agreed: t.replicator.opts.Agreed}.plan(t.observed), nil
 }
 
 // apply carries out an action.
@@ -225,7 +225,7 @@ func (t *task) apply(ctx context.Context, a action) error {
 		})
 	case actionRemove:
 		return t.do(ctx, "remove", func() (*fanout.Operation, error) {
-			return r.remove(ctx, t.key, fanout.RemoveOptions{UID: t.wish.GetUID(), Unreachable: fanout.Forward})
+			return r.remove(ctx, t.key, fanout.RemoveOptions{UID: t.object.GetUID(), Unreachable: fanout.Forward})
 		})
 	case actionSweep:
 		t.acted = true
@@ -248,7 +248,7 @@ func (r *Replicator) addOptions() fanout.AddOptions {
 // do runs an operation and records its outcome. If a peer is unreachable, the operation mostly
 // waits: then it frees its place among the workers first.
 func (t *task) do(ctx context.Context, action string, operation func() (*fanout.Operation, error)) error {
-	if anySilent(t.sights) {
+	if anyUnreachable(t.observed) {
 		t.leave()
 	}
 	op, err := operation()

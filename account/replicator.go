@@ -75,7 +75,7 @@ type Replicator struct {
 	coordinator *fanout.Coordinator
 	kind        fanout.Kind
 	opts        Options
-	wishes      *loop.Objects
+	objects     *loop.Objects
 	queue       *loop.Queue
 	places      chan struct{} // has one entry for each worker that does not wait for an unreachable peer
 	rosters     rosters
@@ -127,7 +127,7 @@ func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, 
 		settling:  map[types.NamespacedName]pausing{},
 		budgets:   map[types.NamespacedName]*loop.Budget{},
 	}
-	r.wishes = loop.NewObjects(plane.Dynamic(), r.kind.Resource, loop.ObjectsOptions{
+	r.objects = loop.NewObjects(plane.Dynamic(), r.kind.Resource, loop.ObjectsOptions{
 		Strip: loop.KeepManager(), Changed: r.add, Flows: r.all,
 	})
 	return r, nil
@@ -140,7 +140,7 @@ func (r *Replicator) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	// Caches and Engage retry errors until ctx ends.
-	wg.Go(func() { _ = r.wishes.Start(ctx) })
+	wg.Go(func() { _ = r.objects.Start(ctx) })
 	wg.Go(func() { _ = region.Engage(ctx, r.directory, r.engage) })
 	wg.Go(func() {
 		for range r.directory.Watch(ctx) {
@@ -186,10 +186,10 @@ func (r *Replicator) rouse(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for _, obj := range r.wishes.List() {
+		for _, obj := range r.objects.List() {
 			r.add(loop.KeyOf(obj))
 		}
-		if !pause(ctx, lull) {
+		if !backoff.Sleep(ctx, lull) {
 			return
 		}
 	}
@@ -199,34 +199,19 @@ func (r *Replicator) rouse(ctx context.Context) {
 // recognized.
 func (r *Replicator) identify(ctx context.Context) {
 	log := logging.From(ctx)
-	for delays := backoff.Doubling(100*time.Millisecond, 10*time.Second); ; {
+	backoff.Retry(ctx, backoff.Doubling(100*time.Millisecond, 10*time.Second), func(ctx context.Context) error {
 		ns, err := r.plane.Dynamic().Resource(namespacesResource).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-		if err == nil {
-			r.mu.Lock()
-			r.planeUID = ns.GetUID()
-			r.mu.Unlock()
-			r.all()
-			return
+		if err != nil {
+			return err
 		}
-		if ctx.Err() == nil {
-			log.Info("Cannot read the identity of the central plane", "error", err.Error())
-		}
-		if !pause(ctx, delays.Step()) {
-			return
-		}
-	}
-}
-
-// pause waits for d, and returns false if ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+		r.mu.Lock()
+		r.planeUID = ns.GetUID()
+		r.mu.Unlock()
+		r.all()
+		return nil
+	}, func(err error, delay time.Duration) {
+		log.Info("Cannot read the identity of the central plane", "error", err.Error(), "again", delay.String())
+	})
 }
 
 // found records p and calls the Observer if it has changed.
@@ -281,8 +266,8 @@ func (r *Replicator) acted(key types.NamespacedName) {
 	r.settling[key] = pausing{until: time.Now().Add(settle)}
 }
 
-// vain records a failed operation with the content of digest.
-func (r *Replicator) vain(key types.NamespacedName, digest string) {
+// pauseAfterFailure records a failed operation with the content of digest.
+func (r *Replicator) pauseAfterFailure(key types.NamespacedName, digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	length := settle
@@ -298,7 +283,7 @@ func (r *Replicator) pausing(key types.NamespacedName) pausing {
 	return r.settling[key]
 }
 
-func (r *Replicator) settled(key types.NamespacedName) {
+func (r *Replicator) endPause(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.settling, key)

@@ -196,7 +196,7 @@ func TestReplicatorRepairsDrift(t *testing.T) {
 				}
 			}
 			return true
-		}, "the central plane's content is in force again")
+		}, "the central plane's content is in effect again")
 		w.awaitReady("acme")
 
 		// A deleted replica comes back.

@@ -26,15 +26,15 @@ import (
 
 // report writes the status of a central object if it differs. It requeues the object instead if
 // the status changes too often.
-func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured, p Presence) error {
+func (r *Replicator) report(ctx context.Context, object *unstructured.Unstructured, p Presence) error {
 	if r.opts.Report == nil {
 		return nil
 	}
-	content, err := r.opts.Report(wish, p)
+	content, err := r.opts.Report(object, p)
 	if err != nil {
 		return fmt.Errorf("status of %s %s: %w", r.kind.Kind, loop.KeyText(p.Key), err)
 	}
-	if has(wish.Object["status"], content) {
+	if has(object.Object["status"], content) {
 		return nil
 	}
 	if wait := r.budget(p.Key).Take(time.Now()); wait > 0 {
@@ -43,29 +43,29 @@ func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured
 	}
 	apply := &unstructured.Unstructured{Object: map[string]any{"status": content}}
 	apply.SetGroupVersionKind(r.kind.Resource.GroupVersion().WithKind(r.kind.Kind))
-	apply.SetNamespace(wish.GetNamespace())
-	apply.SetName(wish.GetName())
-	apply.SetResourceVersion(wish.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
-	_, err = clientFor(r.plane, r.kind, wish.GetNamespace()).ApplyStatus(ctx, wish.GetName(), apply,
+	apply.SetNamespace(object.GetNamespace())
+	apply.SetName(object.GetName())
+	apply.SetResourceVersion(object.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
+	_, err = clientFor(r.plane, r.kind, object.GetNamespace()).ApplyStatus(ctx, object.GetName(), apply,
 		metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write status of %s %s in the central plane: %w", r.kind.Kind, loop.KeyText(p.Key), err)
 	}
 	if err == nil {
-		r.tellReady(ctx, wish, content)
+		r.reportReady(ctx, object, content)
 	}
 	return nil
 }
 
-// tellReady calls the Observer if the status or reason of Ready has changed.
-func (r *Replicator) tellReady(ctx context.Context, wish *unstructured.Unstructured, content map[string]any) {
+// reportReady calls the Observer if the status or reason of Ready has changed.
+func (r *Replicator) reportReady(ctx context.Context, object *unstructured.Unstructured, content map[string]any) {
 	ready := string(v1alpha1.AccountConditionReady)
 	now := meta.FindStatusCondition(statusIn(&unstructured.Unstructured{Object: map[string]any{"status": content}}).Conditions, ready)
 	if now == nil {
 		return
 	}
-	e := ReadyEvent{Object: r.object(loop.KeyOf(wish), wish.GetUID()), Status: now.Status, Reason: now.Reason, Message: now.Message}
-	if before := meta.FindStatusCondition(statusIn(wish).Conditions, ready); before != nil {
+	e := ReadyEvent{Object: r.object(loop.KeyOf(object), object.GetUID()), Status: now.Status, Reason: now.Reason, Message: now.Message}
+	if before := meta.FindStatusCondition(statusIn(object).Conditions, ready); before != nil {
 		if before.Status == now.Status && before.Reason == now.Reason {
 			return
 		}

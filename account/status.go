@@ -31,7 +31,7 @@ const (
 	// ConditionRolesReady reports whether the Roles and RoleBindings of the Account's subjects
 	// exist in the namespace.
 	ConditionRolesReady = "RolesReady"
-	// ConditionRemovalHeld reports that the Account was deleted in its home but stays in force in
+	// ConditionRemovalHeld reports that the Account was deleted in its home but stays in effect in
 	// all peers, and why.
 	ConditionRemovalHeld = "RemovalHeld"
 )

@@ -260,7 +260,7 @@ func TestAPeerThatHangsDelaysNobody(t *testing.T) {
 			status := accountIn(t, w.api, name(i)).Status
 			require.Equal(t, []string{string(lost)}, status.Peers.Unknown)
 		}
-		// Removals wait for it, but none behind another: the Accounts of the others stay in force
+		// Removals wait for it, but none behind another: the Accounts of the others stay in effect
 		// meanwhile.
 		began := time.Now()
 		for i := range accounts / 2 {

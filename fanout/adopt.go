@@ -73,7 +73,7 @@ func (w *sweeper) adoptApplied(ctx context.Context) error {
 		if !kind.AdoptApplied {
 			continue
 		}
-		s := w.surveyor.look(ctx, kind, peers)
+		s := w.surveyor.survey(ctx, kind, peers)
 		var g errgroup.Group
 		g.SetLimit(sweepers)
 		keys := s.keys()

@@ -70,7 +70,7 @@ type Violation struct {
 // Report.Refused. A peer that cannot be read is not an error: Report.Unread names it. Audit
 // blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
-	return c.inspector.audit(ctx, c.opts.Kinds, repair, []Class{ClassRepair, ClassInProgress}, c.surveyor.look)
+	return c.inspector.audit(ctx, c.opts.Kinds, repair, []Class{ClassRepair, ClassInProgress}, c.surveyor.survey)
 }
 
 // AuditObject audits one object. With repair it also repairs findings of ClassConflict that a
@@ -123,7 +123,7 @@ func (n *inspector) audit(ctx context.Context, kinds []Kind, repair bool, classe
 			// The second inspection finds everything that could not be repaired.
 			_, _ = n.sweeper.mendAll(ctx, kind, peers, repairable(before, classes), everybodys, look)
 			s, findings = n.inspect(ctx, kind, peers, look)
-			report.Repaired = append(report.Repaired, gone(before, findings)...)
+			report.Repaired = append(report.Repaired, disappeared(before, findings)...)
 		}
 		surveys[kind.Resource.GroupResource()] = s
 		unreadAll(unread, s.unread)
@@ -162,8 +162,8 @@ func (r *Report) add(s survey, findings []finding) {
 	}
 }
 
-// gone returns the findings of before that are not found any more.
-func gone(before, now []finding) []Violation {
+// disappeared returns the findings of before that are not found any more.
+func disappeared(before, now []finding) []Violation {
 	var out []Violation
 	for _, f := range before {
 		if !slices.ContainsFunc(now, func(g finding) bool { return g.Violation == f.Violation }) {

@@ -35,11 +35,11 @@ func (cl caller) ask(ctx context.Context, attempt *region.Attempt, conn *region.
 	case protocol.List:
 		return cl.list(ctx, conn)
 	case protocol.Settle:
-		return cl.settle(ctx, conn)
+		return cl.sweepNamespace(ctx, conn)
 	case protocol.Count:
 		return cl.count(ctx, conn, command)
 	case protocol.Activate, protocol.Release:
-		return cl.tell(ctx, conn, command)
+		return cl.callHook(ctx, conn, command)
 	default:
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, fmt.Errorf("unknown command %q", command.Verb)
 	}
@@ -203,8 +203,8 @@ func (cl caller) readOwner(ctx context.Context, conn *region.Conn) (protocol.Rep
 	return reply, err
 }
 
-// tell calls the kind's hook with the object as it was read.
-func (cl caller) tell(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
+// callHook calls the kind's hook with the object as it was read.
+func (cl caller) callHook(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	hook := cl.r.kind.Activated
 	if command.Verb == protocol.Release {
 		hook = cl.r.kind.Released

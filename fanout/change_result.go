@@ -111,7 +111,7 @@ func (r *changeRunner) reason(result protocol.ChangeResult) error {
 			why = errors.New(or(result.Problem, string(result.Reason)))
 		}
 		return &InDoubtError{
-			Operation: r.machine.Op.ID, Peers: silent(result), Err: fmt.Errorf("%s: %w", about, why),
+			Operation: r.machine.Op.ID, Peers: unreachable(result), Err: fmt.Errorf("%s: %w", about, why),
 			Settles: "it is under way: Start or Recover of any coordinator continues it once the peers answer",
 		}
 	case result.Reason == protocol.Occupied:
@@ -135,7 +135,7 @@ func (r *changeRunner) reason(result protocol.ChangeResult) error {
 	}
 }
 
-func silent(result protocol.ChangeResult) []region.PeerName {
+func unreachable(result protocol.ChangeResult) []region.PeerName {
 	if result.Reason != protocol.Unreachable {
 		return nil
 	}

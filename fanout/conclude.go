@@ -126,7 +126,7 @@ func (c conclusion) result(result protocol.Result) outcome {
 func (c conclusion) outcome() []byte {
 	o := c.result(c.r.machine.Result)
 	if !o.committed() {
-		o.Cause = c.told(c.r.machine.Result)
+		o.Cause = c.logReason(c.r.machine.Result)
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -135,8 +135,8 @@ func (c conclusion) outcome() []byte {
 	return text
 }
 
-// told returns why an operation ended without effect, shortened for the log.
-func (c conclusion) told(result protocol.Result) string {
+// logReason returns why an operation ended without effect, shortened for the log.
+func (c conclusion) logReason(result protocol.Result) string {
 	const limit = 2 << 10
 	var err error
 	switch result.Reason {

@@ -149,7 +149,7 @@ func (e *examination) owner(peer string, m met) {
 		e.report("edit", peer, m, true, "its content was changed by hand, and takes effect with the next revision")
 	}
 	if e.unready(m) {
-		e.report("activation", peer, m, true, "it is in force and not ready")
+		e.report("activation", peer, m, true, "it is in effect and not ready")
 	}
 	for _, member := range set.Members {
 		if member.Peer == peer || member.State != "Active" || e.survey.unread[member.Peer] != nil {
@@ -194,6 +194,6 @@ func (e *examination) belonging(member, peer string, m met) {
 	case there.view.Finalizer:
 		mend("move", true, "it was the primary and still has our finalizer")
 	case e.unready(there):
-		mend("activation", true, "the replica is in force and not ready")
+		mend("activation", true, "the replica is in effect and not ready")
 	}
 }

@@ -66,7 +66,7 @@ func (e *examination) guard(peer string, m, primary met) {
 	e.replica(peer, m, primary)
 }
 
-// replica compares an object in force with its primary.
+// replica compares an object in effect with its primary.
 func (e *examination) replica(peer string, m, primary met) {
 	of, own, theirs := m.view.Of(e.mode), m.view.Revision, primary.view.Revision
 	conflict := func(format string, args ...any) {

@@ -133,8 +133,8 @@ func ExampleCoordinator_ExplainName() {
 	}
 	// Output:
 	// it is committed in us-east and confirmed by every peer that answers
-	// ap-south: replica (Activation): it is in force with revision 1, as its primary in us-east
-	// eu-west: replica (Activation): it is in force with revision 1, as its primary in us-east
+	// ap-south: replica (Activation): it is in effect with revision 1, as its primary in us-east
+	// eu-west: replica (Activation): it is in effect with revision 1, as its primary in us-east
 	// us-east: primary (I3): it is committed and decides for all peers
 }
 

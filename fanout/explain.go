@@ -167,7 +167,7 @@ func (n *inspector) explain(ctx context.Context, operation string) (*Explanation
 func (n *inspector) locate(ctx context.Context, operation string, peers []string) (Kind, types.NamespacedName, error) {
 	unread := map[string]error{}
 	for _, kind := range n.opts.Kinds {
-		s := n.surveyor.look(ctx, kind, peers)
+		s := n.surveyor.survey(ctx, kind, peers)
 		for peer, err := range s.unread {
 			unread[peer] = err
 		}

@@ -166,13 +166,13 @@ func (s survey) explainOwned(key types.NamespacedName, x standing, of protocol.R
 	p.Stage = stageOf(now.view)
 	switch {
 	case now.view.Stage != protocol.Active:
-		p.Text = fmt.Sprintf("its primary in %s is committed, and it is not in force yet", of.Peer)
+		p.Text = fmt.Sprintf("its primary in %s is committed, and it is not in effect yet", of.Peer)
 		p.Next = "the operation, recovery or any sweep brings it into force"
 	case now.view.Revision.Number < y.view.Revision.Number:
 		p.Text = fmt.Sprintf("it has revision %d, its primary in %s has %d", now.view.Revision.Number, of.Peer, y.view.Revision.Number)
 		p.Next = "the operation, recovery or any sweep updates it"
 	default:
-		p.Text = fmt.Sprintf("it is in force with revision %d, as its primary in %s", now.view.Revision.Number, of.Peer)
+		p.Text = fmt.Sprintf("it is in effect with revision %d, as its primary in %s", now.view.Revision.Number, of.Peer)
 		p.Next = "an update or the removal of its primary"
 	}
 }

@@ -88,7 +88,7 @@ const (
 
 // guardPlace is a kind in a cluster.
 type guardPlace struct {
-	place
+	namedCluster
 	kind schema.GroupKind
 }
 
@@ -117,7 +117,7 @@ func (g *guardChecks) note(at guardPlace, until time.Time) {
 // taken records that the peer behind conn accepts guards of the kind.
 func (g *guardChecks) taken(ctx context.Context, conn *region.Conn, k Kind) {
 	if cluster, err := conn.UID(ctx); err == nil {
-		g.note(guardPlace{place{conn.Peer(), cluster}, k.GroupKind()}, time.Time{})
+		g.note(guardPlace{namedCluster{conn.Peer(), cluster}, k.GroupKind()}, time.Time{})
 	}
 }
 
@@ -169,7 +169,7 @@ func (b *submitter) checkGuard(ctx context.Context, conn *region.Conn, req reque
 		return err
 	}
 	cluster, err := conn.UID(call)
-	at := guardPlace{place{peer, cluster}, kind.GroupKind()}
+	at := guardPlace{namedCluster{peer, cluster}, kind.GroupKind()}
 	if err != nil || b.executor.guards.known(at) {
 		return err
 	}

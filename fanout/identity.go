@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// place is a cluster under the name of a peer.
-type place struct {
+// namedCluster is a cluster under the name of a peer.
+type namedCluster struct {
 	peer    region.PeerName
 	cluster types.UID
 }

@@ -125,7 +125,7 @@ func (id *Identity) ofThisRing(ctx context.Context, entry wal.Entry) (journal, e
 	var seen protocol.Sighting
 	var unread map[string]error
 	if !j.Origin.Known() && !effectless {
-		if seen, unread, err = id.sight(ctx, entry, j); err != nil {
+		if seen, unread, err = id.find(ctx, entry, j); err != nil {
 			return j, err
 		}
 	}
@@ -158,9 +158,9 @@ func (id *Identity) effectless(ctx context.Context, entry wal.Entry, j journal) 
 	return protocol.Effectless(j.Operation, j.Record, entry.State, err == nil && !decision.Decided), nil
 }
 
-// sight looks for an operation in all peers: in the objects of its name, or in the PeerSets.
+// find looks for an operation in all peers: in the objects of its name, or in the PeerSets.
 // unread has the errors of peers that were not read.
-func (id *Identity) sight(ctx context.Context, entry wal.Entry, j journal) (seen protocol.Sighting, unread map[string]error, err error) {
+func (id *Identity) find(ctx context.Context, entry wal.Entry, j journal) (seen protocol.Sighting, unread map[string]error, err error) {
 	peers, err := id.clusters.peers(ctx)
 	if err != nil {
 		return seen, nil, err

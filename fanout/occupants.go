@@ -60,9 +60,9 @@ func (cl caller) list(ctx context.Context, conn *region.Conn) (protocol.Reply, e
 	return reply, err
 }
 
-// settle sweeps every reservation in the namespace and replies with the remaining objects, each
+// sweepNamespace sweeps every reservation in the namespace and replies with the remaining objects, each
 // with the stage of its primary.
-func (cl caller) settle(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
+func (cl caller) sweepNamespace(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
 	found, err := cl.occupants(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	if err != nil {

@@ -237,12 +237,12 @@ func TestAnAddWhoseHomeIsMissingSaysWhatDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
 		log, stop := waltest.NewMemory(), newCrash(0, true)
-		inForce := map[region.PeerName]bool{}
+		inEffect := map[region.PeerName]bool{}
 		stop.of = func(e fanout.StepEvent) bool {
 			if e.Verb == "put" && e.Stage == "Active" {
-				inForce[e.Peer] = true
+				inEffect[e.Peer] = true
 			}
-			return len(inForce) == len(peers)
+			return len(inEffect) == len(peers)
 		}
 		doomed := coordinator(t, r, log, fanout.Options{Observer: &fanout.Observer{Step: stop.step}, Cleanup: time.Millisecond})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -47,8 +47,8 @@ type surveyor struct {
 	clusters *clusters
 }
 
-// look surveys the kind in all peers of the directory.
-func (v *surveyor) look(ctx context.Context, kind Kind, peers []string) survey {
+// survey surveys the kind in all peers of the directory.
+func (v *surveyor) survey(ctx context.Context, kind Kind, peers []string) survey {
 	return v.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 		return v.listPeer(ctx, kind, peer)
 	})

@@ -53,10 +53,10 @@ func (w *sweeper) sweep(ctx context.Context, ours func(Kind, types.NamespacedNam
 	unread := map[string]error{}
 	lacking := false
 	for _, kind := range w.opts.Kinds {
-		s := w.surveyor.look(ctx, kind, peers)
+		s := w.surveyor.survey(ctx, kind, peers)
 		unreadAll(unread, s.unread)
 		lacking = lacking || len(s.unread) == 0 && lacksRing(s.sets)
-		n, err := w.mendAll(ctx, kind, peers, s.examine(), ours, w.surveyor.look)
+		n, err := w.mendAll(ctx, kind, peers, s.examine(), ours, w.surveyor.survey)
 		swept += n
 		errs = append(errs, err)
 	}

@@ -68,7 +68,7 @@ func (n *inspector) traces(ctx context.Context) (found []trace, unread map[strin
 	}
 	unread = map[string]error{}
 	for _, kind := range n.opts.Kinds {
-		s := n.surveyor.look(ctx, kind, peers)
+		s := n.surveyor.survey(ctx, kind, peers)
 		unreadAll(unread, s.unread)
 		for _, key := range s.keys() {
 			found = append(found, s.trace(key)...)

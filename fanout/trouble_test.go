@@ -25,8 +25,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// told returns the texts of an operation and its error about peers that failed.
-func told(op *fanout.Operation, err error) string {
+// texts returns the texts of an operation and its error about peers that failed.
+func texts(op *fanout.Operation, err error) string {
 	var lines []string
 	if err != nil {
 		lines = append(lines, err.Error())
@@ -77,26 +77,26 @@ func TestEveryFailureNamesPeerAndCause(t *testing.T) {
 				soon := func() context.Context { return within(t, 5*time.Second) }
 				for what, tell := range map[string]func() string{
 					"add": func() string {
-						return told(c.Add(soon(), newServiceCluster(acme, "one"), fanout.AddOptions{Target: "us-east"}))
+						return texts(c.Add(soon(), newServiceCluster(acme, "one"), fanout.AddOptions{Target: "us-east"}))
 					},
 					"add there": func() string {
-						return told(c.Add(soon(), newServiceCluster(acme, "two"), fanout.AddOptions{Target: away}))
+						return texts(c.Add(soon(), newServiceCluster(acme, "two"), fanout.AddOptions{Target: away}))
 					},
 					"patient add": func() string {
-						return told(c.Add(soon(), newServiceCluster(acme, "three"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait}))
+						return texts(c.Add(soon(), newServiceCluster(acme, "three"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait}))
 					},
-					"adopt": func() string { return told(c.Adopt(soon(), "us-east", serviceClusters, key(acme, "applied"))) },
+					"adopt": func() string { return texts(c.Adopt(soon(), "us-east", serviceClusters, key(acme, "applied"))) },
 					"update": func() string {
-						return told(c.Update(soon(), newAccount(acme, "Provider"), fanout.AddOptions{}))
+						return texts(c.Update(soon(), newAccount(acme, "Provider"), fanout.AddOptions{}))
 					},
 					"move": func() string {
-						return told(c.Move(soon(), accounts, key("", acme), "eu-west", fanout.MoveOptions{}))
+						return texts(c.Move(soon(), accounts, key("", acme), "eu-west", fanout.MoveOptions{}))
 					},
 					"remove": func() string {
-						return told(c.Remove(soon(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{}))
+						return texts(c.Remove(soon(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{}))
 					},
 					"remove an account": func() string {
-						return told(c.Remove(soon(), accounts, key("", acme), fanout.RemoveOptions{Unreachable: fanout.Wait}))
+						return texts(c.Remove(soon(), accounts, key("", acme), fanout.RemoveOptions{Unreachable: fanout.Wait}))
 					},
 				} {
 					text := tell()
@@ -169,31 +169,31 @@ func TestATimeShorterThanACallNamesThePeer(t *testing.T) {
 		r.Server("ap-south").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
 		for what, tell := range map[string]func(context.Context, *fanout.Coordinator) string{
 			"add": func(ctx context.Context, c *fanout.Coordinator) string {
-				return told(c.Add(ctx, newServiceCluster(acme, "one"), fanout.AddOptions{Target: "us-east"}))
+				return texts(c.Add(ctx, newServiceCluster(acme, "one"), fanout.AddOptions{Target: "us-east"}))
 			},
 			"patient add": func(ctx context.Context, c *fanout.Coordinator) string {
-				return told(c.Add(ctx, newServiceCluster(acme, "two"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait}))
+				return texts(c.Add(ctx, newServiceCluster(acme, "two"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait}))
 			},
 			"add under a key": func(ctx context.Context, c *fanout.Coordinator) string {
-				return told(c.Add(ctx, newServiceCluster(acme, "three"), fanout.AddOptions{Target: "us-east", IdempotencyKey: "k"}))
+				return texts(c.Add(ctx, newServiceCluster(acme, "three"), fanout.AddOptions{Target: "us-east", IdempotencyKey: "k"}))
 			},
 			"update": func(ctx context.Context, c *fanout.Coordinator) string {
-				return told(c.Update(ctx, newAccount(acme, "Provider"), fanout.AddOptions{}))
+				return texts(c.Update(ctx, newAccount(acme, "Provider"), fanout.AddOptions{}))
 			},
 			"move": func(ctx context.Context, c *fanout.Coordinator) string {
-				return told(c.Move(ctx, accounts, key("", acme), "eu-west", fanout.MoveOptions{}))
+				return texts(c.Move(ctx, accounts, key("", acme), "eu-west", fanout.MoveOptions{}))
 			},
 			"remove": func(ctx context.Context, c *fanout.Coordinator) string {
-				return told(c.Remove(ctx, accounts, key("", acme), fanout.RemoveOptions{}))
+				return texts(c.Remove(ctx, accounts, key("", acme), fanout.RemoveOptions{}))
 			},
 			"leave": func(ctx context.Context, c *fanout.Coordinator) string {
 				_, err := c.Leave(ctx, "us-east")
-				return told(nil, err)
+				return texts(nil, err)
 			},
-			"init": func(ctx context.Context, c *fanout.Coordinator) string { return told(nil, c.InitPeers(ctx)) },
+			"init": func(ctx context.Context, c *fanout.Coordinator) string { return texts(nil, c.InitPeers(ctx)) },
 			"plan": func(ctx context.Context, c *fanout.Coordinator) string {
 				_, err := c.Plan(ctx, newServiceCluster(acme, "four"), fanout.AddOptions{Target: "us-east"})
-				return told(nil, err)
+				return texts(nil, err)
 			},
 		} {
 			text := tell(within(t, 4*time.Second), coordinator(t, unacquainted(t, r), waltest.NewMemory(), fanout.Options{LeaseTimeout: 15 * time.Second}))

@@ -84,8 +84,8 @@ func (a *Attempt) failed(err error) {
 	}
 }
 
-// again resets a before the request is sent again. The first one was rejected before it had any effect.
-func (a *Attempt) again() {
+// reset resets a before the request is sent again. The first one was rejected before it had any effect.
+func (a *Attempt) reset() {
 	a.traced.Store(false)
 	a.passed.Store(false)
 	a.sent.Store(false)

@@ -69,7 +69,7 @@ func (c *cluster) isBlind(user string) bool {
 }
 func (c *cluster) setHanging(h bool) { c.mu.Lock(); defer c.mu.Unlock(); c.hanging = h }
 func (c *cluster) received() int     { c.mu.Lock(); defer c.mu.Unlock(); return c.count }
-func (c *cluster) seen() []string {
+func (c *cluster) usersSeen() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]string(nil), c.users...)

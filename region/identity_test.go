@@ -56,7 +56,7 @@ func TestRotationWithoutTheRightToReadTheIdentity(t *testing.T) {
 		require.EqualValues(t, 2, conn.Health().Generation)
 		_, err = conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 		require.NoError(t, err)
-		require.Equal(t, []string{"token:a", "token:b"}, c.seen())
+		require.Equal(t, []string{"token:a", "token:b"}, c.usersSeen())
 	})
 }
 

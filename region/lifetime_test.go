@@ -139,7 +139,7 @@ func TestLifetimesAreTheirOwn(t *testing.T) {
 		done()
 		_, err := conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 		require.NoError(t, err)
-		require.Equal(t, []string{"token:b"}, one.seen())
+		require.Equal(t, []string{"token:b"}, one.usersSeen())
 
 		src := newScripted()
 		r := startRing(t, src)

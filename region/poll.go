@@ -55,7 +55,7 @@ func (f *files) Refresh() {
 // Run publishes the peers of the files. Only an error of the first read ends it.
 func (f *files) Run(ctx context.Context, publish func(*Snapshot)) error {
 	log := logging.From(ctx).WithValues("path", f.path)
-	last, err := f.look(log)
+	last, err := f.snapshot(log)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (f *files) Run(ctx context.Context, publish func(*Snapshot)) error {
 		case <-tick.C:
 		case <-f.refresh:
 		}
-		next, err := f.look(log)
+		next, err := f.snapshot(log)
 		switch {
 		case err != nil:
 			f.report(log, f.path, err)
@@ -85,7 +85,7 @@ func (f *files) Run(ctx context.Context, publish func(*Snapshot)) error {
 	}
 }
 
-func (f *files) look(log logr.Logger) (*Snapshot, error) {
+func (f *files) snapshot(log logr.Logger) (*Snapshot, error) {
 	f.problems = make(map[string]error)
 	peers, err := f.read(f)
 	var next *Snapshot

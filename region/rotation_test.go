@@ -76,16 +76,16 @@ func TestRotateUnderLoad(t *testing.T) {
 	for i := 1; i <= 100; i++ {
 		token := fmt.Sprintf("token-%d", i)
 		c.setToken(fmt.Sprintf("token-%d", i-1), false)
-		before := len(c.seen())
+		before := len(c.usersSeen())
 		c.setToken(token, true)
 		require.NoError(t, conn.Rotate(t.Context(), credentialsFor(t, addresses[i%2], authorities[i%2].pem, token)))
-		require.Eventually(t, func() bool { return len(c.seen()) > before }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return len(c.usersSeen()) > before }, time.Minute, time.Millisecond)
 	}
 	stop()
 	wg.Wait()
 	require.Zero(t, failed.Load())
 	require.EqualValues(t, 101, conn.Health().Generation)
-	require.Contains(t, c.seen(), "token:token-100")
+	require.Contains(t, c.usersSeen(), "token:token-100")
 	t.Logf("%d calls, none failed", calls.Load())
 }
 
@@ -259,7 +259,7 @@ func TestCallerIsNeverThePeer(t *testing.T) {
 		_, err = get(conn.CallerTransport(), none) //nolint:bodyclose // there is none
 		require.ErrorContains(t, err, "needs its own bearer token")
 	}
-	require.Equal(t, []string{"certificate:atoll", "token:alice", "token:alice"}, slices.Clone(c.seen()))
+	require.Equal(t, []string{"certificate:atoll", "token:alice", "token:alice"}, slices.Clone(c.usersSeen()))
 }
 
 // An earlier rejection, from which the peer recovered, does not shorten the wait for a rotation.
@@ -306,5 +306,5 @@ func TestRotateTellsFunctionsApart(t *testing.T) {
 	require.NoError(t, conn.Rotate(t.Context(), credentials("b")))
 	_, err := conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, []string{"token:b"}, c.seen())
+	require.Equal(t, []string{"token:b"}, c.usersSeen())
 }

@@ -22,7 +22,7 @@ type ownTransport struct{ conn *Conn }
 // sent again, once per newer generation, if its body can be rewound.
 func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.conn.current.Load()
-	if err := t.conn.seen(req.Context(), g); err != nil {
+	if err := t.conn.verified(req.Context(), g); err != nil {
 		discard(req)
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 		_ = resp.Body.Close()
 		if attempt := attemptOf(req.Context()); attempt != nil {
-			attempt.again()
+			attempt.reset()
 		}
 		g, req = t.conn.current.Load(), again
 	}
@@ -90,7 +90,7 @@ func (t *callerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &Error{Peer: t.conn.Peer(), Op: req.Method, Err: errors.New("a caller's request needs its own bearer token")}
 	}
 	g := t.conn.current.Load()
-	if err := t.conn.seen(req.Context(), g); err != nil {
+	if err := t.conn.verified(req.Context(), g); err != nil {
 		discard(req)
 		return nil, err
 	}

@@ -54,8 +54,8 @@ func (c *Conn) identify(ctx context.Context, g *generation) (types.UID, error) {
 	return uid, nil
 }
 
-// seen returns nil if requests may be sent on g: the UID of the peer is not pinned, or g was verified to reach it.
-func (c *Conn) seen(ctx context.Context, g *generation) error {
+// verified returns nil if requests may be sent on g: the UID of the peer is not pinned, or g was verified to reach it.
+func (c *Conn) verified(ctx context.Context, g *generation) error {
 	if !c.pinned || g.uid.Load() != nil {
 		return nil
 	}

@@ -79,7 +79,7 @@ func TestNothingIsSentToAnotherCluster(t *testing.T) {
 	require.NoError(t, err)
 	_, err = api.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 	require.ErrorIs(t, err, ErrOtherCluster)
-	require.Empty(t, two.seen())
+	require.Empty(t, two.usersSeen())
 
 	require.NoError(t, conn.Rotate(t.Context(), one.credentials(t, "a")))
 	_, err = conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -88,7 +89,7 @@ func (r *Router) Start(ctx context.Context) error {
 		} else {
 			every.Reset(saveEvery)
 		}
-		pause(ctx, settling)
+		backoff.Sleep(ctx, settling)
 	}
 	wg.Wait()
 	_ = r.save(ctx) // save has already logged and reported an error
@@ -123,13 +124,4 @@ func (r *Router) cached() []CachedRoute {
 		routes = append(routes, c)
 	}
 	return routes
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

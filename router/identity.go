@@ -93,8 +93,8 @@ func (id Identity) Flow() string {
 	return id.Fingerprint()
 }
 
-// stamp returns the headers that carry the identity. client-go's round trippers write them, since they escape keys.
-func (id Identity) stamp() http.Header {
+// headers returns the headers that carry the identity. client-go's round trippers write them, since they escape keys.
+func (id Identity) headers() http.Header {
 	var rt http.RoundTripper
 	written := headerRecorder{}
 	switch id.kind {

@@ -32,7 +32,7 @@ type binding struct {
 }
 
 func newTransport(r *Router, k region.Key, id Identity) *clientTransport {
-	return &clientTransport{router: r, key: k, id: id, stamp: id.stamp(), history: newHistory()}
+	return &clientTransport{router: r, key: k, id: id, stamp: id.headers(), history: newHistory()}
 }
 
 func (t *clientTransport) conn() (*region.Conn, error) {

@@ -336,7 +336,7 @@ func TestDivideFewestIsFewest(t *testing.T) {
 			var room, needed int64
 			for i, c := range cs {
 				if set>>i&1 == 1 {
-					room += c.wish()
+					room += c.desiredShare()
 				} else {
 					needed += c.lo
 				}

@@ -51,8 +51,8 @@ func total(cs []*candidate, of func(*candidate) int64) (n int64) {
 	return n
 }
 
-// wish returns the replicas that a cluster claims by weight.
-func (c *candidate) wish() int64 {
+// desiredShare returns the replicas that a cluster claims by weight.
+func (c *candidate) desiredShare() int64 {
 	if c.weight == 0 {
 		return c.lo
 	}
@@ -115,7 +115,7 @@ func give(mode splitter.Mode, n int64, cs []*candidate) []int64 {
 func reference(d splitter.Demand, shares []splitter.Share) (result map[string]int64, moved, due int64) {
 	ideal := candidates(d, shares)
 	for _, c := range ideal {
-		c.hi = c.wish()
+		c.hi = c.desiredShare()
 	}
 	want := give(d.Mode, d.Replicas, ideal)
 
@@ -126,7 +126,7 @@ func reference(d splitter.Demand, shares []splitter.Share) (result map[string]in
 		if d.Replicas < held {
 			c.hi = here
 		} else {
-			c.hi = max(c.wish(), here)
+			c.hi = max(c.desiredShare(), here)
 			c.lo = here
 		}
 	}

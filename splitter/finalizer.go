@@ -44,7 +44,7 @@ func keepFinalizer(current, desired *unstructured.Unstructured) {
 
 // letGo removes the syncer's finalizer from a shard under deletion, if the Splitter created the
 // shard with it and the cluster is gone.
-func (s *Splitter) letGo(ctx context.Context, k *sort, shard *unstructured.Unstructured) error {
+func (s *Splitter) letGo(ctx context.Context, k *kindState, shard *unstructured.Unstructured) error {
 	cluster := clusterOf(shard)
 	if !bornWith(shard, cluster) || !s.readiness.gone(cluster) {
 		return nil
@@ -54,7 +54,7 @@ func (s *Splitter) letGo(ctx context.Context, k *sort, shard *unstructured.Unstr
 
 // without removes a finalizer from an object. It returns a Conflict if the object has changed since it
 // was read.
-func without(ctx context.Context, k *sort, obj *unstructured.Unstructured, finalizer string) error {
+func without(ctx context.Context, k *kindState, obj *unstructured.Unstructured, finalizer string) error {
 	finalizers := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer })
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": finalizers,

@@ -31,7 +31,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	}
 	d.Replicas = numberOr(parent, 1, "spec", "parallelism")
 	if mode, _, _ := unstructured.NestedString(parent.Object, "spec", "completionMode"); mode == "Indexed" {
-		return whole(parent, d, shares, have)
+		return undivided(parent, d, shares, have)
 	}
 	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); suspended && len(have) == 0 {
 		d.Replicas = 0 // nothing may run yet, so do not fix the clusters either
@@ -149,9 +149,9 @@ func only(shares []Share, in func(Share) bool) (left []Share) {
 	return left
 }
 
-// whole gives the undivided parent to one cluster, and keeps it there while that cluster may have
+// undivided gives the undivided parent to one cluster, and keeps it there while that cluster may have
 // it.
-func whole(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+func undivided(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	d.Replicas, d.Mode, d.Moves = 1, Fewest, 0
 	present := map[string]int64{}
 	for _, s := range have {

@@ -19,7 +19,7 @@ func (cronJobs) Resource() schema.GroupVersionResource {
 }
 
 func (cronJobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
-	return whole(parent, d, shares, have)
+	return undivided(parent, d, shares, have)
 }
 
 func (cronJobs) Fold(_ *unstructured.Unstructured, shards []Shard) (map[string]any, error) {

@@ -48,7 +48,7 @@ func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, e
 	return again, err
 }
 
-func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedName) (time.Duration, error) {
+func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.NamespacedName) (time.Duration, error) {
 	unseen, err := k.unseen(ctx, key) // before the cache is read
 	if err != nil {
 		return 0, err
@@ -107,7 +107,7 @@ func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 
 // divide writes the desired shards of a parent, then its status. It reports whether the caller
 // has to look again, because an event is expected or a name is taken.
-func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (_ bool, err error) {
+func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (_ bool, err error) {
 	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
 	defer func() {
 		if !apierrors.IsConflict(err) {
@@ -167,7 +167,7 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 // removeUnplanned deletes shards in clusters that the plan does not name, and records it in event.
 // It returns those of lost clusters.
 func (s *Splitter) removeUnplanned(
-	ctx context.Context, k *sort, shards map[string]Shard, event *DividedEvent,
+	ctx context.Context, k *kindState, shards map[string]Shard, event *DividedEvent,
 ) (lost []Shard, errs []error) {
 	for _, cluster := range slices.Sorted(maps.Keys(shards)) {
 		if s.readiness.lost(cluster) {
@@ -201,7 +201,7 @@ var (
 )
 
 // write creates a shard or updates it to desired.
-func (s *Splitter) write(ctx context.Context, k *sort, parent types.NamespacedName, current, desired *unstructured.Unstructured) (changed bool, err error) {
+func (s *Splitter) write(ctx context.Context, k *kindState, parent types.NamespacedName, current, desired *unstructured.Unstructured) (changed bool, err error) {
 	key := loop.KeyOf(desired)
 	obj, there := k.objects.Get(key)
 	if current == nil && there && obj.GetLabels()[v1alpha1.ParentLabel] == desired.GetLabels()[v1alpha1.ParentLabel] {
@@ -251,7 +251,7 @@ func met(ctx context.Context, c dynamic.ResourceInterface, desired *unstructured
 }
 
 // remove deletes the object that was read, and none that got its name since.
-func (s *Splitter) remove(ctx context.Context, k *sort, obj *unstructured.Unstructured) error {
+func (s *Splitter) remove(ctx context.Context, k *kindState, obj *unstructured.Unstructured) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return s.letGo(ctx, k, obj)
 	}
@@ -266,7 +266,7 @@ func (s *Splitter) remove(ctx context.Context, k *sort, obj *unstructured.Unstru
 
 // orphans deletes shards whose parent is gone or was replaced. It reads the parent live, since
 // the cache may be stale.
-func (s *Splitter) orphans(ctx context.Context, k *sort, key types.NamespacedName, shards []*unstructured.Unstructured) error {
+func (s *Splitter) orphans(ctx context.Context, k *kindState, key types.NamespacedName, shards []*unstructured.Unstructured) error {
 	if len(shards) == 0 {
 		return nil
 	}
@@ -290,7 +290,7 @@ func (s *Splitter) orphans(ctx context.Context, k *sort, key types.NamespacedNam
 
 // end deletes the shards of a parent, and then removes the parent's finalizer. It returns when to
 // look again at shards that the cache does not show as this parent's.
-func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstructured, mine []Shard) (time.Duration, error) {
+func (s *Splitter) end(ctx context.Context, k *kindState, parent *unstructured.Unstructured, mine []Shard) (time.Duration, error) {
 	for _, shard := range mine {
 		if err := s.remove(ctx, k, shard.Object); err != nil {
 			return 0, err

@@ -23,7 +23,7 @@ const ConditionPlaced = "Placed"
 
 // report folds the status of the shards into the parent's. lost are shards that lost clusters
 // have yet to remove.
-func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Unstructured, plan Plan, shards, lost []Shard, taken []string) error {
+func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructured.Unstructured, plan Plan, shards, lost []Shard, taken []string) error {
 	status, err := k.kind.Fold(parent, shards)
 	if err != nil {
 		return fmt.Errorf("splitter: fold %s: %w", loop.KeyOf(parent), err)

@@ -37,7 +37,7 @@ type Splitter struct {
 	up        region.API
 	clusters  Clusters
 	opts      Options
-	kinds     []*sort
+	kinds     []*kindState
 	queue     *loop.Queue
 	readiness *readiness
 }
@@ -227,7 +227,7 @@ func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) 
 	return Plan{}, fmt.Errorf("splitter: no kind in Options.Kinds divides %s", parent.GroupVersionKind())
 }
 
-func (s *Splitter) cut(k *sort, parent *unstructured.Unstructured, list []Cluster, have []Shard) (Plan, []Shard, error) {
+func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, list []Cluster, have []Shard) (Plan, []Shard, error) {
 	d, shares, err := s.opts.Place(parent, list)
 	if err != nil {
 		return Plan{}, nil, fmt.Errorf("splitter: place %s: %w", parent.GetName(), err)
@@ -249,8 +249,8 @@ func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, si
 	return append(have, Shard{Cluster: cluster, Object: obj, Silent: silent[cluster]})
 }
 
-// sort holds the state of one Kind: its cache, the index of its shards, and its recorded writes.
-type sort struct {
+// kindState holds the state of one Kind: its cache, the index of its shards, and its recorded writes.
+type kindState struct {
 	kind     Kind
 	place    int
 	objects  *loop.Objects
@@ -261,24 +261,24 @@ type sort struct {
 	metadata metadata.Interface
 }
 
-func (s *Splitter) newSort(place int, kind Kind) *sort {
-	k := &sort{kind: kind, place: place, shards: newIndex(), writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
+func (s *Splitter) newSort(place int, kind Kind) *kindState {
+	k := &kindState{kind: kind, place: place, shards: newIndex(), writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.all,
 	})
 	return k
 }
 
-func (k *sort) client(namespace string) dynamic.ResourceInterface {
+func (k *kindState) client(namespace string) dynamic.ResourceInterface {
 	return k.dynamic.Resource(k.kind.Resource()).Namespace(namespace)
 }
 
 // meta returns a client for writes: of the responses only the metadata are read.
-func (k *sort) meta(namespace string) metadata.ResourceInterface {
+func (k *kindState) meta(namespace string) metadata.ResourceInterface {
 	return k.metadata.Resource(k.kind.Resource()).Namespace(namespace)
 }
 
-func (k *sort) changed(key types.NamespacedName) {
+func (k *kindState) changed(key types.NamespacedName) {
 	obj, ok := k.objects.Get(key)
 	parent := ""
 	if ok {
@@ -296,10 +296,12 @@ func (k *sort) changed(key types.NamespacedName) {
 	}
 }
 
-func (k *sort) add(key types.NamespacedName) { k.queue.Add(strconv.Itoa(k.place) + "/" + key.String()) }
+func (k *kindState) add(key types.NamespacedName) {
+	k.queue.Add(strconv.Itoa(k.place) + "/" + key.String())
+}
 
 // all requeues every parent, also parents that are gone and have shards left.
-func (k *sort) all() {
+func (k *kindState) all() {
 	for _, obj := range k.objects.List() {
 		if parent := parentOf(obj); parent != "" {
 			k.add(types.NamespacedName{Namespace: obj.GetNamespace(), Name: parent})

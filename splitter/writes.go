@@ -96,7 +96,7 @@ func (w *writes) forget(parent types.NamespacedName) {
 }
 
 // apply writes desired, which was derived from current (nil: no object), if they differ.
-func (k *sort) apply(ctx context.Context, parent types.NamespacedName, current, desired *unstructured.Unstructured, subresources ...string) (changed bool, err error) {
+func (k *kindState) apply(ctx context.Context, parent types.NamespacedName, current, desired *unstructured.Unstructured, subresources ...string) (changed bool, err error) {
 	if !loop.Differs(current, desired, Manager, subresources...) {
 		return false, nil
 	}
@@ -114,7 +114,7 @@ func (k *sort) apply(ctx context.Context, parent types.NamespacedName, current, 
 // unseen returns how long to wait until the cache shows all writes to a parent and its shards; 0:
 // it does. An event ends the wait early. After lag it compares a write with a live read: the
 // cache never shows a write that the restore of a backup has undone.
-func (k *sort) unseen(ctx context.Context, parent types.NamespacedName) (wait time.Duration, err error) {
+func (k *kindState) unseen(ctx context.Context, parent types.NamespacedName) (wait time.Duration, err error) {
 	// Only the one worker that reconciles the parent records writes for it.
 	k.writes.mu.Lock()
 	all := k.writes.of[parent]

@@ -70,7 +70,7 @@ const (
 	AccountConditionOrphaned AccountConditionType = "Orphaned"
 
 	// AccountConditionRemovalHeld reports, in the Account's home, that it was
-	// deleted there and that its removal from all peers is held: it is in force
+	// deleted there and that its removal from all peers is held: it is in effect
 	// until the reason ends or a person releases it. In a central plane it
 	// reports this for a deletion there. Otherwise the condition is absent.
 	//
@@ -116,7 +116,7 @@ const (
 	// AccountReasonMissing: the peer lacks the object.
 	AccountReasonMissing AccountConditionReason = "Missing"
 	// AccountReasonBehind: the peer's object has an earlier revision or is not
-	// in force yet.
+	// in effect yet.
 	AccountReasonBehind AccountConditionReason = "Behind"
 	// AccountReasonEdited: the peer's object was changed by hand.
 	AccountReasonEdited AccountConditionReason = "Edited"

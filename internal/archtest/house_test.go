@@ -154,6 +154,7 @@ func TestWords(t *testing.T) {
 		file, err := parser.ParseFile(set, path, content, parser.ParseComments)
 		require.NoError(t, err)
 		none(t, Comments(path, file, set))
+		none(t, Names(path, file, set))
 	})
 	require.Greater(t, files, 1000)
 	pages := walk(t, ".md", func(path, content string) {

@@ -30,6 +30,7 @@ func TestImportsRule(t *testing.T) {
 		"types of a room below":         {Package{Path: "fanout", Imports: []string{"wal/v1alpha1"}}, ""},
 		"types of a room above":         {Package{Path: "wal/kubelog", Imports: []string{"fanout/v1alpha1"}}, "wal/kubelog imports fanout/v1alpha1"},
 		"types by name are not a room":  {Package{Path: "syncer", Imports: []string{"splitter"}}, "syncer imports splitter"},
+		"a syncer does not run syncers": {Package{Path: "syncer", Imports: []string{"syncer/targets"}}, "syncer imports syncer/targets"},
 		"claims are fanout's types":     {Package{Path: "region/v1alpha1", Imports: []string{"fanout/v1alpha1"}}, ""},
 		"test packages in a library":    {Package{Path: "examples", Imports: []string{"region/regiontest"}}, ""},
 		"test packages in tests":        {Package{Path: "router", TestImports: []string{"region/regiontest", "wal"}}, ""},
@@ -204,6 +205,16 @@ func TestWordsRule(t *testing.T) {
 	require.Len(t, comments("package a\n\n// The inquisition that nobody expects.\nfunc f() {}\n"), 1)
 	require.Empty(t, comments("package a\n\nvar x = 1 //nolint:revive // nobody reads it\n"))
 	require.Empty(t, comments("package a\n\nfunc f() {\n\t// Output: nobody\n}\n"))
+
+	names := func(source string) []string {
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, "a.go", source, 0)
+		require.NoError(t, err)
+		return Names("a.go", f, set)
+	}
+	require.Empty(t, names("package a\n\nfunc remainder() {}\n\nvar seen int\n"))
+	require.Equal(t, []string{`a.go:3: "told": name the thing`}, names("package a\n\nfunc (t T) told() {}\n"))
+	require.Len(t, names("package a\n\ntype (\n\tplace int\n\tothers int\n)\n"), 2)
 
 	require.Empty(t, Prose("a.md", "The list of `x` that\n\n```\nnobody\n```\n"))
 	require.Len(t, Prose("a.md", "One.\n\nTwo: whoever\ncomes.\n"), 1)

@@ -37,6 +37,32 @@ func Comments(path string, file *ast.File, set *token.FileSet) []string {
 	return wrong
 }
 
+// riddleNames stand for something which they do not name.
+var riddleNames = regexp.MustCompile(`^(mine|others|made|place|seen|soon|told|said|whole|sight|wish)$`)
+
+// Names checks that no type, function or method of a file has a riddleNames name.
+func Names(path string, file *ast.File, set *token.FileSet) []string {
+	var wrong []string
+	check := func(name *ast.Ident) {
+		if riddleNames.MatchString(name.Name) {
+			wrong = append(wrong, fmt.Sprintf("%s:%d: %q: name the thing", path, set.Position(name.Pos()).Line, name.Name))
+		}
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			check(d.Name)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if t, ok := s.(*ast.TypeSpec); ok {
+					check(t.Name)
+				}
+			}
+		}
+	}
+	return wrong
+}
+
 var (
 	fenced    = regexp.MustCompile("(?s)```.*?```|`[^`]*`|<!--.*?-->")
 	generated = regexp.MustCompile(`(?s)<!-- [^>]*: written by the tests -->.*?<!-- end of [^>]* -->`)

@@ -149,7 +149,7 @@ func (o *Objects) Get(key types.NamespacedName) (*unstructured.Unstructured, boo
 // Unlike a resourceVersion, a number is never reused in a process. It decodes nothing. Without an
 // object it returns "" and 0.
 func (o *Objects) Seen(key types.NamespacedName) (note string, serial uint64) {
-	return o.store.seen(key)
+	return o.store.noteOf(key)
 }
 
 // List returns all objects, sorted by namespace and name. Neither they nor the slice must be

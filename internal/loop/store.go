@@ -81,7 +81,7 @@ func (s *store) get(key types.NamespacedName) (*unstructured.Unstructured, bool)
 	return e.object(), true
 }
 
-func (s *store) seen(key types.NamespacedName) (note string, serial uint64) {
+func (s *store) noteOf(key types.NamespacedName) (note string, serial uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	e := s.entries[key]
@@ -148,7 +148,7 @@ func (s *store) Add(v any) error {
 	if !before && s.opts.Appeared != nil {
 		s.opts.Appeared(KeyOf(obj))
 	}
-	s.tell(KeyOf(obj))
+	s.notify(KeyOf(obj))
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (s *store) Delete(v any) error {
 		s.opts.Removed(obj)
 	}
 	s.mu.Unlock()
-	s.tell(KeyOf(obj))
+	s.notify(KeyOf(obj))
 	return nil
 }
 
@@ -252,7 +252,7 @@ func unpack(pack []byte) *unstructured.Unstructured {
 // Resync does nothing: changes are reported once.
 func (s *store) Resync() error { return nil }
 
-func (s *store) tell(key types.NamespacedName) {
+func (s *store) notify(key types.NamespacedName) {
 	if s.opts.Changed != nil {
 		s.opts.Changed(key)
 	}

@@ -38,11 +38,11 @@ var accountMutants = []mutant{
 	},
 	{
 		"the status of a central object is written over the version that was read", "it has no resourceVersion",
-		"report.go", "apply.SetResourceVersion(wish.GetResourceVersion())", "apply.SetResourceVersion(\"\")", "TestAStatusReachesOnlyTheAccountItIsFor",
+		"report.go", "apply.SetResourceVersion(object.GetResourceVersion())", "apply.SetResourceVersion(\"\")", "TestAStatusReachesOnlyTheAccountItIsFor",
 	},
 	{
 		"our finalizer is removed from the version that was read", "the write has neither UID nor resourceVersion",
-		"release.go", `		"uid": t.wish.GetUID(), "resourceVersion": t.wish.GetResourceVersion(), "finalizers": finalizers,`, `		"finalizers": finalizers,`, "TestFinalizersOfOthersStay",
+		"release.go", `		"uid": t.object.GetUID(), "resourceVersion": t.object.GetResourceVersion(), "finalizers": finalizers,`, `		"finalizers": finalizers,`, "TestFinalizersOfOthersStay",
 	},
 	{
 		"finalizers of others stay", "all are removed",
@@ -70,7 +70,7 @@ var accountMutants = []mutant{
 	},
 	{
 		"an object that was deleted and created again is another one", "its UID is not compared before an add is kept",
-		"release.go", "case err == nil && now.GetUID() == t.wish.GetUID():", "case err == nil && now != nil:", "TestAnAddWhoseOriginGoesIsUndone",
+		"release.go", "case err == nil && now.GetUID() == t.object.GetUID():", "case err == nil && now != nil:", "TestAnAddWhoseOriginGoesIsUndone",
 	},
 	{
 		"a removal names the UID of the home that was read", "it names none",
@@ -86,11 +86,11 @@ var accountMutants = []mutant{
 	},
 	{
 		"a deletion waits while a peer is unreachable", "it continues",
-		"hold.go", "if silent := silent(t.sights); len(silent) > 0 {", "if silent := silent(nil); len(silent) > 0 {", "TestTheDeletionOfACentralAccountIsHeldWhileAPeerIsSilent",
+		"hold.go", "if away := unreachable(t.observed); len(away) > 0 {", "if silent := unreachable(nil); len(silent) > 0 {", "TestTheDeletionOfACentralAccountIsHeldWhileAPeerIsSilent",
 	},
 	{
 		"a stale cache of the central plane decides nothing", "it does",
-		"replicate.go", "if r.wishes.Err() != nil {", "if false {", "TestAPlaneThatWasNotReadLacksNothing",
+		"replicate.go", "if r.objects.Err() != nil {", "if false {", "TestAPlaneThatWasNotReadLacksNothing",
 	},
 	{
 		"an object that the wrong cluster lacks was not removed", "its answers count",

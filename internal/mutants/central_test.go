@@ -38,7 +38,7 @@ var centralMutants = []mutant{
 	},
 	{
 		"the first look at a cluster has a deadline", "it waits for ever",
-		"look.go", "	ctx, cancel := context.WithTimeout(ctx, lookTimeout)\n	defer cancel()\n	if l.uid", "	ctx, cancel := context.WithTimeout(ctx, 1000*lookTimeout)\n	defer cancel()\n	if l.uid", "TestHangingPeerDelaysNobody",
+		"inspection.go", "	ctx, cancel := context.WithTimeout(ctx, lookTimeout)\n	defer cancel()\n	if l.uid", "	ctx, cancel := context.WithTimeout(ctx, 1000*lookTimeout)\n	defer cancel()\n	if l.uid", "TestHangingPeerDelaysNobody",
 	},
 	{
 		"a cluster that fails is asked ever less often", "it is asked every 500 milliseconds",

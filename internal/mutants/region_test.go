@@ -38,7 +38,7 @@ var regionMutants = []mutant{
 	},
 	{
 		"a request that was refused once says so no longer when it is repeated", "the attempt keeps its record",
-		"transport.go", "			attempt.again()\n", "", "TestARequestThatIsSentAgainIsTheAttempt",
+		"transport.go", "			attempt.reset()\n", "", "TestARequestThatIsSentAgainIsTheAttempt",
 	},
 	{
 		"refused requests wait for newer credentials for a bounded time", "they wait ten times as long",

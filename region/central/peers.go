@@ -53,7 +53,7 @@ type Peers struct {
 
 // record is the state of one Peer. Only the worker of the Peer uses it, except for the fields under mu.
 type record struct {
-	look     *look
+	look     *inspection
 	failures int
 	written  writing
 	budget   loop.Budget
@@ -119,22 +119,12 @@ func (p *Peers) Start(ctx context.Context) error {
 // learnSelf reads the UID of the plane, with retries. It returns false if ctx ends first.
 func (p *Peers) learnSelf(ctx context.Context) bool {
 	log := logging.From(ctx)
-	for delays := backoff.Doubling(500*time.Millisecond, 10*time.Second); ; {
-		uid, err := planeUID(ctx, p.plane)
-		if err == nil {
-			p.self = uid
-			return true
-		}
-		wait := delays.Step()
-		if ctx.Err() == nil {
-			log.Error(err, "The UID of the central plane cannot be read", "again", wait.String())
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return false
-		}
-	}
+	return backoff.Retry(ctx, backoff.Doubling(500*time.Millisecond, 10*time.Second), func(ctx context.Context) (err error) {
+		p.self, err = planeUID(ctx, p.plane)
+		return err
+	}, func(err error, delay time.Duration) {
+		log.Error(err, "The UID of the central plane cannot be read", "again", delay.String())
+	})
 }
 
 func (p *Peers) owns(name string) bool { return loop.OwnsKey(p.opts.Shards, name) }

@@ -112,15 +112,15 @@ func (s *secrets) watch(ctx context.Context, wg *sync.WaitGroup, namespace strin
 				s.queue.Add(s.key(key))
 			}
 		},
-		Flows: func() { s.look(namespace) },
+		Flows: func() { s.enqueue(namespace) },
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	wg.Go(func() { _ = objects.Start(ctx) })
 	return &space{objects: objects, cancel: cancel}
 }
 
-// look enqueues all Secrets of a namespace, because its watch has started or failed.
-func (s *secrets) look(namespace string) {
+// enqueue enqueues all Secrets of a namespace, because its watch has started or failed.
+func (s *secrets) enqueue(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key := range s.read {

@@ -170,14 +170,14 @@ func (s *Source) wake() {
 func (s *Source) peerChanged(name string) {
 	s.index.update(s.peers, name)
 	s.wake()
-	s.tell(name)
+	s.notify(name)
 }
 
 func (s *Source) secretChanged(key types.NamespacedName) {
 	s.wake()
 	for _, k := range s.index.list() {
 		if named, ok := s.secretOf(k.peer); ok && named == key {
-			s.tell(k.peer.Name)
+			s.notify(k.peer.Name)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (s *Source) listen(fn func(peer string)) {
 	s.listeners = append(s.listeners, fn)
 }
 
-func (s *Source) tell(peer string) {
+func (s *Source) notify(peer string) {
 	s.mu.Lock()
 	listeners := s.listeners
 	s.mu.Unlock()

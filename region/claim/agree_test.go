@@ -39,7 +39,7 @@ func TestTwoRulingsComeToRest(t *testing.T) {
 			}
 			for _, before := range append([]ruling{{}}, rulings...) {
 				for _, leaves := range []bool{false, true} {
-					obj := told(t, before, leaves)
+					obj := claimWithReport(t, before, leaves)
 					var mine [2]*report
 					writes := 0
 					for quiet := 0; quiet < 2; {
@@ -67,7 +67,7 @@ func TestTwoRulingsComeToRest(t *testing.T) {
 func TestWhoIsNotFirmTellsWhatIsNew(t *testing.T) {
 	t.Parallel()
 	elsewhere := ruling{decision: decision{peer: "eu", uid: "other", since: noon}}
-	obj := told(t, elsewhere, false)
+	obj := claimWithReport(t, elsewhere, false)
 	for _, r := range []ruling{{undecided: noPlane}, {decision: decision{peer: "us", uid: "held", since: noon}}} {
 		_, ok := reportOn(obj, r, nil, noon)
 		require.False(t, ok)
@@ -77,7 +77,7 @@ func TestWhoIsNotFirmTellsWhatIsNew(t *testing.T) {
 	require.True(t, ok, "the generation has no report yet")
 	require.EqualValues(t, 2, s.ObservedGeneration)
 
-	s, ok = reportOn(told(t, elsewhere, true), ruling{undecided: noPlane}, nil, noon)
+	s, ok = reportOn(claimWithReport(t, elsewhere, true), ruling{undecided: noPlane}, nil, noon)
 	require.True(t, ok, "the deletion is new")
 	require.Equal(t, string(v1alpha1.RegionClaimReasonRemoving), s.Conditions[0].Reason)
 }
@@ -88,17 +88,17 @@ func TestACopyOfWhoDoesNotAnswerIsNotFirm(t *testing.T) {
 	t.Parallel()
 	for at, firm := range map[contact]bool{fresh: true, silent: false, awaited: false} {
 		contacts := map[region.PeerName]contact{"eu": fresh, "us": at}
-		committed := told(t, ruling{}, false)
+		committed := claimWithReport(t, ruling{}, false)
 		require.NoError(t, unstructured.SetNestedMap(committed.Object, fanoutOf("us", "Primary", "Configured"), "spec", "fanout"))
 		r := settledByProtocol([]standing{{peer: "us", contact: at, claim: committed}}, contacts)
 		require.EqualValues(t, "held", r.decision.uid)
 		require.Equal(t, firm, r.firm)
 
-		applied := told(t, ruling{decision: decision{peer: "us", uid: "held", since: noon}}, false)
+		applied := claimWithReport(t, ruling{decision: decision{peer: "us", uid: "held", since: noon}}, false)
 		a, err := New(nil, region.Fixed(), Options{})
 		require.NoError(t, err)
 		r, _, err = a.contest(t.Context(), &scene{
-			key: usEast1, contacts: contacts, places: []place{{peer: &peer{name: "us"}, contact: at, claim: applied}},
+			key: usEast1, contacts: contacts, places: []site{{peer: &peer{name: "us"}, contact: at, claim: applied}},
 		}, ruling{}, noon)
 		require.NoError(t, err)
 		require.EqualValues(t, "held", r.decision.uid)
@@ -116,7 +116,7 @@ func TestWhatIsAContradiction(t *testing.T) {
 		require.True(t, ok)
 		return &s
 	}
-	var all tellings
+	var all statementRecords
 	correct := func(obj *unstructured.Unstructured, s statement, at time.Time, wait time.Duration, count int) {
 		t.Helper()
 		gotWait, gotCount, err := all.correct(usEast1, obj, s, at)
@@ -124,10 +124,10 @@ func TestWhatIsAContradiction(t *testing.T) {
 		require.Equal(t, wait, gotWait)
 		require.Equal(t, count, gotCount)
 	}
-	obj := told(t, ruling{}, false)
+	obj := claimWithReport(t, ruling{}, false)
 	obj.SetResourceVersion("5")
 	bound := says(obj, ruling{decision: decision{peer: "us", uid: "held", since: noon}, firm: true})
-	all.told(usEast1, obj, bound)
+	all.record(usEast1, obj, bound)
 	correct(obj, bound, noon, 0, 0)
 	correct(obj, bound, noon, 0, 0)
 	obj.SetResourceVersion("7")
@@ -140,12 +140,12 @@ func TestWhatIsAContradiction(t *testing.T) {
 
 	// The same report again does not shorten the pause. A new one is written at once and resets the
 	// pause.
-	all.told(usEast1, obj, bound)
+	all.record(usEast1, obj, bound)
 	obj.SetResourceVersion("11")
 	correct(obj, bound, noon.Add(time.Second), 2*time.Second, 3)
 	later := says(obj, ruling{decision: decision{peer: "us", uid: "held", since: noon.Add(time.Hour)}, firm: true})
 	correct(obj, later, noon.Add(time.Second), 0, 0)
-	all.told(usEast1, obj, later)
+	all.record(usEast1, obj, later)
 	obj.SetResourceVersion("13")
 	correct(obj, later, noon.Add(time.Second), 0, 1)
 	correct(obj, later, noon.Add(time.Second), time.Second, 0)
@@ -154,7 +154,7 @@ func TestWhatIsAContradiction(t *testing.T) {
 	obj.SetUID("another")
 	require.Nil(t, all.report(usEast1, obj))
 	correct(obj, later, noon.Add(time.Second), 0, 0)
-	all.told(usEast1, obj, later)
+	all.record(usEast1, obj, later)
 	obj.SetResourceVersion("15")
 	correct(obj, later, noon.Add(time.Second), 0, 1)
 	correct(obj, later, noon.Add(time.Second+maxPause), 0, 0)
@@ -163,9 +163,9 @@ func TestWhatIsAContradiction(t *testing.T) {
 	correct(obj, later, noon.Add(4*time.Second+2*maxPause), time.Second, 0)
 }
 
-// told returns a claim with the report of a ruling, if the ruling is not empty. With leaves, it is
+// claimWithReport returns a claim with the report of a ruling, if the ruling is not empty. With leaves, it is
 // being deleted.
-func told(t *testing.T, r ruling, leaves bool) *unstructured.Unstructured {
+func claimWithReport(t *testing.T, r ruling, leaves bool) *unstructured.Unstructured {
 	t.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetNamespace(provider)

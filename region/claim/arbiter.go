@@ -32,12 +32,12 @@ type Arbiter struct {
 	began     time.Time // when Start was called
 
 	mu      sync.Mutex
-	peers   map[region.PeerName]*peer     // engaged
-	ring    map[region.PeerName]time.Time // when each peer joined the Directory; nil: not known yet
-	missing map[region.PeerName]time.Time // when a holder was first found missing from it
-	claimed map[region.Key]time.Time      // when a region without holder was first found claimed
-	open    map[region.Key]struct{}       // not settled when last reconciled
-	won     map[region.Key]*telling       // the last bid
+	peers   map[region.PeerName]*peer       // engaged
+	ring    map[region.PeerName]time.Time   // when each peer joined the Directory; nil: not known yet
+	missing map[region.PeerName]time.Time   // when a holder was first found missing from it
+	claimed map[region.Key]time.Time        // when a region without holder was first found claimed
+	open    map[region.Key]struct{}         // not settled when last reconciled
+	won     map[region.Key]*statementRecord // the last bid
 }
 
 // New returns an Arbiter for the peers of d that records its decisions in plane. With a nil plane
@@ -61,7 +61,7 @@ func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
 		missing: map[region.PeerName]time.Time{},
 		claimed: map[region.Key]time.Time{},
 		open:    map[region.Key]struct{}{},
-		won:     map[region.Key]*telling{},
+		won:     map[region.Key]*statementRecord{},
 	}
 	if plane != nil {
 		a.decisions = loop.NewObjects(plane.Dynamic(), leases, loop.ObjectsOptions{

@@ -83,7 +83,7 @@ func TestTwoArbitersThroughAccidents(t *testing.T) {
 				check()
 				require.Equal(t, claimed, len(bound()) == 1, strings.Join(log, ", "))
 				for _, p := range peers {
-					if said := w.said(p); said != "none" && claimed {
+					if said := w.statusOf(p); said != "none" && claimed {
 						require.Contains(t, said, " "+bound()[0], strings.Join(log, ", "))
 					}
 				}

@@ -97,7 +97,7 @@ func (c *clerk) closeGate(ctx context.Context, p *peer) (outcome, error) {
 	if err != nil {
 		return failed, err
 	}
-	if !inForce(cluster) {
+	if !inEffect(cluster) {
 		return done, nil
 	}
 	g := gateOf(cluster, "", time.Now())

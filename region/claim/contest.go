@@ -70,7 +70,7 @@ func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time
 // claim still has the Conflict of an earlier contest.
 func contested(s *scene) (open, stale bool) {
 	for _, at := range s.places {
-		if at.claim == nil || !inForce(at.claim) {
+		if at.claim == nil || !inEffect(at.claim) {
 			continue
 		}
 		if stageOf(at.claim) != "" {
@@ -96,7 +96,7 @@ func (a *Arbiter) wonBid(k region.Key, uid types.UID, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if last := a.won[k]; last == nil || last.uid != uid {
-		a.won[k] = &telling{uid: uid}
+		a.won[k] = &statementRecord{uid: uid}
 	}
 	a.won[k].take(now)
 }
@@ -172,7 +172,7 @@ func (b *bid) rivals(ctx context.Context) (_ []rival, ok bool, _ error) {
 		switch {
 		case err != nil:
 			return nil, false, err
-		case claim == nil, !inForce(claim):
+		case claim == nil, !inEffect(claim):
 			continue // a guard or a reservation, which cannot be committed while our claim exists
 		case !biddable(claim), b.view.precedes(b.candidate(at, claim), b.winner) < 0:
 			return nil, false, nil

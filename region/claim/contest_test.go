@@ -44,8 +44,8 @@ func TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled(t *testing.T) {
 		time.Sleep(time.Second)
 		w.claim("eu")
 		passes(10 * time.Second)
-		require.Equal(t, "Bound us", w.said("us"))
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 		require.Equal(t, "Pending Bound", w.gated("us"), "no operation has adopted the ServiceCluster yet")
 		us, eu := w.status("us"), w.status("eu")
 		require.Equal(t, us.Holder, eu.Holder, "both report the same time")
@@ -60,8 +60,8 @@ func TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled(t *testing.T) {
 		w.unclaim("eu")
 		passes(5 * time.Minute)
 		require.EqualValues(t, "Configured", stageOf(w.stored("us", claims)), "a single claim is adopted")
-		require.Equal(t, "Bound us", w.said("us"))
-		require.Equal(t, "Conflict us", w.said("eu"), "the guard")
+		require.Equal(t, "Bound us", w.statusOf("us"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"), "the guard")
 	})
 }
 
@@ -75,23 +75,23 @@ func TestWithoutAPlaneTheLoserFollows(t *testing.T) {
 		time.Sleep(time.Second)
 		w.claim("eu")
 		passes(10 * time.Second)
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 
 		w.ring.Partition("us", true)
 		passes(time.Hour)
-		require.Equal(t, "Conflict us", w.said("eu"), "an unreachable peer keeps its region")
+		require.Equal(t, "Conflict us", w.statusOf("eu"), "an unreachable peer keeps its region")
 		w.ring.Partition("us", false)
 		passes(time.Minute)
 
 		w.unclaim("us")
 		passes(10 * time.Second)
-		require.Equal(t, "Pending", w.said("eu"), "no coordinator has adopted it")
+		require.Equal(t, "Pending", w.statusOf("eu"), "no coordinator has adopted it")
 		before := writes(w.ring.Server("us")) + writes(w.ring.Server("eu"))
 		passes(time.Hour)
 		require.Equal(t, before, writes(w.ring.Server("us"))+writes(w.ring.Server("eu")))
 		defer w.sweep(c)()
 		passes(5 * time.Minute)
-		require.Equal(t, "Bound eu", w.said("eu"))
+		require.Equal(t, "Bound eu", w.statusOf("eu"))
 	})
 }
 
@@ -105,13 +105,13 @@ func TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent(t *testing.T) {
 		w.claim("eu")
 		w.claim("us")
 		passes(time.Hour)
-		require.Equal(t, "Pending", w.said("eu"))
-		require.Equal(t, "Pending", w.said("us"))
+		require.Equal(t, "Pending", w.statusOf("eu"))
+		require.Equal(t, "Pending", w.statusOf("us"))
 		require.Contains(t, w.status("eu").Conditions[0].Message, "not decided yet")
 		w.ring.Partition("ap", false)
 		passes(2 * time.Minute)
 		require.ElementsMatch(t, []string{"Bound", "Conflict"}, []string{
-			strings.Fields(w.said("eu"))[0], strings.Fields(w.said("us"))[0],
+			strings.Fields(w.statusOf("eu"))[0], strings.Fields(w.statusOf("us"))[0],
 		})
 	})
 }
@@ -143,16 +143,16 @@ func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
 			return won
 		}
 		require.False(t, bidFor("eu"), "an older claim exists")
-		require.Equal(t, "silence", w.said("eu"))
-		require.Equal(t, "silence", w.said("ap"), "nothing is written before all claims are read")
+		require.Equal(t, "silence", w.statusOf("eu"))
+		require.Equal(t, "silence", w.statusOf("ap"), "nothing is written before all claims are read")
 
 		require.True(t, bidFor("us"))
-		require.Equal(t, "Bound us", w.said("us"))
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 		require.False(t, bidFor("eu"), "it is in Conflict, and becomes Pending first")
-		require.Equal(t, "Pending", w.said("eu"))
+		require.Equal(t, "Pending", w.statusOf("eu"))
 		require.False(t, bidFor("eu"), "the other is Bound")
-		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
 
 		// Only the claim that was read is bound.
 		w.unclaim("us")
@@ -197,7 +197,7 @@ func TestWithoutAPlaneADecisionIsTakenBackAgainAndAgain(t *testing.T) {
 		require.GreaterOrEqual(t, decided, corrections(time.Hour)-2, "it is corrected every time")
 		require.LessOrEqual(t, writes(w.ring.Server("us")), 8*corrections(time.Hour), "Pending and Bound, and the other client's writes")
 		require.LessOrEqual(t, writes(w.ring.Server("eu")), 2*corrections(time.Hour), "the new time of the decision")
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 		require.Len(t, found, 1)
 		require.Equal(t, stray, found[0].By)
 	})
@@ -280,7 +280,7 @@ func TestWithoutAPlaneThroughAccidents(t *testing.T) {
 				}
 				require.Equal(t, claimed, holder != "", strings.Join(log, ", "))
 				for _, p := range peers {
-					if said := w.said(p); said != "none" && claimed {
+					if said := w.statusOf(p); said != "none" && claimed {
 						require.Contains(t, said, " "+holder, strings.Join(log, ", "))
 					}
 				}

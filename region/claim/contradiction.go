@@ -37,8 +37,8 @@ type statement interface {
 	agrees(other statement) bool
 }
 
-// telling is the record of the last statement that was written to an object.
-type telling struct {
+// statementRecord is the record of the last statement that was written to an object.
+type statementRecord struct {
 	uid   types.UID
 	over  string // the resourceVersion before that write
 	said  statement
@@ -48,29 +48,29 @@ type telling struct {
 	count int           // of contradictions
 }
 
-// tellings are the records of one peer, for one kind.
-type tellings struct {
+// statementRecords are the records of one peer, for one kind.
+type statementRecords struct {
 	mu    sync.Mutex
-	byKey map[region.Key]*telling
+	byKey map[region.Key]*statementRecord
 }
 
-// told records that s was written to obj.
-func (t *tellings) told(k region.Key, obj *unstructured.Unstructured, s statement) {
+// record records that s was written to obj.
+func (t *statementRecords) record(k region.Key, obj *unstructured.Unstructured, s statement) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was := t.byKey[k]
 	if was == nil || was.uid != obj.GetUID() || !was.said.agrees(s) {
-		was = &telling{uid: obj.GetUID()}
+		was = &statementRecord{uid: obj.GetUID()}
 	}
 	if t.byKey == nil {
-		t.byKey = map[region.Key]*telling{}
+		t.byKey = map[region.Key]*statementRecord{}
 	}
 	was.over, was.said = obj.GetResourceVersion(), s
 	t.byKey[k] = was
 }
 
 // report returns the last report that was written to the RegionClaim obj; nil if none is known.
-func (t *tellings) report(k region.Key, obj *unstructured.Unstructured) *report {
+func (t *statementRecords) report(k region.Key, obj *unstructured.Unstructured) *report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was := t.byKey[k]
@@ -84,7 +84,7 @@ func (t *tellings) report(k region.Key, obj *unstructured.Unstructured) *report 
 // correct returns how long to wait before s is written to obj again, because another client has
 // replaced it; zero if it may be written now, or obj has it. count is the number of replacements,
 // or zero if this one was counted before.
-func (t *tellings) correct(k region.Key, obj *unstructured.Unstructured, s statement, now time.Time) (wait time.Duration, count int, _ error) {
+func (t *statementRecords) correct(k region.Key, obj *unstructured.Unstructured, s statement, now time.Time) (wait time.Duration, count int, _ error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was := t.byKey[k]
@@ -104,7 +104,7 @@ func (t *tellings) correct(k region.Key, obj *unstructured.Unstructured, s state
 }
 
 // take returns zero if a correction is due now, or else how long to wait.
-func (t *telling) take(now time.Time) time.Duration {
+func (t *statementRecord) take(now time.Time) time.Duration {
 	if left := t.next.Sub(now); left > 0 {
 		return left
 	}
@@ -116,7 +116,7 @@ func (t *telling) take(now time.Time) time.Duration {
 	return 0
 }
 
-func (t *tellings) forget(k region.Key) {
+func (t *statementRecords) forget(k region.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byKey, k)
@@ -157,7 +157,7 @@ func sameCondition(a, b []metav1.Condition, kind string) bool {
 
 // correct returns how long to keep the status of a claim as another client wrote it. It reports a
 // client that replaces it repeatedly.
-func (a *Arbiter) correct(ctx context.Context, k region.Key, at *place, s report) (time.Duration, error) {
+func (a *Arbiter) correct(ctx context.Context, k region.Key, at *site, s report) (time.Duration, error) {
 	wait, count, err := at.peer.tellings.correct(k, at.claim, &s, time.Now())
 	if wait > 0 {
 		a.queue.AddAfter(k.String(), wait)

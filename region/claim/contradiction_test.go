@@ -13,7 +13,7 @@ import (
 // Each correction is followed by a pause, twice as long as the previous one, up to maxPause. After
 // a longer time without corrections the pause is short again.
 func TestCorrectionsPauseEverLonger(t *testing.T) {
-	var told telling
+	var told statementRecord
 	now := noon
 	var waits []time.Duration
 	for range 11 {

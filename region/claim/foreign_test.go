@@ -92,8 +92,8 @@ func TestWhatIsNoArbitersIsCorrected(t *testing.T) {
 			w.overwrite("eu", claims, "RegionClaim", boundIn("eu"))
 			w.overwrite("us", claims, "RegionClaim", conflictWith("eu"))
 			passes(10 * time.Second)
-			require.Equal(t, "Bound us", w.said("us"))
-			require.Equal(t, "Conflict us", w.said("eu"))
+			require.Equal(t, "Bound us", w.statusOf("us"))
+			require.Equal(t, "Conflict us", w.statusOf("eu"))
 		}
 		// Nor does it if the decision is lost.
 		w.unclaim("us")
@@ -105,8 +105,8 @@ func TestWhatIsNoArbitersIsCorrected(t *testing.T) {
 		w.claim("eu")
 		w.overwrite("eu", claims, "RegionClaim", boundIn("eu"))
 		passes(10 * time.Second)
-		require.Equal(t, "Bound us", w.said("us"), "the elder")
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"), "the elder")
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 	})
 }
 
@@ -120,17 +120,17 @@ func TestWithoutAPlaneWhatIsNoArbitersDecidesNothing(t *testing.T) {
 		w.overwrite("eu", claims, "RegionClaim", boundIn("eu"))
 		w.start(nil, Options{})
 		passes(10 * time.Second)
-		require.Equal(t, "Bound us", w.said("us"), "the elder")
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"), "the elder")
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 
 		w.overwrite("eu", claims, "RegionClaim", boundIn("eu"))
 		passes(10 * time.Second)
-		require.Equal(t, "Bound us", w.said("us"))
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 		w.overwrite("us", claims, "RegionClaim", conflictWith("eu"))
 		passes(time.Minute)
-		require.Equal(t, "Bound us", w.said("us"), "decided again: it is still the oldest")
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"), "decided again: it is still the oldest")
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 	})
 }
 
@@ -219,7 +219,7 @@ func TestAStatusThatIsErasedAgainAndAgain(t *testing.T) {
 			return err
 		})
 		passes(time.Hour)
-		require.Equal(t, "silence", w.said("us"))
+		require.Equal(t, "silence", w.statusOf("us"))
 		require.Equal(t, "Pending Bound", w.gated("us"))
 		require.Zero(t, gates)
 		require.Len(t, found, 1)
@@ -248,7 +248,7 @@ func TestAGateThatIsWrittenAgainAndAgain(t *testing.T) {
 		passes(time.Hour)
 		require.LessOrEqual(t, writes(eu), 2*(corrections(time.Hour)+2), "of each")
 		require.GreaterOrEqual(t, writes(eu), 2*(corrections(time.Hour)-2), "it is corrected every time")
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 	})
 }
 
@@ -276,8 +276,8 @@ func TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft(t *testing.T) {
 		require.Equal(t, "Pending RegionUnbound", w.gated("eu"))
 		w.plane.Partition(false)
 		passes(2 * time.Minute)
-		require.Equal(t, "Bound us", w.said("us"))
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 	})
 }
 
@@ -298,7 +298,7 @@ func TestAStatusThatIsErasedWhileThePlaneIsAway(t *testing.T) {
 		require.Equal(t, "Pending Bound", w.gated("us"))
 		w.plane.Partition(false)
 		passes(2 * time.Minute)
-		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
 	})
 }
 
@@ -355,7 +355,7 @@ func TestAStatusWhoseManagersWereForgotten(t *testing.T) {
 			require.True(t, isForeign(obj))
 		}
 		passes(time.Second)
-		require.Equal(t, "Bound us", w.said("us"))
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 	})
 }

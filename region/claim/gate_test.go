@@ -54,12 +54,12 @@ func TestAServiceClusterIsPendingUntilItsClaimIsBound(t *testing.T) {
 		passes(3 * time.Second)
 		w.commit()
 		passes(30 * time.Second)
-		require.Equal(t, "Pending", w.said("us"), "its claim was created")
+		require.Equal(t, "Pending", w.statusOf("us"), "its claim was created")
 		require.Equal(t, "Pending RegionUnbound", w.gated("us"))
-		require.Equal(t, "none", w.said("eu"), "a guard has none")
+		require.Equal(t, "none", w.statusOf("eu"), "a guard has none")
 		w.plane.Partition(false)
 		passes(2 * time.Minute)
-		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
 		require.Equal(t, "Ready Bound", w.gated("us"))
 		require.Equal(t, "silence", w.gated("eu"))
 		require.Equal(t, w.stored("us", clusters).GetUID(), w.stored("us", claims).GetOwnerReferences()[0].UID)
@@ -78,8 +78,8 @@ func TestAServiceClusterWhoseClaimIsLostIsPendingAgain(t *testing.T) {
 
 		w.unclaim("us")
 		passes(3 * time.Second)
-		require.Equal(t, "Bound eu", w.said("eu"))
-		require.Equal(t, "Conflict eu", w.said("us"), "the ServiceCluster has a new claim")
+		require.Equal(t, "Bound eu", w.statusOf("eu"))
+		require.Equal(t, "Conflict eu", w.statusOf("us"), "the ServiceCluster has a new claim")
 		require.Equal(t, "Pending RegionUnbound", w.gated("us"))
 		message := meta.FindStatusCondition(conditionsOf(w.stored("us", clusters)), regionBound).Message
 		require.NotContains(t, message, "eu", "tenants do not see peers")
@@ -107,7 +107,7 @@ func TestTheGateIsClosedBeforeTheRegionIsHandedOver(t *testing.T) {
 		passes(3 * time.Second)
 		w.unclaim("us")
 		passes(3 * time.Second)
-		require.Equal(t, "Bound eu", w.said("eu"))
+		require.Equal(t, "Bound eu", w.statusOf("eu"))
 	})
 }
 
@@ -118,15 +118,15 @@ func TestTheClaimOfAServiceClusterGoesWithIt(t *testing.T) {
 		passes(3 * time.Second)
 		w.claim("eu")
 		passes(3 * time.Second)
-		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
 		w.cluster("eu") // the user's claim is not deleted
 		passes(3 * time.Second)
 		for _, p := range []region.PeerName{"eu", "us"} {
 			require.NoError(t, w.conn(p).Dynamic().Resource(clusters).Namespace(provider).Delete(t.Context(), name, metav1.DeleteOptions{}))
 		}
 		passes(3 * time.Second)
-		require.Equal(t, "none", w.said("us"))
-		require.Equal(t, "Bound eu", w.said("eu"))
+		require.Equal(t, "none", w.statusOf("us"))
+		require.Equal(t, "Bound eu", w.statusOf("eu"))
 	})
 }
 
@@ -135,7 +135,7 @@ func TestAnAppliedServiceClusterIsPendingUntilItIsAdopted(t *testing.T) {
 		w.start(w.api, Options{})
 		w.cluster("us")
 		passes(3 * time.Second)
-		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
 		require.Equal(t, "Pending Bound", w.gated("us"))
 		w.commit()
 		passes(3 * time.Second)
@@ -196,11 +196,11 @@ func TestOnlyTheRegionsOfThisReplica(t *testing.T) {
 		w.cluster("us")
 		w.claim("eu")
 		passes(time.Minute)
-		require.Equal(t, "none", w.said("us"))
-		require.Equal(t, "silence", w.said("eu"))
+		require.Equal(t, "none", w.statusOf("us"))
+		require.Equal(t, "silence", w.statusOf("eu"))
 		shard.own()
 		passes(10 * time.Second)
-		require.Equal(t, "Bound eu", w.said("eu"))
-		require.Equal(t, "Conflict eu", w.said("us"))
+		require.Equal(t, "Bound eu", w.statusOf("eu"))
+		require.Equal(t, "Conflict eu", w.statusOf("us"))
 	})
 }

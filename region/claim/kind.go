@@ -52,7 +52,7 @@ func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 		return nil
 	}
 	if err == nil {
-		err = tell(ctx, c.Peer(), client, claim, ruling{decision: heldBy(standing{peer: c.Peer(), claim: claim}), firm: true}, o)
+		err = reportStatus(ctx, c.Peer(), client, claim, ruling{decision: heldBy(standing{peer: c.Peer(), claim: claim}), firm: true}, o)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return &region.Error{Peer: c.Peer(), Op: "report RegionClaim " + loop.KeyOf(obj).String(), Err: err}
@@ -66,8 +66,8 @@ func ready(obj *unstructured.Unstructured) bool {
 	return s.Phase == v1alpha1.RegionClaimBound && s.ObservedGeneration == obj.GetGeneration()
 }
 
-// tell writes the status of claim, as it was read, unless it is the same already.
-func tell(ctx context.Context, peer region.PeerName, client dynamic.ResourceInterface, claim *unstructured.Unstructured, r ruling, o *Observer) error {
+// reportStatus writes the status of claim, as it was read, unless it is the same already.
+func reportStatus(ctx context.Context, peer region.PeerName, client dynamic.ResourceInterface, claim *unstructured.Unstructured, r ruling, o *Observer) error {
 	s, ok := reportOn(claim, r, nil, time.Now())
 	if !ok {
 		return nil

@@ -29,9 +29,9 @@ func stageOf(obj *unstructured.Unstructured) fanoutv1alpha1.Stage {
 	return fanoutv1alpha1.Stage(stage)
 }
 
-// inForce reports whether an object counts: it was applied, or its operation is committed.
+// inEffect reports whether an object counts: it was applied, or its operation is committed.
 // Reservations and guards do not count.
-func inForce(obj *unstructured.Unstructured) bool {
+func inEffect(obj *unstructured.Unstructured) bool {
 	switch stageOf(obj) {
 	case "", fanoutv1alpha1.StageConfigured, fanoutv1alpha1.StageRemoving:
 		return true

@@ -28,8 +28,8 @@ type peer struct {
 	clusters *loop.Objects
 	uid      atomic.Pointer[types.UID] // of the cluster
 	answered atomic.Bool               // it was fresh at least once
-	tellings tellings                  // of RegionClaims
-	gates    tellings                  // of ServiceClusters
+	tellings statementRecords          // of RegionClaims
+	gates    statementRecords          // of ServiceClusters
 }
 
 // engage runs the caches of one peer until ctx ends.
@@ -65,22 +65,17 @@ func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
 // identify reads the UID of the peer's cluster, with retries.
 func (p *peer) identify(ctx context.Context, found func()) {
 	log := logging.From(ctx)
-	for delays := backoff.Doubling(time.Second, 15*time.Second); ; {
+	backoff.Retry(ctx, backoff.Doubling(time.Second, 15*time.Second), func(ctx context.Context) error {
 		uid, err := p.conn.UID(ctx)
-		if err == nil {
-			p.uid.Store(&uid)
-			found()
-			return
+		if err != nil {
+			return err
 		}
-		log.V(1).Info("Peer is not identified yet", "reason", err.Error())
-		timer := time.NewTimer(delays.Step())
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-	}
+		p.uid.Store(&uid)
+		found()
+		return nil
+	}, func(err error, delay time.Duration) {
+		log.V(1).Info("Peer is not identified yet", "reason", err.Error(), "again", delay.String())
+	})
 }
 
 // fresh reports whether the cache of claims is synced.

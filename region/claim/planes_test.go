@@ -40,8 +40,8 @@ func TestTwoPlanesWithOnePeer(t *testing.T) {
 		passes(3 * time.Second)
 		w.cluster("eu")
 		passes(3 * time.Second)
-		require.Equal(t, "Bound us", w.said("us"))
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 		w.startIn(api, region.Fixed(w.conn("eu")), Options{Observer: finds("other")})
 		eu.Reset()
 		passes(time.Minute)
@@ -55,16 +55,16 @@ func TestTwoPlanesWithOnePeer(t *testing.T) {
 		eu.Reset()
 		passes(time.Hour)
 		require.LessOrEqual(t, writes(eu), 8*(corrections(time.Hour)), "of each, and the other's response")
-		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
 
 		// A new decision is written at once.
 		w.unclaim("us")
 		passes(3 * time.Second)
-		require.Equal(t, "Bound eu", w.said("eu"))
+		require.Equal(t, "Bound eu", w.statusOf("eu"))
 		eu.Reset()
 		passes(time.Hour)
 		require.LessOrEqual(t, writes(eu), 8*(corrections(time.Hour)), "they differ only in the time")
-		require.Equal(t, "Bound eu", w.said("eu"))
+		require.Equal(t, "Bound eu", w.statusOf("eu"))
 	})
 }
 
@@ -72,7 +72,7 @@ func TestTwoPlanesWithOnePeer(t *testing.T) {
 // each time.
 func corrections(d time.Duration) int {
 	n := 1
-	for t := (telling{}); d >= 0; n++ {
+	for t := (statementRecord{}); d >= 0; n++ {
 		t.take(time.Time{}.Add(maxPause))
 		d -= t.pause
 		t.next = time.Time{}.Add(maxPause)

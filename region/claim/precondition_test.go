@@ -29,8 +29,8 @@ func TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted(t *testing.T) {
 		passes(time.Second)
 		a := &Arbiter{opts: Options{CallTimeout: time.Second}}
 		drop := func(claim *unstructured.Unstructured) {
-			at := place{peer: &peer{name: "us", conn: w.conn("us"), clusters: cache}, contact: fresh, claim: claim}
-			require.NoError(t, a.dropClaims(t.Context(), &scene{key: usEast1, places: []place{at}}))
+			at := site{peer: &peer{name: "us", conn: w.conn("us"), clusters: cache}, contact: fresh, claim: claim}
+			require.NoError(t, a.dropClaims(t.Context(), &scene{key: usEast1, places: []site{at}}))
 		}
 		drop(claim)
 		require.NotNil(t, w.stored("us", claims), "the cache lacks a ServiceCluster that exists")

@@ -50,7 +50,7 @@ func TestAStatusReachesOnlyTheClaimItIsFor(t *testing.T) {
 		require.True(t, ok)
 		_, err := apply(t.Context(), &peer{name: "us", conn: w.conn("us")}, claims.Resource, old, &status)
 		require.NoError(t, err, "the cache will report the change")
-		require.Equal(t, "silence", w.said("us"))
+		require.Equal(t, "silence", w.statusOf("us"))
 		w.unclaim("us")
 		_, err = apply(t.Context(), &peer{name: "us", conn: w.conn("us")}, claims.Resource, old, &status)
 		require.NoError(t, err)
@@ -121,10 +121,10 @@ func TestASlowPeerIsWaitedFor(t *testing.T) {
 		w.ring.Server("us").Inject(regiontest.Fault{Verb: "list", Times: -1, Do: regiontest.Delay(5 * time.Second)})
 		w.start(w.api, Options{})
 		passes(4 * time.Second)
-		require.Equal(t, "Pending", w.said("eu"))
+		require.Equal(t, "Pending", w.statusOf("eu"))
 		passes(4 * time.Second)
-		require.Equal(t, "Bound us", w.said("us"))
-		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Bound us", w.statusOf("us"))
+		require.Equal(t, "Conflict us", w.statusOf("eu"))
 	})
 }
 
@@ -135,9 +135,9 @@ func TestPatience(t *testing.T) {
 		w.ring.Server("us").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
 		w.start(w.api, Options{Patience: time.Minute, Workers: 1})
 		passes(58 * time.Second)
-		require.Equal(t, "Pending", w.said("eu"))
+		require.Equal(t, "Pending", w.statusOf("eu"))
 		passes(4 * time.Second)
-		require.Equal(t, "Bound eu", w.said("eu"))
+		require.Equal(t, "Bound eu", w.statusOf("eu"))
 	})
 }
 

@@ -18,14 +18,14 @@ import (
 // scene is the cached state of one region.
 type scene struct {
 	key      region.Key
-	places   []place // by peer
+	places   []site // by peer
 	decision decision
 	contacts map[region.PeerName]contact // of the ring
 	again    time.Duration               // when to reconcile again without an event; zero: never
 }
 
-// place is one peer with a RegionClaim or a ServiceCluster of the name.
-type place struct {
+// site is one peer with a RegionClaim or a ServiceCluster of the name.
+type site struct {
 	peer    *peer
 	contact contact
 	claim   *unstructured.Unstructured // nil: none
@@ -35,9 +35,9 @@ type place struct {
 // later requests a reconcile after d.
 func (s *scene) later(d time.Duration) { s.again = loop.Sooner(s.again, d) }
 
-// look collects the cached state of a region. The scene is nil if the Directory is not known yet;
+// observe collects the cached state of a region. The scene is nil if the Directory is not known yet;
 // false means that the decisions are not known yet.
-func (a *Arbiter) look(k region.Key, now time.Time) (*scene, bool) {
+func (a *Arbiter) observe(k region.Key, now time.Time) (*scene, bool) {
 	s := &scene{key: k, contacts: map[region.PeerName]contact{}}
 	a.mu.Lock()
 	ring := a.ring
@@ -53,17 +53,17 @@ func (a *Arbiter) look(k region.Key, now time.Time) (*scene, bool) {
 			continue
 		}
 		peers[p.name] = p
-		at := place{peer: p, contact: a.contactOf(p, since, now, s)}
+		at := site{peer: p, contact: a.contactOf(p, since, now, s)}
 		s.contacts[p.name] = at.contact
 		at.claim, _ = p.claims.Get(key)
-		if cluster, ok := p.clusters.Get(key); ok && inForce(cluster) {
+		if cluster, ok := p.clusters.Get(key); ok && inEffect(cluster) {
 			at.cluster = cluster
 		}
 		if at.claim != nil || at.cluster != nil {
 			s.places = append(s.places, at)
 		}
 	}
-	slices.SortFunc(s.places, func(x, y place) int { return cmp.Compare(x.peer.name, y.peer.name) })
+	slices.SortFunc(s.places, func(x, y site) int { return cmp.Compare(x.peer.name, y.peer.name) })
 	for name, since := range ring {
 		if peers[name] == nil {
 			s.contacts[name] = a.contactOf(nil, since, now, s)
@@ -104,7 +104,7 @@ func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *scene) contact {
 func (a *Arbiter) view(s *scene, now time.Time) view {
 	v := view{decision: s.decision}
 	for _, at := range s.places {
-		if at.claim == nil || !inForce(at.claim) {
+		if at.claim == nil || !inEffect(at.claim) {
 			continue
 		}
 		c := candidate{

@@ -31,7 +31,7 @@ func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) 
 		return 0, nil
 	}
 	now := time.Now()
-	s, known := a.look(k, now)
+	s, known := a.observe(k, now)
 	if s == nil {
 		return 0, nil
 	}
@@ -57,7 +57,7 @@ func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) 
 	if written {
 		return s.again, errors.Join(made, dropped, err) // the caches do not show the writes yet, and enqueue the region when they do
 	}
-	told := a.tellAll(ctx, s, r)
+	told := a.reportAll(ctx, s, r)
 	return s.again, errors.Join(made, dropped, err, told)
 }
 
@@ -133,7 +133,7 @@ func (a *Arbiter) settle(ctx context.Context, s *scene, now time.Time) (ruling, 
 // news reports whether the ruling changes the phase or the holder in the status of a claim.
 func (s *scene) news(r ruling, now time.Time) bool {
 	for _, at := range s.places {
-		if at.claim == nil || at.contact != fresh || !inForce(at.claim) || leaving(at.claim) {
+		if at.claim == nil || at.contact != fresh || !inEffect(at.claim) || leaving(at.claim) {
 			continue
 		}
 		if report, ok := reportOn(at.claim, r, at.peer.tellings.report(s.key, at.claim), now); ok && !r.decision.none() && report.differs(at.claim) {

@@ -161,8 +161,8 @@ func (w *world) stored(p region.PeerName, gvr schema.GroupVersionResource) *unst
 	return nil
 }
 
-// said returns the status of the peer's claim: its phase and holder, such as "Bound a".
-func (w *world) said(p region.PeerName) string {
+// statusOf returns the status of the peer's claim: its phase and holder, such as "Bound a".
+func (w *world) statusOf(p region.PeerName) string {
 	w.t.Helper()
 	obj := w.stored(p, claims)
 	if obj == nil {

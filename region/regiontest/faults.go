@@ -172,7 +172,7 @@ func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
 	case "Refuse":
 		s.fail(w, c, refusal(a, c))
 	case "RefuseAfter":
-		s.rest(c, a.delay)
+		s.delay(c, a.delay)
 		s.fail(w, c, refusal(a, c))
 	case "Gone":
 		err := apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -182,7 +182,7 @@ func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
 			s.fail(w, c, err)
 		}
 	case "Delay":
-		s.rest(c, a.delay)
+		s.delay(c, a.delay)
 		return false
 	case "Hang":
 		select {
@@ -211,8 +211,8 @@ func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
 	return true
 }
 
-// rest waits for d, and aborts c if its client stops waiting first.
-func (s *Server) rest(c *call, d time.Duration) {
+// delay waits for d, and aborts c if its client stops waiting first.
+func (s *Server) delay(c *call, d time.Duration) {
 	ctx := c.http.Context()
 	if !sleep(ctx.Done(), d) {
 		s.abort(c, ctx.Err())

@@ -62,26 +62,26 @@ func step(document any, operation map[string]any) (any, error) {
 	op, value := text(operation["op"]), operation["value"]
 	switch op {
 	case "add":
-		return edit(document, path, func(p place) (any, error) { return p.insert(value) })
+		return edit(document, path, func(p location) (any, error) { return p.insert(value) })
 	case "replace":
 		if path == "" {
 			return value, nil
 		}
-		return edit(document, path, func(p place) (any, error) { return p.set(value) })
+		return edit(document, path, func(p location) (any, error) { return p.set(value) })
 	case "remove":
-		return edit(document, path, place.remove)
+		return edit(document, path, location.remove)
 	case "move", "copy":
 		moved, err := find(document, text(operation["from"]))
 		if err != nil {
 			return nil, fmt.Errorf("%s operation does not apply: doc is missing from path: %s: %w", op, text(operation["from"]), err)
 		}
 		if op == "move" {
-			if document, err = edit(document, text(operation["from"]), place.remove); err != nil {
+			if document, err = edit(document, text(operation["from"]), location.remove); err != nil {
 				return nil, err
 			}
 		}
 		moved = runtime.DeepCopyJSONValue(moved)
-		return edit(document, path, func(p place) (any, error) { return p.insert(moved) })
+		return edit(document, path, func(p location) (any, error) { return p.insert(moved) })
 	case "test":
 		found, err := find(document, path)
 		if err != nil {
@@ -119,7 +119,7 @@ func find(document any, pointer string) (any, error) {
 		return nil, err
 	}
 	for i, part := range parts {
-		if document, err = (place{document, part}).get(); err != nil {
+		if document, err = (location{document, part}).get(); err != nil {
 			return nil, err
 		}
 		if document == nil && i < len(parts)-1 {
@@ -129,14 +129,14 @@ func find(document any, pointer string) (any, error) {
 	return document, nil
 }
 
-// place is a field of an object or an element of a list.
-type place struct {
+// location is a field of an object or an element of a list.
+type location struct {
 	parent any
 	part   string
 }
 
 // index returns the element that p names in a list of length n.
-func (p place) index(n int) (int, error) {
+func (p location) index(n int) (int, error) {
 	i, err := strconv.Atoi(p.part)
 	if err != nil {
 		return 0, fmt.Errorf("value was not a proper array index: '%s': %w", p.part, err)
@@ -150,7 +150,7 @@ func (p place) index(n int) (int, error) {
 	return i, nil
 }
 
-func (p place) get() (any, error) {
+func (p location) get() (any, error) {
 	switch parent := p.parent.(type) {
 	case map[string]any:
 		return parent[p.part], nil
@@ -165,7 +165,7 @@ func (p place) get() (any, error) {
 	}
 }
 
-func (p place) set(value any) (any, error) {
+func (p location) set(value any) (any, error) {
 	switch parent := p.parent.(type) {
 	case map[string]any:
 		parent[p.part] = value
@@ -183,7 +183,7 @@ func (p place) set(value any) (any, error) {
 }
 
 // insert is set, but inserts into a list.
-func (p place) insert(value any) (any, error) {
+func (p location) insert(value any) (any, error) {
 	list, ok := p.parent.([]any)
 	if !ok {
 		return p.set(value)
@@ -198,7 +198,7 @@ func (p place) insert(value any) (any, error) {
 	return slices.Insert(list, i, value), nil
 }
 
-func (p place) remove() (any, error) {
+func (p location) remove() (any, error) {
 	switch parent := p.parent.(type) {
 	case map[string]any:
 		if _, ok := parent[p.part]; !ok {
@@ -218,7 +218,7 @@ func (p place) remove() (any, error) {
 }
 
 // edit changes the place at pointer, and stores the changed parent in its own parent.
-func edit(document any, pointer string, change func(place) (any, error)) (any, error) {
+func edit(document any, pointer string, change func(location) (any, error)) (any, error) {
 	parts, err := tokens(pointer)
 	if err == nil {
 		document, err = editAt(document, parts, change)
@@ -229,8 +229,8 @@ func edit(document any, pointer string, change func(place) (any, error)) (any, e
 	return document, nil
 }
 
-func editAt(document any, parts []string, change func(place) (any, error)) (any, error) {
-	here := place{document, parts[0]}
+func editAt(document any, parts []string, change func(location) (any, error)) (any, error) {
+	here := location{document, parts[0]}
 	if len(parts) == 1 {
 		return change(here)
 	}

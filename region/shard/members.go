@@ -184,7 +184,7 @@ func (m *Members) judge(ctx context.Context, renewals <-chan renewal) {
 	var failing, shared bool
 	for {
 		now := time.Now()
-		r.look(m.copy.List(), now)
+		r.observe(m.copy.List(), now)
 		j := r.judge(now)
 		until := r.renewed.Add(m.opts.Lease)
 		m.until.Store(&until)

@@ -60,11 +60,11 @@ func TestReplicasShareKeys(t *testing.T) {
 			require.Equal(t, []string{"replica-0", "replica-1", "replica-2", "replica-3", "replica-4"}, r.Live())
 		}
 		before := owners(all...)
-		told := all[0].told()
+		told := all[0].reported()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		require.Equal(t, before, owners(all...))
-		require.Equal(t, told, all[0].told(), "nothing changed")
+		require.Equal(t, told, all[0].reported(), "nothing changed")
 		for _, r := range s.Requests() {
 			require.Contains(t, []int{0, 200, 201}, r.Code, "%+v", r)
 		}
@@ -134,11 +134,11 @@ func TestAReplicaThatJoinsIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPlane(t)
 		all := several(t, s, 2)
-		before, told := owners(all...), all[0].told()
+		before, told := owners(all...), all[0].reported()
 		all = append(all, start(t.Context(), t, s, shard.Options{Identity: "joining"}))
 		synctest.Wait()
 		share(t, all...)
-		require.Equal(t, told+1, all[0].told())
+		require.Equal(t, told+1, all[0].reported())
 		for i, o := range owners(all...) {
 			if o[0] != "joining" {
 				require.Equal(t, before[i], o)
@@ -215,12 +215,12 @@ func TestThePlaneIsAway(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.Positive(t, failures)
-		told := r.told()
+		told := r.reported()
 		s.Partition(false)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		require.Equal(t, before, owners(all...))
-		require.Greater(t, r.told(), told)
+		require.Greater(t, r.reported(), told)
 	})
 }
 

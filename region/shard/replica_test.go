@@ -159,7 +159,7 @@ func (r *replica) die() {
 	r.end()
 }
 
-func (r *replica) told() int {
+func (r *replica) reported() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.generations)

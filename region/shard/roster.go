@@ -49,8 +49,8 @@ func (r *roster) renewal(one renewal) {
 	}
 }
 
-// look records the cached Leases.
-func (r *roster) look(leases []*unstructured.Unstructured, now time.Time) {
+// observe records the cached Leases.
+func (r *roster) observe(leases []*unstructured.Unstructured, now time.Time) {
 	present := map[string]bool{}
 	for _, lease := range leases {
 		identity, ok := strings.CutPrefix(lease.GetName(), leaseName(r.group, ""))

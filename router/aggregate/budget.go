@@ -138,8 +138,8 @@ func (h *hold) Took(n int) error {
 // Ended releases nothing, because the objects of the answer are still held.
 func (h *hold) Ended() {}
 
-// settle releases the bytes that were reserved and not used.
-func (h *hold) settle() {
+// releaseUnused releases the bytes that were reserved and not used.
+func (h *hold) releaseUnused() {
 	if spare := h.taken - h.used; spare > 0 {
 		h.account.release(spare)
 		h.taken = h.used

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// place is the key of an object within its source.
-type place struct{ namespace, name string }
+// objectKey is the key of an object within its source.
+type objectKey struct{ namespace, name string }
 
-func comparePlaces(a, b place) int {
+func comparePlaces(a, b objectKey) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
@@ -32,7 +32,7 @@ type entry struct {
 // change is an event that the consumer of a source lacks.
 type change struct {
 	kind   watch.EventType
-	at     place
+	at     objectKey
 	object *unstructured.Unstructured // nil if only its entry is known
 	entry  entry                      // after the event; for a DELETED, before it
 }
@@ -42,16 +42,16 @@ type change struct {
 // safe for concurrent use.
 type ledger struct {
 	seed  uint64
-	known map[place]entry
+	known map[objectKey]entry
 	sum   uint64 // of the fingerprints of all known objects
 	pass  uint64
 }
 
-func newLedger(seed uint64) *ledger { return &ledger{seed: seed, known: map[place]entry{}} }
+func newLedger(seed uint64) *ledger { return &ledger{seed: seed, known: map[objectKey]entry{}} }
 
-func (l *ledger) entry(o *unstructured.Unstructured) (place, entry) {
+func (l *ledger) entry(o *unstructured.Unstructured) (objectKey, entry) {
 	e := entry{uid: o.GetUID(), rv: o.GetResourceVersion(), print: fingerprint(l.seed, o.Object), labels: o.GetLabels()}
-	return place{o.GetNamespace(), o.GetName()}, e
+	return objectKey{o.GetNamespace(), o.GetName()}, e
 }
 
 // event returns the changes that an event of the source means for the consumer: none if the event is known already,
@@ -60,7 +60,7 @@ func (l *ledger) event(kind watch.EventType, o *unstructured.Unstructured) []cha
 	if kind != watch.Deleted {
 		return l.object(o)
 	}
-	at := place{o.GetNamespace(), o.GetName()}
+	at := objectKey{o.GetNamespace(), o.GetName()}
 	before, ok := l.known[at]
 	if !ok || before.uid != o.GetUID() {
 		return nil

@@ -31,7 +31,7 @@ func TestLedger(t *testing.T) {
 	})
 	states := rapid.SliceOfDistinct(things, func(o *unstructured.Unstructured) string { return o.GetName() })
 	rapid.Check(t, func(t *rapid.T) {
-		l, held := newLedger(uint64(1)), map[place]entry{}
+		l, held := newLedger(uint64(1)), map[objectKey]entry{}
 		take := func(changes []change) {
 			for _, c := range changes {
 				before, ok := held[c.at]

@@ -263,7 +263,7 @@ func (a *API) listPage(ctx context.Context, s *source, opts metav1.ListOptions, 
 		held.release()
 		return nil, err
 	}
-	held.settle()
+	held.releaseUnused()
 	return &page{unstructuredList: list, held: held}, nil
 }
 

@@ -181,7 +181,7 @@ func (p *peer) note(r *http.Request) {
 	})
 }
 
-func (p *peer) seen() []asked {
+func (p *peer) received() []asked {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.requests
@@ -189,7 +189,7 @@ func (p *peer) seen() []asked {
 
 // outside returns an error if a request reached a path outside base.
 func (p *peer) outside() error {
-	for _, a := range p.seen() {
+	for _, a := range p.received() {
 		if !strings.HasPrefix(a.path, base+"/") {
 			return fmt.Errorf("the peer is asked for %s", a.path)
 		}

@@ -143,8 +143,8 @@ func (p *progress) answer() {
 	p.answered, p.deadlines = true, [stages]time.Time{}
 }
 
-// pass stops the deadline of from and starts that of to while a body is sent, until the peer answers.
-func (p *progress) pass(from, to stage) {
+// advance stops the deadline of from and starts that of to while a body is sent, until the peer answers.
+func (p *progress) advance(from, to stage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.answered {
@@ -192,9 +192,9 @@ func (u *upload) Read(b []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	u.mu.Unlock()
-	u.progress.pass(byPeer, byClient)
+	u.progress.advance(byPeer, byClient)
 	n, err := u.ReadCloser.Read(b)
-	u.progress.pass(byClient, byPeer)
+	u.progress.advance(byClient, byPeer)
 	u.mu.Lock()
 	u.left -= int64(n)
 	u.whole = u.whole || errors.Is(err, io.EOF) || u.left == 0

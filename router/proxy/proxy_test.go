@@ -59,11 +59,11 @@ func TestRoutes(t *testing.T) {
 		{"/api/v1/pods", "alice", 404, ""},
 		{euPath + "/version", "mallory", 401, ""},
 	} {
-		before := len(s.a.seen())
+		before := len(s.a.received())
 		got, err := s.send("GET "+tt.target+" HTTP/1.1", "Authorization: Bearer "+tt.token)
 		require.NoError(t, err)
 		require.Equal(t, tt.code, got.code, tt.target)
-		seen := s.a.seen()[before:]
+		seen := s.a.received()[before:]
 		if tt.asked == "" {
 			require.Empty(t, seen, tt.target)
 			require.Contains(t, got.body, `"kind":"Status"`)
@@ -74,7 +74,7 @@ func TestRoutes(t *testing.T) {
 		require.Equal(t, tt.token, seen[0].header.Get("Impersonate-User"))
 		require.Equal(t, "Bearer library-at-peer-a", seen[0].header.Get("Authorization"))
 	}
-	require.Empty(t, s.b.seen())
+	require.Empty(t, s.b.received())
 }
 
 func TestPeersAreOffByDefault(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAllVerbs(t *testing.T) {
 		got, err := s.sendBody("hello", method+" "+euPath+"/api/v1/namespaces HTTP/1.1", alice, "Content-Length: 5")
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, got.code, method)
-		require.Equal(t, method, s.a.seen()[i].method)
+		require.Equal(t, method, s.a.received()[i].method)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestStreams(t *testing.T) {
 			require.Equal(t, "echo", string(echo))
 			require.NoError(t, got.conn.Close())
 			<-s.a.left // the peer's side of the stream has ended too
-			last := s.a.seen()[len(s.a.seen())-1]
+			last := s.a.received()[len(s.a.received())-1]
 			require.Equal(t, "/tenant"+execPath+"?command=ls&container=a%20b", last.uri)
 			require.Equal(t, "v5.channel.k8s.io", last.header.Get("Sec-WebSocket-Protocol"))
 			require.Equal(t, "v4.channel.k8s.io", last.header.Get("X-Stream-Protocol-Version"))
@@ -147,10 +147,10 @@ func TestStreams(t *testing.T) {
 func TestAuditID(t *testing.T) {
 	s := newScene(t, Options{})
 	for sent, kept := range map[string]bool{"0b6c0a2e-audit": true, "": false, strings.Repeat("a", 65): false, "a b": false} {
-		before := len(s.a.seen())
+		before := len(s.a.received())
 		_, err := s.send("GET "+euPath+"/version HTTP/1.1", alice, "Audit-ID: "+sent)
 		require.NoError(t, err)
-		got := s.a.seen()[before].header.Get("Audit-Id")
+		got := s.a.received()[before].header.Get("Audit-Id")
 		require.Equal(t, kept, got == sent)
 		require.NotEmpty(t, got)
 		s.mu.Lock()

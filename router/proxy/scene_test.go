@@ -179,7 +179,7 @@ func (s *scene) refused(code int, lines ...string) error {
 	if err != nil {
 		return err
 	}
-	if n := len(s.a.seen()) + len(s.b.seen()); n > 0 {
+	if n := len(s.a.received()) + len(s.b.received()); n > 0 {
 		return fmt.Errorf("the request reaches a peer, and is answered with %d", got.code)
 	}
 	if got.code != code {
@@ -190,7 +190,7 @@ func (s *scene) refused(code int, lines ...string) error {
 
 // first returns the first request that peer a received.
 func (s *scene) first() (asked, error) {
-	if seen := s.a.seen(); len(seen) > 0 {
+	if seen := s.a.received(); len(seen) > 0 {
 		return seen[0], nil
 	}
 	return asked{}, errors.New("the request does not reach the peer")

@@ -131,7 +131,7 @@ var answerChecks = []check{
 					return err
 				}
 				_ = got
-				for _, a := range s.a.seen() {
+				for _, a := range s.a.received() {
 					if a.uri != base+"/version" {
 						return fmt.Errorf("the peer is asked for %s", a.uri)
 					}

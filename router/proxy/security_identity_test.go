@@ -56,7 +56,7 @@ func impersonates(header string) func(*scene) error {
 			if err != nil {
 				return err
 			}
-			if n := len(s.a.seen()); n > 0 || got.code != http.StatusForbidden {
+			if n := len(s.a.received()); n > 0 || got.code != http.StatusForbidden {
 				return fmt.Errorf("it acts as alice: %s is answered with %d", lines[0], got.code)
 			}
 			if !strings.Contains(got.body, `"kind":"Status"`) || !strings.Contains(strings.ToLower(got.body), "the header impersonate-") {
@@ -235,10 +235,10 @@ var identityChecks = []check{
 				}
 				_ = got.conn.Close()
 			}
-			if n := len(s.a.seen()); n != 2 {
+			if n := len(s.a.received()); n != 2 {
 				return fmt.Errorf("%d requests reach the peer, want 2", n)
 			}
-			for _, a := range s.a.seen() {
+			for _, a := range s.a.received() {
 				if a.certificate {
 					return errors.New("the peer sees our certificate")
 				}
@@ -266,12 +266,12 @@ var identityChecks = []check{
 				}
 				_ = got.conn.Close()
 			}
-			for _, a := range s.b.seen() {
+			for _, a := range s.b.received() {
 				if got := a.header.Get("Authorization"); got != "Bearer library-at-peer-b" {
 					return fmt.Errorf("peer b sees %s", got)
 				}
 			}
-			if n := len(s.b.seen()); n != 2 {
+			if n := len(s.b.received()); n != 2 {
 				return fmt.Errorf("%d requests reach peer b, want 2", n)
 			}
 			return nil

@@ -65,8 +65,8 @@ var streamChecks = []check{
 			if err != nil {
 				return err
 			}
-			if got.code != http.StatusForbidden || len(s.a.seen()) != 1 {
-				return fmt.Errorf("the answer is %d, and %d requests reach the peer", got.code, len(s.a.seen()))
+			if got.code != http.StatusForbidden || len(s.a.received()) != 1 {
+				return fmt.Errorf("the answer is %d, and %d requests reach the peer", got.code, len(s.a.received()))
 			}
 			return nil
 		},

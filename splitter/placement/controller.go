@@ -290,7 +290,7 @@ func (c *Controller) addAll(k *kind, namespace string) {
 // workloadChanged requeues a workload, or the parent of a shard, and the dependents of the
 // workload.
 func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
-	at := place{k.number, key}
+	at := objectID{k.number, key}
 	var now workload
 	var part shard
 	obj, isShard := k.objects.Get(key)

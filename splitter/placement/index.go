@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// place identifies an object by its kind and key.
-type place struct {
+// objectID identifies an object by its kind and key.
+type objectID struct {
 	kind int
 	key  types.NamespacedName
 }
@@ -44,9 +44,9 @@ func newWorkload(obj *unstructured.Unstructured) workload {
 // index maps namespaces to their workloads, and parents to the clusters of their shards.
 type index struct {
 	mu         sync.Mutex
-	namespaces map[string]map[place]workload
-	shards     map[place]shard
-	parents    map[types.UID]map[place]string // the clusters of shards, by the UID of their parent
+	namespaces map[string]map[objectID]workload
+	shards     map[objectID]shard
+	parents    map[types.UID]map[objectID]string // the clusters of shards, by the UID of their parent
 }
 
 // shard has the parent and the cluster of a shard.
@@ -57,7 +57,7 @@ type shard struct {
 }
 
 func newIndex() *index {
-	return &index{namespaces: map[string]map[place]workload{}, shards: map[place]shard{}, parents: map[types.UID]map[place]string{}}
+	return &index{namespaces: map[string]map[objectID]workload{}, shards: map[objectID]shard{}, parents: map[types.UID]map[objectID]string{}}
 }
 
 // shardOf reads a shard; false if the object is not one. A copy of a shard under another name,
@@ -70,7 +70,7 @@ func shardOf(obj *unstructured.Unstructured) (shard, bool) {
 
 // setShard records whether the object at a place is a shard, and which one, and returns the
 // earlier record.
-func (x *index) setShard(at place, now shard, is bool) (before shard) {
+func (x *index) setShard(at objectID, now shard, is bool) (before shard) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before, was := x.shards[at]
@@ -84,7 +84,7 @@ func (x *index) setShard(at place, now shard, is bool) (before shard) {
 	if is {
 		x.shards[at] = now
 		if x.parents[now.parent] == nil {
-			x.parents[now.parent] = map[place]string{}
+			x.parents[now.parent] = map[objectID]string{}
 		}
 		x.parents[now.parent][at] = now.cluster
 	}
@@ -100,7 +100,7 @@ func (x *index) clustersOf(parent types.UID) []string {
 }
 
 // setWorkload records a workload and returns the earlier record.
-func (x *index) setWorkload(at place, now workload) (before workload) {
+func (x *index) setWorkload(at objectID, now workload) (before workload) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	in := x.namespaces[at.key.Namespace]
@@ -113,7 +113,7 @@ func (x *index) setWorkload(at place, now workload) (before workload) {
 		return before
 	}
 	if in == nil {
-		in = map[place]workload{}
+		in = map[objectID]workload{}
 		x.namespaces[at.key.Namespace] = in
 	}
 	in[at] = now

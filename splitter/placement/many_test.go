@@ -34,7 +34,7 @@ func TestHundredsOfClusters(t *testing.T) {
 		w.configMap("settings", "")
 		w.create(deployments, deployment("web", 600, ", volumes: [{name: v, configMap: {name: settings}}]"))
 		w.policy("all", "{dependents: true, clusters: ["+strings.Join(shares, ", ")+"]}")
-		w.place(placement.Options{}, clusters...)
+		w.startPlacement(placement.Options{}, clusters...)
 		w.rest()
 		require.Equal(t, strings.Join(names, ","), w.annotation(deployments, "web", "placement"))
 		require.Equal(t, strings.Join(names, ","), w.targets(configMaps, "settings"))

@@ -59,7 +59,7 @@ func TestStates(t *testing.T) {
 		w := newWorld(t)
 		w.consistent(configMaps)
 		w.configMap("settings", "app: web")
-		w.place(placement.Options{Linger: time.Minute}, cluster("a", "tier=gold"), cluster("b"))
+		w.startPlacement(placement.Options{Linger: time.Minute}, cluster("a", "tier=gold"), cluster("b"))
 		require.Empty(t, w.happened("settings"), "no policy selects it")
 
 		w.policy("web", "{selector: {matchLabels: {app: web}}, clusterSelector: {matchLabels: {tier: gold}}}")
@@ -98,7 +98,7 @@ func TestStatesAreComparedAndSwapped(t *testing.T) {
 		w.configMap("settings", "app: web")
 		w.policy("web", "{selector: {matchLabels: {app: web}}, clusterSelector: {matchLabels: {tier: gold}}}")
 		w.Inject(regiontest.Fault{Verb: "patch", Name: "settings", Do: regiontest.Delay(5 * time.Second)})
-		w.place(placement.Options{}, cluster("a", "tier=gold"), cluster("b"))
+		w.startPlacement(placement.Options{}, cluster("a", "tier=gold"), cluster("b"))
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
 		obj := w.get(configMaps, "settings")
@@ -120,7 +120,7 @@ func TestDrainDoesNotDip(t *testing.T) {
 		w.create(deployments, deployment("web", 4, ", volumes: [{name: v, configMap: {name: settings}}]"))
 		w.configMap("settings", "")
 		a, b := cluster("a", "tier=gold"), cluster("b", "tier=gold")
-		w.place(placement.Options{Linger: time.Second}, a)
+		w.startPlacement(placement.Options{Linger: time.Second}, a)
 		w.split(a)
 		require.Equal(t, []string{"NONE -> a"}, w.happened("web"))
 		require.Equal(t, []string{"NONE -> a"}, w.happened("settings"))
@@ -166,7 +166,7 @@ func TestClustersJoinAndFallSilent(t *testing.T) {
 		a, b, c := cluster("a", zone+"=1"), cluster("b", zone+"=1"), cluster("c", zone+"=2")
 		w.policy("spread", "{maxClusters: 2, spreadBy: ["+zone+"]}")
 		w.create(deployments, deployment("web", 6, ""))
-		w.place(placement.Options{}, a, c)
+		w.startPlacement(placement.Options{}, a, c)
 		w.split(a, c)
 		require.Equal(t, []string{"NONE -> a,c"}, w.happened("web"))
 		w.works("web--a", 3)
@@ -218,7 +218,7 @@ func TestDependents(t *testing.T) {
 			{name: v, configMap: {name: volume}}, {name: d, persistentVolumeClaim: {claimName: data}}, {name: s, secret: {secretName: file}},
 			{name: p, projected: {sources: [{configMap: {name: projected}}]}}]`))
 		w.policy("all", "{}")
-		w.place(placement.Options{Linger: time.Minute}, cluster("a"), cluster("b"))
+		w.startPlacement(placement.Options{Linger: time.Minute}, cluster("a"), cluster("b"))
 		w.rest()
 		require.Equal(t, "NONE", w.targets(configMaps, "volume"), "the policy has no dependents")
 		require.Equal(t, "a,b", w.annotation(deployments, "web", "placement"))
@@ -272,7 +272,7 @@ func TestDependentsAreOfTheCoreGroup(t *testing.T) {
 		w.create(core("secrets"), "{apiVersion: v1, kind: Secret, metadata: {name: key}}")
 		w.create(deployments, deployment("web", 2, ", volumes: [{name: s, secret: {secretName: key}}]"))
 		w.policy("all", "{dependents: true}")
-		w.place(placement.Options{Others: []schema.GroupVersionResource{core("secrets"), others}}, cluster("a"))
+		w.startPlacement(placement.Options{Others: []schema.GroupVersionResource{core("secrets"), others}}, cluster("a"))
 		w.rest()
 		require.Equal(t, "a", w.targets(core("secrets"), "key"))
 		w.patch(others, "key", `{"metadata":{"labels":{"it":"changes"}}}`)
@@ -288,7 +288,7 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 		w.policy("none", "{mode: None}")
 		// An API server would reject a condition with so long a message.
 		w.policy("broken", "{selector: {matchExpressions: [{key: app, operator: "+strings.Repeat("Near", 10000)+"}]}}")
-		w.place(placement.Options{}, cluster("a"))
+		w.startPlacement(placement.Options{}, cluster("a"))
 		w.rest()
 		ready := func(name string) string {
 			status, _, _ := unstructured.NestedMap(w.get(policies, name).Object, "status")
@@ -332,7 +332,7 @@ func TestNotKnownIsNotAbsent(t *testing.T) {
 		set := strings.NewReplacer("Deployment", "StatefulSet", "labels: {app: web}}\nspec", "labels: {app: db}}\nspec", "strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}", "serviceName: db")
 		w.create(sets, set.Replace(web))
 		w.create(sets, set.Replace(deployment("db", 2, ", volumes: [{name: v, configMap: {name: own}}]")))
-		stop := w.place(opts, cluster("a"), cluster("b"))
+		stop := w.startPlacement(opts, cluster("a"), cluster("b"))
 		w.rest()
 		require.Equal(t, "a,b", w.targets(configMaps, "settings"))
 		require.Equal(t, "b", w.targets(configMaps, "own"))
@@ -343,7 +343,7 @@ func TestNotKnownIsNotAbsent(t *testing.T) {
 			for _, resource := range unknown {
 				w.Inject(regiontest.Fault{Verb: "list", Resource: resource, Times: 20, Do: regiontest.Refuse(503)})
 			}
-			stop = w.place(opts, cluster("a"), cluster("b"))
+			stop = w.startPlacement(opts, cluster("a"), cluster("b"))
 			time.Sleep(time.Hour)
 			require.Empty(t, w.writes(), "nothing is written after a restart")
 		}
@@ -361,7 +361,7 @@ func TestMovesAreNotTurnedBack(t *testing.T) {
 			w.configMap(names[i], "")
 		}
 		a, b := cluster("a"), cluster("b")
-		w.place(placement.Options{}, a)
+		w.startPlacement(placement.Options{}, a)
 		w.rest()
 		w.set(draining(a), b)
 		w.rest()
@@ -397,7 +397,7 @@ func TestShardsOfBefore(t *testing.T) {
 		w.rest()
 		require.Len(t, w.shards(), 1, "without a placement nothing changes")
 		w.policy("one", "{maxClusters: 1}")
-		w.place(placement.Options{}, all...)
+		w.startPlacement(placement.Options{}, all...)
 		for _, name := range names {
 			require.Equal(t, []string{"NONE -> c"}, w.happened(name))
 		}
@@ -414,7 +414,7 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 		w.configMap("partly", "app: x, state.workload.kcp.io/b: Sync, state.workload.kcp.io/z: Sync, theirs: stays")
 		w.configMap("plain", "no: app")
 		given := w.create(deployments, strings.Replace(deployment("given", 2, ""), "{app: web}", "{state.workload.kcp.io/b: Sync}", 1))
-		w.place(placement.Options{Linger: time.Second}, cluster("a"), cluster("b"))
+		w.startPlacement(placement.Options{Linger: time.Second}, cluster("a"), cluster("b"))
 		w.rest()
 		require.Empty(t, w.get(configMaps, "given").GetAnnotations())
 		require.Equal(t, given.GetResourceVersion(), w.get(deployments, "given").GetResourceVersion())
@@ -448,7 +448,7 @@ func TestACopyOfAShardIsNoShard(t *testing.T) {
 		w.policy("one", "{maxClusters: 1}")
 		w.create(deployments, deployment("web", 2, ""))
 		a, b := cluster("a"), cluster("b")
-		w.place(placement.Options{}, a)
+		w.startPlacement(placement.Options{}, a)
 		w.split(a)
 		require.Equal(t, []string{"NONE -> a"}, w.happened("web"))
 		w.works("web--a", 2)
@@ -474,7 +474,7 @@ func TestWithoutAPolicyAllStays(t *testing.T) {
 		w.policy("urgent", "{priority: 7, selector: {matchLabels: {app: none}}}")
 		w.create(deployments, deployment("web", 2, ""))
 		gold := cluster("a", "tier=gold")
-		w.place(placement.Options{}, gold, cluster("b"))
+		w.startPlacement(placement.Options{}, gold, cluster("b"))
 		w.split(gold, cluster("b"))
 		require.Equal(t, []string{"NONE -> a"}, w.happened("web"))
 		w.remove(policies, "first")
@@ -503,7 +503,7 @@ func TestAMalformedPlacement(t *testing.T) {
 				if policy != "" {
 					w.policy("p", policy)
 				}
-				w.place(placement.Options{}, cluster("a"), cluster("b"))
+				w.startPlacement(placement.Options{}, cluster("a"), cluster("b"))
 				w.rest()
 				require.Equal(t, []string{"a -> " + placed}, w.happened("x"))
 				require.Equal(t, placed, w.targets(configMaps, "x"))
@@ -529,7 +529,7 @@ func TestOptions(t *testing.T) {
 			Default: &v1alpha1.PlacementPolicySpec{Dependents: true},
 		}
 		opts.Grace, opts.Rejoin = 10*time.Second, 15*time.Second
-		w.place(opts, cluster("a"), cluster("b"))
+		w.startPlacement(opts, cluster("a"), cluster("b"))
 		require.Equal(t, []string{"NONE -> a,b", "NONE -> a,b"}, w.happened("db"), "the StatefulSet and its Service")
 		require.Equal(t, "(default)", w.annotation(sets, "db", "placed-by"))
 		require.Empty(t, w.get(deployments, "web").GetAnnotations())

@@ -22,7 +22,7 @@ func TestAStatusReachesOnlyThePolicyItIsFor(t *testing.T) {
 		w := newWorld(t)
 		w.policy("gold", "{clusterSelector: {matchLabels: {tier: gold}}}")
 		w.Inject(regiontest.Fault{Verb: "patch", Resource: policies.GroupResource(), Name: "gold", Do: regiontest.Delay(10 * time.Second)})
-		w.place(placement.Options{}, cluster("a", "tier=gold"))
+		w.startPlacement(placement.Options{}, cluster("a", "tier=gold"))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		w.remove(policies, "gold")

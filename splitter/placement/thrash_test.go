@@ -71,7 +71,7 @@ func (x *thrash) run(lossy bool) {
 	for i := range 5 {
 		x.list = append(x.list, cluster(fmt.Sprint("c", i), zone+"="+strconv.Itoa(i%2)))
 	}
-	x.stop = x.place(placement.Options{Linger: 10 * time.Second}, x.list...)
+	x.stop = x.startPlacement(placement.Options{Linger: 10 * time.Second}, x.list...)
 	x.split(x.list...)
 	for range 10 {
 		x.tick()
@@ -160,7 +160,7 @@ func (x *thrash) happens(lossy bool) {
 	case n == 2:
 		x.stop()
 		x.clusters = slices.Delete(x.clusters, 0, len(x.clusters)-1) // the Splitter's
-		x.stop = x.place(placement.Options{Linger: 10 * time.Second}, x.list...)
+		x.stop = x.startPlacement(placement.Options{Linger: 10 * time.Second}, x.list...)
 		x.clusters[0], x.clusters[1] = x.clusters[1], x.clusters[0]
 	case n == 3:
 		x.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Times: 1 + x.rand.IntN(3), Do: regiontest.Refuse(503)})

@@ -122,8 +122,8 @@ func (w *world) set(clusters ...splitter.Cluster) {
 	}
 }
 
-// place starts a Controller, which stops when the test calls stop.
-func (w *world) place(opts placement.Options, clusters ...splitter.Cluster) (stop func()) {
+// startPlacement starts a Controller, which stops when the test calls stop.
+func (w *world) startPlacement(opts placement.Options, clusters ...splitter.Cluster) (stop func()) {
 	w.t.Helper()
 	opts.Observer = &placement.Observer{Placed: func(_ context.Context, e placement.PlacedEvent) {
 		w.mu.Lock()

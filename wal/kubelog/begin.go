@@ -146,7 +146,7 @@ func (l *Log) holder(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Oper
 			// Ignore the result: the next read shows it.
 			_ = l.remove(ctx, record)
 		}
-		if !rest(ctx) {
+		if !awaitRetry(ctx) {
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -71,7 +71,7 @@ func (l *Log) page(ctx context.Context, opts metav1.ListOptions) (*unstructured.
 		switch {
 		case err == nil:
 			return page, nil
-		case refused(err) || !rest(ctx):
+		case refused(err) || !awaitRetry(ctx):
 			return nil, fmt.Errorf("central log: list operations: %w", explain(err))
 		}
 	}

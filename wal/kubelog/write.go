@@ -42,8 +42,8 @@ func (l *Log) taken(ctx context.Context) (context.Context, context.CancelFunc, e
 	return region.WithAttempt(ctx, new(region.Attempt)), cancel, nil
 }
 
-// rest waits for pause and reports whether there is time left.
-func rest(ctx context.Context) bool {
+// awaitRetry waits for pause and reports whether there is time left.
+func awaitRetry(ctx context.Context) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -98,7 +98,7 @@ func (l *Log) find(ctx context.Context, name string) (*v1alpha1.Operation, error
 		if err == nil {
 			return o, nil
 		}
-		if _, damaged := errors.AsType[*wal.CorruptError](err); damaged || refused(err) || !rest(ctx) {
+		if _, damaged := errors.AsType[*wal.CorruptError](err); damaged || refused(err) || !awaitRetry(ctx) {
 			return nil, err
 		}
 	}
@@ -153,7 +153,7 @@ func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (sto
 			return nil, nil, err
 		case there != nil:
 			return w.occupied(o, there)
-		case rest(ctx):
+		case awaitRetry(ctx):
 		case w.unsure:
 			return nil, nil, w.doubt(was)
 		default:
@@ -233,7 +233,7 @@ func (l *Log) apply(ctx context.Context, c change) (*v1alpha1.Operation, error) 
 			return there, nil
 		case there.UID != c.uid || there.ResourceVersion != c.rv:
 			return there, c.doubt(wal.ErrStale)
-		case !rest(ctx):
+		case !awaitRetry(ctx):
 			return there, c.doubt(was)
 		}
 	}

@@ -211,10 +211,10 @@ func (s cleanTask) afterRead(r Reply) {
 	}
 }
 
-// outlives reports whether o is in force although its first home no longer has the object: o
+// outlives reports whether o is in effect although its first home no longer has the object: o
 // names that home or the one that replaced it, and no person has released o.
 func (o Object) outlives() bool {
-	return !o.Released && (o.Evidence(Everywhere) || o.inForce() && o.Home.Term > 0 && o.Home.Term%generation == 0)
+	return !o.Released && (o.Evidence(Everywhere) || o.active() && o.Home.Term > 0 && o.Home.Term%generation == 0)
 }
 
 func (j abortJob) afterCleaning() {

@@ -182,7 +182,7 @@ func (j bringJob) secondaryOf(peer string) Object {
 	return o
 }
 
-// An activateTask notifies the kind that the primary is in force.
+// An activateTask notifies the kind that the primary is in effect.
 type activateTask struct{ strand }
 
 func (s activateTask) step(r Reply) {

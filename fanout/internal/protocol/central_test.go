@@ -127,7 +127,7 @@ func (w *world) carryRecord(m message) Reply {
 	return r
 }
 
-// early returns a violation if c ends a record whose object is not in force yet.
+// early returns a violation if c ends a record whose object is not in effect yet.
 func (w *world) early(c Command) string {
 	i := w.store.find(c.Record)
 	if c.Verb != Forget || i < 0 || w.store.records[i].history || w.store.records[i].d.RV != c.RV {
@@ -136,14 +136,14 @@ func (w *world) early(c Command) string {
 	of := w.store.records[i].d.Of
 	if at := w.store.index(of.Peer); at >= 0 && w.member(at) {
 		if o := w.store.cells[at].obj; o != nil && o.UID == of.UID && o.Stage == Reserved {
-			return "I3: the record of " + c.Record + " ends before its object is in force"
+			return "I3: the record of " + c.Record + " ends before its object is in effect"
 		}
 	}
 	return ""
 }
 
 // pinned returns a violation if c deletes the primary of a committed record, or a claim that is
-// needed until the primary is in force.
+// needed until the primary is in effect.
 func (w *world) pinned(c Command) string {
 	from := w.store.index(c.Peer)
 	at := w.store.cells[from].obj

@@ -105,7 +105,6 @@ const (
 	chFinishing  changePhase = "finishing" // marking the change as over, at the anchor
 	chEnding     changePhase = "ending"
 	chOver       changePhase = "over"
-	chQuarantine changePhase = "quarantining"
 	chSettling   changePhase = "settling" // the newcomer's objects
 	chAdmitting  changePhase = "admitting"
 	chTelling    changePhase = "telling"    // adding the newcomer to a member's list
@@ -208,7 +207,7 @@ func (c *Change) slot() Slot {
 	}
 }
 
-func (c *Change) mine(s PeerSet) bool { return s.Change.ID == c.id() }
+func (c *Change) holds(s PeerSet) bool { return s.Change.ID == c.id() }
 
 // enter begins a phase. Strand numbers continue, so a late reply never matches a strand of the
 // new phase.

@@ -90,7 +90,7 @@ func (j joinJob) begin() {
 	case set.Change.Over:
 		j.expel()
 	case set.Self.State == peerJoining && !c.restored():
-		j.tell()
+		j.enlist()
 	default:
 		listJob{c}.begin(chSettling, c.Op.Peer)
 	}
@@ -102,9 +102,9 @@ func (j joinJob) admit() {
 	c.spawn(chWrite, c.Op.Peer)
 }
 
-// tell adds the newcomer to the next member's list. From then on, an add that creates its
+// enlist adds the newcomer to the next member's list. From then on, an add that creates its
 // primary in that member commits only with a claim in the newcomer.
-func (j joinJob) tell() {
+func (j joinJob) enlist() {
 	c := j.c
 	if ring := c.ring(); c.At < len(ring) {
 		c.enter(chTelling)
@@ -158,10 +158,10 @@ func (j joinJob) joined() {
 	switch c.Phase {
 	case chAdmitting:
 		c.At = 0
-		j.tell()
+		j.enlist()
 	case chTelling:
 		c.At++
-		j.tell()
+		j.enlist()
 	case chActivating:
 		closeJob{c}.begin()
 	}

@@ -56,9 +56,9 @@ func (j lookJob) afterLooking() {
 		c.because(Unreachable, c.Record.Anchor)
 		c.Result.Problem = "its anchor " + c.Record.Anchor + " is not configured"
 		c.stop()
-	case begun && c.mine(at) && anchorState{c}.vacated():
+	case begun && c.holds(at) && anchorState{c}.vacated():
 		slotsJob{c}.retreat(c.Record.Anchor + " has left")
-	case begun && (!c.mine(at) || at.Change.Over || anchorState{c}.cut()):
+	case begun && (!c.holds(at) || at.Change.Over || anchorState{c}.cut()):
 		closeJob{c}.release()
 	case begun:
 		c.Held = true

@@ -31,7 +31,7 @@ var changeMutants = []broken{
 	{n: "N35", rule: "there is one change at a time", cfg: config{
 		peers: 4, ring: 2, lease: live, changes: changes(joinC, joinD),
 		mutant: mutant{told: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if m := p.change.m; c.Verb == ReadPeerSet && r.PeerSet.Change.ID != "" && !m.mine(r.PeerSet) {
+			if m := p.change.m; c.Verb == ReadPeerSet && r.PeerSet.Change.ID != "" && !m.holds(r.PeerSet) {
 				r.PeerSet.Change = m.slot()
 			}
 			return r

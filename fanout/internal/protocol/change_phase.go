@@ -62,13 +62,13 @@ func (j writeJob) vouches(set PeerSet) bool {
 	c := j.c
 	if c.Phase == chReleasing {
 		// The write that took the anchor's slot may have been late.
-		return !c.mine(set) || set.Change.Over
+		return !c.holds(set) || set.Change.Over
 	}
 	want := peerJoining
 	if c.Phase == chDropping {
 		want = peerLeaving
 	}
-	return c.mine(set) && !set.Change.Over && set.Self.State == want
+	return c.holds(set) && !set.Change.Over && set.Self.State == want
 }
 
 // wanted returns the PeerSet that the phase wants in peer, given the one that was read.
@@ -109,7 +109,7 @@ func (j writeJob) freed(peer string, set PeerSet) PeerSet {
 	if peer == c.Record.Anchor {
 		anchor = set
 	}
-	over := c.mine(anchor) && anchor.Change.Over
+	over := c.holds(anchor) && anchor.Change.Over
 	set.Change = Slot{}
 	switch {
 	case c.newcomer() && over && set.Lists(c.Op.Peer):
@@ -136,5 +136,5 @@ func (j writeJob) refused(anchor PeerSet, peer string) bool {
 // activated reports whether this change made the newcomer with PeerSet set a full member.
 func (j writeJob) activated(set PeerSet) bool {
 	c := j.c
-	return c.mine(set) && set.Change.Over && set.Self.State == peerActive
+	return c.holds(set) && set.Change.Over && set.Self.State == peerActive
 }

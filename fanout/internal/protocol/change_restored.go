@@ -36,7 +36,7 @@ func (j restoreJob) inventory(found []Found) {
 }
 
 // forgotten reports whether f, found in another member, names an object that the rejoining peer
-// does not have, or an heir, which may be gone by now.
+// does not have, or an elected replica, which may be gone by now.
 func (j restoreJob) forgotten(f Found) bool {
 	c := j.c
 	o := f.Object
@@ -47,7 +47,7 @@ func (j restoreJob) forgotten(f Found) bool {
 	return of.Peer == c.Op.Peer && c.Kept[f.Key] != of.UID || o.awaitsHeir(f.Mode)
 }
 
-// awaitsHeir reports whether o is in force and names an heir that may not be home yet.
+// awaitsHeir reports whether o is in effect and names an elected replica that may not be home yet.
 func (o Object) awaitsHeir(mode Mode) bool {
 	return mode == Everywhere && o.Stage != Reserved && o.Home.frozen()
 }

@@ -64,7 +64,7 @@ func (j slotsJob) idle() bool {
 	anchor, own := c.Sets[c.Record.Anchor], c.Sets[c.Op.Peer]
 	listed := anchor.Lists(c.Op.Peer)
 	switch {
-	case c.mine(own) && c.Op.Peer != c.Record.Anchor:
+	case c.holds(own) && c.Op.Peer != c.Record.Anchor:
 		return false
 	case c.Op.Kind == Join && slices.Contains(anchor.peers(peerActive), c.Op.Peer):
 		c.because(alreadyDone, c.Op.Peer)
@@ -118,7 +118,7 @@ func (s takeSlotTask) afterRead(r Reply) {
 		s.refuse(Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
 	case r.Code != OK:
 		s.failed(r)
-	case c.mine(s.Set):
+	case c.holds(s.Set):
 		s.hold()
 	case s.Peer != c.Op.Peer && anchorState{c}.cutAt(s.Set):
 		// The removal of its anchor ended the change, whatever the anchor's slot holds.
@@ -145,7 +145,7 @@ func (s takeSlotTask) afterAnchor(r Reply) {
 	switch {
 	case r.Code != OK:
 		s.failed(r)
-	case !c.mine(r.PeerSet) || r.PeerSet.Change.Over:
+	case !c.holds(r.PeerSet) || r.PeerSet.Change.Over:
 		c.Again = true
 		s.finish()
 	default:

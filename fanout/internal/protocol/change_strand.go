@@ -146,7 +146,7 @@ func (s changeBeatTask) step(r Reply) {
 		switch {
 		case r.Code != OK && r.Class != Unknown:
 			s.pause(stepWait)
-		case r.Code != OK || !c.mine(set) || set.Change.Over:
+		case r.Code != OK || !c.holds(set) || set.Change.Over:
 			s.finish()
 		default:
 			set.Change.Heartbeat++
@@ -203,14 +203,14 @@ func (s writeSetTask) step(r Reply) {
 func (s writeSetTask) afterRead(r Reply) {
 	c := s.c
 	switch {
-	case closeJob{c}.leaving() && (r.Code == NotFound || r.Code == OK && !c.mine(r.PeerSet)):
+	case closeJob{c}.leaving() && (r.Code == NotFound || r.Code == OK && !c.holds(r.PeerSet)):
 		c.Sets[s.Peer] = r.PeerSet
 		s.finish()
 	case r.Code == NotFound:
 		s.refuse(Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
 	case r.Code != OK:
 		s.failed(r)
-	case !c.mine(r.PeerSet):
+	case !c.holds(r.PeerSet):
 		c.Again = true
 		s.finish()
 	default:

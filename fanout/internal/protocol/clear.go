@@ -83,7 +83,7 @@ func (s clearTask) found(o Object) {
 	case o.Terminating:
 		s.retry(stepReread)
 	default:
-		// A peer that was restored meanwhile may have the object in force again.
+		// A peer that was restored meanwhile may have the object in effect again.
 		s.X = o
 		s.send(stepPrimary, readObject(m.Record.Primary.Peer))
 	}
@@ -96,7 +96,7 @@ func (s clearTask) removed(o Object) bool {
 	return o.Claimed && !o.Primary(m.Op.Mode) && (o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || same)
 }
 
-// other acts on o, which is no secondary of the removed object. A replica in force may name an
+// other acts on o, which is no secondary of the removed object. A replica in effect may name an
 // earlier home of the same object.
 func (s clearTask) other(o Object) {
 	m := s.m

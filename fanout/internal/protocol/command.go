@@ -36,7 +36,7 @@ const (
 	// Count counts the homes of the kind in Peer, and those whose removal a plain delete
 	// requests.
 	Count Verb = "count"
-	// Activate notifies the kind that Object is in force in Peer.
+	// Activate notifies the kind that Object is in effect in Peer.
 	Activate Verb = "activate"
 	// Release notifies the kind that Object is about to be deleted in Peer.
 	Release Verb = "release"

@@ -75,7 +75,7 @@ func (s attempt) ask(r Reply) {
 		// An earlier attempt may still be applied, so this refusal is not final.
 		r.Code = Unavailable
 	}
-	if s.reread(r, commitJob{m}.patience()) {
+	if s.reread(r, commitJob{m}.askLimit()) {
 		return
 	}
 	m.because(Unreachable, s.Peer)
@@ -138,8 +138,8 @@ func (s commitTask) afterRead(r Reply) {
 	}
 }
 
-// patience returns how often a peer is asked about an attempt of unknown result.
-func (j commitJob) patience() int {
+// askLimit returns how often a peer is asked about an attempt of unknown result.
+func (j commitJob) askLimit() int {
 	m := j.m
 	switch {
 	case m.Expired:

@@ -10,7 +10,7 @@ import "strings"
 // and no reply of its primary's peer makes it dead.
 
 // Evidence reports whether secondary o proves the commit of its primary: a guard that was bound
-// after it, or a replica in force, unless it is being deleted. A claim under a central log may
+// after it, or a replica in effect, unless it is being deleted. A claim under a central log may
 // be bound while its target is still Reserved, so it proves nothing.
 func (o Object) Evidence(mode Mode) bool {
 	if !o.Claimed || o.Terminating || o.Primary(mode) {

@@ -280,7 +280,7 @@ func (m *Machine) stepDecide(i int, r Reply) {
 // doubtful asks again, or ends strand i: in doubt if a commit may have been applied.
 func (m *Machine) doubtful(i int, next step) {
 	s := &m.Strands[i]
-	if s.Tries++; s.Tries < (commitJob{m}).patience() {
+	if s.Tries++; s.Tries < (commitJob{m}).askLimit() {
 		m.strand(i).pause(next)
 		return
 	}

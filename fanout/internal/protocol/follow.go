@@ -3,7 +3,7 @@
 
 package protocol
 
-// reservedAgain is the problem reported for a replica in force whose home is only a
+// reservedAgain is the problem reported for a replica in effect whose home is only a
 // reservation.
 const reservedAgain = "its home there is a reservation again: the peer was restored from a backup"
 
@@ -104,7 +104,7 @@ func (s followTask) led(r Reply) {
 		s.send(stepFinish, Command{Verb: Put, Peer: at.Peer, Object: y.successorOf(x), UID: y.UID, RV: y.RV})
 	case missing:
 		s.misled()
-	case y.Primary(m.Op.Mode) && y.Stage == Reserved && x.inForce():
+	case y.Primary(m.Op.Mode) && y.Stage == Reserved && x.active():
 		m.Result.Problem = reservedAgain
 		s.failAt(Homeless, at.Peer)
 	case y.Primary(m.Op.Mode):

@@ -65,7 +65,7 @@ func givenUp() (*world, Operation) {
 }
 
 // TestAnHeirInANewcomerIsBroughtAlong removes a peer by force while another one joins. Only the
-// newcomer has a replica in force of an Account whose home is lost.
+// newcomer has a replica in effect of an Account whose home is lost.
 func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 	w, op := givenUp()
 	cells := w.store.cells

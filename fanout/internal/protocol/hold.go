@@ -12,7 +12,7 @@ import (
 // A plain delete of a home would delete every replica, so it commits nothing and only requests
 // a removal. A sweep that finds the request holds it while the object's namespace has objects,
 // while a member is unreachable, and while more removals are requested at once than the limit.
-// The commit is the mark Removing, as for any removal; until then the object stays in force
+// The commit is the mark Removing, as for any removal; until then the object stays in effect
 // everywhere.
 
 // HoldReason is the reason why a requested removal is held.
@@ -178,7 +178,7 @@ func (s holdTask) step(r Reply) {
 	}
 }
 
-// stay keeps the object in force everywhere, as if no removal were requested.
+// stay keeps the object in effect everywhere, as if no removal were requested.
 func (j holdJob) stay() {
 	m := j.m
 	m.Record.Committed = true

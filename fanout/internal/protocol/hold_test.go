@@ -27,7 +27,7 @@ func (w *world) release(i int) {
 	}
 }
 
-// inhabited reports whether an object in the namespace is in force.
+// inhabited reports whether an object in the namespace is in effect.
 func (w *world) inhabited() bool { return w.tenant == resident || w.resides() }
 
 // valve returns a violation if a requested removal that must be held was committed without a

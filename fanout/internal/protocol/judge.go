@@ -36,7 +36,7 @@ func judge(mode Mode, x Object, y Reply) verdict {
 	gone := y.Code == NotFound || y.Code == OK && y.Object.UID != x.Of(mode).UID
 	switch {
 	case x.yielded(mode) && x.Home.frozen() && x.Stage == Reserved && gone:
-		// It waits for an heir that is gone, and it was never Active.
+		// It waits for an elected replica that is gone, and it was never Active.
 		return dead
 	case x.yielded(mode):
 		// The replica that it names may not be home yet.

@@ -18,7 +18,7 @@ var (
 	// deletedMove is the delete of a home that has yielded to a peer that is lost.
 	deletedMove = config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, loss: loss{peer: "b"},
 		changes: changes(forceB), plans: []plan{move("m", "b")}}
-	// deletedHeir is the heir of a lost home, which a person deletes while only a replica
+	// deletedHeir is the elected replica of a lost home, which a person deletes while only a replica
 	// that never was Active names it.
 	deletedHeir = config{mode: Everywhere, peers: 4, committed: "p", committedAt: 2, late: "d", bumps: 1, deletes: 1,
 		changes: changes(forceB)}

@@ -84,7 +84,7 @@ func (w *world) left() string {
 		if c.obj.Primary(w.cfg.mode) {
 			return "OUT: " + peerName(i) + " has left and owns the name"
 		}
-		return "I7: " + peerName(i) + " has left with a replica in force"
+		return "I7: " + peerName(i) + " has left with a replica in effect"
 	}
 	return ""
 }

@@ -80,7 +80,7 @@ func (k *keyer) change(ch *changer) {
 		if s, ok := c.Sets[peerName(i)]; ok {
 			k.n(i)
 			k.members(&s)
-			k.b(c.mine(s), s.Change.Over)
+			k.b(c.holds(s), s.Change.Over)
 		}
 	}
 	for _, s := range c.Later {

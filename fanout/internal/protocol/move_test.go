@@ -58,7 +58,7 @@ func (w *world) homes(peer string, o Object) {
 		// Revisions that reached no remaining member are lost.
 		w.latest.generation, was = g, Revision{}
 		for i, c := range w.store.cells {
-			if w.member(i) && c.obj != nil && c.obj.inForce() && c.obj.Claim.Operation == o.Claim.Operation && c.obj.Revision.Number > was.Number {
+			if w.member(i) && c.obj != nil && c.obj.active() && c.obj.Claim.Operation == o.Claim.Operation && c.obj.Revision.Number > was.Number {
 				was = c.obj.Revision
 			}
 		}
@@ -98,7 +98,7 @@ func (w *world) behind(x, y *Object) bool {
 }
 
 // replacing reports whether a change that replaces a home is not over, and either y was
-// made home in the absence of the earlier one, or x names an heir already while a move made
+// made home in the absence of the earlier one, or x names an elected replica already while a move made
 // y home. Missing replicas are created again then.
 func (w *world) replacing(x, y *Object) bool {
 	heir := y.term() >= generation || x != nil && x.Home.frozen() && x.Claim.Operation == y.Claim.Operation
@@ -192,7 +192,7 @@ func (w *world) judgeEnded(p *proc) {
 	}
 	for i, c := range w.store.cells {
 		if o := c.obj; o != nil && !w.forced(i) && !w.undoes(i) && o.Claim.Operation == p.op.ID && (o.Primary(Everywhere) || o.yielded(Everywhere)) && o.Committed() {
-			w.fault("I4: " + p.op.ID + " says ended and its object is in force in " + peerName(i))
+			w.fault("I4: " + p.op.ID + " says ended and its object is in effect in " + peerName(i))
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (s listTask) afterSettle(r Reply) {
 	switch {
 	case r.Code == OK && len(r.Occupants) == 0:
 		s.finish()
-	case r.Code == OK && (alive || s.Tries >= commitJob{m}.patience() || m.Expired):
+	case r.Code == OK && (alive || s.Tries >= commitJob{m}.askLimit() || m.Expired):
 		m.Result.Occupants = append(m.Result.Occupants, r.Occupants...)
 		s.finish()
 	default:

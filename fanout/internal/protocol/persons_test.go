@@ -16,9 +16,9 @@ type persons struct {
 	releases                    int // of removals that are requested
 }
 
-// place puts a person's object into peer i. Its UID distinguishes it from the objects that
+// putObject puts a person's object into peer i. Its UID distinguishes it from the objects that
 // coordinators create.
-func (w *world) place(i int, payload string) {
+func (w *world) putObject(i int, payload string) {
 	w.store.uids++
 	w.store.cells[i].obj = &Object{
 		UID: "p" + strconv.Itoa(w.store.uids), RV: w.store.rv(), Payload: payload, Digest: digestOf(payload),
@@ -58,7 +58,7 @@ func (w *world) person(k kind, i int) {
 	switch k {
 	case actCreate:
 		w.creates--
-		w.place(i, "made"+strconv.Itoa(w.creates))
+		w.putObject(i, "made"+strconv.Itoa(w.creates))
 	case actEdit:
 		w.edits--
 		o := *w.store.cells[i].obj

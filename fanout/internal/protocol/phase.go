@@ -31,7 +31,7 @@ const (
 	electing   Phase = "electing"  // the replica that a primary moves to
 	surveying  Phase = "surveying" // the members' objects, for one that lost its home
 	freezing   Phase = "freezing"  // its replicas
-	crowning   Phase = "crowning"  // its heir
+	crowning   Phase = "crowning"  // its elected replica
 	resigning  Phase = "resigning" // a former home
 	sealing    Phase = "sealing"   // binding guards after the commit
 	mending    Phase = "mending"   // a home that a replica contradicts

@@ -34,10 +34,10 @@ func (s replicaTask) afterPrimary(r Reply) {
 	}
 }
 
-// follow makes replica X equal to primary y. A replica in force is evidence of y,
+// follow makes replica X equal to primary y. A replica in effect is evidence of y,
 // so a Reserved one comes into force only if y's peer is still a full member. A Succeed skips
 // that check: during a removal by force no peer can rejoin, since all slots are held, and the
-// heir may be in a newcomer.
+// elected replica may be in a newcomer.
 func (s replicaTask) follow(y Object) {
 	m := s.m
 	if m.passing() && m.Op.Action != Succeed && s.X.Stage == Reserved {
@@ -78,17 +78,17 @@ func (o Object) lost(y Object) bool {
 // align writes replica X with the content of primary y.
 func (s replicaTask) align(y Object) {
 	older, lost := s.X.term() < y.term(), s.X.lost(y)
-	inForce := s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded
+	inEffect := s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded
 	switch {
 	case s.X.term() > y.term(), older && lost && s.X.former(Everywhere):
 		s.unconfirmed()
 	case lost && (older || s.X.Stage == Reserved):
 		s.send(stepRemove, deleteObject(s.Peer, s.X))
-	case lost && inForce:
+	case lost && inEffect:
 		s.forked()
-	case inForce && s.X.Revision.Number >= y.Revision.Number && s.outlived():
+	case inEffect && s.X.Revision.Number >= y.Revision.Number && s.outlived():
 		s.renew()
-	case inForce && s.X.Revision.Number >= y.Revision.Number:
+	case inEffect && s.X.Revision.Number >= y.Revision.Number:
 		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})
 	default:
 		s.copy(y)

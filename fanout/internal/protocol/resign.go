@@ -49,15 +49,15 @@ func (s surveyTask) voided(r Reply) {
 // A comparison is what the members hold of the object of a former home.
 type comparison struct {
 	latest Object // the committed one of the highest term
-	known  bool   // a member has it in force, or by a record
-	named  bool   // a member has it in force and names the former home
+	known  bool   // a member has it in effect, or by a record
+	named  bool   // a member has it in effect and names the former home
 }
 
 func comparisonOf(strands []Strand, own Ref) comparison {
 	var v comparison
 	for _, s := range strands {
-		v.named = v.named || s.X.inForce() && s.X.Of(Everywhere) == own
-		v.known = v.known || s.X.inForce() || s.X.Claim.Record != ""
+		v.named = v.named || s.X.active() && s.X.Of(Everywhere) == own
+		v.known = v.known || s.X.active() || s.X.Claim.Record != ""
 		if s.X.Claimed && s.X.Stage != Reserved && (!v.latest.Claimed || s.X.term() > v.latest.term()) {
 			v.latest = s.X
 		}

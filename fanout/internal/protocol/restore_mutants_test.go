@@ -25,7 +25,7 @@ var restoreMutants = []broken{
 	{rule: "R14 a sweep leaves a bound guard whose primary is missing", want: "SILENT", cfg: config{
 		peers: 2, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p")}, mutant: blindly(Once, stepPrimary),
 	}},
-	{rule: "R14 a replica in force is not dead because its home is missing", want: "SILENT", cfg: config{
+	{rule: "R14 a replica in effect is not dead because its home is missing", want: "SILENT", cfg: config{
 		mode: Everywhere, peers: 2, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p")}, mutant: blindly(Everywhere, stepPrimary),
 	}},
 	{rule: "R14 a witness is a full member that holds nothing", want: "SILENT", cfg: config{

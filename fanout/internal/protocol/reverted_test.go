@@ -81,7 +81,7 @@ func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
 			cells[0].obj = primary
 		}
 	})
-	require.NotNil(t, cells[1].obj, "the object is in force and has no guard")
+	require.NotNil(t, cells[1].obj, "the object is in effect and has no guard")
 	require.True(t, m.Result.Keep, "the removal is open: %+v", m.Result)
 }
 

@@ -48,16 +48,16 @@ func TestSimulateRestores(t *testing.T) {
 	docpage.Section(t, "exploration.md", "restores", said+" (`make simulate`).\n")
 }
 
-// sort classifies a schedule by the fault of a peer in it.
-type sort int
+// faultKind classifies a schedule by the fault of a peer in it.
+type faultKind int
 
 const (
-	ordinary sort = iota
+	ordinary faultKind = iota
 	withLoss
 	withRestore
 )
 
-func (cfg *config) sort() sort {
+func (cfg *config) faultKind() faultKind {
 	switch {
 	case cfg.loss.peer != "":
 		return withLoss
@@ -68,7 +68,7 @@ func (cfg *config) sort() sort {
 }
 
 // counts reports whether events contain the fault of this sort.
-func (s sort) counts(events []event) bool {
+func (s faultKind) counts(events []event) bool {
 	return s != withRestore || slices.ContainsFunc(events, func(e event) bool { return e.kind == actRestore })
 }
 
@@ -79,7 +79,7 @@ type failure struct {
 }
 
 // playMany plays schedules of one sort, and returns a sentence about how many.
-func playMany(t *testing.T, runs int, of sort) string {
+func playMany(t *testing.T, runs int, of faultKind) string {
 	t.Helper()
 	base := uint64(0)
 	if testing.Short() {
@@ -97,7 +97,7 @@ func playMany(t *testing.T, runs int, of sort) string {
 		players.Go(func() {
 			for failed.Load() == nil && played.Load() < uint64(runs) {
 				seed := next.Add(1) - 1
-				if cfg, _ := drawn(seed); cfg.sort() != of {
+				if cfg, _ := drawn(seed); cfg.faultKind() != of {
 					continue
 				}
 				what, s := play(seed)

@@ -22,8 +22,8 @@ func nextGeneration(term int64) int64 { return (generationOf(term) + 1) * genera
 type succeedJob struct{ m *Machine }
 
 // begin gives an object whose home was lost with its peer another one, among the members
-// Into. First every replica is made to name the heir, so that no late write from the old
-// home can reach it. Then the heir becomes home, with the latest revision of all replicas.
+// Into. First every replica is made to name the elected replica, so that no late write from the old
+// home can reach it. Then the elected replica becomes home, with the latest revision of all replicas.
 // Any process may repeat it at any time: a run that cannot continue an earlier one uses a
 // later generation, which wins.
 func (j succeedJob) begin() {
@@ -97,12 +97,12 @@ func (s surveyTask) found(o Object) {
 	s.finish()
 }
 
-// frozen reports whether a replica with home h, of an object whose home was lost, names an heir
-// that may not be home yet. Only a succession may make the heir home, or name another.
+// frozen reports whether a replica with home h, of an object whose home was lost, names an elected replica
+// that may not be home yet. Only a succession may make the elected replica home, or name another.
 func (h Home) frozen() bool { return h.Yielded && h.Term%generation == 0 }
 
-// inForce reports whether o is Active in its peer, as home or as a replica.
-func (o Object) inForce() bool { return o.Claimed && o.Stage == Active }
+// active reports whether o is Active in its peer, as home or as a replica.
+func (o Object) active() bool { return o.Claimed && o.Stage == Active }
 
 // A survey is what the members hold of an object whose home is unknown.
 type survey struct {
@@ -148,7 +148,7 @@ func (j succeedJob) afterSurveying() {
 	}
 }
 
-// elect continues with the heir that the members name, or chooses one.
+// elect continues with the elected replica that the members name, or chooses one.
 func (j succeedJob) elect(v survey) {
 	m := j.m
 	of, term := v.top.Of(Everywhere), v.top.term()
@@ -174,14 +174,14 @@ func (j succeedJob) elect(v survey) {
 	}
 }
 
-// choose elects the first member that has the object Active as the heir. If all such
+// choose elects the replica of the first member that has the object Active. If all such
 // replicas are being deleted, it elects the first one that was home: our finalizer holds it
 // already, and its removal continues.
 func (j succeedJob) choose(held map[string]Object, term int64) {
 	m := j.m
 	for _, going := range []bool{false, true} {
 		for _, p := range slices.Sorted(slices.Values(m.Op.Into)) {
-			if o := held[p]; o.inForce() && o.Terminating == going && (!going || o.Finalizer) {
+			if o := held[p]; o.active() && o.Terminating == going && (!going || o.Finalizer) {
 				j.freeze(Ref{Peer: p, UID: o.UID}, term)
 				return
 			}
@@ -191,8 +191,8 @@ func (j succeedJob) choose(held map[string]Object, term int64) {
 	m.end(Done)
 }
 
-// freeze makes every replica but the heir's name the heir. If another object has the name
-// there is no heir, and freeze deletes the replicas.
+// freeze makes every other replica name the elected one. If another object has the name, no
+// replica is elected, and freeze deletes the replicas.
 func (j succeedJob) freeze(heir Ref, term int64) {
 	m := j.m
 	survey := m.Strands
@@ -205,7 +205,7 @@ func (j succeedJob) freeze(heir Ref, term int64) {
 	}
 }
 
-// A freezeTask makes the replica in one member name the heir.
+// A freezeTask makes the replica in one member name the elected one.
 type freezeTask struct{ strand }
 
 func (s freezeTask) step(r Reply) {
@@ -234,7 +234,7 @@ func (s freezeTask) step(r Reply) {
 	}
 }
 
-// afterFreezing makes the heir home with the latest revision.
+// afterFreezing makes the elected replica home with the latest revision.
 func (j succeedJob) afterFreezing() {
 	m := j.m
 	switch {
@@ -251,7 +251,7 @@ func (j succeedJob) afterFreezing() {
 			if s.Peer == m.Record.Elect.Peer {
 				heir = s.X
 			}
-			if s.X.inForce() && cmp.Or(cmp.Compare(s.X.Revision.Number, latest.Revision.Number), cmp.Compare(len(s.X.History), len(latest.History))) > 0 {
+			if s.X.active() && cmp.Or(cmp.Compare(s.X.Revision.Number, latest.Revision.Number), cmp.Compare(len(s.X.History), len(latest.History))) > 0 {
 				latest = s.X
 			}
 		}
@@ -264,7 +264,7 @@ func (j succeedJob) afterFreezing() {
 	}
 }
 
-// A crownTask makes the heir home.
+// A crownTask makes the elected replica home.
 type crownTask struct{ strand }
 
 func (s crownTask) step(r Reply) {

@@ -57,7 +57,7 @@ func (s judgeTask) step(r Reply) {
 	switch s.Step {
 	case stepStart:
 		s.X = m.Op.Met
-		s.look()
+		s.judge()
 	case stepReread:
 		s.send(stepMet, readObject(s.Peer))
 	case stepMet:
@@ -84,7 +84,7 @@ func (s judgeTask) afterMet(r Reply) {
 	switch {
 	case r.Code == OK && r.Object.UID == m.Op.Met.UID:
 		s.X = r.Object
-		s.look()
+		s.judge()
 	case r.Code == OK || r.Code == NotFound:
 		s.finish()
 	case !s.again(stepReread):
@@ -108,8 +108,8 @@ func (s judgeTask) afterFence(r Reply) {
 	}
 }
 
-// look takes the next step for object X.
-func (s judgeTask) look() {
+// judge takes the next step for object X.
+func (s judgeTask) judge() {
 	m := s.m
 	switch {
 	case !s.X.Claimed:

@@ -60,7 +60,7 @@ func newWorld(cfg *config) *world {
 		w.seed(cfg.committed)
 	}
 	for _, peer := range cfg.strangers {
-		w.place(w.store.index(string(peer)), "person")
+		w.putObject(w.store.index(string(peer)), "person")
 	}
 	for _, p := range cfg.plans {
 		op := p.op

@@ -20,13 +20,13 @@ func builtins() []testCase {
 			e.fact("stringData", nil, made.Object["stringData"])
 			e.fact("type", "Opaque", made.Object["type"])
 			_, err = s.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"type":"other"}`), metav1.PatchOptions{})
-			e.fact("type changed", `422 Invalid: Secret "a" is invalid: type: Invalid value: "other": field is immutable`, e.said(err))
+			e.fact("type changed", `422 Invalid: Secret "a" is invalid: type: Invalid value: "other": field is immutable`, e.errorText(err))
 			_, err = s.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"immutable":true}`), metav1.PatchOptions{})
 			require.NoError(e, err)
 			_, err = s.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"data":{"k":"eA=="}}`), metav1.PatchOptions{})
-			e.fact("immutable", "422 Invalid: Secret \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set", e.said(err))
+			e.fact("immutable", "422 Invalid: Secret \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set", e.errorText(err))
 			_, err = s.Create(e.Ctx, &unstructured.Unstructured{Object: parse(`{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {"bad key": Yg==}}`)}, metav1.CreateOptions{})
-			e.fact("bad key", `422 Invalid: Secret "b" is invalid: data[bad key]: Invalid value: "bad key": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`, e.said(err))
+			e.fact("bad key", `422 Invalid: Secret "b" is invalid: data[bad key]: Invalid value: "bad key": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`, e.errorText(err))
 			_, err = s.Create(e.Ctx, &unstructured.Unstructured{Object: parse(`{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {k: "***"}}`)}, metav1.CreateOptions{})
 			e.fact("not base64", "400 BadRequest", codeAndReason(err))
 		}},
@@ -53,7 +53,7 @@ template:
 			bad := deployment("b")
 			require.NoError(e, unstructured.SetNestedField(bad.Object, "other", "spec", "template", "metadata", "labels", "app"))
 			_, err = e.in(deployments).Create(e.Ctx, bad, metav1.CreateOptions{})
-			e.fact("selector", "422 Invalid: Deployment.apps \"b\" is invalid: spec.template.metadata.labels: Invalid value: {\"app\":\"other\"}: `selector` does not match template `labels`", e.said(err))
+			e.fact("selector", "422 Invalid: Deployment.apps \"b\" is invalid: spec.template.metadata.labels: Invalid value: {\"app\":\"other\"}: `selector` does not match template `labels`", e.errorText(err))
 			_, err = e.in(deployments).Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":{"selector":{"matchLabels":{"app":"y"}},"template":{"metadata":{"labels":{"app":"y"}}}}}`), metav1.PatchOptions{})
 			e.fact("selector is immutable", "422 Invalid", codeAndReason(err))
 		}},
@@ -124,7 +124,7 @@ template:
 			o := object("rbac.authorization.k8s.io/v1", "Role", "system:a")
 			o.Object["rules"] = []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}
 			_, err := e.in(roles).Create(e.Ctx, o, metav1.CreateOptions{})
-			e.fact("colon", "OK", e.said(err))
+			e.fact("colon", "OK", e.errorText(err))
 			b := object("rbac.authorization.k8s.io/v1", "RoleBinding", "b")
 			b.Object["roleRef"] = map[string]any{"kind": "Role", "name": "system:a"}
 			b.Object["subjects"] = []any{map[string]any{"kind": "User", "name": "alice"}, map[string]any{"kind": "ServiceAccount", "name": "sa", "namespace": "default"}}

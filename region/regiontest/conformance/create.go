@@ -37,7 +37,7 @@ func creation() []testCase {
 			w := e.widgets()
 			o.SetResourceVersion("1")
 			_, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
-			e.fact("answer", "500 : resourceVersion should not be set on objects to be created", e.said(err))
+			e.fact("answer", "500 : resourceVersion should not be set on objects to be created", e.errorText(err))
 		}},
 		{"create-exists", "a name is unique; a terminating object keeps it", func(e *env) {
 			w := e.widgets()
@@ -46,14 +46,14 @@ func creation() []testCase {
 			_, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
 			require.NoError(e, err)
 			_, err = w.Create(e.Ctx, o, metav1.CreateOptions{})
-			e.fact("while it lives", `409 AlreadyExists: widgets.GROUP "a" already exists`, e.said(err))
+			e.fact("while it lives", `409 AlreadyExists: widgets.GROUP "a" already exists`, e.errorText(err))
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{}))
 			_, err = w.Create(e.Ctx, o, metav1.CreateOptions{})
-			e.fact("while it is being deleted", `409 AlreadyExists: object is being deleted: widgets.GROUP "a" already exists`, e.said(err))
+			e.fact("while it is being deleted", `409 AlreadyExists: object is being deleted: widgets.GROUP "a" already exists`, e.errorText(err))
 			e.release(w, "a")
 			_, err = w.Create(e.Ctx, o, metav1.CreateOptions{})
-			e.fact("after it is gone", "OK", e.said(err))
-			e.fact("released", "OK", e.said(w.Delete(e.Ctx, "a", metav1.DeleteOptions{})))
+			e.fact("after it is gone", "OK", e.errorText(err))
+			e.fact("released", "OK", e.errorText(w.Delete(e.Ctx, "a", metav1.DeleteOptions{})))
 			e.release(w, "a")
 		}},
 		{"create-generate-name", "generateName appends five random characters", func(e *env) {
@@ -71,20 +71,20 @@ func creation() []testCase {
 		{"create-bad-names", "names are checked", func(e *env) {
 			w := e.widgets()
 			_, err := w.Create(e.Ctx, e.widget("Not_Valid", nil), metav1.CreateOptions{})
-			e.fact("custom resource", `422 Invalid: Widget.GROUP "Not_Valid" is invalid: metadata.name: Invalid value: "Not_Valid": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`, e.said(err))
+			e.fact("custom resource", `422 Invalid: Widget.GROUP "Not_Valid" is invalid: metadata.name: Invalid value: "Not_Valid": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`, e.errorText(err))
 			_, err = w.Create(e.Ctx, e.widget("", nil), metav1.CreateOptions{})
-			e.fact("no name", `422 Invalid: Widget.GROUP "" is invalid: [metadata.name: Required value: name or generateName is required, <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`, e.said(err))
+			e.fact("no name", `422 Invalid: Widget.GROUP "" is invalid: [metadata.name: Required value: name or generateName is required, <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`, e.errorText(err))
 			_, err = e.in(configmaps).Create(e.Ctx, configMap("A", nil), metav1.CreateOptions{})
-			e.fact("ConfigMap", `422 Invalid: ConfigMap "A" is invalid: metadata.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`, e.said(err))
+			e.fact("ConfigMap", `422 Invalid: ConfigMap "A" is invalid: metadata.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`, e.errorText(err))
 			_, err = e.Dynamic.Resource(namespaces).Create(e.Ctx, object("v1", "Namespace", "a.b"), metav1.CreateOptions{})
-			e.fact("Namespace", `422 Invalid: Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots`, e.said(err))
+			e.fact("Namespace", `422 Invalid: Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots`, e.errorText(err))
 		}},
 		{"create-mismatches", "kind, version and namespace of the body must match the path", func(e *env) {
 			w := e.widgets()
 			o := e.widget("a", nil)
 			o.SetNamespace("other")
 			_, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
-			e.fact("namespace", "400 BadRequest: the namespace of the provided object does not match the namespace sent on the request", e.said(err))
+			e.fact("namespace", "400 BadRequest: the namespace of the provided object does not match the namespace sent on the request", e.errorText(err))
 			o = e.widget("a", nil)
 			o.SetKind("Gadget")
 			reply := e.do("POST", e.path(""), o.Object)
@@ -99,7 +99,7 @@ func creation() []testCase {
 			e.fact("malformed code", 400, reply.Code)
 			e.fact("malformed reason", "BadRequest", reply.Body["reason"])
 			_, err = e.Dynamic.Resource(e.gvr()).Namespace("does-not-exist-"+e.Namespace).Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
-			e.fact("missing namespace", `404 NotFound: namespaces "does-not-exist-NS" not found`, e.said(err))
+			e.fact("missing namespace", `404 NotFound: namespaces "does-not-exist-NS" not found`, e.errorText(err))
 		}},
 		{"create-status-dropped", "a creation drops status if it is a subresource, and keeps it otherwise", func(e *env) {
 			w := e.widgets()
@@ -122,7 +122,7 @@ func creation() []testCase {
 			e.fact("status after update", false, field(changed, "status", "ready"))
 			e.fact("generation counts status", int64(2), changed.GetGeneration())
 			_, err = w.UpdateStatus(e.Ctx, changed, metav1.UpdateOptions{})
-			e.fact("no such subresource", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
+			e.fact("no such subresource", `404 NotFound: widgets.GROUP "a" not found`, e.errorText(err))
 		}},
 	}
 }

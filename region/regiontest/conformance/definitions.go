@@ -80,12 +80,12 @@ func definitions() []testCase {
 			changed, err := e.Dynamic.Resource(crds).Update(e.Ctx, crd, metav1.UpdateOptions{})
 			require.NoError(e, err)
 			e.fact("generation", int64(2), changed.GetGeneration())
-			e.until("the new schema is in force", func() bool {
+			e.until("the new schema is in effect", func() bool {
 				_, err := w.Create(e.Ctx, e.widget("b", map[string]any{"size": int64(7)}), metav1.CreateOptions{DryRun: []string{"All"}})
 				return codeAndReason(err) == "422 Invalid"
 			})
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
-			e.fact("what was there may stay", "OK", e.said(err))
+			e.fact("what was there may stay", "OK", e.errorText(err))
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":{"size":8}}`), metav1.PatchOptions{})
 			e.fact("what changes must fit", "422 Invalid", codeAndReason(err))
 			crd, err = e.Dynamic.Resource(crds).Get(e.Ctx, "widgets."+e.Group, metav1.GetOptions{})
@@ -121,7 +121,7 @@ func definitions() []testCase {
 				return codeAndReason(err) == "404 NotFound"
 			})
 			_, err = w.List(e.Ctx, metav1.ListOptions{})
-			e.fact("answer", "404 NotFound: the server could not find the requested resource", e.said(err))
+			e.fact("answer", "404 NotFound: the server could not find the requested resource", e.errorText(err))
 		}},
 		{"crd-cluster-scoped", "objects of a cluster-scoped type have no namespace", func(e *env) {
 			e.crd(func(crd map[string]any) { crd["spec"].(map[string]any)["scope"] = "Cluster" })

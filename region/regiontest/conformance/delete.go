@@ -34,14 +34,14 @@ func deletion() []testCase {
 			require.NoError(e, err)
 			uid, version := types.UID("00000000-0000-0000-0000-000000000000"), "1"
 			err = w.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-			e.fact("uid", `409 Conflict: Operation cannot be fulfilled on Widget.GROUP "a": the UID in the precondition (00000000-0000-0000-0000-000000000000) does not match the UID in record (UID). The object might have been deleted and then recreated`, strings.ReplaceAll(e.said(err), string(made.GetUID()), "UID"))
+			e.fact("uid", `409 Conflict: Operation cannot be fulfilled on Widget.GROUP "a": the UID in the precondition (00000000-0000-0000-0000-000000000000) does not match the UID in record (UID). The object might have been deleted and then recreated`, strings.ReplaceAll(e.errorText(err), string(made.GetUID()), "UID"))
 			err = w.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
-			e.fact("resourceVersion", `409 Conflict: Operation cannot be fulfilled on Widget.GROUP "a": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (RV). The object might have been modified`, strings.ReplaceAll(e.said(err), made.GetResourceVersion(), "RV"))
+			e.fact("resourceVersion", `409 Conflict: Operation cannot be fulfilled on Widget.GROUP "a": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (RV). The object might have been modified`, strings.ReplaceAll(e.errorText(err), made.GetResourceVersion(), "RV"))
 			uid, version = made.GetUID(), made.GetResourceVersion()
 			err = w.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
-			e.fact("both right", "OK", e.said(err))
+			e.fact("both right", "OK", e.errorText(err))
 			err = w.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-			e.fact("missing", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
+			e.fact("missing", `404 NotFound: widgets.GROUP "a" not found`, e.errorText(err))
 		}},
 		{"delete-metadata-client", "the preconditions of the metadata client's deletion, in protobuf, apply", func(e *env) {
 			w := e.widgets()
@@ -50,10 +50,10 @@ func deletion() []testCase {
 			m := e.Metadata.Resource(e.gvr()).Namespace(e.Namespace)
 			uid := types.UID("00000000-0000-0000-0000-000000000000")
 			err = m.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-			e.fact("uid", true, strings.HasPrefix(e.said(err), "409 Conflict"))
+			e.fact("uid", true, strings.HasPrefix(e.errorText(err), "409 Conflict"))
 			uid = made.GetUID()
 			err = m.Delete(e.Ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-			e.fact("right", "OK", e.said(err))
+			e.fact("right", "OK", e.errorText(err))
 		}},
 		{"delete-finalizers", "an object with finalizers is marked, and removed with the last of them", func(e *env) {
 			w := e.widgets()
@@ -78,7 +78,7 @@ func deletion() []testCase {
 			more := marked.DeepCopy()
 			more.SetFinalizers([]string{"example.org/one", "example.org/two", "example.org/three"})
 			_, err = w.Update(e.Ctx, more, metav1.UpdateOptions{})
-			e.fact("no finalizer is added", `422 Invalid: Widget.GROUP "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"example.org/three"}`, e.said(err))
+			e.fact("no finalizer is added", `422 Invalid: Widget.GROUP "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"example.org/three"}`, e.errorText(err))
 			labeled := marked.DeepCopy()
 			labeled.SetLabels(map[string]string{"still": "editable"})
 			labeled.SetFinalizers([]string{"example.org/two"})
@@ -91,7 +91,7 @@ func deletion() []testCase {
 			e.fact("the last update answers with the object", less.GetUID(), last.GetUID())
 			e.fact("without finalizers", 0, len(last.GetFinalizers()))
 			_, err = w.Get(e.Ctx, "a", metav1.GetOptions{})
-			e.fact("gone", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
+			e.fact("gone", `404 NotFound: widgets.GROUP "a" not found`, e.errorText(err))
 		}},
 		{"delete-finalizers-by-patch", "a patch, a JSON patch or an apply may remove the last finalizer", func(e *env) {
 			w := e.widgets()
@@ -106,9 +106,9 @@ func deletion() []testCase {
 					patch = `[{"op":"remove","path":"/metadata/finalizers"}]`
 				}
 				_, err = w.Patch(e.Ctx, name, kind, []byte(patch), metav1.PatchOptions{})
-				e.fact(name+" patch", "OK", e.said(err))
+				e.fact(name+" patch", "OK", e.errorText(err))
 				_, err = w.Get(e.Ctx, name, metav1.GetOptions{})
-				e.fact(name+" gone", `404 NotFound: widgets.GROUP "`+name+`" not found`, e.said(err))
+				e.fact(name+" gone", `404 NotFound: widgets.GROUP "`+name+`" not found`, e.errorText(err))
 			}
 			o := e.widget("apply", nil)
 			o.SetFinalizers([]string{"example.org/one"})
@@ -116,9 +116,9 @@ func deletion() []testCase {
 			require.NoError(e, err)
 			require.NoError(e, w.Delete(e.Ctx, "apply", metav1.DeleteOptions{}))
 			_, err = w.Apply(e.Ctx, "apply", e.widget("apply", nil), metav1.ApplyOptions{FieldManager: "m"})
-			e.fact("apply", "OK", e.said(err))
+			e.fact("apply", "OK", e.errorText(err))
 			_, err = w.Get(e.Ctx, "apply", metav1.GetOptions{})
-			e.fact("apply gone", `404 NotFound: widgets.GROUP "apply" not found`, e.said(err))
+			e.fact("apply gone", `404 NotFound: widgets.GROUP "apply" not found`, e.errorText(err))
 		}},
 		{"delete-collection", "deletecollection deletes the objects that a selector matches", func(e *env) {
 			w := e.widgets()
@@ -144,19 +144,19 @@ func deletion() []testCase {
 			background := metav1.DeletePropagationBackground
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{PropagationPolicy: &background}))
 			_, err = w.Get(e.Ctx, "a", metav1.GetOptions{})
-			e.fact("background", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
+			e.fact("background", `404 NotFound: widgets.GROUP "a" not found`, e.errorText(err))
 			_, err = w.Create(e.Ctx, e.widget("b", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			foreground := metav1.DeletePropagationForeground
 			require.NoError(e, w.Delete(e.Ctx, "b", metav1.DeleteOptions{PropagationPolicy: &foreground}))
 			held, err := w.Get(e.Ctx, "b", metav1.GetOptions{})
-			e.fact("foreground", "OK", e.said(err))
+			e.fact("foreground", "OK", e.errorText(err))
 			if err == nil {
 				e.release(w, held.GetName())
 			}
 			bad := metav1.DeletionPropagation("Sideways")
 			err = w.Delete(e.Ctx, "b", metav1.DeleteOptions{PropagationPolicy: &bad})
-			e.fact("unknown policy", `422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`, e.said(err))
+			e.fact("unknown policy", `422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`, e.errorText(err))
 		}},
 		{"delete-returned-objects", "for some built-in types a deletion returns the deleted object", func(e *env) {
 			_, err := e.in(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})

@@ -40,7 +40,7 @@ func discoveries() []testCase {
 				e.fact(name, true, slices.ContainsFunc(core.APIResources, func(r metav1.APIResource) bool { return r.Name == name }))
 			}
 			_, err = client.ServerVersion()
-			e.fact("version", "OK", e.said(err))
+			e.fact("version", "OK", e.errorText(err))
 			_, err = client.ServerResourcesForGroupVersion("nowhere.example.org/v1")
 			e.fact("unknown group", "404 NotFound", codeAndReason(err))
 		}},
@@ -115,7 +115,7 @@ func dryRuns() []testCase {
 			e.fact("resourceVersion", "", made.GetResourceVersion())
 			e.fact("defaults", "auto", field(made, "spec", "mode"))
 			_, err = w.Get(e.Ctx, "a", metav1.GetOptions{})
-			e.fact("not created", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
+			e.fact("not created", `404 NotFound: widgets.GROUP "a" not found`, e.errorText(err))
 			_, err = w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(-1)}), metav1.CreateOptions{DryRun: dry})
 			e.fact("validated", "422 Invalid", codeAndReason(err))
 			made, err = w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
@@ -129,13 +129,13 @@ func dryRuns() []testCase {
 			e.fact("update answers", int64(2), field(after, "spec", "size"))
 			e.fact("update keeps the resourceVersion", made.GetResourceVersion(), after.GetResourceVersion())
 			_, err = w.Apply(e.Ctx, "b", e.widget("b", nil), metav1.ApplyOptions{FieldManager: "m", DryRun: dry})
-			e.fact("apply", "OK", e.said(err))
+			e.fact("apply", "OK", e.errorText(err))
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{DryRun: dry}))
 			still, err := w.Get(e.Ctx, "a", metav1.GetOptions{})
 			require.NoError(e, err)
 			e.fact("as it was", made.GetResourceVersion(), still.GetResourceVersion())
 			_, err = w.Create(e.Ctx, e.widget("c", nil), metav1.CreateOptions{DryRun: []string{"Some"}})
-			e.fact("unknown", `422 Invalid: CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"`, e.said(err))
+			e.fact("unknown", `422 Invalid: CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"`, e.errorText(err))
 		}},
 	}
 }

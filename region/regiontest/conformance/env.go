@@ -80,8 +80,8 @@ func (e *env) fact(name string, real, got any) {
 	}
 }
 
-// said returns err as code, reason and message, with the names of the case replaced.
-func (e *env) said(err error) string {
+// errorText returns err as code, reason and message, with the names of the case replaced.
+func (e *env) errorText(err error) string {
 	if err == nil {
 		return "OK"
 	}

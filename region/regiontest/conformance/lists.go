@@ -52,9 +52,9 @@ func lists() []testCase {
 				e.fact(q.what, q.want, names(list))
 			}
 			_, err = w.List(e.Ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})
-			e.fact("unknown field", "400 BadRequest: field label not supported: spec.size", e.said(err))
+			e.fact("unknown field", "400 BadRequest: field label not supported: spec.size", e.errorText(err))
 			_, err = w.List(e.Ctx, metav1.ListOptions{LabelSelector: "a=="})
-			e.fact("empty value", "OK", e.said(err))
+			e.fact("empty value", "OK", e.errorText(err))
 			_, err = w.List(e.Ctx, metav1.ListOptions{LabelSelector: "a in"})
 			e.fact("bad selector", "400 BadRequest", codeAndReason(err))
 			list, err := e.Dynamic.Resource(e.gvr()).List(e.Ctx, metav1.ListOptions{})
@@ -80,11 +80,11 @@ func lists() []testCase {
 			require.NoError(e, err)
 			e.fact("not older has the first", true, len(newer.Items) >= 1)
 			_, err = w.List(e.Ctx, metav1.ListOptions{ResourceVersion: "0"})
-			e.fact("zero", "OK", e.said(err))
+			e.fact("zero", "OK", e.errorText(err))
 			_, err = w.List(e.Ctx, metav1.ListOptions{ResourceVersion: "abc"})
 			e.fact("not a number", "400 BadRequest", codeAndReason(err))
 			_, err = w.List(e.Ctx, metav1.ListOptions{ResourceVersionMatch: metav1.ResourceVersionMatchExact})
-			e.fact("match without version", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided`, e.said(err))
+			e.fact("match without version", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided`, e.errorText(err))
 			reply := e.do("GET", e.path("")+"?resourceVersion=1000000000000", nil) // a raw request, since clients retry
 			e.fact("from the future", 504, reply.Code)
 			e.fact("from the future, reason", "Timeout", reply.Body["reason"])
@@ -103,7 +103,7 @@ func lists() []testCase {
 			require.NoError(e, err)
 			e.fact("type of secrets", []string{"b"}, names(list))
 			_, err = e.in(configmaps).List(e.Ctx, metav1.ListOptions{FieldSelector: "data.k=v"})
-			e.fact("unknown", `400 BadRequest: "data.k" is not a known field selector: only "metadata.name", "metadata.namespace"`, e.said(err))
+			e.fact("unknown", `400 BadRequest: "data.k" is not a known field selector: only "metadata.name", "metadata.namespace"`, e.errorText(err))
 		}},
 	}
 }
@@ -134,7 +134,7 @@ func pages() []testCase {
 			_, err = w.List(e.Ctx, metav1.ListOptions{Continue: "nonsense"})
 			e.fact("bad token", "400 BadRequest", codeAndReason(err))
 			_, err = w.List(e.Ctx, metav1.ListOptions{Limit: 2, Continue: first.GetContinue(), ResourceVersion: "1"})
-			e.fact("token and version", "400 BadRequest: specifying resource version is not allowed when using continue", e.said(err))
+			e.fact("token and version", "400 BadRequest: specifying resource version is not allowed when using continue", e.errorText(err))
 		}},
 	}
 }

@@ -20,10 +20,10 @@ func namespaceCases() []testCase {
 			e.fact("label", e.Namespace, ns.GetLabels()["kubernetes.io/metadata.name"])
 			for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 				_, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, name, metav1.GetOptions{})
-				e.fact(name, "OK", e.said(err))
+				e.fact(name, "OK", e.errorText(err))
 			}
 			err = e.Dynamic.Resource(namespaces).Delete(e.Ctx, "kube-system", metav1.DeleteOptions{})
-			e.fact("deleting kube-system", `403 Forbidden: namespaces "kube-system" is forbidden: this namespace may not be deleted`, e.said(err))
+			e.fact("deleting kube-system", `403 Forbidden: namespaces "kube-system" is forbidden: this namespace may not be deleted`, e.errorText(err))
 		}},
 		{"namespace-terminating", "a namespace that is being deleted accepts no new objects", func(e *env) {
 			w := e.widgets()
@@ -46,7 +46,7 @@ func namespaceCases() []testCase {
 				return err != nil
 			})
 			_, err = w.Create(e.Ctx, e.widget("new", nil), metav1.CreateOptions{})
-			e.fact("create", `403 Forbidden: widgets.GROUP "new" is forbidden: unable to create new content in namespace NS because it is being terminated`, e.said(err))
+			e.fact("create", `403 Forbidden: widgets.GROUP "new" is forbidden: unable to create new content in namespace NS because it is being terminated`, e.errorText(err))
 			e.fact("cause", []string{"NamespaceTerminating metadata.namespace: namespace NS is being terminated"}, e.causes(err))
 			_, err = w.Apply(e.Ctx, "new", e.widget("new", nil), metav1.ApplyOptions{FieldManager: "m"})
 			e.fact("apply", "403 Forbidden", codeAndReason(err))
@@ -54,7 +54,7 @@ func namespaceCases() []testCase {
 			require.NoError(e, err)
 			held.SetLabels(map[string]string{"a": "b"})
 			_, err = w.Update(e.Ctx, held, metav1.UpdateOptions{})
-			e.fact("what is there may change", "OK", e.said(err))
+			e.fact("what is there may change", "OK", e.errorText(err))
 			_ = e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{})
 			e.release(w, "held")
 		}},
@@ -63,7 +63,7 @@ func namespaceCases() []testCase {
 			require.NoError(e, err)
 			require.NoError(e, e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{}))
 			_, err = e.in(configmaps).Get(e.Ctx, "a", metav1.GetOptions{})
-			e.fact("content right after", "OK", e.said(err))
+			e.fact("content right after", "OK", e.errorText(err))
 		}},
 		{"namespace-finalize", "the finalize subresource ends a namespace", func(e *env) {
 			e.in(configmaps)

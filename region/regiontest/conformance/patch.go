@@ -19,11 +19,11 @@ func patches() []testCase {
 			require.NoError(e, err)
 			e.fact("spec", map[string]any{"color": "red", "list": []any{"z"}, "mode": "auto", "free": map[string]any{"k": "v", "n": map[string]any{"deep": int64(1)}}}, after.Object["spec"])
 			_, err = w.Patch(e.Ctx, "missing", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
-			e.fact("missing", `404 NotFound: widgets.GROUP "missing" not found`, e.said(err))
+			e.fact("missing", `404 NotFound: widgets.GROUP "missing" not found`, e.errorText(err))
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"metadata":{"resourceVersion":"1"}}`), metav1.PatchOptions{})
-			e.fact("stale", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.said(err))
+			e.fact("stale", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.errorText(err))
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"metadata":{"name":"b"}}`), metav1.PatchOptions{})
-			e.fact("rename", `400 BadRequest: the name of the object (b) does not match the name on the URL (a)`, e.said(err))
+			e.fact("rename", `400 BadRequest: the name of the object (b) does not match the name on the URL (a)`, e.errorText(err))
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{broken`), metav1.PatchOptions{})
 			e.fact("malformed", "400 BadRequest", codeAndReason(err))
 		}},
@@ -83,7 +83,7 @@ func patches() []testCase {
 			_, err = w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			_, err = w.Patch(e.Ctx, "a", types.StrategicMergePatchType, []byte(`{"spec":{"size":1}}`), metav1.PatchOptions{})
-			e.fact("custom type", "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml", e.said(err))
+			e.fact("custom type", "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml", e.errorText(err))
 		}},
 		{"patch-options", "force is valid for apply only", func(e *env) {
 			w := e.widgets()
@@ -91,7 +91,7 @@ func patches() []testCase {
 			require.NoError(e, err)
 			force := true
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{Force: &force})
-			e.fact("answer", `422 Invalid: PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch`, e.said(err))
+			e.fact("answer", `422 Invalid: PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch`, e.errorText(err))
 		}},
 	}
 }

@@ -28,7 +28,7 @@ func schemas() []testCase {
 				"int or string": {map[string]any{"amount": true}, `422 Invalid: Widget.GROUP "a" is invalid: [spec.amount: Invalid value: "boolean": spec.amount in body must be of type integer,string: "boolean", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`},
 			} {
 				_, err := w.Create(e.Ctx, e.widget("a", entry.spec), metav1.CreateOptions{})
-				e.fact(name, entry.said, e.said(err))
+				e.fact(name, entry.said, e.errorText(err))
 			}
 		}},
 		{"schema-defaults", "defaults are set at writes and after removals", func(e *env) {
@@ -93,19 +93,19 @@ func rules() []testCase {
 		{"cel-rules", "CEL rules apply to creations and updates", func(e *env) {
 			w := e.widgets()
 			_, err := w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(101)}), metav1.CreateOptions{})
-			e.fact("create", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: size is at most 100`, e.said(err))
+			e.fact("create", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: size is at most 100`, e.errorText(err))
 			_, err = w.Create(e.Ctx, e.widget("a", map[string]any{"size": int64(100), "owner": "me"}), metav1.CreateOptions{})
 			require.NoError(e, err)
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":{"owner":"you"}}`), metav1.PatchOptions{})
-			e.fact("transition", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: owner is immutable`, e.said(err))
+			e.fact("transition", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: owner is immutable`, e.errorText(err))
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":{"owner":null}}`), metav1.PatchOptions{})
-			e.fact("removal", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: owner is immutable`, e.said(err))
+			e.fact("removal", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: owner is immutable`, e.errorText(err))
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":{"color":"red"}}`), metav1.PatchOptions{})
-			e.fact("other field", "OK", e.said(err))
+			e.fact("other field", "OK", e.errorText(err))
 			_, err = w.Apply(e.Ctx, "a", e.widget("a", map[string]any{"owner": "you"}), metav1.ApplyOptions{FieldManager: "m", Force: true})
-			e.fact("apply", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: owner is immutable`, e.said(err))
+			e.fact("apply", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: owner is immutable`, e.errorText(err))
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":null}`), metav1.PatchOptions{})
-			e.fact("a rule on a removed field does not run", "OK", e.said(err))
+			e.fact("a rule on a removed field does not run", "OK", e.errorText(err))
 		}},
 		{"cel-ratcheting", "a rule that an unchanged field already violates does not block an update", func(e *env) {
 			w := e.widgets(func(crd map[string]any) { delete(specSchema(crd), "x-kubernetes-validations") })
@@ -116,14 +116,14 @@ func rules() []testCase {
 			specSchema(crd.Object)["x-kubernetes-validations"] = []any{map[string]any{"rule": "!has(self.size) || self.size <= 100", "message": "too big"}}
 			_, err = e.Dynamic.Resource(crds).Update(e.Ctx, crd, metav1.UpdateOptions{})
 			require.NoError(e, err)
-			e.until("the rule is in force", func() bool {
+			e.until("the rule is in effect", func() bool {
 				_, err := w.Create(e.Ctx, e.widget("b", map[string]any{"size": int64(500)}), metav1.CreateOptions{DryRun: []string{"All"}})
 				return codeAndReason(err) == "422 Invalid"
 			})
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
-			e.fact("labels", "OK", e.said(err))
+			e.fact("labels", "OK", e.errorText(err))
 			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"spec":{"color":"red"}}`), metav1.PatchOptions{})
-			e.fact("spec", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: too big`, e.said(err))
+			e.fact("spec", `422 Invalid: Widget.GROUP "a" is invalid: spec: Invalid value: too big`, e.errorText(err))
 		}},
 	}
 }

@@ -27,13 +27,13 @@ func updates() []testCase {
 			require.NoError(e, err)
 			e.fact("resourceVersion changed", true, first.GetResourceVersion() != second.GetResourceVersion())
 			_, err = w.Update(e.Ctx, next, metav1.UpdateOptions{})
-			e.fact("stale", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.said(err))
+			e.fact("stale", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.errorText(err))
 			next.SetResourceVersion("")
 			_, err = w.Update(e.Ctx, next, metav1.UpdateOptions{})
-			e.fact("without", `422 Invalid: widgets.GROUP "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`, e.said(err))
+			e.fact("without", `422 Invalid: widgets.GROUP "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`, e.errorText(err))
 			next.SetResourceVersion("abc")
 			_, err = w.Update(e.Ctx, next, metav1.UpdateOptions{})
-			e.fact("not a number", `500 : strconv.ParseUint: parsing "abc": invalid syntax`, e.said(err))
+			e.fact("not a number", `500 : strconv.ParseUint: parsing "abc": invalid syntax`, e.errorText(err))
 		}},
 		{"update-uid", "the uid in the body is a precondition", func(e *env) {
 			w := e.widgets()
@@ -42,14 +42,14 @@ func updates() []testCase {
 			other := made.DeepCopy()
 			other.SetUID("00000000-0000-0000-0000-000000000000")
 			_, err = w.Update(e.Ctx, other, metav1.UpdateOptions{})
-			said := strings.ReplaceAll(e.said(err), string(made.GetUID()), "UID")
+			said := strings.ReplaceAll(e.errorText(err), string(made.GetUID()), "UID")
 			e.fact("another uid", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": StorageError: invalid object, Code: 4, Key: /registry/GROUP/widgets/NS/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: 00000000-0000-0000-0000-000000000000, UID in object meta: UID`, said)
 			require.NoError(e, w.Delete(e.Ctx, "a", metav1.DeleteOptions{}))
 			_, err = w.Update(e.Ctx, made, metav1.UpdateOptions{})
-			e.fact("missing, with uid", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
+			e.fact("missing, with uid", `404 NotFound: widgets.GROUP "a" not found`, e.errorText(err))
 			made.SetUID("")
 			_, err = w.Update(e.Ctx, made, metav1.UpdateOptions{})
-			e.fact("missing, without uid", `404 NotFound: widgets.GROUP "a" not found`, e.said(err))
+			e.fact("missing, without uid", `404 NotFound: widgets.GROUP "a" not found`, e.errorText(err))
 			again, err := w.Create(e.Ctx, e.widget("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			e.fact("a new uid for a new object", true, again.GetUID() != other.GetUID())
@@ -83,7 +83,7 @@ func updates() []testCase {
 			stamp := metav1.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 			changed.SetDeletionTimestamp(&stamp)
 			_, err = w.Update(e.Ctx, changed, metav1.UpdateOptions{})
-			e.fact("deletionTimestamp", `422 Invalid: Widget.GROUP "a" is invalid: metadata.deletionTimestamp: Invalid value: "2030-01-01T00:00:00Z": field is immutable`, e.said(err))
+			e.fact("deletionTimestamp", `422 Invalid: Widget.GROUP "a" is invalid: metadata.deletionTimestamp: Invalid value: "2030-01-01T00:00:00Z": field is immutable`, e.errorText(err))
 		}},
 		{"update-names", "the name in the body must match the path", func(e *env) {
 			w := e.widgets()
@@ -112,7 +112,7 @@ func updates() []testCase {
 			e.fact("uid", made.GetUID(), changed.GetUID())
 			e.fact("data", "2", field(changed, "data", "k"))
 			_, err = c.Update(e.Ctx, configMap("b", nil), metav1.UpdateOptions{})
-			e.fact("missing", `404 NotFound: configmaps "b" not found`, e.said(err))
+			e.fact("missing", `404 NotFound: configmaps "b" not found`, e.errorText(err))
 			e.fact("no generation", int64(0), changed.GetGeneration())
 		}},
 		{"update-lease-creates", "PUT of a missing Lease creates it, unless it has a uid", func(e *env) {
@@ -120,17 +120,17 @@ func updates() []testCase {
 			o := object("coordination.k8s.io/v1", "Lease", "a")
 			o.Object["spec"] = map[string]any{"holderIdentity": "me"}
 			made, err := c.Update(e.Ctx, o, metav1.UpdateOptions{})
-			e.fact("created", "OK", e.said(err))
+			e.fact("created", "OK", e.errorText(err))
 			require.NoError(e, c.Delete(e.Ctx, "a", metav1.DeleteOptions{}))
 			made.SetResourceVersion("")
 			_, err = c.Update(e.Ctx, made, metav1.UpdateOptions{})
-			said := strings.ReplaceAll(e.said(err), string(made.GetUID()), "UID")
+			said := strings.ReplaceAll(e.errorText(err), string(made.GetUID()), "UID")
 			e.fact("with uid", `409 Conflict: Operation cannot be fulfilled on leases.coordination.k8s.io "a": StorageError: invalid object, Code: 4, Key: /registry/leases/NS/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: UID, UID in object meta: `, said)
 			again, err := c.Create(e.Ctx, o, metav1.CreateOptions{})
 			require.NoError(e, err)
 			again.SetResourceVersion("")
 			_, err = c.Update(e.Ctx, again, metav1.UpdateOptions{})
-			e.fact("unconditional", `422 Invalid: leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`, e.said(err))
+			e.fact("unconditional", `422 Invalid: leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`, e.errorText(err))
 		}},
 	}
 }

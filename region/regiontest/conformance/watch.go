@@ -175,11 +175,11 @@ func watches() []testCase {
 			w := e.widgets()
 			yes := true
 			_, err := w.Watch(e.Ctx, metav1.ListOptions{SendInitialEvents: &yes})
-			e.fact("no match", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan`, e.said(err))
+			e.fact("no match", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan`, e.errorText(err))
 			_, err = w.Watch(e.Ctx, metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
-			e.fact("match alone", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided`, e.said(err))
+			e.fact("match alone", `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided`, e.errorText(err))
 			_, err = w.Watch(e.Ctx, metav1.ListOptions{ResourceVersion: "abc"})
-			e.fact("bad version", `500 : resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax`, e.said(err))
+			e.fact("bad version", `500 : resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax`, e.errorText(err))
 			_, err = w.Watch(e.Ctx, metav1.ListOptions{FieldSelector: "nonsense=1"})
 			e.fact("bad field", "400 BadRequest", codeAndReason(err))
 		}},

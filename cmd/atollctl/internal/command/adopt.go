@@ -25,7 +25,7 @@ func (s *session) adopt(kind fanout.Kind) *cobra.Command {
 		Use:   use,
 		Short: fmt.Sprintf("Adopt a %s that was applied in one peer, without changing it", kind.Kind),
 		Long: fmt.Sprintf(`Adopt a %s that a person or a tool applied in one peer. atollctl guards its name in
-all other peers, then writes its claim, which puts it in force. Its content and the
+all other peers, then writes its claim, which puts it into effect. Its content and the
 owners of its fields do not change. The adoption is refused, and the object stays
 unchanged, if another object has the name; if two peers each have one, delete one of
 them first. The command may be repeated.`, kind.Kind),

@@ -275,7 +275,7 @@ func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 	return item{cells: append(cells, s.age(c.obj)), object: c.obj}
 }
 
-// current returns in how many of the peers c's content is known to be in force.
+// current returns in how many of the peers c's content is known to be in effect.
 func (s *session) current(c copied, group []copied) string {
 	n := 0
 	for _, other := range group {

@@ -16,7 +16,7 @@ import (
 // whose PeerSet cannot be read.
 func (s *session) allNamed(ctx context.Context) error {
 	var differ []string
-	for o := range read(ctx, s.peers.Directory, "look at peer", look).All() {
+	for o := range read(ctx, s.peers.Directory, "look at peer", inspect).All() {
 		if o.Err != nil || o.Value.set == nil {
 			continue
 		}

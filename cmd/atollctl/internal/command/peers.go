@@ -39,7 +39,7 @@ and the peer is:
 			if err != nil {
 				return err
 			}
-			results, problems := s.outlooks(ctx, read(ctx, d, "look at peer", look))
+			results, problems := s.outlooks(ctx, read(ctx, d, "look at peer", inspect))
 			l := listing{columns: []string{"Name", "Server", "UID", "Health", "State", "Members", "Epoch", "Change"}}
 			for o := range results.All() {
 				conn, err := d.Conn(o.Peer)
@@ -119,7 +119,7 @@ const (
 	stateNoCRD = "NoCRD" // not even the type PeerSet
 )
 
-func look(ctx context.Context, c *region.Conn) (outlook, error) {
+func inspect(ctx context.Context, c *region.Conn) (outlook, error) {
 	uid, err := c.UID(ctx)
 	if err != nil && !is(err, region.ErrIdentityUnknown) {
 		return outlook{}, err
@@ -209,7 +209,7 @@ ring.`,
 			if err != nil {
 				return err
 			}
-			results := read(ctx, s.peers.Directory, "look at peer", look)
+			results := read(ctx, s.peers.Directory, "look at peer", inspect)
 			l := listing{columns: []string{"Name", "State", "Members"}}
 			for o := range results.All() {
 				if o.Err != nil {

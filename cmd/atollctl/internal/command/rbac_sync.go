@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
 // syncing are the flags of --sync.
@@ -27,9 +28,9 @@ func (f syncing) given() bool {
 }
 
 func (s *session) printSync(name string, f syncing) error {
-	of := rights.Syncing{Downstream: f.downstream, DeleteUpstream: f.deleteUpstream, Unscheduled: f.unscheduled, Target: f.target, Namespace: f.namespace, Mode: syncer.Push}
+	of := rights.Syncing{Downstream: f.downstream, DeleteUpstream: f.deleteUpstream, Unscheduled: f.unscheduled, Target: f.target, Namespace: f.namespace, Mode: targets.Push}
 	if f.pull {
-		of.Mode = syncer.Pull
+		of.Mode = targets.Pull
 	}
 	var err error
 	if of.Types, err = parseTypes("--types", f.types); err != nil {

@@ -22,7 +22,7 @@ func (s *session) releaseAccount() *cobra.Command {
 		Long: `Release the held removals of Accounts. If an Account is deleted with kubectl in the
 peer that decides about it, or with its type there, its removal is held in each of these
 cases: objects exist in it, a peer cannot report whether objects exist in it, or too many
-Accounts were deleted at once. The Account then stays in force in all peers. A release
+Accounts were deleted at once. The Account then stays in effect in all peers. A release
 deletes every replica, also of an Account with objects; its namespaces stay until those
 are gone. "account list" and "audit" show which removals are held, and why.
 

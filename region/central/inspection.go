@@ -31,8 +31,8 @@ var (
 	namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
-// look is the result of inspecting a cluster that is not accepted as a peer. The inspection is read-only.
-type look struct {
+// inspection is the result of inspecting a cluster that is not accepted as a peer. The inspection is read-only.
+type inspection struct {
 	creds   string // the credentials that were used
 	next    time.Time
 	uid     types.UID
@@ -46,8 +46,8 @@ type look struct {
 const lookTimeout = 5 * time.Second
 
 // lookAt reads a cluster's UID and whether it may be a peer, over a separate connection.
-func lookAt(ctx context.Context, name region.PeerName, creds region.Credentials) look {
-	l := look{creds: creds.String()}
+func lookAt(ctx context.Context, name region.PeerName, creds region.Credentials) inspection {
+	l := inspection{creds: creds.String()}
 	conn, err := region.NewConn(region.Peer{Name: name, Credentials: creds}, region.ConnOptions{})
 	if err != nil {
 		l.err = err
@@ -87,7 +87,7 @@ func isMaster(carrier *unstructured.Unstructured) bool {
 }
 
 // health returns the health of the connection during the inspection.
-func (l *look) health() region.Health {
+func (l *inspection) health() region.Health {
 	if l.err != nil {
 		return region.Health{State: region.Unhealthy, Err: l.err}
 	}

@@ -22,7 +22,7 @@ import (
 const atOnce = 16
 
 // inEach calls fn for the places whose peers are fresh, each with a timeout, and joins the errors.
-func (a *Arbiter) inEach(ctx context.Context, s *scene, op string, fn func(ctx context.Context, at *place) error) error {
+func (a *Arbiter) inEach(ctx context.Context, s *scene, op string, fn func(ctx context.Context, at *site) error) error {
 	errs := make([]error, len(s.places))
 	var g errgroup.Group
 	g.SetLimit(atOnce)
@@ -46,7 +46,7 @@ func (a *Arbiter) inEach(ctx context.Context, s *scene, op string, fn func(ctx c
 
 // makeClaims creates the RegionClaims of ServiceClusters that have none.
 func (a *Arbiter) makeClaims(ctx context.Context, s *scene) error {
-	return a.inEach(ctx, s, "create RegionClaim", func(ctx context.Context, at *place) error {
+	return a.inEach(ctx, s, "create RegionClaim", func(ctx context.Context, at *site) error {
 		if at.claim != nil || at.cluster == nil || leaving(at.cluster) || at.peer.clusters.Err() != nil {
 			return nil
 		}
@@ -61,7 +61,7 @@ func (a *Arbiter) makeClaims(ctx context.Context, s *scene) error {
 // dropClaims deletes RegionClaims whose ServiceCluster is gone, for API servers without a garbage
 // collector.
 func (a *Arbiter) dropClaims(ctx context.Context, s *scene) error {
-	return a.inEach(ctx, s, "delete RegionClaim", func(ctx context.Context, at *place) error {
+	return a.inEach(ctx, s, "delete RegionClaim", func(ctx context.Context, at *site) error {
 		if at.claim == nil || leaving(at.claim) || at.peer.clusters.Err() != nil {
 			return nil
 		}
@@ -87,10 +87,10 @@ func (a *Arbiter) dropClaims(ctx context.Context, s *scene) error {
 	})
 }
 
-// tellAll writes the status of each claim and then its ServiceCluster's gate.
-func (a *Arbiter) tellAll(ctx context.Context, s *scene, r ruling) error {
-	return a.inEach(ctx, s, "report RegionClaim", func(ctx context.Context, at *place) error {
-		phase, known, err := a.tell(ctx, s, at, r)
+// reportAll writes the status of each claim and then its ServiceCluster's gate.
+func (a *Arbiter) reportAll(ctx context.Context, s *scene, r ruling) error {
+	return a.inEach(ctx, s, "report RegionClaim", func(ctx context.Context, at *site) error {
+		phase, known, err := a.report(ctx, s, at, r)
 		if at.cluster == nil {
 			at.peer.gates.forget(s.key)
 		}
@@ -104,14 +104,14 @@ func (a *Arbiter) tellAll(ctx context.Context, s *scene, r ruling) error {
 	})
 }
 
-// tell writes the status of a claim and returns the phase in force. False means that the phase is
+// report writes the status of a claim and returns the phase in effect. False means that the phase is
 // not known.
-func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1alpha1.RegionClaimPhase, bool, error) {
+func (a *Arbiter) report(ctx context.Context, s *scene, at *site, r ruling) (v1alpha1.RegionClaimPhase, bool, error) {
 	if at.claim == nil {
 		at.peer.tellings.forget(s.key)
 		return "", true, nil
 	}
-	if a.decisions != nil && !inForce(at.claim) {
+	if a.decisions != nil && !inEffect(at.claim) {
 		return v1alpha1.RegionClaimPending, true, nil // a guard claims no region
 	}
 	mine := at.peer.tellings.report(s.key, at.claim)
@@ -132,7 +132,7 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 	}
 	wrote, err := apply(ctx, at.peer, claims.Resource, at.claim, &status)
 	if wrote && err == nil {
-		at.peer.tellings.told(s.key, at.claim, &status)
+		at.peer.tellings.record(s.key, at.claim, &status)
 		e := reportEvent(s.key, at.peer.name, at.claim, status)
 		if replaced && mine.agrees(&status) {
 			e.Before = mine.Phase // the replacement was no decision
@@ -143,7 +143,7 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 }
 
 // gate writes the gate of a ServiceCluster.
-func (a *Arbiter) gate(ctx context.Context, s *scene, at *place, phase v1alpha1.RegionClaimPhase) error {
+func (a *Arbiter) gate(ctx context.Context, s *scene, at *site, phase v1alpha1.RegionClaimPhase) error {
 	g := gateOf(at.cluster, phase, time.Now())
 	wait, _, err := at.peer.gates.correct(s.key, at.cluster, &g, time.Now())
 	if err != nil || wait > 0 {
@@ -152,7 +152,7 @@ func (a *Arbiter) gate(ctx context.Context, s *scene, at *place, phase v1alpha1.
 	}
 	wrote, err := apply(ctx, at.peer, clusters.Resource, at.cluster, &g)
 	if wrote && err == nil {
-		at.peer.gates.told(s.key, at.cluster, &g)
+		at.peer.gates.record(s.key, at.cluster, &g)
 		a.opts.Observer.gated(ctx, GateEvent{Region: s.key, Peer: at.peer.name, Bound: phase == v1alpha1.RegionClaimBound})
 	}
 	return err

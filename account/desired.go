@@ -16,25 +16,25 @@ func isTracker(key, _ string) bool { return tracker.Is(key) }
 
 // desired returns the content of a central object for the peers: all except its status and the
 // metadata that servers or tools have written.
-func desired(kind fanout.Kind, wish *unstructured.Unstructured) *unstructured.Unstructured {
+func desired(kind fanout.Kind, object *unstructured.Unstructured) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
-	for field, value := range wish.DeepCopy().Object {
+	for field, value := range object.DeepCopy().Object {
 		if field != "metadata" && field != "status" {
 			obj.Object[field] = value
 		}
 	}
 	obj.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
-	obj.SetNamespace(wish.GetNamespace())
-	obj.SetName(wish.GetName())
-	labels := maps.Clone(wish.GetLabels())
+	obj.SetNamespace(object.GetNamespace())
+	obj.SetName(object.GetName())
+	labels := maps.Clone(object.GetLabels())
 	maps.DeleteFunc(labels, isTracker)
 	obj.SetLabels(labels)
-	annotations := maps.Clone(wish.GetAnnotations())
+	annotations := maps.Clone(object.GetAnnotations())
 	maps.DeleteFunc(annotations, isTracker)
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[OriginAnnotation] = string(wish.GetUID())
+	annotations[OriginAnnotation] = string(object.GetUID())
 	obj.SetAnnotations(annotations)
 	return obj
 }

@@ -1,0 +1,65 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"slices"
+
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// observation is the cached state of one peer and of its object.
+type observation struct {
+	peer   region.PeerName
+	member fanoutv1alpha1.PeerState // Active ones count
+	err    error                    // why the state is stale
+	copy   *replica                 // nil if it has none
+}
+
+func (s observation) counts() bool { return s.member == fanoutv1alpha1.PeerActive }
+
+// primary returns the observation of the home, nil if it is not known.
+func primary(observed []observation) *observation {
+	for i := range observed {
+		if c := observed[i].copy; c != nil && c.Home && c.committed() {
+			return &observed[i]
+		}
+	}
+	return nil
+}
+
+// unreachable returns the unreachable members. Without them nothing can be added.
+func unreachable(observed []observation) []region.PeerName {
+	var names []region.PeerName
+	for _, s := range observed {
+		if s.err != nil && s.counts() {
+			names = append(names, s.peer)
+		}
+	}
+	return names
+}
+
+// anyUnreachable reports whether a peer is unreachable, be it a member or not.
+func anyUnreachable(observed []observation) bool {
+	return slices.ContainsFunc(observed, func(s observation) bool { return s.err != nil })
+}
+
+// unclaimed returns a peer other than itself with an object of the same name that has no claim.
+func unclaimed(observed []observation, itself region.PeerName) region.PeerName {
+	for _, s := range observed {
+		if s.peer != itself && s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {
+			return s.peer
+		}
+	}
+	return ""
+}
+
+// lagging reports whether a reachable member has an older revision than the home.
+func lagging(observed []observation, home *observation) bool {
+	return slices.ContainsFunc(observed, func(s observation) bool {
+		return s.err == nil && s.counts() && (s.copy == nil ||
+			s.copy.Bad == "" && s.copy.Stage != "" && (s.copy.Stage != fanoutv1alpha1.StageActive || s.copy.Revision < home.copy.Revision))
+	})
+}

@@ -1,0 +1,44 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backoff
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Sleep waits for d, and returns false if ctx ended before.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Retry calls attempt until it succeeds, and returns false if ctx ended before. It calls failed,
+// which may be nil, after each failure with the delay before the next attempt, unless ctx has ended.
+func Retry(ctx context.Context, delays wait.Backoff, attempt func(context.Context) error, failed func(err error, delay time.Duration)) bool {
+	for {
+		err := attempt(ctx)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		delay := delays.Step()
+		if failed != nil {
+			failed(err, delay)
+		}
+		if !Sleep(ctx, delay) {
+			return false
+		}
+	}
+}
