@@ -107,14 +107,14 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 	return reply
 }
 
-// failure returns why the change cannot continue: the error of the last call to peer, else why
-// an object is not confirmed, by peer if possible. The error of a call that the deadline cut
-// off comes last.
+// failure returns why the change cannot continue: the error of the last call to peer, or why
+// an object is not confirmed.
 func (r *changeRunner) failure(peer region.PeerName) error {
-	cut, err := r.troubles.last(peer)
-	if err != nil && !cut {
-		return err
-	}
+	return r.troubles.explain(peer, r.unconfirmed(peer))
+}
+
+// unconfirmed returns why an object is not confirmed, by peer if possible; nil if all are.
+func (r *changeRunner) unconfirmed(peer region.PeerName) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var other error
@@ -126,7 +126,7 @@ func (r *changeRunner) failure(peer region.PeerName) error {
 			other = cmp.Or(other, r.pending[key][p])
 		}
 	}
-	return cmp.Or(other, err)
+	return other
 }
 
 func (r *changeRunner) recall(key string) (foundAt, bool) {

@@ -90,21 +90,24 @@ func (c conclusion) operation(result protocol.Result) *Operation {
 
 // unconfirmed returns why peer has not confirmed.
 func (c conclusion) unconfirmed(peer region.PeerName) error {
-	cut, err := c.r.troubles.last(peer)
-	held, state := c.r.memory.finalizersAt(peer), c.r.executor.clusters.identities.ownState(peer)
-	if err != nil && (!cut || held == nil) {
-		return err // a call that the caller's deadline cut off says less than the finalizers read before it
+	because := func(why error) error {
+		return &region.Error{Peer: peer, Op: string(c.r.machine.Op.Action), Err: why}
 	}
-	why := errors.New("has not confirmed yet")
-	switch {
-	case held != nil:
-		why = held
-	case state == v1alpha1.PeerQuarantined:
-		why = fmt.Errorf("the peer is being brought back: atollctl peer comeback %s continues it", peer)
-	case state == v1alpha1.PeerJoining:
-		why = errors.New("the peer is joining the ring")
+	var finalizers error
+	if held := c.r.memory.finalizersAt(peer); held != nil {
+		finalizers = because(held)
 	}
-	return &region.Error{Peer: peer, Op: string(c.r.machine.Op.Action), Err: why}
+	if err := c.r.troubles.explain(peer, finalizers); err != nil {
+		return err
+	}
+	switch c.r.executor.clusters.identities.ownState(peer) {
+	case v1alpha1.PeerQuarantined:
+		return because(fmt.Errorf("the peer is being brought back: atollctl peer comeback %s continues it", peer))
+	case v1alpha1.PeerJoining:
+		return because(errors.New("the peer is joining the ring"))
+	default:
+		return because(errors.New("has not confirmed yet"))
+	}
 }
 
 // result returns the log's record of an ended operation.

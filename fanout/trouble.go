@@ -94,19 +94,18 @@ func (t *troubles) fail(c call) {
 }
 
 // failure returns why the last calls of peer failed; nil if they did not.
-func (t *troubles) failure(peer region.PeerName) error {
-	_, err := t.last(peer)
-	return err
-}
+func (t *troubles) failure(peer region.PeerName) error { return t.explain(peer, nil) }
 
-// last returns the failure of peer, and whether the operation's deadline cut its calls off.
-func (t *troubles) last(peer region.PeerName) (cut bool, cause error) {
+// explain returns why the last calls of peer failed, or known, which may be nil, if they did not.
+// A call that the operation's deadline cut off explains less than known.
+func (t *troubles) explain(peer region.PeerName, known error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if was := t.peers[peer]; was != nil {
-		return was.cut, was.failure()
+	was := t.peers[peer]
+	if was == nil || was.cut && known != nil {
+		return known
 	}
-	return false, nil
+	return was.failure()
 }
 
 func (t *trouble) failure() error {
