@@ -31,7 +31,8 @@ var (
 	peerSetsResource = fanoutv1alpha1.GroupVersion.WithResource("peersets")
 )
 
-// access is the outcome for an Account's Roles and RoleBindings in one peer.
+// access is the outcome of ensureAccess: the state of an Account's Roles and RoleBindings in one
+// peer.
 type access struct {
 	foreign []string // objects of other clients that have these names
 	refused error    // why the peer rejected a Role or RoleBinding
@@ -78,7 +79,8 @@ func isGrant(obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(accountRoles, func(role v1alpha1.AccountRole) bool { return obj.GetName() == RoleName(role) })
 }
 
-// apply changes have, the Account's own objects, to want.
+// apply writes every object of want that differs from have, the Account's objects in the peer. Then
+// it deletes the other objects of have. It modifies have.
 func (a *access) apply(ctx context.Context, client dynamic.ResourceInterface, have map[string]*unstructured.Unstructured, want []*unstructured.Unstructured) error {
 	for _, w := range want {
 		err := ensure(ctx, client, have[w.GetName()], w, FieldManager)
@@ -152,7 +154,8 @@ func drifted(have, w *unstructured.Unstructured) bool {
 	return have.GetDeletionTimestamp() != nil
 }
 
-// discard deletes the object that was read, and none that has replaced it.
+// discard deletes obj only if the peer's object still has the UID of obj. An object that has
+// replaced it stays. A missing object is no error.
 func discard(ctx context.Context, client dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
 	err := client.Delete(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(obj.GetUID())}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or replaced
@@ -185,7 +188,7 @@ func itemsOf(l *unstructured.UnstructuredList) []unstructured.Unstructured {
 	return l.Items
 }
 
-// err returns why the Account's subjects lack some of their rights.
+// err returns why the Account's subjects lack some of their rights; nil if they have all of them.
 func (a access) err(c *region.Conn) error {
 	switch {
 	case len(a.foreign) > 0:

@@ -25,8 +25,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// BenchmarkThousandPeers judges one Account in 1,000 peers, two thirds of which are exceptions,
-// and makes its status.
+// BenchmarkThousandPeers judges one Account in 1,000 peers, two thirds of which are exceptions, and
+// computes its status.
 func BenchmarkThousandPeers(b *testing.B) {
 	observed := thousand()
 	obj := newAccount("acme", []any{"Tenant"})
@@ -125,5 +125,5 @@ func used() int64 {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // it is far below
+	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far below the greatest int64
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// PublishedLabel is the label of each Region that a Catalog has published. A Region without it is
-// never changed or deleted.
+// PublishedLabel is the label of each Region that a Catalog has published. A Catalog never changes
+// or deletes a Region without this label.
 const PublishedLabel = "kubecarrier.io/published"
 
 // CatalogFieldManager is the field manager of a Catalog's writes.
@@ -44,8 +44,8 @@ type CatalogOptions struct {
 	// Tenants selects the Accounts that regions are published to, by labels; nil: all that have
 	// the role Tenant.
 	Tenants labels.Selector
-	// May reports whether a tenant may use a region; nil: each may use all. It must be pure, and
-	// must not modify tenant.
+	// May reports whether a tenant may use a region; nil: every tenant may use every region. It
+	// must be pure, and must not modify tenant.
 	May func(tenant *v1alpha1.Account, k region.Key) bool
 	// Describe returns the text that people see about a region; nil: only its name. It must be
 	// pure.
@@ -59,8 +59,9 @@ type CatalogOptions struct {
 }
 
 // Catalog publishes the regions of a directory as Region objects in the namespaces of the tenants
-// that may use them. It writes to one API server: a central plane, or each peer by region.Engage.
-// The objects do not name peers. Safe for concurrent use; any number may run.
+// that may use them. It writes to one API server: a central plane or, with one Catalog per peer
+// (see region.Engage), a peer. The Region objects do not name peers. Safe for concurrent use; any
+// number may run.
 type Catalog struct {
 	target                        region.API
 	directory                     region.Directory
@@ -123,7 +124,7 @@ func (c *Catalog) copies() []*loop.Objects {
 	return []*loop.Objects{c.accounts, c.namespaces, c.regions}
 }
 
-// all requeues every tenant, and every namespace with Regions.
+// all requeues every tenant, and every namespace that contains Regions.
 func (c *Catalog) all() {
 	for _, obj := range c.accounts.List() {
 		c.queue.Add(obj.GetName())
@@ -148,8 +149,8 @@ func (c *Catalog) attend(ctx context.Context) {
 	}
 }
 
-// answers returns True if the peer is reachable, else Unknown: an unreachable peer may still
-// serve the region.
+// answers returns the status True if the peer is reachable, else Unknown: an unreachable peer may
+// still serve the region.
 func (c *Catalog) answers(peer region.PeerName) metav1.ConditionStatus {
 	conn, err := c.directory.Conn(peer)
 	if err != nil {
@@ -170,7 +171,7 @@ func (c *Catalog) work(ctx context.Context, name string) (again time.Duration, e
 		return 0, nil // a stale cache decides nothing: Flows requeues all tenants when it is fresh
 	}
 	if ns, ok := c.namespaces.Get(types.NamespacedName{Name: name}); !ok || ns.GetDeletionTimestamp() != nil {
-		return 0, nil // nothing can be created in it, and it is deleted with its Regions
+		return 0, nil // a missing namespace holds no Regions, and a terminating one is deleted with its Regions
 	}
 	want, have := c.wanted(name), c.published(name)
 	var errs []error
@@ -187,7 +188,7 @@ func (c *Catalog) work(ctx context.Context, name string) (again time.Duration, e
 	return 0, nil
 }
 
-// wanted returns the regions to publish to a tenant, by the names of their Regions.
+// wanted returns the regions to publish to a tenant, keyed by the names of their Region objects.
 func (c *Catalog) wanted(name string) map[string]region.Key {
 	want := map[string]region.Key{}
 	tenant := c.tenant(name)
@@ -217,7 +218,8 @@ func (c *Catalog) regionsIn(namespace string) dynamic.ResourceInterface {
 	return c.target.Dynamic().Resource(regionsResource).Namespace(namespace)
 }
 
-// publish writes the Region of k in a namespace, and the status of one that exists.
+// publish creates the Region of k in a namespace, or corrects have, the existing one. It writes the
+// status only of an existing Region.
 func (c *Catalog) publish(ctx context.Context, namespace string, k region.Key, have *unstructured.Unstructured) error {
 	err := ensure(ctx, c.regionsIn(namespace), have, c.manifest(namespace, k), CatalogFieldManager)
 	switch {
@@ -232,7 +234,7 @@ func (c *Catalog) publish(ctx context.Context, namespace string, k region.Key, h
 	}
 }
 
-// tenant returns the Account of the name, nil if no regions are published to it.
+// tenant returns the Account with this name; nil if no regions are published to it.
 func (c *Catalog) tenant(name string) *v1alpha1.Account {
 	obj, ok := c.accounts.Get(types.NamespacedName{Name: name})
 	if !ok || obj.GetDeletionTimestamp() != nil || !c.opts.Tenants.Matches(labels.Set(obj.GetLabels())) {
@@ -277,7 +279,8 @@ func (c *Catalog) manifest(namespace string, k region.Key) *unstructured.Unstruc
 	return obj
 }
 
-// report writes whether the region can be used, if the status differs.
+// report writes into the status of obj, the Region of k, whether the region can be used. It writes
+// nothing if the status already reports this.
 func (c *Catalog) report(ctx context.Context, obj *unstructured.Unstructured, k region.Key) error {
 	status, phase := metav1.ConditionUnknown, v1alpha1.RegionPending
 	ready := metav1.Condition{
@@ -299,7 +302,7 @@ func (c *Catalog) report(ctx context.Context, obj *unstructured.Unstructured, k 
 	apply.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Region"))
 	apply.SetNamespace(obj.GetNamespace())
 	apply.SetName(obj.GetName())
-	apply.SetResourceVersion(obj.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
+	apply.SetResourceVersion(obj.GetResourceVersion()) // API servers ignore the UID in writes of a status
 	_, err := c.regionsIn(obj.GetNamespace()).ApplyStatus(ctx, obj.GetName(), apply,
 		metav1.ApplyOptions{FieldManager: CatalogFieldManager, Force: true})
 	if apierrors.IsNotFound(err) {

@@ -32,7 +32,8 @@ type Controller struct {
 
 // ControllerOptions configure a Controller. The zero value works.
 type ControllerOptions struct {
-	// Rights are those of the Coordinator's KindWith; nil: DefaultRights.
+	// Rights must equal the rights that the Coordinator's kind was made with; see KindWith. Nil:
+	// DefaultRights.
 	Rights Rights
 	// Shard selects the Accounts and peers of this replica, by keys "PEER/ACCOUNT"; nil: all.
 	Shard Shard
@@ -114,7 +115,7 @@ func (p *keeper) copies() []*loop.Objects {
 	return []*loop.Objects{p.accounts, p.namespaces, p.roles, p.bindings, p.sets}
 }
 
-// all requeues every Account.
+// all requeues every Account of the peer.
 func (p *keeper) all() {
 	for _, o := range p.accounts.List() {
 		p.queue.Add(o.GetName())
@@ -147,8 +148,8 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 			return 0, nil
 		}
 		drifted = ready(account)
-		// The caches may be of different times: after a restore of the peer one of them may still
-		// show an Account that is gone, and another one show no namespace.
+		// The caches may show different times: after the peer is restored, one of them may still
+		// show a deleted Account while another shows no namespace. So read the Account live.
 		if account, err = current(ctx, p.conn, account); err != nil || account == nil {
 			return 0, err
 		}
@@ -174,7 +175,8 @@ func (p *keeper) quarantined() bool {
 	return selfState(set) == fanoutv1alpha1.PeerQuarantined
 }
 
-// granted reports whether the Account's namespace has a Role or RoleBinding of it.
+// granted reports whether the Account's namespace has a Role or RoleBinding that was made for the
+// Account.
 func (p *keeper) granted(name string) bool {
 	return len(p.ours(p.roles, name))+len(p.ours(p.bindings, name)) > 0
 }
@@ -191,7 +193,7 @@ func (p *keeper) ours(o *loop.Objects, account string) map[string]*unstructured.
 	return found
 }
 
-// complete reports whether the caches show all objects of an Account.
+// complete reports whether the caches show every object that an Account needs in the peer.
 func (p *keeper) complete(account *unstructured.Unstructured) bool {
 	if !ready(account) {
 		return false
@@ -208,7 +210,7 @@ func (p *keeper) complete(account *unstructured.Unstructured) bool {
 	return same(p.ours(p.roles, name), roles) && same(p.ours(p.bindings, name), bindings)
 }
 
-// same reports whether have contains all of want and nothing else.
+// same reports whether the objects in have are exactly those in want, and none of them has drifted.
 func same(have map[string]*unstructured.Unstructured, want []*unstructured.Unstructured) bool {
 	for _, w := range want {
 		if h, ok := have[w.GetName()]; !ok || drifted(h, w) {

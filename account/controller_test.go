@@ -72,7 +72,7 @@ func TestControllerRepairsDrift(t *testing.T) {
 			return len(subjects) == 1 && subjects[0].(map[string]any)["name"] == "alice"
 		}, "an edited RoleBinding is restored")
 
-		// Deleting the namespace deletes everything in it, while the status reports Ready.
+		// The namespace is deleted with everything in it, while the status still reports Ready.
 		was := get(t, eu, namespacesResource, "", "acme").GetUID()
 		deleteIn(t, eu, namespacesResource, "", "acme")
 		eventually(t, func() bool {
@@ -110,7 +110,8 @@ func TestControllerGoesOnAfterAConflict(t *testing.T) {
 	})
 }
 
-// An unreachable peer delays no other, and loses nothing.
+// An unreachable peer does not delay the repair of another one, and is repaired itself when it is
+// reachable again.
 func TestControllerWithASilentPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,8 +157,9 @@ func TestControllerWithdrawsInQuarantine(t *testing.T) {
 	})
 }
 
-// A peer is restored from before the Account, and its cache still shows the Account: no namespace
-// is created. It would have to be deleted again, and might be another Account's by then.
+// A peer is restored to a time before the Account was added, and its cache still shows the Account.
+// The Controller creates no namespace: it would have to be deleted again, and might belong to
+// another Account by then.
 func TestControllerMakesNothingForAnAccountThatIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +212,7 @@ func TestUndoLeavesTheNextAccountItsNamespace(t *testing.T) {
 	})
 }
 
-// some is a Shard that owns the keys with a prefix.
+// some is a Shard that owns the keys that begin with a prefix.
 type some struct {
 	prefix  string
 	changes chan uint64

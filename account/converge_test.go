@@ -65,7 +65,7 @@ func BenchmarkConverge(b *testing.B) {
 	}
 }
 
-// fleet is a central plane with Accounts, and its peers.
+// fleet is a central plane with Accounts, and the peers that the Accounts are replicated to.
 type fleet struct {
 	*world
 
@@ -108,8 +108,8 @@ func (f *fleet) account(prefix string, i int) *unstructured.Unstructured {
 	return newAccount(fmt.Sprintf("%s-%04d", prefix, i), []any{"Tenant"}, alice)
 }
 
-// converge returns the time until all Accounts are Ready, and the number of requests that the
-// peers have served, without watches.
+// converge returns the time until all Accounts are Ready, and the number of requests that the peers
+// have served, not counting watches.
 func (f *fleet) converge() (took time.Duration, requests int) {
 	f.b.Helper()
 	ready := make(chan struct{})

@@ -108,7 +108,8 @@ func Compare(ctx context.Context, d region.Directory, kind fanout.Kind, key type
 	return c, err
 }
 
-// primaryOf returns the peer whose object is the reference.
+// primaryOf returns the peer whose object the others are compared with: the home, or else the first
+// peer by name that has the object.
 func primaryOf(kind fanout.Kind, copies map[region.PeerName]*unstructured.Unstructured) (region.PeerName, error) {
 	var first region.PeerName
 	for _, peer := range slices.Sorted(maps.Keys(copies)) {
@@ -142,8 +143,8 @@ func isHome(state *fanoutv1alpha1.Fanout) bool {
 	}
 }
 
-// differences compares objects with want, by peer. It is pure; nil means that the peer lacks the
-// object.
+// differences compares the object of each peer in copies with want. A nil object means that the
+// peer lacks the object. It is pure.
 func differences(kind fanout.Kind, want *unstructured.Unstructured, copies map[region.PeerName]*unstructured.Unstructured) ([]Difference, error) {
 	wanted, err := kind.Content(want)
 	if err != nil {
@@ -175,7 +176,7 @@ func differences(kind fanout.Kind, want *unstructured.Unstructured, copies map[r
 // hidden replaces the values of Secrets.
 const hidden = "(hidden)"
 
-// walk appends the differences at and below path.
+// walk appends to found the differences between got and want, at path and below.
 func walk(found []Difference, path string, got, want any) []Difference {
 	if reflect.DeepEqual(got, want) {
 		return found

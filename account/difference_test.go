@@ -109,7 +109,7 @@ func TestCompare(t *testing.T) {
 	})
 }
 
-// secrets returns a kind whose schema is not Atoll's.
+// secrets returns a kind that is not one of Atoll's types.
 func secrets() fanout.Kind {
 	return fanout.Kind{
 		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "secrets"},

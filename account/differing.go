@@ -14,10 +14,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// explained is how many peers' differences are read at once.
+// explained is the greatest number of peers whose differing fields one call of explain reads.
 const explained = 4
 
-// explain adds the differing fields to exceptions about content.
+// explain reads the differing fields of the first exceptions whose reason is Edited or Behind, and
+// adds the fields to their messages.
 func (t *task) explain(ctx context.Context, p *Presence) {
 	n := 0
 	for i := range p.Exceptions {
@@ -32,7 +33,7 @@ func (t *task) explain(ctx context.Context, p *Presence) {
 	}
 }
 
-// template returns the object that the peers' objects are compared with.
+// template returns the desired object that the peers' objects are compared with.
 func (t *task) template() *unstructured.Unstructured {
 	if t.itself != "" {
 		return t.object
@@ -40,8 +41,8 @@ func (t *task) template() *unstructured.Unstructured {
 	return desired(t.replicator.kind, t.object)
 }
 
-// differs reports a conflict: the home's content differs from the central object's and must not
-// be changed. The message has the fields.
+// differs records a conflict for the status: the home's content differs from the central object's
+// and must not be changed. The message lists the differing fields.
 func (t *task) differs(ctx context.Context, home differingHome) {
 	text := "the peers hold an object of the same name that was not made for this one"
 	if home.ours || t.replicator.opts.Agreed {

@@ -9,7 +9,8 @@
 // them or in none. [Kinds] returns it together with ServiceClusters, which live in the namespace
 // of an Account.
 //
-// A [Controller] repairs these objects in each peer.
+// A [Controller] restores the Account's namespace, Roles and RoleBindings in each peer when another
+// client edits or deletes them.
 //
 // # Authorization
 //
@@ -17,7 +18,7 @@
 // bound to one Role for each of spec.roles, named by [RoleName]. By [DefaultRights]:
 //
 //	Provider  ServiceClusters and RegionClaims: all but deletecollection;
-//	          Secrets: create, update, patch, delete, and no reading
+//	          Secrets: create, update, patch, delete; not get, list, watch
 //	Tenant    Regions: get, list, watch
 //
 // [KindWith] takes other rights. A coordinator must itself hold the rights that it grants.
@@ -35,7 +36,7 @@
 //   - In place: the central plane's cluster is one of the peers (the Peer "local"). The central
 //     object is adopted, and is the home of its replicas.
 //
-// It guarantees, while a [fanout.Coordinator] is started somewhere:
+// A Replicator guarantees, while a [fanout.Coordinator] is started somewhere:
 //
 //   - A change of a central object is committed as soon as its home is reachable. Unreachable
 //     peers get it when they return, and delay no others. (A peer that hangs does, until its

@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// away returns a peer that is not the home of the Account.
+// away returns some peer that is not the home of the Account.
 func (w *world) away(name string) region.PeerName {
 	w.t.Helper()
 	home := w.home(name)
@@ -34,8 +34,8 @@ func (w *world) away(name string) region.PeerName {
 	return ""
 }
 
-// A peer that is restored from before a removal has its object again. That does not add the
-// Account to the others.
+// A peer is restored to a time before a removal, so it has the object again. The Account is not
+// added to the other peers.
 func TestRestoredPeerResurrectsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestRestoredPeerResurrectsNothing(t *testing.T) {
 	})
 }
 
-// A peer that is restored from before a change gets the change again.
+// A peer that is restored to a time before a change gets the change again.
 func TestRestoredPeerIsBroughtUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,8 @@ func TestRestoredPeerIsBroughtUp(t *testing.T) {
 	})
 }
 
-// A central plane that is unreachable for a while removes nothing and misses nothing.
+// While the central plane is unreachable, the peers restore a deleted object. Later changes of the
+// central object are replicated again.
 func TestCentralPlaneAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,8 +117,8 @@ func TestCentralPlaneAway(t *testing.T) {
 	})
 }
 
-// A central plane is restored from before the creation of an Account: the Account stays, and is
-// reported.
+// A central plane is restored to a time before the creation of an Account. The peers keep the
+// Account, and it is reported as an orphan.
 func TestCentralPlaneRestored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +149,8 @@ func TestCentralPlaneRestored(t *testing.T) {
 		require.Equal(t, v1alpha1.AccountReady, accountIn(t, w.conn(home), "acme").Status.Phase, "and it can be used as before")
 		quiet(t, w.servers()...)
 
-		// Applied again with the same content, it is taken over.
+		// When the central object is applied again with the same content, it takes over the objects
+		// in the peers.
 		again := w.create(newAccount("acme", []any{"Tenant"}))
 		require.NotEqual(t, uid, again.GetUID())
 		w.awaitReady("acme")
@@ -219,7 +221,7 @@ func TestRemovedPeerIsReleased(t *testing.T) {
 	})
 }
 
-// Replicas of the program may start and stop, and two may work at once, without harm.
+// Replicas of the program may start and stop, and two may run at once, without harm.
 func TestReplicatorsComeAndGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ type Entry struct {
 	Object *unstructured.Unstructured
 }
 
-// Gathered is a catalogue of all peers.
+// Gathered is the result of Gather: a catalogue of the objects in all peers.
 type Gathered struct {
 	// Entries are sorted by resource, namespace, name and regions.
 	Entries []Entry
@@ -47,9 +47,10 @@ type GatherOptions struct {
 	// ListOptions select the objects to gather; Limit is the number of objects per request, zero:
 	// 500.
 	ListOptions metav1.ListOptions
-	// Origin returns the regions of an object, out of those that its peer serves. Nil: the region
-	// of the object's name and namespace, as for a ServiceCluster; else all regions of the
-	// provider with the name of its namespace; else all that its peer serves. It must be pure.
+	// Origin returns the regions of an object, out of the regions that its peer serves. It must be
+	// pure. Nil takes the first of these that is not empty: the region that has the object's name
+	// and, as its provider, the object's namespace, as for a ServiceCluster; all regions of the
+	// provider with the name of the namespace; all regions that the peer serves.
 	Origin func(obj *unstructured.Unstructured, served []region.Key) []region.Key
 }
 
@@ -133,7 +134,8 @@ func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersio
 	}
 }
 
-// follows reports whether an object is a guard or replica, or not in effect.
+// follows reports whether Gather must skip an object: it is a guard or a replica, or is not in
+// effect.
 func follows(obj *unstructured.Unstructured) bool {
 	kind := Kind()
 	state, err := kind.State(obj)

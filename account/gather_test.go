@@ -70,7 +70,7 @@ func TestGatherNamesRegions(t *testing.T) {
 	})
 }
 
-// An unreachable peer leaves a gap, and the gap is reported.
+// Gather reports the regions of an unreachable peer as unanswered.
 func TestGatherTellsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// holder reads the state of a removal that a plain delete of an Account requests.
+// holder is the kind whose method Hold reads whether a deleted Account's removal is only requested,
+// and why it is held.
 var holder = fanout.Kind{Resource: resource, Kind: "Account", Mode: fanout.Everywhere}
 
 // leaving reports whether account was deleted and is no longer in effect. While its removal is
@@ -57,14 +58,16 @@ const (
 type removalHold struct{ reason, message string }
 
 // weigh judges the deletion of a central object before its removal from the peers is committed.
-// It returns why the deletion is held, or how long to wait for others that are deleted with it.
+// held is why the deletion is held. A positive wait means to judge again after that time, so that
+// deletions at about the same time are counted together.
 func (t *task) weigh() (held removalHold, wait time.Duration) {
 	recorded := fanout.RecordedHold(t.object)
 	switch {
 	case recorded.Released:
 		return removalHold{}, 0
 	case recorded.Reason == holdTooMany:
-		// Stay held: releases that lower the count must not let the rest go.
+		// Stay held: when a person releases some deletions, the count drops, but the remaining ones
+		// need a release too.
 		return removalHold{holdTooMany, recorded.Message}, 0
 	}
 	if wait := t.replicator.opts.RemovalCap.Settling(recorded.Since, time.Now()); wait > 0 {

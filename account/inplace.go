@@ -13,8 +13,8 @@ import (
 )
 
 // keptApart reports whether the central object was added to the peers before its plane became a
-// peer. Its home is in another peer, and the protocol allows no second one. So the central object
-// remains the desired state, and its plane's peer does not count for it.
+// peer. Its home is in another peer, and the protocol allows no second home. So the central object
+// remains the desired state, and the plane's own peer does not count for it.
 func (t *task) keptApart() bool {
 	home := primary(t.observed)
 	state, err := t.replicator.kind.State(t.object)
@@ -23,8 +23,8 @@ func (t *task) keptApart() bool {
 
 // planInPlace reads a central object whose plane is itself a peer, and returns its plan.
 func (t *task) planInPlace(ctx context.Context) (plan, error) {
-	// The protocol has its own finalizer. The Replicator's is left over if the peer was not known
-	// as the central plane for a while.
+	// The protocol has its own finalizer. The Replicator's finalizer is left over if the peer was
+	// not recognized as the central plane for a while.
 	if _, err := t.release(ctx); err != nil {
 		return plan{}, err
 	}
@@ -46,8 +46,8 @@ func (t *task) planInPlace(ctx context.Context) (plan, error) {
 	return l.plan(t.observed), nil
 }
 
-// announce reports that the object is not in all peers, before it is in any: from then on the
-// Replicator owns Ready, and the local activation does not write it.
+// announce reports that the object is not in all peers, before any peer has it. From then on the
+// Replicator owns the condition Ready, and the local activation does not write it.
 func (t *task) announce(ctx context.Context) error {
 	if t.replicator.opts.Report == nil || t.object.GetDeletionTimestamp() != nil ||
 		meta.FindStatusCondition(statusIn(t.object).Conditions, string(v1alpha1.AccountConditionPresent)) != nil {

@@ -157,7 +157,7 @@ func TestTerminatingNamespaceIsHeld(t *testing.T) {
 	status := statusOf(t, c, "acme")
 	require.Equal(t, v1alpha1.AccountUnready, status.Phase)
 
-	// Once it is gone, a new one is created.
+	// Once the deleted namespace is gone, a new one is created.
 	ns, err := getNamespace(t, c, "acme")
 	require.NoError(t, err)
 	ns.SetFinalizers(nil)
@@ -177,7 +177,7 @@ func TestReleased(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 	require.NoError(t, Kind().Released(t.Context(), c, acme), "a namespace that is gone is released")
 
-	// A namespace that has replaced it between the read and the deletion stays.
+	// A namespace that replaces it between the read and the deletion stays.
 	require.NoError(t, Kind().Activated(t.Context(), c, acme))
 	server.Inject(regiontest.Fault{Verb: "delete", Resource: schema.GroupResource{Resource: "namespaces"}, Do: regiontest.Crash(func() {
 		require.NoError(t, namespaces(c).Delete(t.Context(), "acme", metav1.DeleteOptions{}))

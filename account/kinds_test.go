@@ -77,8 +77,8 @@ func TestReplicatorOfSecrets(t *testing.T) {
 	})
 }
 
-// Content is decided once: a second, different central object gets a conflict that names the
-// field, and changes nothing.
+// With the option Agreed, content is decided once: a second central object with other content gets
+// a conflict that names the field, and changes nothing.
 func TestReplicatorOfAgreedContent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestReplicatorOfAgreedContent(t *testing.T) {
 			require.Equal(t, "b25l", password(t, w.conn(peer), "first"))
 		}
 
-		// It cannot be changed later either.
+		// The content cannot be changed later either.
 		eventually(t, func() bool {
 			obj := get(t, w.api, secrets().Resource, "default", "new")
 			obj.Object["data"] = map[string]any{"password": "dGhyZWU="}
@@ -133,7 +133,7 @@ func TestReplicatorOfAShard(t *testing.T) {
 		require.Nil(t, accountIn(t, w.conn("eu-west"), "other"), "another replica owns it")
 		_, ok := w.r.Presence(loop.ParseKey("other"))
 		require.False(t, ok)
-		mine.changes <- 1 // requeues all, and nothing differs
+		mine.changes <- 1 // requeues all objects, and nothing differs
 		quiet(t, w.servers()...)
 	})
 }

@@ -26,7 +26,7 @@ type member struct {
 
 	mu    sync.Mutex
 	uid   types.UID // of its cluster; empty until it is read
-	asked bool      // whether its UID was read or failed to be
+	asked bool      // its UID was read, or a read has failed
 	wrong error     // why its responses do not count
 	since time.Time // when the watch began
 }
@@ -83,8 +83,8 @@ func (m *member) identify(ctx context.Context, known func()) {
 // request while the identity holds.
 const recognizeEvery = 10 * time.Second
 
-// recognize checks repeatedly that the peer's cluster is the one that the ring knows. An object
-// that another cluster lacks was not removed.
+// recognize checks repeatedly that the peer's cluster is the one that the ring knows. If it is
+// another cluster, an object that is missing there was not removed.
 func (m *member) recognize(ctx context.Context, ask func(context.Context) error, changed func()) {
 	for delays := backoff.Doubling(200*time.Millisecond, recognizeEvery); ctx.Err() == nil; {
 		err := ask(ctx)
@@ -119,7 +119,8 @@ func (m *member) askUID(ctx context.Context) (types.UID, error) {
 	return m.conn.UID(ctx)
 }
 
-// cluster returns the UID of the peer's cluster, and whether it was read or has had time to be.
+// cluster returns the UID of the peer's cluster. The result false means that the UID may still be
+// read for the first time: no read has ended yet, and patience has not passed.
 func (m *member) cluster() (types.UID, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,7 +187,7 @@ func (r *Replicator) observe(key types.NamespacedName) []observation {
 // cluster than the central plane's, so a peer that hangs delays no other for longer.
 const patience = 3 * time.Second
 
-// itself returns the peer that is the central plane's own cluster, empty if none is. known is
+// itself returns the peer that is the central plane's own cluster; empty if no peer is. known is
 // false while the UIDs of some peers are unknown.
 func (r *Replicator) itself() (peer region.PeerName, known bool) {
 	r.mu.Lock()
@@ -200,8 +201,8 @@ func (r *Replicator) itself() (peer region.PeerName, known bool) {
 	for p := range r.directory.Snapshot().Peers() {
 		m, ok := members[p.Name]
 		if !ok {
-			// Either its watch is about to start, or it has no connection at all, for instance
-			// because of invalid credentials.
+			// The peer is not watched. Either its watch is about to start, or the peer has no
+			// connection at all, for instance because of invalid credentials.
 			if _, err := r.directory.Conn(p.Name); err == nil {
 				known = false
 			}

@@ -19,7 +19,7 @@ import (
 )
 
 // Label is the label of each namespace that was made for an Account; its value is the Account's
-// name. A namespace without it is never deleted.
+// name. A namespace without this label is never deleted.
 const Label = "kubecarrier.io/account"
 
 // namespace is the state of an Account's namespace in one peer.
@@ -81,8 +81,8 @@ func (n namespace) err(c *region.Conn) error {
 	return failed(c, "activate Account", fmt.Errorf("namespace %s is being deleted and counts as held until it is gone", n.name))
 }
 
-// undo deletes a namespace that was made for an Account which is gone by now. It stays if a new
-// Account of the name is Active, because that one uses it.
+// undo deletes the namespace if this activation has created it and the Account is gone. It keeps
+// the namespace if a new Account of this name is Active, because that Account uses it.
 func (n namespace) undo(ctx context.Context, c *region.Conn) error {
 	if !n.made {
 		return nil

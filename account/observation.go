@@ -10,12 +10,12 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// observation is the cached state of one peer and of its object.
+// observation is the cached state of one peer, and of its object of one key.
 type observation struct {
 	peer   region.PeerName
 	member fanoutv1alpha1.PeerState // Active ones count
 	err    error                    // why the state is stale
-	copy   *replica                 // nil if it has none
+	copy   *replica                 // nil if the peer has no object
 }
 
 func (s observation) counts() bool { return s.member == fanoutv1alpha1.PeerActive }
@@ -30,7 +30,7 @@ func primary(observed []observation) *observation {
 	return nil
 }
 
-// unreachable returns the unreachable members. Without them nothing can be added.
+// unreachable returns the unreachable members, by name. An add has to wait for them.
 func unreachable(observed []observation) []region.PeerName {
 	var names []region.PeerName
 	for _, s := range observed {
@@ -41,12 +41,13 @@ func unreachable(observed []observation) []region.PeerName {
 	return names
 }
 
-// anyUnreachable reports whether a peer is unreachable, be it a member or not.
+// anyUnreachable reports whether any peer is unreachable, member or not.
 func anyUnreachable(observed []observation) bool {
 	return slices.ContainsFunc(observed, func(s observation) bool { return s.err != nil })
 }
 
-// unclaimed returns a peer other than itself with an object of the same name that has no claim.
+// unclaimed returns the first peer, except the given one, that has an object of the same name
+// without a claim; empty if no peer has one.
 func unclaimed(observed []observation, itself region.PeerName) region.PeerName {
 	for _, s := range observed {
 		if s.peer != itself && s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {
@@ -56,7 +57,7 @@ func unclaimed(observed []observation, itself region.PeerName) region.PeerName {
 	return ""
 }
 
-// lagging reports whether a reachable member has an older revision than the home.
+// lagging reports whether a reachable member lacks the home's revision.
 func lagging(observed []observation, home *observation) bool {
 	return slices.ContainsFunc(observed, func(s observation) bool {
 		return s.err == nil && s.counts() && (s.copy == nil ||

@@ -22,15 +22,15 @@ type Observer struct {
 	Repaired func(ctx context.Context, e RepairEvent)
 	// Replicated is called after each operation of a Replicator.
 	Replicated func(ctx context.Context, e ReplicateEvent)
-	// Ready is called after a status was written whose condition Ready has a new status or
+	// Ready is called after a write of a status that gave the condition Ready a new status or
 	// reason.
 	Ready func(ctx context.Context, e ReadyEvent)
 	// Removed is called after every peer has confirmed that nothing of a central object is left.
 	Removed func(ctx context.Context, e RemoveEvent)
 	// Changed is called when the Presence of an object has changed.
 	Changed func(ctx context.Context, p Presence)
-	// Orphaned is called when a peer has an object whose central object is missing. It is left
-	// alone.
+	// Orphaned is called when a peer has an object whose central object is missing. The Replicator
+	// leaves the object alone.
 	Orphaned func(ctx context.Context, e OrphanEvent)
 }
 

@@ -38,7 +38,7 @@ func TestControllerOptions(t *testing.T) {
 	})
 }
 
-// A replica publishes only to the tenants of its shard.
+// A replica of the program publishes only to the tenants of its shard.
 func TestCatalogOfAShard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -88,7 +88,7 @@ func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s obser
 	apply.SetGroupVersionKind(r.kind.Resource.GroupVersion().WithKind(r.kind.Kind))
 	apply.SetNamespace(key.Namespace)
 	apply.SetName(key.Name)
-	apply.SetResourceVersion(obj.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
+	apply.SetResourceVersion(obj.GetResourceVersion()) // API servers ignore the UID in writes of a status
 	_, err = client.ApplyStatus(ctx, key.Name, apply, metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return failed(err)

@@ -21,9 +21,9 @@ const (
 	actionAdd                  // add it to all peers
 	actionUpdate               // make its content the next revision, and bring that to all peers
 	actionAgree                // bring the agreed content to peers that lack it
-	actionAdopt                // put it under the protocol, where it is
+	actionAdopt                // put it under the protocol in the peer where it is
 	actionRemove               // remove it from all peers
-	actionSweep                // judge its deletion
+	actionSweep                // let the coordinator's sweep judge its deletion
 )
 
 // plan is what a reconcile does and reports.
@@ -48,17 +48,17 @@ func conflict(format string, args ...any) plan {
 	return plan{reason: v1alpha1.AccountReasonConflict, message: fmt.Sprintf(format, args...)}
 }
 
-// waits is the plan for an object that cannot be replicated while peers are unreachable.
+// waits returns the plan for an object that cannot be replicated while peers are unreachable.
 func waits(message string) plan {
 	return plan{reason: v1alpha1.AccountReasonPeersUnknown, message: message}
 }
 
-// central is a central object whose plane is no peer, as its peers should have it.
+// central is the desired state of a central object whose plane is not a peer.
 type central struct {
 	uid    types.UID
 	digest string
 	bare   string // content without the origin
-	agreed bool   // the content may not change any more once the peers have it
+	agreed bool   // once the peers have the content, it may not change
 }
 
 // plan decides how the object gets into all peers. It is pure.
@@ -79,20 +79,20 @@ func (c central) plan(observed []observation) plan {
 	return p
 }
 
-// planAdd decides about an object that has no home yet.
+// planAdd plans for an object that has no home yet.
 func (c central) planAdd(observed []observation) plan {
 	if peer := unclaimed(observed, ""); peer != "" {
 		return conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", peer)
 	}
 	if len(unreachable(observed)) > 0 {
-		// A failed attempt would only delay other objects.
+		// Wait: an add would fail now, and would only delay other objects.
 		return waits("adding it needs every peer")
 	}
 	return plan{action: actionAdd, finalize: true}
 }
 
-// planUpdate decides about an object whose home may have another content, or peers an earlier
-// revision.
+// planUpdate plans for an object that has a home. The home may have other content than the central
+// object, and other peers may have an earlier revision.
 func (c central) planUpdate(observed []observation, home *observation) plan {
 	ours := home.copy.Origin == c.uid
 	equal := home.copy.Digest == c.digest && !home.copy.edited()
@@ -101,7 +101,7 @@ func (c central) planUpdate(observed []observation, home *observation) plan {
 	}
 	p := plan{digest: c.digest, finalize: true}
 	if c.agreed && !equal && !ours {
-		// The content is the agreed one. Its origin cannot be changed any more.
+		// The peers have agreed on this content, so its origin cannot change either: keep it.
 		p.digest = home.copy.Digest
 	}
 	switch behind := lagging(observed, home); {
@@ -113,21 +113,22 @@ func (c central) planUpdate(observed []observation, home *observation) plan {
 	return p
 }
 
-// local is a central object whose plane is itself a peer. There it is under the protocol.
+// local is the state of a central object whose plane is itself a peer. In that peer the object is
+// under the protocol.
 type local struct {
 	peer     region.PeerName
 	claimed  bool
 	stage    fanoutv1alpha1.Stage
 	digest   string
-	seeEdits bool // an edit is a new content
+	seeEdits bool // the kind detects edits, and an edit is new content
 
 	deleted   bool
 	requested bool // the deletion only requests a removal: the object is still in effect
-	held      bool // that request is held
+	held      bool // the requested removal is held
 }
 
-// plan decides about the object: an object without a claim is adopted, an edit becomes the next
-// revision, and a deletion a removal. It is pure.
+// plan decides how the object gets into the other peers. An object without a claim is adopted. An
+// edit becomes the next revision, and a deletion becomes a removal. It is pure.
 func (l local) plan(observed []observation) plan {
 	if !l.claimed {
 		return l.planAdopt(observed)

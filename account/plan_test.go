@@ -14,7 +14,8 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// inAllPeers returns observed of an object that eu-west, its home, and us-east have in revision 2.
+// inAllPeers returns the observations of an object that eu-west (its home) and us-east have in
+// revision 2.
 func inAllPeers(change func(home, other *observation)) []observation {
 	at := func(isHome bool) *replica {
 		return &replica{

@@ -56,7 +56,7 @@ func slow(t testing.TB, d region.Directory) *fanout.Coordinator {
 	return c
 }
 
-// from creates the central plane and starts the loops.
+// from creates the central plane and starts the coordinator's sweeps and a Replicator.
 func (w *world) from(opts Options) {
 	w.t.Helper()
 	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", Definitions: definitions(w.t)})

@@ -85,8 +85,8 @@ func TestWhatWasReplacedIsNotDeleted(t *testing.T) {
 	})
 }
 
-// A status is written only to the version that it was derived from. After a change by another
-// client it is derived again.
+// A status is written only to the version of the Account that it was derived from. After a change
+// by another client it is derived again.
 func TestAStatusReachesOnlyTheAccountItIsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)
@@ -121,8 +121,8 @@ func credentialsOf(t *testing.T, s *regiontest.Server) region.Credentials {
 	return creds
 }
 
-// Finalizers of others stay when the Replicator's is removed, also one that was added since the
-// read.
+// When the Replicator's finalizer is removed, the finalizers of other clients stay, even one that
+// was added since the read.
 func TestFinalizersOfOthersStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)
@@ -201,8 +201,8 @@ func TestARemovalIsForTheHomeThatWasRead(t *testing.T) {
 	})
 }
 
-// An add is undone if its central object is deleted during the add, also if another one has the
-// name by then.
+// An add is undone if its central object is deleted during the add, even if another central object
+// has the name by then.
 func TestAnAddWhoseOriginGoesIsUndone(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestAnAddWhoseOriginGoesIsUndone(t *testing.T) {
 	}
 }
 
-// A deletion that is held because of TooMany stays held, even if few are left.
+// A deletion that is held for the reason TooMany stays held, even if only few deletions remain.
 func TestAHeldDeletionStaysHeld(t *testing.T) {
 	w := &world{r: &Replicator{opts: Options{RemovalCap: noCap}}}
 	wish := newAccount("acme", []any{"Tenant"})

@@ -27,19 +27,19 @@ type Presence struct {
 	Total, Present int
 	// Revision is the number of the latest revision; zero if none is committed.
 	Revision int64
-	// Home is the peer with the home; empty if unknown.
+	// Home is the peer that has the object's home; empty if unknown.
 	Home region.PeerName
 	// Exceptions are the peers that lack the object, are unreachable, are not ready with it or
 	// are not members yet, sorted by peer; during a removal, those that still have it.
 	Exceptions []Exception
-	// Reason and Message are why it cannot be replicated now; empty if it can. An example:
+	// Reason and Message are why the object cannot be replicated now; empty if it can. An example:
 	// another object has its name.
 	Reason  v1alpha1.AccountConditionReason
 	Message string
-	// Removing is true while it is being removed from all peers.
+	// Removing is true while the object is being removed from all peers.
 	Removing bool
-	// Hold is why a deletion in the central plane is held; zero if it is not. The object is in
-	// force in all peers then.
+	// Hold is why a deletion in the central plane is held; zero if it is not. While it is held, the
+	// object stays in effect in all peers.
 	Hold fanout.Hold
 }
 
@@ -74,7 +74,7 @@ func (p Presence) Missing() []region.PeerName {
 		v1alpha1.AccountReasonConflict, v1alpha1.AccountReasonRemoving)
 }
 
-// Unknown returns the unreachable members, by name. They may have it or not.
+// Unknown returns the unreachable members, by name. Each of them may or may not have the object.
 func (p Presence) Unknown() []region.PeerName { return p.peers(v1alpha1.AccountReasonNoAnswer) }
 
 // wanted is the desired state that the peers' objects are compared with.
@@ -84,7 +84,7 @@ type wanted struct {
 	removing bool
 }
 
-// presence sums up the observed. It is pure.
+// presence summarizes the observed state of the peers. It is pure.
 func presence(key types.NamespacedName, observed []observation, want wanted) Presence {
 	p := Presence{Key: key, Removing: want.removing}
 	home := primary(observed)
@@ -141,7 +141,7 @@ func judge(s observation, home *observation, want wanted) (reason v1alpha1.Accou
 	}
 }
 
-// judgeRemoval is judge for an object that is being removed from all peers.
+// judgeRemoval does the work of judge for an object that is being removed from all peers.
 func judgeRemoval(s observation, origin types.UID) (reason v1alpha1.AccountConditionReason, message string) {
 	switch {
 	case s.err != nil:
@@ -153,7 +153,7 @@ func judgeRemoval(s observation, origin types.UID) (reason v1alpha1.AccountCondi
 	}
 }
 
-// most is how many exceptions a status names.
+// most is the greatest number of exceptions that a status names.
 const most = 32
 
 // conditions returns the conditions for the Presence, without transition times. It is pure.
@@ -198,7 +198,8 @@ func (p Presence) conditions(generation int64) []metav1.Condition {
 	return all
 }
 
-// summary returns one line: the peers that hold it, and those that do not.
+// summary returns one line: how many peers hold the latest revision, and which peers lack it or are
+// unreachable; during a removal, which peers still have the object.
 func (p Presence) summary() string {
 	var parts []string
 	if p.Message != "" {

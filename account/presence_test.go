@@ -24,7 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// present returns a peer with a current object.
+// present returns an observation of a peer that has the latest revision, with the given changes
+// applied to it.
 func present(name string, change ...func(*observation)) observation {
 	s := observation{peer: region.PeerName(name), member: fanoutv1alpha1.PeerActive,
 		copy: &replica{UID: "u", Stage: fanoutv1alpha1.StageActive, Revision: 2, Digest: "d", Actual: "d", Ready: true, Origin: "wish"}}
@@ -42,7 +43,7 @@ func TestJudge(t *testing.T) {
 		change func(*observation)
 		want   wanted
 		reason v1alpha1.AccountConditionReason
-		status metav1.ConditionStatus // of the whole
+		status metav1.ConditionStatus // of the condition Ready
 	}{
 		"current":             {func(*observation) {}, want, "", metav1.ConditionTrue},
 		"silent":              {func(s *observation) { s.err = errors.New("no") }, want, v1alpha1.AccountReasonNoAnswer, metav1.ConditionUnknown},

@@ -30,8 +30,8 @@ func (t *task) hold(ctx context.Context) error {
 	return err
 }
 
-// release removes the finalizer from the central object, of which no peer has anything left. done
-// is false if the finalizer was removed before.
+// release removes the finalizer from the central object, after nothing of the object is left in any
+// peer. done is false if the object had no such finalizer.
 func (t *task) release(ctx context.Context) (done bool, err error) {
 	left := slices.DeleteFunc(slices.Clone(t.object.GetFinalizers()), func(f string) bool { return f == Finalizer })
 	if len(left) == len(t.object.GetFinalizers()) {
@@ -40,8 +40,8 @@ func (t *task) release(ctx context.Context) (done bool, err error) {
 	return t.finalize(ctx, left)
 }
 
-// finalize replaces the finalizers of the central object as it was read. done is false if the
-// object no longer exists.
+// finalize replaces the finalizers of the central object. The write fails if the object has changed
+// since it was read. done is false if the object no longer exists.
 func (t *task) finalize(ctx context.Context, finalizers []string) (done bool, err error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": t.object.GetUID(), "resourceVersion": t.object.GetResourceVersion(), "finalizers": finalizers,
@@ -72,7 +72,7 @@ func (t *task) remove(ctx context.Context) (gone bool, err error) {
 		}
 	}
 	if anyUnreachable(t.observed) {
-		return false, nil // one of them may have it
+		return false, nil // an unreachable peer may still have it
 	}
 	return t.confirmed(ctx)
 }
@@ -87,7 +87,7 @@ func (t *task) removeHome(ctx context.Context, home *observation) (done bool, er
 		t.message = fmt.Sprintf("its home %s is unreachable", home.peer)
 		return false, nil
 	case committed && anyUnreachable(t.observed):
-		return false, nil // continues when they are reachable
+		return false, nil // continues when the peers are reachable
 	case committed:
 		removal.Unreachable = fanout.Forward
 	default:
@@ -114,7 +114,8 @@ func (r *Replicator) remove(ctx context.Context, key types.NamespacedName, opts 
 	return r.coordinator.Remove(ctx, r.kind.GroupKind(), key, opts)
 }
 
-// letGo forgets an object of which nothing is left in the peers, and releases it in the central plane.
+// letGo ends the work on an object after nothing of it is left in the peers: it drops the recorded
+// state, and removes the finalizer in the central plane.
 func (t *task) letGo(ctx context.Context) error {
 	t.replicator.forget(t.key)
 	done, err := t.release(ctx)
@@ -133,7 +134,7 @@ func (t *task) confirmed(ctx context.Context) (bool, error) {
 		func(ctx context.Context, c *region.Conn) (bool, error) {
 			obj, err := clientFor(c, t.replicator.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
 			switch {
-			case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // a type that is not served is no absence
+			case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // a 404 for a type that is not served does not mean that the object is absent
 				return false, nil
 			case err != nil:
 				return false, err
@@ -155,7 +156,7 @@ func (t *task) confirmed(ctx context.Context) (bool, error) {
 }
 
 // takeBack undoes an add whose central object is gone by now: another replica may have found
-// nothing in the peers and released it before the add began.
+// nothing in the peers, and removed the finalizer before the add began.
 func (t *task) takeBack(ctx context.Context) error {
 	if !t.acted {
 		return nil

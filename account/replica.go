@@ -15,9 +15,10 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// OriginAnnotation is the annotation of each object in a peer that a Replicator has added there:
-// the UID of its central object. It is part of the content, so it distinguishes the object from
-// that of another central object, and from one that was added without any.
+// OriginAnnotation is the annotation of each object in a peer that a Replicator has added there.
+// Its value is the UID of the central object. The annotation is part of the content, so it
+// distinguishes the object from an object of another central object, and from an object that was
+// added without a central object.
 const OriginAnnotation = "atoll.dev/origin"
 
 // replica is the part of a peer's object that a Replicator keeps in memory.
@@ -32,7 +33,7 @@ type replica struct {
 	Origin      types.UID
 	Terminating bool
 	Ready       bool
-	NotReady    string // why, if its status reports it
+	NotReady    string // why the object is not ready, if its status reports it
 	Orphaned    bool   // its status has the condition Orphaned
 	Bad         string // why its claim cannot be read
 }
@@ -52,7 +53,8 @@ func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
 		Orphaned:    isOrphaned(obj),
 	}
 	if c.Terminating {
-		// An object whose deletion is not committed is in effect.
+		// While a deletion only requests a removal, the object is in effect and does not count as
+		// terminating.
 		_, requested := kind.Hold(obj)
 		c.Terminating = !requested
 	}
@@ -104,7 +106,8 @@ func whyNot(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// pack reduces obj to its identity and replicaOf. The result must not be encoded or copied.
+// pack returns a func that reduces obj to its identity and the result of replicaOf. The reduced
+// object must not be encoded or copied.
 func pack(kind fanout.Kind) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")

@@ -29,7 +29,7 @@ type task struct {
 	want       wanted
 	leave      func() // frees its place among the workers
 
-	// Why it cannot be replicated now, for people.
+	// Why the object cannot be replicated now, for people.
 	reason  v1alpha1.AccountConditionReason
 	message string
 	acted   bool          // something was written that the caches do not show yet
@@ -70,8 +70,8 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	return t.run(ctx)
 }
 
-// gone forgets an object that no longer exists in the central plane. If the plane is itself a
-// peer, the object disappears there when no peer has it any longer.
+// gone forgets an object that no longer exists in the central plane. If the plane is itself a peer,
+// the object disappears there only with its removal from all peers.
 func (r *Replicator) gone(ctx context.Context, key types.NamespacedName) {
 	p, known := r.Presence(key)
 	r.forget(key)
@@ -109,7 +109,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 		err = t.replicate(ctx)
 	}
 	if t.acted && err == nil {
-		// The caches of the peers will show it, and each event requeues the object.
+		// The caches of the peers will show the result, and each event requeues the object.
 		t.replicator.acted(t.key)
 		if !removing {
 			return settle, nil
@@ -118,7 +118,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	}
 	again = max(again, t.wait)
 	if t.failed {
-		// The events of an aborted attempt requeue the object at once: wait instead.
+		// The events of an aborted attempt would requeue the object at once. Wait instead.
 		digest, _ := t.replicator.kind.Digest(t.template()) // no error: the operation had the same content
 		t.replicator.pauseAfterFailure(t.key, digest)
 	} else {
@@ -132,8 +132,9 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	return again, errors.Join(err, t.replicator.report(ctx, t.object, p))
 }
 
-// pauseLeft returns how long to leave the object alone after operations on it that came to nothing. Such
-// a pause holds only for the same content, and while some peer lacks it.
+// pauseLeft returns how long to leave the object alone after the last operation on it. The pause
+// ends early when all peers are complete. After a failed operation it also ends when the content
+// changes.
 func (t *task) pauseLeft() time.Duration {
 	p := t.replicator.pausing(t.key)
 	left := time.Until(p.until)
@@ -245,8 +246,8 @@ func (r *Replicator) addOptions() fanout.AddOptions {
 	return fanout.AddOptions{FieldManager: r.opts.FieldManager}
 }
 
-// do runs an operation and records its outcome. If a peer is unreachable, the operation mostly
-// waits: then it frees its place among the workers first.
+// do runs an operation and records its outcome. If a peer is unreachable, the operation spends most
+// of its time waiting, so do first frees the task's place among the workers.
 func (t *task) do(ctx context.Context, action string, operation func() (*fanout.Operation, error)) error {
 	if anyUnreachable(t.observed) {
 		t.leave()

@@ -174,11 +174,11 @@ func (r *Replicator) all() {
 	}
 }
 
-// lull is the least time between two requeues of all objects. A thousand peers that start give
-// thousands of reasons for one.
+// lull is the least time between two requeues of all objects. When a thousand peers start, each of
+// them calls the method all several times.
 const lull = 100 * time.Millisecond
 
-// rouse runs the requeues that all requests.
+// rouse requeues all objects after a call of the method all, at most once per lull.
 func (r *Replicator) rouse(ctx context.Context) {
 	for {
 		select {
@@ -214,7 +214,7 @@ func (r *Replicator) identify(ctx context.Context) {
 	})
 }
 
-// found records p and calls the Observer if it has changed.
+// found records p, and calls the Observer if the Presence has changed.
 func (r *Replicator) found(ctx context.Context, p Presence) {
 	r.mu.Lock()
 	was, ok := r.presences[p.Key]
@@ -233,8 +233,8 @@ func (r *Replicator) forget(key types.NamespacedName) {
 	delete(r.budgets, key)
 }
 
-// budget returns the budget of writes of one object's status: when a thousand peers become
-// reachable or unreachable in turn, not each of them causes a write.
+// budget returns the budget of writes of one object's status. It bounds the writes when many peers
+// become reachable or unreachable one after the other.
 func (r *Replicator) budget(key types.NamespacedName) *loop.Budget {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,8 +246,9 @@ func (r *Replicator) budget(key types.NamespacedName) *loop.Budget {
 	return b
 }
 
-// settle is the time for the caches to show the effect of an operation. After failed operations
-// the pause doubles, up to slowest, because each of them writes to all peers and is undone.
+// settle is the pause after an operation on an object, in which the caches come to show its effect.
+// After failed operations the pause doubles, up to slowest, because each failed operation writes to
+// all peers and is undone.
 const (
 	settle  = 2 * time.Second
 	slowest = time.Minute

@@ -78,8 +78,8 @@ func TestReplicatorLifecycle(t *testing.T) {
 	})
 }
 
-// While a peer is unreachable, new Accounts wait and report that. Existing ones are changed in
-// the other peers, and are Unknown in that one.
+// While a peer is unreachable, new Accounts wait, and their status says so. Existing Accounts are
+// changed in the other peers, and are Unknown in the unreachable one.
 func TestReplicatorWithASilentPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestReplicatorNamesOccupants(t *testing.T) {
 	})
 }
 
-// In a peer the central plane wins.
+// After an edit or deletion in a peer, the content of the central plane is restored.
 func TestReplicatorRepairsDrift(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,8 +183,8 @@ func TestReplicatorRepairsDrift(t *testing.T) {
 		w.awaitReady("acme")
 		home := w.home("acme")
 
-		// An edit of the home is a request for the next revision. The Replicator commits one
-		// more.
+		// An edit of the home is a request for the next revision. The Replicator then commits one
+		// more revision with the central content.
 		w.edit(w.conn(home), "acme", func(obj *unstructured.Unstructured) {
 			obj.Object["spec"].(map[string]any)["subjects"] = []any{map[string]any{"kind": "User", "name": "mallory"}}
 		})
@@ -199,7 +199,7 @@ func TestReplicatorRepairsDrift(t *testing.T) {
 		}, "the central plane's content is in effect again")
 		w.awaitReady("acme")
 
-		// A deleted replica comes back.
+		// A deleted replica is created again.
 		victim := peerNames[0]
 		if victim == home {
 			victim = peerNames[1]
@@ -214,8 +214,8 @@ func TestReplicatorRepairsDrift(t *testing.T) {
 	})
 }
 
-// An Account that was added by fan-out is taken over if it is equal. A different one is left
-// alone and reported field by field, and outlives the central object.
+// An Account that was added by fan-out is taken over if it equals the central object. A different
+// one is left alone and reported field by field, and it stays when the central object is deleted.
 func TestReplicatorMeetsAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

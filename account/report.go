@@ -45,7 +45,7 @@ func (r *Replicator) report(ctx context.Context, object *unstructured.Unstructur
 	apply.SetGroupVersionKind(r.kind.Resource.GroupVersion().WithKind(r.kind.Kind))
 	apply.SetNamespace(object.GetNamespace())
 	apply.SetName(object.GetName())
-	apply.SetResourceVersion(object.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
+	apply.SetResourceVersion(object.GetResourceVersion()) // API servers ignore the UID in writes of a status
 	_, err = clientFor(r.plane, r.kind, object.GetNamespace()).ApplyStatus(ctx, object.GetName(), apply,
 		metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -74,7 +74,7 @@ func (r *Replicator) reportReady(ctx context.Context, object *unstructured.Unstr
 	r.opts.Observer.ready(ctx, e)
 }
 
-// object returns the name of an object of the replicated kind.
+// object identifies an object of the replicated kind in events.
 func (r *Replicator) object(key types.NamespacedName, uid types.UID) Object {
 	return Object{APIVersion: r.kind.Resource.GroupVersion().String(), Kind: r.kind.Kind, NamespacedName: key, UID: uid}
 }
@@ -141,7 +141,8 @@ func ReportConditions(obj *unstructured.Unstructured, p Presence) (map[string]an
 	return map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": timed(obj, p.conditions(obj.GetGeneration()))}, nil
 }
 
-// timed adds the transition times of obj's present conditions, by type.
+// timed returns now with transition times. A condition keeps the transition time that it has in obj
+// if its status is the same there.
 func timed(obj *unstructured.Unstructured, now []metav1.Condition) []any {
 	var conditions []metav1.Condition
 	for _, c := range statusIn(obj).Conditions {

@@ -88,7 +88,8 @@ func specOf(account *unstructured.Unstructured) v1alpha1.AccountSpec {
 	return spec
 }
 
-// defaulted sets the defaults of an API server, so that the stored object is equal.
+// defaulted returns subjects with the defaults that an API server sets, so that a stored
+// RoleBinding equals the desired one.
 func defaulted(subjects []rbacv1.Subject) []rbacv1.Subject {
 	subjects = slices.Clone(subjects)
 	for i := range subjects {

@@ -21,14 +21,14 @@ type roster struct {
 	listed map[region.PeerName]fanoutv1alpha1.PeerState // shared; must not be modified
 }
 
-// rosters reads PeerSets. In a ring of a thousand peers each lists all of them, mostly alike:
-// that list is kept in memory once.
+// rosters reads PeerSets. In a ring of a thousand peers each PeerSet lists all peers. Most of these
+// lists are equal, so an equal list is kept in memory once.
 type rosters struct {
 	mu   sync.Mutex
 	last map[region.PeerName]fanoutv1alpha1.PeerState
 }
 
-// pack reduces a PeerSet to its identity and its roster. The result must not be encoded or
+// pack reduces a PeerSet to its identity and its roster. The reduced object must not be encoded or
 // copied.
 func (r *rosters) pack(set *unstructured.Unstructured) {
 	read := &roster{self: selfState(set), listed: map[region.PeerName]fanoutv1alpha1.PeerState{}}
@@ -81,8 +81,8 @@ func rosterOf(members map[region.PeerName]*member) *roster {
 	return nil
 }
 
-// stateIn returns a peer's state in the ring: by its own PeerSet, or by other members' if that is
-// unknown. Empty: it is no member.
+// stateIn returns a peer's state in the ring, as its own PeerSet records it, or else as the
+// PeerSets of other members do. Empty: the peer is not a member.
 func stateIn(name region.PeerName, m *member, others func() *roster) fanoutv1alpha1.PeerState {
 	if m != nil {
 		if own := m.roster(); own != nil {

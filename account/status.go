@@ -126,8 +126,8 @@ func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructu
 	})
 }
 
-// apply writes the status that follows from ns and granted, if it differs. If a Replicator
-// reports on all peers, that one owns Ready, phase and observedGeneration.
+// apply writes the status that follows from ns and granted, if it differs. If a Replicator reports
+// on all peers, the Replicator owns Ready, phase and observedGeneration.
 func apply(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace, granted access) error {
 	was := statusIn(account)
 	central := meta.FindStatusCondition(was.Conditions, string(v1alpha1.AccountConditionPresent)) != nil
@@ -152,7 +152,7 @@ func apply(ctx context.Context, c *region.Conn, account *unstructured.Unstructur
 	desired.SetAPIVersion(resource.GroupVersion().String())
 	desired.SetKind("Account")
 	desired.SetName(account.GetName())
-	desired.SetResourceVersion(account.GetResourceVersion()) // the API server does not check the UID alone in writes of a status
+	desired.SetResourceVersion(account.GetResourceVersion()) // API servers ignore the UID in writes of a status
 	_, err = c.Dynamic().Resource(resource).ApplyStatus(ctx, account.GetName(), desired,
 		metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {

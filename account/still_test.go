@@ -29,8 +29,9 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// still is any number of peers in which nothing changes, each with the same Accounts. Each host
-// is a peer. It uses almost no memory itself, so the growth of the heap is the Replicator's.
+// still simulates any number of peers in which nothing changes, all with the same Accounts. Each
+// host name is a peer. It uses almost no memory itself, so a test can attribute the growth of the
+// heap to the Replicator.
 type still struct {
 	home, replica string // lists of Accounts, of the home and of every other peer
 	members       string // the members that each PeerSet lists
@@ -40,7 +41,8 @@ type still struct {
 	dead map[string]chan struct{} // closed once the host is killed
 }
 
-// stillOf returns peers with the objects of a world. Each PeerSet lists listed members.
+// stillOf returns peers with the objects of a world. The parameter listed is the number of members
+// in each PeerSet.
 func stillOf(w *world, listed int) *still {
 	w.t.Helper()
 	s := &still{dead: map[string]chan struct{}{}}
@@ -71,7 +73,7 @@ func activeMember(name string) fanoutv1alpha1.Member {
 	return fanoutv1alpha1.Member{Peer: name, UID: types.UID("0a6d51bf-6ad4-4b11-8c5f-" + name), State: fanoutv1alpha1.PeerActive}
 }
 
-// directory returns n of the peers. The first one has the homes.
+// directory returns a Directory of n of the peers. The first one has the homes.
 func (s *still) directory(t testing.TB, n int) region.Directory {
 	t.Helper()
 	conns := make([]*region.Conn, n)
@@ -139,8 +141,9 @@ func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// With a thousand peers the status is small and takes a few writes; after that nothing is
-// written, in the plane or in a peer. The loss of a peer takes as few.
+// With a thousand peers the status of an Account stays small and is complete after a few writes.
+// After that nothing is written, in the plane or in a peer. When a peer becomes unreachable, a few
+// writes are enough again.
 func TestThousandPeers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,8 +199,8 @@ func statusBytes(t testing.TB, w *world) int {
 	return len(text)
 }
 
-// A peer that hangs delays no other for long: the others get changes within seconds, though each
-// operation asks it too.
+// A peer that hangs does not delay the others for long: they get changes within seconds, though
+// each operation also sends requests to the peer that hangs.
 func TestAPeerThatHangsDelaysNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,15 +256,15 @@ func TestAPeerThatHangsDelaysNobody(t *testing.T) {
 		conn, err := probed.Conn(lost)
 		require.NoError(t, err)
 		require.Equal(t, region.Unhealthy, conn.Health().State)
-		// One round of workers waits for it, for a second. If each operation waited for the
-		// timeout of a call, this would take minutes.
+		// One round of workers waits a second for the peer that hangs. If each operation waited for
+		// the timeout of a call, this would take minutes.
 		require.Less(t, change(v1alpha1.AccountTenant), 3*time.Second)
 		for i := range accounts {
 			status := accountIn(t, w.api, name(i)).Status
 			require.Equal(t, []string{string(lost)}, status.Peers.Unknown)
 		}
-		// Removals wait for it, but none behind another: the Accounts of the others stay in effect
-		// meanwhile.
+		// Removals wait for the peer that hangs, but not for one another. Meanwhile the other
+		// Accounts stay in effect.
 		began := time.Now()
 		for i := range accounts / 2 {
 			w.delete(name(i))

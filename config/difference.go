@@ -34,8 +34,8 @@ func difference(present, crd *unstructured.Unstructured) string {
 	return strings.Join(lines, "\n")
 }
 
-// defaulted returns the spec with an API server's defaults, so that they do not
-// show as differences.
+// defaulted returns the spec with an API server's defaults, so that defaults do not show as
+// differences.
 func defaulted(crd *unstructured.Unstructured) any {
 	typed := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, typed); err != nil {
@@ -74,8 +74,8 @@ func compare(lines *[]string, path string, present, ours any) {
 	}
 }
 
-// fields returns the members of a map, or of a list whose members have names,
-// by their path below v.
+// fields returns the members of a map, or of a list whose members have names. The keys of the
+// result are the paths of the members below v.
 func fields(v any) (map[string]any, bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -6,9 +6,9 @@
 //
 // [CRDs] returns them for tests and for other installers. [InstallCRDs] applies
 // them by server-side apply and waits until the API server serves them. It
-// refuses dangerous overwrites: a CRD of the same name from other software,
-// since kubecarrier.io and workload.kcp.io were used before, and a CRD of a
-// newer release of this module.
+// refuses to overwrite a CRD of a newer release of this module, and a CRD of
+// the same name from other software: other projects have used the groups
+// kubecarrier.io and workload.kcp.io.
 //
 // The schemas contain the rules that guard claims (CEL transition rules with
 // optionalOldSelf), which need Kubernetes 1.30 or later. Not guaranteed: that

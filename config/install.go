@@ -32,9 +32,9 @@ type InstallOptions struct {
 	// workload.kcp.io. Empty means all; an unknown group is an error.
 	Groups []string
 
-	// Override replaces CRDs of the same names that other software installed.
-	// Their objects are kept and must then satisfy our schemas, and that
-	// software gets our schemas instead of its own.
+	// Override replaces CRDs of the same names that other software installed. Their objects are
+	// kept and must then satisfy our schemas. The other software gets our schemas instead of its
+	// own.
 	Override bool
 }
 
@@ -64,7 +64,7 @@ type Installed struct {
 //
 // It reads all CRDs before it writes the first. If one was installed by other
 // software it writes nothing and returns a *ForeignCRDError; if one is of a
-// newer release, a *NewerCRDError. Several are joined. The error for missing
+// newer release, a *NewerCRDError. Several such errors are joined. The error for missing
 // rights names them, and apierrors.IsForbidden is true for it. After an error
 // during or after the writes call it again.
 func InstallCRDs(ctx context.Context, api region.API, opts InstallOptions) ([]Installed, error) {
@@ -102,7 +102,7 @@ func InstallCRDs(ctx context.Context, api region.API, opts InstallOptions) ([]In
 	return installed, awaitServed(ctx, api, crds)
 }
 
-// chosen returns the CRDs of the groups, or all for none.
+// chosen returns the CRDs of the groups, or all CRDs if groups is empty.
 func chosen(groups []string) ([]*unstructured.Unstructured, error) {
 	crds, err := CRDs()
 	if err != nil || len(groups) == 0 {

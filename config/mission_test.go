@@ -20,10 +20,9 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// TestProposals checks every manifest of the multi-region proposals and of the
-// transparent multi-cluster demo, which are unchanged in testdata/mission: it
-// is valid by our schemas, has no unknown field, and decodes strictly into our
-// types.
+// TestProposals checks every manifest of the multi-region proposals and of the transparent
+// multi-cluster demo. The manifests are unchanged in testdata/mission. Each must be valid by our
+// schemas, have no unknown field, and decode strictly into our types.
 func TestProposals(t *testing.T) {
 	want := map[string]int{"regionclaims.yaml": 2, "peers.yaml": 3, "kubecarrier.yaml": 1, "synctarget.yaml": 1}
 	paths, err := filepath.Glob("testdata/mission/*.yaml")

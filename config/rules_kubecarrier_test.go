@@ -47,7 +47,8 @@ var serviceClusterCases = []ruleCase{
 	},
 }
 
-// decided is the claim of an object in its target whose primary is elsewhere.
+// decided is the claim of a secondary in the target of the operation, while the primary is in
+// another peer.
 const decided = `claim: {operation: op-1, digest: d1, start: "2026-01-02T03:04:05.000000Z", role: Secondary, peer: b, target: b, primary: {peer: a, uid: u1}}`
 
 var regionClaimCases = []ruleCase{

@@ -13,7 +13,7 @@ const (
 	removal   = `removal: {operation: op-9, start: "2026-01-03T03:04:05.000000Z"}`
 )
 
-// kind is the part of a kind that the protocol's cases depend on.
+// kind holds the properties of a kind that the protocol's cases depend on.
 type kind struct {
 	committed string // its committed stage
 }

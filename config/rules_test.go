@@ -54,9 +54,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestEveryRuleMatters removes one rule at a time from each CRD. A write that
-// is refused with the rule must then be accepted; otherwise the rule is
-// superfluous or untested.
+// TestEveryRuleMatters removes one rule at a time from each CRD. A write that the rule refuses must
+// then be accepted; otherwise the rule is superfluous or untested.
 func TestEveryRuleMatters(t *testing.T) {
 	cases := ruleCases()
 	for _, crd := range crdNames(t) {

@@ -25,9 +25,9 @@ const (
 	crdCostLimit  = 100_000_000
 )
 
-// TestCRDsAreSound makes the checks of an API server on each CRD that need no
-// server: a structural schema, valid defaults, rules that compile, and their
-// estimated cost.
+// TestCRDsAreSound checks each CRD as an API server does, as far as that needs no server: the
+// schema is structural, defaults are valid, rules compile, and their estimated cost is within the
+// limits.
 func TestCRDsAreSound(t *testing.T) {
 	crds, err := config.CRDs()
 	require.NoError(t, err)

@@ -42,8 +42,7 @@ func awaitServed(ctx context.Context, api region.API, crds []*unstructured.Unstr
 		}
 	}
 	err := wait.PollUntilContextCancel(ctx, servedInterval, true, func(context.Context) (bool, error) {
-		// Ignore the error: it may concern other groups, whose servers are
-		// unreachable.
+		// Do not fail on the error: it may concern other groups, whose API servers are unreachable.
 		_, lists, err := api.Discovery().ServerGroupsAndResources()
 		absent := undiscovered(crds, lists)
 		missing = fmt.Sprintf("discovery does not show %s yet", strings.Join(absent, ", "))
@@ -63,10 +62,9 @@ func awaitServed(ctx context.Context, api region.API, crds []*unstructured.Unstr
 	return nil
 }
 
-// awaitStorage waits until objects of a discovered type can be read. For a
-// second or two after discovery returns a type, the API server answers its
-// requests with 429 while it starts the storage. A client without the right to
-// list the type does not wait.
+// awaitStorage waits until objects of a discovered type can be read. For a second or two after
+// discovery returns a type, the API server starts the storage of the type and answers requests with
+// 429. If the client may not list the type, awaitStorage does not wait.
 func awaitStorage(ctx context.Context, api region.API, crd *unstructured.Unstructured) error {
 	typed := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, typed); err != nil {
@@ -94,8 +92,8 @@ func unserved(ctx context.Context, missing string, err error) error {
 	return err
 }
 
-// established reports whether the API server has accepted crd. It returns an
-// error if that is impossible, because another CRD has one of its names.
+// established reports whether the API server has accepted crd. It returns an error if the API
+// server cannot accept crd, because another CRD has one of its names.
 func established(crd *unstructured.Unstructured) (bool, error) {
 	typed := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, typed); err != nil {

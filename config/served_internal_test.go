@@ -20,7 +20,7 @@ func TestEstablished(t *testing.T) {
 		want       bool
 		refused    string
 	}{
-		// A real API server has null between the creation and its first
+		// On a real API server, conditions is null between the creation of a CRD and its first
 		// reconciliation.
 		{name: "null", conditions: nil},
 		{name: "none", conditions: []any{}},

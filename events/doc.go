@@ -25,16 +25,15 @@
 // # Guaranteed
 //
 //   - A loop is never delayed: an Event that cannot be written is dropped.
-//   - No storm: an Event that is repeated within ten minutes increases the count of the
-//     existing one, which is written at most once a minute. Different ones are limited to a
-//     burst of Options.Burst and then ten per second.
+//   - The rate of writes is limited. An Event that is repeated within ten minutes increases the
+//     count of the existing Event, which is written at most once a minute. Different Events are
+//     limited to a burst of Options.Burst and then ten per second.
 //   - No Event is written to a peer that is known to be unhealthy.
 //   - The nil *Recorder writes nothing.
 //
 // # Not guaranteed
 //
-//   - That there is an Event for each change: conditions are the state, Events are a
-//     best-effort history.
-//   - Events of objects without a namespace are in the namespace default, as Kubernetes
-//     requires.
+//   - An Event for each change: conditions are the state, Events are a best-effort history.
+//   - A namespace of its own for Events of cluster-wide objects: Kubernetes requires that these
+//     Events are in the namespace default.
 package events

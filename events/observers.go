@@ -20,8 +20,8 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// Peers returns an Observer for central.Peers whose Peer objects are in plane. It also calls
-// next, which may be nil.
+// Peers returns an Observer for central.Peers whose Peer objects are in plane. The Observer also
+// calls next, which may be nil.
 func (r *Recorder) Peers(plane region.API, next *central.Observer) *central.Observer {
 	if r == nil {
 		return next
@@ -52,13 +52,13 @@ func ofPeer(e central.ReadyEvent) (Event, bool) {
 	case e.Status == metav1.ConditionTrue:
 		event.Type, event.Reason, event.Message = Normal, "PeerReady", "the peer is accepted and reachable"
 	case e.Status == metav1.ConditionUnknown && e.Before != metav1.ConditionTrue:
-		return Event{}, false // it is new
+		return Event{}, false // the Peer is new
 	}
 	return event, true
 }
 
-// Claims returns an Observer for claim.Arbiter, and for claim.KindWith, whose RegionClaims are
-// in peers. It also calls next, which may be nil.
+// Claims returns an Observer for claim.Arbiter, and for claim.KindWith, whose RegionClaims are in
+// peers. The Observer also calls next, which may be nil.
 func (r *Recorder) Claims(peers region.Directory, next *claim.Observer) *claim.Observer {
 	if r == nil {
 		return next
@@ -122,8 +122,9 @@ func ofClaim(e claim.ReportEvent) (Event, bool) {
 	return event, true
 }
 
-// Accounts returns an Observer for account.Replicator and account.Controller: the central
-// objects are in plane, their copies in peers. It also calls next, which may be nil.
+// Accounts returns an Observer for account.Replicator and account.Controller. The central objects
+// are in plane, and the objects of the peers in peers. The Observer also calls next, which may be
+// nil.
 func (r *Recorder) Accounts(plane region.API, peers region.Directory, next *account.Observer) *account.Observer {
 	if r == nil {
 		return next

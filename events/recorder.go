@@ -26,8 +26,8 @@ type Options struct {
 	Controller string
 	// Instance distinguishes replicas, such as the name of a Pod. It may be empty.
 	Instance string
-	// Burst is how many different Events may be written at once; after that, ten per second.
-	// Zero means 200.
+	// Burst is the number of different Events that may be written at once. After a burst the limit
+	// is ten per second. Zero means 200.
 	Burst int
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -35,8 +35,8 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Recorder writes Events. Make one with New. The nil Recorder writes nothing, and its methods
-// may be called. It is safe for concurrent use.
+// Recorder writes Events. Make one with New. Methods of a nil *Recorder may be called, and write
+// nothing. A Recorder is safe for concurrent use.
 type Recorder struct {
 	opts    Options
 	queue   *loop.Queue
@@ -127,8 +127,8 @@ func (r *Recorder) Start(ctx context.Context) error {
 	return r.queue.Start(logging.Into(ctx, r.opts.Logger, "events"), r.work)
 }
 
-// Dropped returns how many Events were not written, because there were too many or their API
-// servers did not accept them.
+// Dropped returns the number of Events that were not written, because the limits were exceeded or
+// the API server did not accept the Event.
 func (r *Recorder) Dropped() uint64 {
 	if r == nil {
 		return 0
@@ -173,7 +173,7 @@ func (r *Recorder) take(now time.Time) bool {
 	return true
 }
 
-// work writes a series if it is due, and deletes it when it has ended.
+// work writes a series if a write is due, and deletes the series when it has ended.
 func (r *Recorder) work(ctx context.Context, key string) (again time.Duration, _ error) {
 	now := time.Now()
 	r.mu.Lock()

@@ -101,7 +101,8 @@ func TestAnEventIsWhatKubectlShows(t *testing.T) {
 	})
 }
 
-// TestRepetitionsAreCounted: repetitions are one Event, which is written at most once a minute.
+// TestRepetitionsAreCounted: repeated Events are counted in one Event object, which is written at
+// most once a minute.
 func TestRepetitionsAreCounted(t *testing.T) {
 	inStage(t, Options{}, func(t *testing.T, s *stage) {
 		e := of("eu")

@@ -80,8 +80,8 @@ func (r *Recorder) failed(ctx context.Context, s *series, err error) error {
 	return err
 }
 
-// level returns 0 for one dropped Event a minute and 1 for the others: a missing right must be
-// visible without filling the log.
+// level returns the log level for a dropped Event: 0 once a minute, otherwise 1. So a missing right
+// is visible without filling the log.
 func (r *Recorder) level(now time.Time) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

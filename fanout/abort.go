@@ -47,21 +47,23 @@ func (e *ForeignError) Error() string {
 // AbortOptions tune one Abort.
 type AbortOptions struct {
 	// Others lets Abort delete the reservations of another coordinator, and take over an
-	// operation that another coordinator has open in a shared log. That is safe at any time: if
-	// that coordinator is alive, its operation is aborted.
+	// operation that another coordinator has open in a shared log. That is safe at any time: the
+	// operation is aborted even if that coordinator is alive.
 	Others bool
 }
 
 // Abort aborts an operation that is not committed: it deletes the operation's reservations in
-// all peers at once, without waiting for a lease. An operation of another coordinator, also one
-// that it has open in a shared log, needs opts.Others; otherwise the error is a *ForeignError.
+// all peers at once, without waiting for a lease. An operation that another coordinator began,
+// even one that is open in a shared log, needs opts.Others; otherwise the error is a
+// *ForeignError.
 //
-// The error wraps ErrCommitted if the operation is committed, or if its commit may have been
-// sent and it has no reservation to delete: only a removal undoes it. It wraps ErrEnded if the
-// operation is gone and may have been in effect for a while, and ErrUnknownOperation if neither
-// the log nor a peer has it. It is an *InDoubtError while its primary's peer does not answer.
-// Abort blocks and is idempotent. The Operation reports the state afterwards; a peer that still
-// holds objects of it has Err set.
+// The error wraps ErrCommitted if the operation is committed: only a removal undoes it. It also
+// wraps ErrCommitted if the operation is not an add and its commit may have been sent: then Abort
+// has no reservation to delete. The error wraps ErrEnded if the operation is gone and may have
+// been in effect for a while. It wraps ErrUnknownOperation if neither the log nor a peer has the
+// operation. The error is an *InDoubtError while the peer of the operation's primary does not
+// answer. Abort blocks and is idempotent. The Operation reports the state afterwards; its Peers
+// have Err set for each peer that still holds objects of the operation.
 func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOptions) (*Operation, error) {
 	e, k, err := c.inspector.explain(ctx, operation)
 	if err != nil {
@@ -112,7 +114,8 @@ func (c *Coordinator) abortLogged(ctx context.Context, e *Explanation, entry wal
 	return op, err
 }
 
-// foreign returns the error for an operation that the coordinator identity owns since then.
+// foreign returns the error for an operation that the coordinator with this identity has owned
+// since the given time.
 func (e *Explanation) foreign(identity string, since time.Time) *ForeignError {
 	foreign := &ForeignError{Operation: e.Operation, Coordinator: identity, Kind: e.Kind, Key: e.Key, Since: since}
 	for _, p := range e.Peers {
@@ -123,13 +126,15 @@ func (e *Explanation) foreign(identity string, since time.Time) *ForeignError {
 	return foreign
 }
 
-// Resume settles one operation now. It recovers an operation in the log, as Recover does. Any
-// other it sweeps: it deletes a reservation after one lease without a sign of life, and rolls a
-// committed operation forward. The Operation reports the state afterwards.
+// Resume settles one operation now. It recovers an operation in the log, as Recover does. It
+// sweeps the objects of any other operation: it deletes a reservation after one lease without a
+// sign of life, and rolls a committed operation forward. The Operation reports the state
+// afterwards.
 //
-// The error is an *InDoubtError while its primary's peer does not answer or its reservation is
-// alive. It wraps ErrUnknownOperation if neither the log nor a peer has the operation, and is
-// otherwise the error of the operation itself. Resume blocks and is idempotent.
+// The error is an *InDoubtError while the peer of the operation's primary does not answer, or
+// while the operation's reservation shows signs of life. It wraps ErrUnknownOperation if neither
+// the log nor a peer has the operation, and is otherwise the error of the operation itself.
+// Resume blocks and is idempotent.
 func (c *Coordinator) Resume(ctx context.Context, operation string) (*Operation, error) {
 	e, k, err := c.inspector.explain(ctx, operation)
 	if err != nil {
@@ -158,8 +163,9 @@ func (e *Explanation) doubt() error {
 	return doubt
 }
 
-// takeDown sweeps the objects of an operation that is not in the log, and reads them again. It
-// fences a reservation that has not changed for quiet quanta.
+// takeDown sweeps the objects of an operation that is not in the log, and then reads them again.
+// It fences a reservation that has not changed for the given number of quanta; quiet 0 fences a
+// reservation at once.
 func (w *sweeper) takeDown(ctx context.Context, k known, quiet int) (*Operation, error) {
 	var errs []error
 	var fenced bool
@@ -187,7 +193,7 @@ func (w *sweeper) takeDown(ctx context.Context, k known, quiet int) (*Operation,
 	case e.State == Committed, e.State == Done:
 		return op, fmt.Errorf("operation %s is %w: %s", k.claims, ErrCommitted, e.Text)
 	case fenced:
-		// Our own delete of the reservation proves that it was not committed.
+		// This call deleted the reservation, which proves that it was not committed.
 		op.State = Aborted
 	}
 	return op, failed
@@ -210,7 +216,7 @@ func (w *sweeper) sweepTrace(ctx context.Context, t trace, quiet int) (removed b
 	return removed, errors.Join(errs...)
 }
 
-// another reports whether p describes an object of another operation.
+// another reports whether p describes an object that belongs to another operation than e does.
 func (e *Explanation) another(p PeerExplanation) bool {
 	switch p.Judgement {
 	case "absent", "undecidable", "damaged":

@@ -35,7 +35,7 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	require.Empty(t, op.Primary)
 	require.Equal(t, unchanged, states(op.Peers))
 
-	// The same while the holder's peer does not answer: the log has the outcome.
+	// The result is the same while the holder's peer does not answer, because the log has it.
 	r.Partition("us-east", true)
 	op, err = c.Abort(t.Context(), refused.ID, fanout.AbortOptions{})
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	require.Empty(t, op.Primary)
 	r.Partition("us-east", false)
 
-	// An object that was removed, and another operation has its name by now.
+	// The object of the first add was removed, and another operation has its name now.
 	require.NoError(t, c.Wait(t.Context()))
 	_, err = c.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
 	require.NoError(t, err)
@@ -66,8 +66,8 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	require.Equal(t, fanout.PeerUnchanged, states(op.Peers)["us-east"])
 }
 
-// An operation that has returned, while its guards are still being bound, is committed, even if
-// its object has been removed meanwhile.
+// Abort refuses an add that has returned while its guards are still being bound: the add is
+// committed, even if its object has been removed meanwhile.
 func TestAbortWhileGuardsAreBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

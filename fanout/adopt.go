@@ -21,16 +21,17 @@ import (
 
 // Adopt puts the object that a person or a tool applied in peer under the protocol. It creates
 // guards of its name in all other peers, then writes the object's claim, which puts it in
-// effect. The content and the ownership of its fields do not change; edits made meanwhile are
-// adopted, too. An object that has a claim already is success, with Operation.AlreadyDone.
+// effect. The object's content and the ownership of its fields do not change; edits that a
+// person makes during the adoption are adopted, too. If the object has a claim already, Adopt
+// succeeds with Operation.AlreadyDone.
 //
-// Adopt returns nil if the adoption is committed, and waits until it is durable. Otherwise the
-// object has no claim and is unchanged: the error is a *HeldError if another object has the
-// name, also one without a claim in another peer (Operation is empty then: delete one of the
-// two by hand to adopt the other). It wraps ErrNotFound if peer does not hold the object, and
-// is otherwise an error of Add. Guards that a failed adoption created stay as long as the
-// object exists. Adopt blocks, is safe for concurrent use, and is idempotent. Start adopts
-// objects of kinds with AdoptApplied by itself.
+// Adopt waits until the adoption is durable, and returns nil if the adoption is committed.
+// Otherwise the object has no claim and is unchanged. The error is a *HeldError if an object in
+// another peer has the name. If that object has no claim either, HeldError.Operation is empty:
+// delete one of the two objects by hand to adopt the other. The error wraps ErrNotFound if peer
+// does not hold the object, and is otherwise an error of Add. Guards that a failed adoption
+// created stay as long as the object exists. Adopt blocks, is safe for concurrent use, and is
+// idempotent. For kinds with AdoptApplied, Start adopts such objects without a call of Adopt.
 func (c *Coordinator) Adopt(ctx context.Context, peer region.PeerName, gk schema.GroupKind, key types.NamespacedName) (*Operation, error) {
 	return c.submitter.adopt(ctx, peer, gk, key, "")
 }
@@ -62,7 +63,7 @@ func (b *submitter) adopt(ctx context.Context, peer region.PeerName, gk schema.G
 }
 
 // adoptApplied adopts the objects without a claim of the kinds with AdoptApplied. It skips a
-// name that several peers hold without a claim, and a name that a primary has.
+// name if several peers hold an object without a claim under it, or if it has a primary.
 func (w *sweeper) adoptApplied(ctx context.Context) error {
 	peers, err := w.clusters.peers(ctx)
 	if err != nil {
@@ -94,8 +95,9 @@ func (w *sweeper) adoptApplied(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// applied returns the peer whose object of key can be adopted; false if there is not exactly
-// one.
+// applied returns the peer that holds the only object of key without a claim. It returns false
+// if no peer or several peers hold such an object, if that object is being deleted, if key has a
+// primary, or if the claim of an object of key cannot be read.
 func (s survey) applied(key types.NamespacedName) (string, bool) {
 	found := ""
 	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
@@ -112,8 +114,8 @@ func (s survey) applied(key types.NamespacedName) (string, bool) {
 	return found, found != ""
 }
 
-// applied reports the objects without a claim of a name that has no owner, for a kind with
-// AdoptApplied.
+// applied adds a finding for each object without a claim, if the kind has AdoptApplied and no
+// primary owns the name.
 func (e *examination) applied(owners []string) {
 	if !e.survey.kind.AdoptApplied || len(owners) > 0 {
 		return

@@ -14,8 +14,8 @@ import (
 )
 
 // TestApplied covers all pairs of objects that two peers may hold under a name. An object
-// without a claim is adopted unless another one or a primary has the name, or it is being
-// deleted.
+// without a claim is adopted unless it is being deleted, or a primary or a second object without
+// a claim has the name.
 func TestApplied(t *testing.T) {
 	nothing := met{}
 	plain := met{view: protocol.Object{UID: "p"}}
@@ -35,7 +35,7 @@ func TestApplied(t *testing.T) {
 		{"two", plain, plain, ""},
 		{"one, and one that goes", plain, going, ""},
 		{"one that goes", going, nothing, ""},
-		{"one beside a guard", guard, plain, "b"}, // left by an operation: the adoption judges it
+		{"one beside a guard", guard, plain, "b"}, // an operation left the guard: the adoption judges it
 		{"one beside a primary", plain, primary, ""},
 		{"one beside a reservation", plain, reserved, ""},
 		{"one beside what cannot be read", plain, bad, ""},

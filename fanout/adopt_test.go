@@ -37,7 +37,7 @@ func clustersIn(t testing.TB, r *regiontest.Ring, peer region.PeerName, namespac
 	return conn.Dynamic().Resource(serviceClusterResource).Namespace(namespace)
 }
 
-// apply applies obj as a person with a manifest does.
+// apply applies obj server-side, as a person with a manifest does, and returns the result.
 func apply(t testing.TB, client dynamic.ResourceInterface, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	applied, err := client.Apply(t.Context(), obj.GetName(), obj, metav1.ApplyOptions{FieldManager: "alice"})
@@ -204,8 +204,8 @@ func TestAdoptOneOfTwo(t *testing.T) {
 	requireClean(t, c)
 }
 
-// If a peer does not answer, the object stays unchanged. A later adoption uses the guards that
-// were created.
+// If a peer does not answer, the adoption fails and leaves the object unchanged. A later adoption
+// uses the guards that the first one created.
 func TestAdoptWithAnUnreachablePeer(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()

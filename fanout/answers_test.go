@@ -31,8 +31,8 @@ func pendingPeers(op *fanout.Operation) []region.PeerName {
 	return pending
 }
 
-// The key of an operation that has yet to reach a peer returns a result for the same request
-// only.
+// While an operation has yet to reach a peer, its idempotency key returns a result only for the
+// same request.
 func TestAnOpenIdempotencyKeyIsOfOneRequest(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -49,7 +49,7 @@ func TestAnOpenIdempotencyKeyIsOfOneRequest(t *testing.T) {
 	require.Equal(t, op.ID, again.ID)
 }
 
-// gate is a log whose Begin waits until as many calls have arrived as the test expects.
+// gate is a log whose Begin waits until the expected number of calls of Begin have arrived.
 type gate struct {
 	wal.Log
 	arrived sync.WaitGroup
@@ -61,8 +61,8 @@ func (g *gate) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return g.Log.Begin(ctx, e)
 }
 
-// Of two concurrent calls with one key, one runs, and the error of the other does not wrap
-// ErrAborted.
+// Of two concurrent calls with one idempotency key, one call runs. The error of the other call
+// does not wrap ErrAborted.
 func TestOneIdempotencyKeyAtOnce(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -148,7 +148,7 @@ func TestOutcomeAfterGivingWay(t *testing.T) {
 	require.Equal(t, op.ID, got.ID)
 }
 
-// An existing object is Done only if every peer has confirmed it.
+// An add of an existing object is Done only if every peer has confirmed that object.
 func TestAlreadyDoneNamesWhoIsBehind(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -161,7 +161,8 @@ func TestAlreadyDoneNamesWhoIsBehind(t *testing.T) {
 	require.Equal(t, fanout.Committed, op.State)
 }
 
-// A member that is not configured here cannot be brought along, and is reported.
+// An operation cannot reach a member that its coordinator does not have configured, and reports
+// that member.
 func TestAMemberThatIsNotConfiguredIsPending(t *testing.T) {
 	r := newRing(t)
 	name := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -172,7 +173,8 @@ func TestAMemberThatIsNotConfiguredIsPending(t *testing.T) {
 	require.Equal(t, []region.PeerName{"us-east"}, pendingPeers(op))
 }
 
-// If a recovered removal must not be sent again, the error lists the occupants.
+// If recovery must not send a removal again because the namespace holds objects, the error lists
+// these objects.
 func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
 	r := newRing(t)
 	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -193,9 +195,9 @@ func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
 	require.NotContains(t, err.Error(), "no answer")
 }
 
-// A removal whose process died after it logged that the commit may be sent is in doubt,
-// although it was not sent. Recovery does not send it while objects that were added since are
-// in the namespace. Once they are gone, recovery finishes the removal.
+// A process dies after it logged that a removal's commit may be sent, and before it sent the
+// commit: the removal is in doubt. Recovery does not send the commit while the namespace holds
+// objects that were added since. Once these objects are gone, recovery finishes the removal.
 func TestARemovalThatDiedAsItBeganToCommitWaitsForWhatCameIn(t *testing.T) {
 	r := newRing(t)
 	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -249,7 +251,7 @@ func TestAnAccountHasANamespaceName(t *testing.T) {
 	requireClean(t, c)
 }
 
-// An object of another version than the kind's is rejected.
+// An object whose API version differs from that of its Kind is rejected.
 func TestAnotherVersionIsRefused(t *testing.T) {
 	c := coordinator(t, newRing(t), waltest.NewMemory(), fanout.Options{})
 	account := newAccount(unique("acme"))
@@ -271,7 +273,7 @@ func TestAFailingLogIsNamed(t *testing.T) {
 	require.NotContains(t, err.Error(), "peer")
 }
 
-// stale is a log whose list of open entries has each entry as it was begun.
+// stale is a log that lists each open entry in the state of its Begin, without later changes.
 type stale struct {
 	wal.Log
 	mu    sync.Mutex
@@ -298,8 +300,8 @@ func (s *stale) Open(context.Context) iter.Seq2[wal.Entry, error] {
 	}
 }
 
-// A recovery that read the log before an operation continued, and reaches it afterwards, reads
-// the entry again and reports its current state.
+// A recovery lists the open entries, and an operation of the list continues before the recovery
+// reaches it. The recovery reads the entry again and reports its current state.
 func TestARecoveryLooksAgain(t *testing.T) {
 	r := newRing(t)
 	name := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -324,7 +326,7 @@ func TestARecoveryLooksAgain(t *testing.T) {
 	require.Equal(t, fanout.Done, got.State)
 }
 
-// The peers in the Operation without effect have their true states, too.
+// The Operation of a request that had no effect, or is in doubt, has the true state of each peer.
 func TestPeersOfAnOperationThatCameToNothing(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Cleanup: time.Second})

@@ -22,8 +22,9 @@ const (
 )
 
 // afterAttempt returns the next step after an attempt. err is why the attempt could not be
-// carried out, exists and stale are errors of the log, earlier means that it was not the first
-// attempt, and expired that the caller's deadline has passed.
+// carried out. exists and stale mean that the log failed with wal.ErrExists or wal.ErrStale.
+// earlier means that this was not the first attempt, and expired that the caller's deadline has
+// passed.
 func afterAttempt(result protocol.Result, err error, exists, stale, earlier, expired bool) attemptStep {
 	switch {
 	case result.Reason == protocol.LogFailed && exists:
@@ -63,8 +64,9 @@ const (
 	entryExpired                  // the operation had no effect, and no request of it can be in flight: end the entry
 )
 
-// fateOf returns the fate of a recovered operation's entry. idle returns how long ago the
-// operation began; fateOf calls it only for an operation without effect.
+// fateOf returns the fate of a recovered operation's entry. The function idle returns how long
+// ago the operation began; fateOf calls it only for an operation without effect. No request is
+// in flight for longer than maxInFlight.
 func fateOf(result protocol.Result, err error, idle func() time.Duration, maxInFlight time.Duration) entryFate {
 	nothing := result.Ending == protocol.Aborted || result.Ending == protocol.Ended
 	switch {
@@ -79,8 +81,8 @@ func fateOf(result protocol.Result, err error, idle func() time.Duration, maxInF
 	}
 }
 
-// reported reports whether an earlier recovery has reported the operation: the log has its
-// ending without effect, and the operation still has no effect.
+// reported returns true if an earlier recovery has already reported the operation: the log has
+// stored that the operation ended without effect, and it still has no effect.
 func reported(entry wal.Entry, operation *Operation) bool {
 	return cameToNothing(entry) && operation != nil && (operation.State == Aborted || operation.State == Ended)
 }

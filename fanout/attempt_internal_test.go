@@ -29,8 +29,8 @@ func bools(n int) (all [][]bool) {
 	return all
 }
 
-// All results of one attempt. A request begins anew only if this attempt had no effect, and
-// waits for a rival only until its caller's deadline.
+// TestAfterAttempt covers all results of one attempt. A request begins anew only if this attempt
+// had no effect, and waits for a rival only until its caller's deadline.
 func TestAfterAttempt(t *testing.T) {
 	for _, reason := range []protocol.Reason{"", protocol.LogFailed, protocol.GaveWay, protocol.HeldByOther, protocol.TakenOver, protocol.Late} {
 		for _, b := range bools(5) {
@@ -61,8 +61,8 @@ func TestAfterAttempt(t *testing.T) {
 	}
 }
 
-// An entry is ended here only if its operation had no effect and no request of it can be in
-// flight. For other operations idle is not called, because the first call starts the time.
+// An entry expires only if its operation had no effect and none of its requests can be in flight.
+// For other operations fateOf does not call idle, because the first call of idle starts its clock.
 func TestFateOf(t *testing.T) {
 	const limit = 5 * time.Minute
 	for _, ending := range endings {

@@ -43,9 +43,9 @@ type Report struct {
 // Violation is one finding of an audit.
 type Violation struct {
 	// Invariant is "I1" to "I12" of docs/fanout-specification.md, "identity" (the peer may be the
-	// wrong cluster), "claim" (it cannot be read), "owner" (the namespace has none), or work in
-	// progress: "replica", "activation", "move", "removal", "edit", "adoption", "membership", or
-	// "held" (a deletion that is not committed).
+	// wrong cluster), "claim" (the object's claim cannot be read), "owner" (the namespace has no
+	// owner), or work in progress: "replica", "activation", "move", "removal", "edit", "adoption",
+	// "membership", or "held" (a requested deletion that is not committed).
 	Invariant string
 	Peer      region.PeerName
 	Kind      schema.GroupKind
@@ -60,13 +60,14 @@ type Violation struct {
 }
 
 // Audit reads all peers and reports every violated invariant of docs/fanout-specification.md. It
-// confirms each finding by a second read, so that operations at work do not count. It watches
-// reservations, and leftovers of reservations, for one lease: one without a sign of life is a
-// violation, unless its operation is open in the log.
+// confirms each finding by a second read, so that it does not report the steps of a running
+// operation as violations. It watches reservations, and leftovers of reservations, for one
+// lease: a reservation without a sign of life is a violation, unless its operation is open in
+// the log.
 //
-// With repair it sweeps the findings of ClassRepair and those in progress, as Start does,
-// reports which of them are repaired, and gives a ring of the first release its ID. It does not
-// touch findings of other classes, and none at all if a peer is the wrong cluster: see
+// With repair, Audit sweeps the findings of ClassRepair and ClassInProgress, as Start does,
+// reports which of them are repaired, and gives a ring of the first release its ID. It repairs no
+// finding of another class. If a peer is the wrong cluster, it repairs nothing: see
 // Report.Refused. A peer that cannot be read is not an error: Report.Unread names it. Audit
 // blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
@@ -88,7 +89,7 @@ func (c *Coordinator) AuditObject(ctx context.Context, gk schema.GroupKind, key 
 	})
 }
 
-// inspector reports what the peers hold of operations, and every fault in it.
+// inspector reports which objects of operations the peers hold, and the faults in these objects.
 type inspector struct {
 	opts     *Options
 	clusters *clusters
@@ -162,7 +163,7 @@ func (r *Report) add(s survey, findings []finding) {
 	}
 }
 
-// disappeared returns the findings of before that are not found any more.
+// disappeared returns the findings in before that are not in now.
 func disappeared(before, now []finding) []Violation {
 	var out []Violation
 	for _, f := range before {
@@ -173,7 +174,7 @@ func disappeared(before, now []finding) []Violation {
 	return out
 }
 
-// refuseRepair returns why nothing may be repaired: a peer is the wrong cluster.
+// refuseRepair returns an error if a peer is the wrong cluster: then Audit may repair nothing.
 func (n *inspector) refuseRepair(ctx context.Context, peers []string) error {
 	errs := slices.DeleteFunc(n.clusters.trustAll(ctx, peers), func(err error) bool { return !errors.Is(err, ErrWrongPeer) })
 	return errors.Join(errs...)
@@ -195,10 +196,11 @@ func unique(all []Violation) []Violation {
 	return out
 }
 
-// inspect surveys and examines one kind, twice if there are findings: a violation that is not
-// found again was an operation at work, read in one peer before and in another after one of its
-// steps. If reservations are among the findings, one lease passes between the two surveys: a
-// reservation that did not change is dead.
+// inspect surveys and examines one kind. If it has findings, it surveys and examines the kind
+// again, and drops a violation that it does not find again: the first survey read one peer
+// before a step of a running operation, and another peer after that step. If reservations are
+// among the findings, inspect waits for one lease before the second survey: a reservation that
+// did not change meanwhile is dead.
 func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look lookout) (survey, []finding) {
 	s := look(ctx, kind, peers)
 	findings := s.examine()
@@ -232,8 +234,10 @@ func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look
 	return again, sort(confirmed)
 }
 
-// confirmed returns the finding as a second look sees it. before means that the first look had it,
-// idle that its object has not changed since, and open has the operations of the log.
+// confirmed returns a finding of the second survey, with its final text and state. It returns
+// false for a violation that the first survey did not have. before means that the first survey
+// had the finding, and idle that the finding's object has not changed since. open has the IDs of
+// the operations that the log has open.
 func (f finding) confirmed(before, idle bool, open map[string]bool) (finding, bool) {
 	id := f.mend.view.Claim.Operation
 	resume := ": resume it (atollctl operation resume " + id + ")"
@@ -253,12 +257,12 @@ func (f finding) confirmed(before, idle bool, open map[string]bool) (finding, bo
 	return f, true
 }
 
-// leftover reports whether the finding is a secondary whose primary is gone.
+// leftover reports whether the finding is about a Reserved secondary whose primary is gone.
 func (f finding) leftover() bool {
 	return f.Invariant == "I6" && f.mend.obj != nil && !f.mend.view.Claim.Primary && f.mend.view.Stage == protocol.Reserved
 }
 
-// reservation reports whether the finding is a primary that is not committed.
+// reservation reports whether the finding is about a primary that is not committed.
 func (f finding) reservation() bool {
 	return f.underWay && f.Invariant == "I6" && f.mend.view.Stage == protocol.Reserved
 }

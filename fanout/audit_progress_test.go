@@ -41,7 +41,7 @@ func TestAnAuditBesideAWaitingAdd(t *testing.T) {
 			_, err := coordinator(t, r, waltest.NewMemory(), lease).Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait})
 			require.ErrorIs(t, err, fanout.ErrAborted)
 		})
-		time.Sleep(5 * time.Second) // in virtual time: it waits
+		time.Sleep(5 * time.Second) // in virtual time: the add waits
 		for range 3 {
 			require.Equal(t, []string{"I6"}, invariants(inProgress(t, coordinator(t, r, waltest.NewMemory(), lease))))
 		}
@@ -67,7 +67,7 @@ func TestAnAuditOfAReservationThatStandsStill(t *testing.T) {
 	require.Equal(t, []string{"I6"}, invariants(report.Violations))
 	require.Contains(t, report.Violations[0].Text, "atollctl operation abort "+id+" --others")
 
-	// The same for its secondaries after only the primary is deleted.
+	// The secondaries are reported in the same way after only their primary is deleted.
 	require.NoError(t, clusters(t, r, "us-east", acme).Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	for _, v := range inProgress(t, coordinator(t, r, log, fanout.Options{})) {
 		require.Equal(t, "I6", v.Invariant)
@@ -78,7 +78,7 @@ func TestAnAuditOfAReservationThatStandsStill(t *testing.T) {
 	require.NotEmpty(t, report.Violations)
 }
 
-// While a change of the membership is under way the PeerSets may differ.
+// PeerSets that differ while a change of the membership is under way are no violation.
 func TestAnAuditDuringAChangeOfTheMembership(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -117,8 +117,8 @@ func TestAnAuditDuringAChangeOfTheMembership(t *testing.T) {
 	require.Contains(t, invariants(report.Violations), "I11")
 }
 
-// A guard that a finalizer of another controller holds after the removal is reported with that
-// finalizer, and is no violation.
+// If a finalizer of another controller blocks the deletion of a guard after the removal, the
+// audit reports the guard with that finalizer, and not as a violation.
 func TestAnAuditOfAGuardThatAFinalizerHolds(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

@@ -43,8 +43,8 @@ func spoil(t *testing.T, r *regiontest.Ring, peer region.PeerName, name string, 
 	require.NoError(t, err)
 }
 
-// A claim that cannot be read is reported as such. Nothing else is concluded from it, and the
-// object is not touched.
+// An audit reports a claim that cannot be read. It concludes nothing else from that claim, and no
+// sweep changes the object.
 func TestAClaimThatCannotBeReadIsLeftAlone(t *testing.T) {
 	for name, edit := range map[string]func(string) string{
 		"not JSON":      func(string) string { return "garbage" },
@@ -68,7 +68,7 @@ func TestAClaimThatCannotBeReadIsLeftAlone(t *testing.T) {
 	}
 }
 
-// An object that is added while an audit reads one peer after another is no violation.
+// An audit reports no violation for an object that is added while it reads the peers.
 func TestAnAuditBesideAnAddFindsNothing(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -103,7 +103,7 @@ func TestAnAuditBesideAnAddFindsNothing(t *testing.T) {
 	require.Empty(t, report.Violations)
 }
 
-// A cluster whose Account was deleted by hand, without its finalizer, is reported.
+// An audit reports a ServiceCluster whose Account a person deleted after removing its finalizer.
 func TestAClusterWithoutAnAccountIsFound(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -129,8 +129,9 @@ func TestAClusterWithoutAnAccountIsFound(t *testing.T) {
 	require.Contains(t, report.Violations[0].Text, acme)
 }
 
-// A cluster that was added while its Account was being removed delays the removal. That is work
-// under way and no violation: the Account's primary exists until the cluster is removed.
+// A ServiceCluster that was added while its Account was being removed delays that removal. An
+// audit reports the removal as in progress, because the Account's primary exists until the
+// ServiceCluster is removed.
 func TestARemovalThatWaitsForAClusterIsUnderWay(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -140,7 +141,7 @@ func TestARemovalThatWaitsForAClusterIsUnderWay(t *testing.T) {
 	require.NoError(t, err)
 	var once sync.Once
 	c := coordinator(t, r, log, fanout.Options{Observer: &fanout.Observer{Step: func(ctx context.Context, e fanout.StepEvent) {
-		if !e.Done && e.Verb == "put" && e.Stage == "Removing" { // it has read that the namespace is empty
+		if !e.Done && e.Verb == "put" && e.Stage == "Removing" { // the removal has read that the namespace is empty
 			once.Do(func() {
 				_, err := other.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 				require.NoError(t, err)
@@ -164,8 +165,8 @@ func TestARemovalThatWaitsForAClusterIsUnderWay(t *testing.T) {
 	requireClean(t, c)
 }
 
-// One sweep deletes all reservations of a dead process without a log: after the primary it also
-// deletes the secondaries that the primary kept alive.
+// One sweep deletes all reservations of a dead process whose log is lost: first the primary, and
+// then the secondaries, which count as pending while their primary exists.
 func TestOnePassEndsADeadReservation(t *testing.T) {
 	for name, pass := range map[string]func(*testing.T, *fanout.Coordinator){
 		"audit with repair": func(t *testing.T, c *fanout.Coordinator) {
@@ -234,7 +235,7 @@ func TestARestoredGuardDoesNotOutliveItsPrimary(t *testing.T) {
 	require.Nil(t, held(t, r, key(acme, "db")))
 }
 
-// Two objects that both claim to be the home are reported, and left to a person.
+// An audit reports two objects that both claim to be the home, and leaves both to a person.
 func TestTwoHomesAreFound(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}})

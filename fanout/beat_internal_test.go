@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// answerless applies an advance and loses its answer.
+// answerless is a log that applies an Advance and loses its answer while lose is set.
 type answerless struct {
 	wal.Log
 	stored wal.Entry
@@ -35,9 +35,8 @@ func (l *answerless) Advance(_ context.Context, e wal.Entry) (wal.Entry, error) 
 	return e, nil
 }
 
-// A heartbeat whose answer was lost does not end the heartbeats: otherwise other coordinators
-// would adopt a live operation. After another coordinator has adopted the entry, the heartbeats
-// end.
+// The heartbeats continue after the answer to one was lost: otherwise other coordinators would
+// take over a live operation. They end after another coordinator has taken the entry over.
 func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	e := wal.Entry{ID: "a", Owner: "me", Version: "1"}

@@ -94,7 +94,7 @@ func (cl caller) write(ctx context.Context, attempt *region.Attempt, conn *regio
 func (cl caller) body(command protocol.Command) (*unstructured.Unstructured, error) {
 	switch command.Verb {
 	case protocol.Create:
-		// An inert reservation is derived from the content that it will get.
+		// Kind.Inert derives the reservation from the content that the object gets later.
 		token := command.Object.Payload
 		if cl.r.kind.Inert != nil && token == "" && !cl.isGuard(command.Object) {
 			token = cl.inertToken(command.Object)
@@ -128,8 +128,9 @@ func (cl caller) guardRefused(peer region.PeerName, command protocol.Command, er
 
 func (cl caller) isGuard(o protocol.Object) bool { return o.Guard(protocol.Mode(cl.r.kind.Mode)) }
 
-// inertToken returns the token of the content behind an inert reservation: that of the request,
-// or that of the primary whose replica it will be.
+// inertToken returns the token of the content from which an inert reservation is derived. If the
+// reservation is of the runner's own operation, that is the content of the request; otherwise it
+// is the content of the primary whose replica the reservation becomes.
 func (cl caller) inertToken(o protocol.Object) string {
 	if o.Claim.Operation == cl.r.journal.Operation.ID && cl.r.journal.Operation.Action != protocol.Adopt {
 		return cl.r.requestToken
@@ -137,7 +138,8 @@ func (cl caller) inertToken(o protocol.Object) string {
 	return cl.r.memory.payload(o.Claim.Of.UID)
 }
 
-// changed returns the object that a put sends, made of the object that the machine read.
+// changed returns the object that a put sends: the object that the machine read, with the
+// command's changes. It returns an error if the machine never read that object.
 func (cl caller) changed(command protocol.Command) (*unstructured.Unstructured, error) {
 	base, was, ok := cl.r.memory.recall(command.UID, command.RV)
 	if !ok {

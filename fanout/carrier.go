@@ -24,7 +24,7 @@ type Carrier struct {
 func InSpec(field string) Carrier { return Carrier{field: field} }
 
 // InAnnotation keeps the state as JSON in an annotation, for kinds whose schema cannot be
-// changed. AdmissionPolicy protects it there.
+// changed. Apply the objects of AdmissionPolicy to protect the annotation.
 func InAnnotation(key string) Carrier { return Carrier{annotation: key} }
 
 func (c Carrier) path() string {
@@ -35,7 +35,7 @@ func (c Carrier) path() string {
 }
 
 // read returns the protocol's state, or nil if the object has none. A state that cannot be
-// parsed is an error: corrupt is not absent.
+// parsed is an error, because an object with a damaged state must not count as one without state.
 func (c Carrier) read(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 	var state v1alpha1.Fanout
 	if c.annotation != "" {

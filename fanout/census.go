@@ -34,8 +34,8 @@ func newCensus(c *executor, kind Kind) *census {
 	return &census{executor: c, kind: kind, peers: map[region.PeerName]*count{}}
 }
 
-// of returns the count of conn's peer. It counts, or waits for the goroutine that does. If that
-// fails, the next caller counts.
+// of returns the count for conn's peer. The first caller counts the primaries; later callers wait
+// for that count and reuse it. If counting fails, the next caller counts.
 func (s *census) of(ctx context.Context, conn *region.Conn) (*count, error) {
 	s.mu.Lock()
 	n := s.peers[conn.Peer()]
@@ -86,8 +86,8 @@ func (s *census) take(ctx context.Context, conn *region.Conn) (total protocol.Re
 	}
 }
 
-// count replies with the removals that plain deletes request in conn's peer, and whether the
-// request for the command's object is still settling.
+// count replies with the number of removals that plain deletes request in conn's peer, and with
+// whether the command's object was deleted so recently that its request still has to wait.
 func (cl caller) count(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	n, err := cl.r.census.of(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}

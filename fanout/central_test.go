@@ -53,7 +53,7 @@ type lineTransport struct {
 
 func (l lineTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if l.cut.Load() {
-		// Refused, so that nothing is tried again: the process is dead.
+		// A 403 keeps the dead process from trying again.
 		body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
 		return &http.Response{
 			StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
@@ -107,14 +107,14 @@ func TestSharedLogOperations(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// TestSharedLogRivals: of concurrent adds of one name, by coordinators that share a log and by
-// one that does not, one is committed.
+// TestSharedLogRivals adds one name concurrently, by coordinators that share a log and by one with
+// its own log. Exactly one add is committed.
 func TestSharedLogRivals(t *testing.T) {
 	t.Parallel()
 	r, s := newRing(t), newCentral(t)
 	var all []*fanout.Coordinator
 	for range 3 {
-		// A lease that is long enough for signs of life.
+		// The lease is long enough for the coordinators to show signs of life.
 		all = append(all, coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{LeaseTimeout: 5 * time.Second}))
 	}
 	acme := addAccount(t, all[0])
@@ -143,8 +143,8 @@ func TestSharedLogRivals(t *testing.T) {
 }
 
 // TestSharedLogCrashAtEveryCommand stops a coordinator before and after each of its commands.
-// Another one, which shares its log, adopts its operation, and then all invariants hold with
-// nothing under way.
+// Another coordinator, which shares the log, takes the operation over. Then all invariants hold,
+// and no work is in progress.
 func TestSharedLogCrashAtEveryCommand(t *testing.T) {
 	for _, tc := range crashCases {
 		t.Run(tc.name, func(t *testing.T) {

@@ -35,20 +35,20 @@ const (
 
 // Change is one change of the membership and its state.
 type Change struct {
-	// ID names the change in the log, in every PeerSet while it is under way,
-	// and in errors.
+	// ID names the change in the log, in every PeerSet while the change is under way, and in
+	// errors.
 	ID string
 	// Kind is the kind of the change.
 	Kind ChangeKind
 	// Peer is the peer that joins or leaves.
 	Peer region.PeerName
-	// State is Done, Aborted if the ring is unchanged, Ended if another process has ended the
-	// change and its effect may have been undone since, or InDoubt if it is under way and
+	// State is Done; Aborted if the ring is unchanged; Ended if another process has ended the
+	// change, whose effect may have been undone since; or InDoubt if the change is under way and
 	// cannot continue now.
 	State State
 	// AlreadyDone is set if the ring had the wanted members before, and nothing changed.
 	AlreadyDone bool
-	// Peers are the states that the peers have in their own PeerSets afterwards.
+	// Peers are the states that the peers have in their own PeerSets after the change.
 	Peers region.Results[v1alpha1.PeerState]
 	// Left are the objects without a claim in a peer that has left: they stay there.
 	Left []Occupant
@@ -74,30 +74,31 @@ type ForceRemoveOptions struct {
 	By string
 }
 
-// Join makes peer a member of the ring of the other configured peers. Peer must be configured,
-// and its own PeerSet, if there is one, must give it that name. As a member it has every object
-// that exists everywhere and guards every other name. A former member is quarantined first, and
-// its objects are judged against the ring. Join blocks until every peer has confirmed, and is
-// idempotent. It waits for a change of another coordinator, and finishes that change after a
-// lease without a sign of life.
+// Join makes peer a member of the ring of the other configured peers. Peer must be configured.
+// If the peer has a PeerSet already, that PeerSet must call it by this name. As a member the peer
+// has every object that exists everywhere, and guards every other name. A former member is
+// quarantined first, and its objects are judged against the ring. Join blocks until every peer
+// has confirmed, and is idempotent. If another coordinator changes the membership, Join waits for
+// that change, and finishes it after a lease without a sign of life.
 //
 // The error is a *BlockedError if an object in peer has a name that another peer owns; peer is
-// not a member then. It wraps ErrMembership if the configured peers and the PeerSets differ,
-// and is an *InDoubtError if the change is under way and a peer does not answer: Start or
-// Recover, of any coordinator, continue it.
+// not a member then. The error wraps ErrMembership if the configured peers and the PeerSets
+// differ. It is an *InDoubtError if the change is under way and a peer does not answer: Start or
+// Recover of any coordinator continues the change.
 func (c *Coordinator) Join(ctx context.Context, peer region.PeerName) (*Change, error) {
 	return c.submitter.change(ctx, Join, peer, "")
 }
 
 // Comeback is Join for a member whose store was restored from an older state, whether that was
-// detected (ErrReturned) or not. Its objects count only as far as the other members confirm
-// them. An Account that it has forgotten gets another home, with the latest revision in the
-// other members. Change.Lost lists the forgotten objects that exist once; their guards hold the
-// names until ReleaseRemoval.
+// detected (ErrReturned) or not. An object in peer counts only if the other members confirm it.
+// An Account that peer has forgotten gets another home, with the latest revision in the other
+// members. Change.Lost lists the forgotten objects that exist once; their guards hold the names
+// until ReleaseRemoval.
 //
-// The error is a *BlockedError if peer holds a committed object of which another member holds
-// nothing: it was removed since, or is not everywhere yet. The peer stays in quarantine until
-// the object is deleted there, or its operation recovered, and Comeback is called again.
+// The error is a *BlockedError if peer holds a committed object, and another member holds no
+// object under its name: either the object was removed after the backup, or its operation has not
+// reached every member yet. The peer stays in quarantine until a person deletes the object in
+// peer, or its operation is recovered, and Comeback is called again.
 func (c *Coordinator) Comeback(ctx context.Context, peer region.PeerName) (*Change, error) {
 	return c.submitter.change(ctx, Comeback, peer, "")
 }
@@ -112,9 +113,10 @@ func (c *Coordinator) Leave(ctx context.Context, peer region.PeerName) (*Change,
 }
 
 // ForceRemove takes a member that never answers again out of the ring. Names that it owned
-// become free, and objects that only it held are lost. Peer need not be configured. A process
-// that still reaches peer can commit objects there that no member knows of, so make sure before
-// that peer is gone. ForceRemove blocks and is idempotent like Join, and has its errors.
+// become free, and objects that only that member held are lost. Peer need not be configured. A
+// process that still reaches peer can commit objects in peer that no member knows of. So make
+// sure that peer is gone before you call ForceRemove. ForceRemove blocks and is idempotent like
+// Join, and has the errors of Join.
 func (c *Coordinator) ForceRemove(ctx context.Context, peer region.PeerName, opts ForceRemoveOptions) (*Change, error) {
 	if peer != "" && opts.By == "" {
 		return nil, fmt.Errorf("force-remove %s: ForceRemoveOptions.By is empty: name the person who vouches that the peer never returns", peer)
@@ -162,7 +164,7 @@ func (b *submitter) change(ctx context.Context, kind ChangeKind, peer region.Pee
 		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
 	}
 	waited := silent
-	if ctx.Err() == nil { // after the deadline this fails as well, and would hide the cause
+	if ctx.Err() == nil { // after the deadline recoverFirst fails as well, and its error would hide the cause
 		waited = cmp.Or(b.recovery.recoverFirst(ctx), silent)
 	}
 	if err := ctx.Err(); err != nil {

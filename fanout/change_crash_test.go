@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// changeCases are changes of a ring of eu-west and us-east.
+// changeCases are changes of the membership of a ring.
 var changeCases = []struct {
 	name    string
 	members []region.PeerName // before
@@ -45,9 +45,9 @@ var changeCases = []struct {
 	},
 }
 
-// TestCrashAtEveryCommandOfAChange stops a coordinator before and after each of its commands.
-// Its successor has the log, or has no log and finds the slots; in the end the ring has its old
-// or its new members.
+// TestCrashAtEveryCommandOfAChange stops a coordinator before and after each of its commands. The
+// next coordinator has the log, or has no log and finds the change in the slots of the PeerSets.
+// In the end the ring has its old or its new members.
 func TestCrashAtEveryCommandOfAChange(t *testing.T) {
 	for _, tc := range changeCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func crashChange(t *testing.T, r *regiontest.Ring, before, then []region.PeerNam
 	log, stop := waltest.NewMemory(), newCrash(at, after)
 	doomed := coordinator(t, some(t, r, configured...), log, fanout.Options{
 		Observer: &fanout.Observer{Step: func(ctx context.Context, e fanout.StepEvent) {
-			if e.Verb != "sub" && e.Verb != "finish" { // these run other machines
+			if e.Verb != "sub" && e.Verb != "finish" { // these verbs run other machines
 				stop.step(ctx, e)
 			}
 		}},

@@ -16,9 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestAJoinThatIsResumedLeavesNoDeadGuard removes an object when a join is about to create its
-// guard in the newcomer, and kills the join after it has. The process that resumes the join
-// deletes the guard.
+// TestAJoinThatIsResumedLeavesNoDeadGuard removes an object when a join is about to create the
+// object's guard in the joining peer, and kills the join after that create. The process that
+// resumes the join deletes the guard.
 func TestAJoinThatIsResumedLeavesNoDeadGuard(t *testing.T) {
 	for _, logged := range []bool{false, true} {
 		r := servers(t, "eu-west", "us-east")

@@ -36,8 +36,8 @@ func requireAbsent(t *testing.T, r *regiontest.Ring, peer region.PeerName, name 
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// TestAccountsMoveWithALeave lets the peer with the homes of accounts leave. A leave that is
-// refused moves none.
+// TestAccountsMoveWithALeave lets the peer with the homes of Accounts leave. A leave that is
+// refused moves no home.
 func TestAccountsMoveWithALeave(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	three := of(t, r, "ap-south", "eu-west", "us-east")
@@ -82,7 +82,8 @@ func TestAccountsMoveWithALeave(t *testing.T) {
 	requireUpdatable(t, three, names[0], 3, "eu-west", "us-east")
 }
 
-// TestAccountsOutliveTheirHome removes the peer with the homes of accounts by force.
+// TestAccountsOutliveTheirHome removes the peer with the homes of Accounts by force. The Accounts
+// stay, with homes in other members.
 func TestAccountsOutliveTheirHome(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	three := of(t, r, "ap-south", "eu-west", "us-east")

@@ -20,7 +20,7 @@ import (
 
 // BlockedError means that a peer cannot join or leave, because of the objects that it holds.
 type BlockedError struct {
-	Change string // its ID
+	Change string // ID of the change
 	Kind   ChangeKind
 	Peer   region.PeerName
 	// Blocking are the objects that must be removed first.
@@ -142,7 +142,7 @@ func unreachable(result protocol.ChangeResult) []region.PeerName {
 	return []region.PeerName{region.PeerName(result.Peer)}
 }
 
-// occupant converts an object that a survey found.
+// occupant converts an object that a survey found into an Occupant.
 func (r *changeRunner) occupant(f protocol.Found, peer region.PeerName) Occupant {
 	at, ok := r.recall(f.Key)
 	if !ok {
@@ -160,7 +160,7 @@ func (r *changeRunner) outcome() []byte {
 	if err := r.reason(result); err != nil {
 		o.Reason = err.Error()
 	}
-	// An outcome is made of strings and booleans.
+	// Marshal cannot fail: an outcome holds only values that JSON can encode.
 	data, _ := json.Marshal(o)
 	return data
 }

@@ -35,7 +35,7 @@ type changeRunner struct {
 
 	mu       sync.Mutex
 	found    map[string]foundAt
-	departed map[string]metav1.Time               // when peers departed, by peer and PeerSet
+	departed map[string]metav1.Time               // when each departed peer departed
 	pending  map[string]map[region.PeerName]error // why peers have not confirmed an object, by its key
 	troubles troubles
 }
@@ -55,7 +55,8 @@ func (r *changeRunner) run(ctx context.Context) error {
 	})
 }
 
-// prepare copies the data of a log command from the machine.
+// prepare returns the write of a log command, with a copy of the machine's data. For other
+// commands it returns an empty write.
 func (r *changeRunner) prepare(command protocol.Command) logWrite {
 	e := r.entry.present()
 	switch command.Verb {
@@ -107,13 +108,14 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 	return reply
 }
 
-// failure returns why the change cannot continue: the error of the last call to peer, or why
-// an object is not confirmed.
+// failure returns why the change cannot continue: the error of the last call to peer, or the
+// reason why peers have not confirmed an object.
 func (r *changeRunner) failure(peer region.PeerName) error {
 	return r.troubles.explain(peer, r.unconfirmed(peer))
 }
 
-// unconfirmed returns why an object is not confirmed, by peer if possible; nil if all are.
+// unconfirmed returns why peers have not confirmed an object. If peer itself has not confirmed
+// one, it returns that reason, else the reason of another peer; nil if all objects are confirmed.
 func (r *changeRunner) unconfirmed(peer region.PeerName) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,7 +222,7 @@ func (r *changeRunner) writeLog(ctx context.Context, verb protocol.Verb, write l
 	return logged(err)
 }
 
-// noted stores the times of departure in a PeerSet for later writes.
+// noted stores the departure times that a PeerSet lists, for later writes of PeerSets.
 func (r *changeRunner) noted(set *v1alpha1.PeerSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -260,8 +262,8 @@ func (r *changeRunner) putPeerSet(ctx context.Context, attempt *region.Attempt, 
 	return reply, nil
 }
 
-// survey lists the objects in peer. Those without a claim count only if the kind keeps its
-// state in a field of spec, not in an annotation.
+// survey lists the objects in peer. It skips objects without a claim if the kind keeps its state
+// in an annotation instead of a field of spec.
 func (r *changeRunner) survey(ctx context.Context, peer region.PeerName) ([]protocol.Found, error) {
 	var found []protocol.Found
 	for _, kind := range r.changes.opts.Kinds {
@@ -317,7 +319,7 @@ func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (proto
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ctx.Err() == nil || len(r.pending[command.Key]) == 0 { // a run that was cut off has no better cause than the one before
+	if ctx.Err() == nil || len(r.pending[command.Key]) == 0 { // a run that was cut off must not replace the cause that an earlier run found
 		r.pending[command.Key] = pending
 	}
 	return result, err

@@ -129,14 +129,14 @@ func TestAMemberIsGivenUpAndComesBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fanout.Done, change.State)
 	requireClean(t, all)
-	// A name that it owned and that no other peer has taken belongs to it again.
+	// A name that sa-east owned and that no other peer has taken belongs to sa-east again.
 	_, err = all.Add(t.Context(), newServiceCluster(acme, "lost"), fanout.AddOptions{Target: "us-east"})
 	var held *fanout.HeldError
 	require.ErrorAs(t, err, &held)
 	require.EqualValues(t, "sa-east", held.Holder)
 }
 
-// TestAddsWhileARingGrows adds objects of old and new peers while two peers join.
+// TestAddsWhileARingGrows adds objects with old and new peers as targets while two peers join.
 func TestAddsWhileARingGrows(t *testing.T) {
 	r := servers(t, "eu-west", "us-east")
 	old := of(t, r, "eu-west", "us-east")
@@ -170,8 +170,8 @@ func TestAddsWhileARingGrows(t *testing.T) {
 	requireClean(t, all)
 }
 
-// TestAPeerIsLostInTheMiddleOfAJoin loses the first member while a join holds every slot. No
-// process can finish the join without that member.
+// TestAPeerIsLostInTheMiddleOfAJoin loses the first member while a join holds the slot of every
+// PeerSet. No process can finish the join without that member.
 func TestAPeerIsLostInTheMiddleOfAJoin(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	acme := unique("acme")

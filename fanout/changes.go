@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// changes runs the machines of changes of the membership, and finishes those of coordinators that
-// show no sign of life.
+// changes runs changes of the membership, and finishes changes whose coordinators show no sign of
+// life.
 type changes struct {
 	opts     *Options
 	clusters *clusters
@@ -62,7 +62,8 @@ func (h *changes) settle(ctx context.Context, entry wal.Entry, j changeJournal) 
 	return &Operation{ID: change.ID, State: change.State, AlreadyDone: change.AlreadyDone}, err
 }
 
-// finishChanges finishes the changes that hold slots and show no sign of life for a lease.
+// finishChanges finishes each change of the membership that holds the slot of a PeerSet and shows
+// no sign of life for a lease.
 func (h *changes) finishChanges(ctx context.Context) error {
 	peers, err := h.clusters.peers(ctx)
 	if err != nil {
@@ -73,7 +74,7 @@ func (h *changes) finishChanges(ctx context.Context) error {
 	for _, peer := range peers {
 		set, err := h.clusters.peerSet(ctx, region.PeerName(peer))
 		if err != nil {
-			continue // the survey of objects reports it
+			continue // the survey of objects reports the unreadable peer
 		}
 		if set.Change.ID == "" || seen[set.Change.ID] || !h.still(ctx, region.PeerName(peer), set) {
 			continue
@@ -85,8 +86,8 @@ func (h *changes) finishChanges(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// still reports whether the PeerSet of peer, and that of its change's anchor, stay unchanged
-// for a lease. It blocks that long.
+// still returns true if two PeerSets stay unchanged for a lease: that of peer, and that of the
+// anchor, the peer that the change in set takes first. It blocks for the lease.
 func (h *changes) still(ctx context.Context, peer region.PeerName, set protocol.PeerSet) bool {
 	anchor, _ := h.clusters.peerSet(ctx, region.PeerName(set.Change.Anchor))
 	select {
@@ -99,7 +100,8 @@ func (h *changes) still(ctx context.Context, peer region.PeerName, set protocol.
 	return err == nil && now.RV == set.RV && anchor.RV == later.RV
 }
 
-// finish runs a change that was found in a slot to its end.
+// finish runs a change that was found in the slot of a PeerSet to its end. It does nothing if
+// this process already works on the change.
 func (h *changes) finish(ctx context.Context, slot protocol.Slot, peers []string) error {
 	if !h.entries.begin(slot.ID) {
 		return nil

@@ -30,7 +30,7 @@ func answerOf(attempt *region.Attempt, err error) answer {
 	}
 }
 
-// vague reports whether the server may or may not have applied the request.
+// vague reports whether the answer leaves open if the server applied the request.
 func (a answer) vague() bool {
 	return a.code == http.StatusTooManyRequests || a.code == http.StatusRequestTimeout || a.code >= http.StatusInternalServerError
 }
@@ -99,8 +99,8 @@ func statusCode(err error) int32 {
 	return status.Status().Code
 }
 
-// isAbsent reports whether the object does not exist. A 404 from a server that does not serve
-// the resource, or that is no API server, proves nothing about the object.
+// isAbsent reports whether err proves that the object does not exist. A 404 from a server that
+// does not serve the resource, or that is no API server, proves nothing about the object.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -125,7 +125,7 @@ func explain(peer region.PeerName, op string, err error) error {
 		_, wrong := errors.AsType[*WrongPeerError](err)
 		switch {
 		case wrong:
-			found.Remedy = "" // the error has its own
+			found.Remedy = "" // the WrongPeerError names its own remedy
 		case found.Cause == region.CauseForbidden:
 			found.Remedy = `the peer must grant the rights that "atollctl rbac" prints`
 		}
@@ -133,8 +133,8 @@ func explain(peer region.PeerName, op string, err error) error {
 	return &where
 }
 
-// unreached marks an error of a peer that an operation needs, whatever its cause: errors.Is
-// finds region.ErrUnavailable.
+// unreached marks the error of a peer that an operation needs. Whatever the cause of the error,
+// errors.Is finds region.ErrUnavailable in it.
 type unreached struct{ error }
 
 func (e unreached) Is(target error) bool { return target == region.ErrUnavailable } //nolint:errorlint // a sentinel

@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// clusters are the clusters of the peers: how to reach them, whether they are those of the ring,
-// and their PeerSets.
+// clusters connects to the clusters of the peers, checks that each cluster is the one that the
+// ring knows, and reads the PeerSets.
 type clusters struct {
 	opts       *Options
 	directory  region.Directory
@@ -22,7 +22,8 @@ type clusters struct {
 	reach      reach
 }
 
-// peers returns the names of the directory's peers, and waits until there are some.
+// peers returns the names of the directory's peers. It waits until the directory has a peer, and
+// returns an error if ctx ends first.
 func (cs *clusters) peers(ctx context.Context) ([]string, error) {
 	for snapshot := range cs.directory.Watch(ctx) {
 		var names []string
@@ -37,7 +38,7 @@ func (cs *clusters) peers(ctx context.Context) ([]string, error) {
 }
 
 // nearest returns the default peer for the primary of an object that exists everywhere: the
-// first healthy peer by name.
+// first peer that is not unhealthy, or the first peer if all are.
 func (cs *clusters) nearest(peers []string) string {
 	for _, p := range peers {
 		conn, err := cs.directory.Conn(region.PeerName(p))
@@ -48,8 +49,8 @@ func (cs *clusters) nearest(peers []string) string {
 	return peers[0]
 }
 
-// distinct returns an error if two peers are one cluster. silent has the errors of peers whose
-// identity could not be read: the operation itself rejects those.
+// distinct returns err if two peers are one cluster. silent has the errors of the peers whose
+// identity could not be read: the operation itself fails at such a peer.
 func (cs *clusters) distinct(ctx context.Context) (silent, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cs.opts.CallTimeout)
 	defer cancel()

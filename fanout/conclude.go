@@ -18,8 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// A conclusion makes, from the result of a runner's machine, what callers, the log and observers
-// get.
+// A conclusion converts the result of a runner's machine for callers, the log and observers.
 type conclusion struct{ r *runner }
 
 // conclude converts the machine's result into the caller's Operation and error.
@@ -78,7 +77,7 @@ func (c conclusion) operation(result protocol.Result) *Operation {
 			outcomes[i].Err = c.unconfirmed(peer.Peer)
 		case peer.Peer == o.Primary || !unspread:
 		case c.r.kind.Mode == Once && c.r.memory.finalizersAt(o.Primary) != nil:
-			outcomes[i].Value = PeerGuard // guards are deleted after the finalizers of others at the primary are gone
+			outcomes[i].Value = PeerGuard // guards stay until other controllers have removed their finalizers from the primary
 		default:
 			outcomes[i].Value = PeerPending
 			outcomes[i].Err = &region.Error{Peer: peer.Peer, Op: string(c.r.machine.Op.Action), Err: fmt.Errorf("is asked after peer %s, which holds the object", o.Primary)}

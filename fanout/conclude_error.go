@@ -98,7 +98,8 @@ func (c conclusion) cause(ctx context.Context, result protocol.Result) error {
 	}
 }
 
-// known returns the error of a reason that says all, whatever calls failed; nil for others.
+// known returns the error of a reason that alone explains the ending, whichever calls failed. It
+// returns nil for any other reason.
 func (c conclusion) known(result protocol.Result) error {
 	peer := region.PeerName(result.Peer)
 	switch result.Reason {

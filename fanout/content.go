@@ -34,7 +34,7 @@ const (
 	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// notContent are prefixes of annotations that are not content.
+// notContent lists the prefixes of the annotations that do not belong to the content.
 var notContent = []string{ours, lastApplied}
 
 func (k Kind) content(obj *unstructured.Unstructured) content {
@@ -103,9 +103,9 @@ func hash(parts ...any) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// digest identifies a request. For a kind that exists once it covers the request's own key: two
-// requests with equal content are different requests. For a kind that exists everywhere they
-// are the same request.
+// digest identifies a request. For a kind that exists once the digest covers the target and the
+// request's own key, so two requests with equal content are different requests. For a kind that
+// exists everywhere two requests with equal content are the same request.
 func (k Kind) digest(obj *unstructured.Unstructured, target, key string) (string, error) {
 	var payload any = k.content(obj)
 	if k.Payload != nil {
@@ -131,7 +131,7 @@ func (k Kind) object(key types.NamespacedName, c content) *unstructured.Unstruct
 	return obj
 }
 
-// fill replaces the content of obj by c, and keeps its identity, status and claim.
+// fill replaces the content of obj by c, and keeps obj's identity, status and claim.
 func (k Kind) fill(obj *unstructured.Unstructured, c content) {
 	state, stateErr := k.Claim.read(obj)
 	for field := range obj.Object {
@@ -163,7 +163,7 @@ func (k Kind) fill(obj *unstructured.Unstructured, c content) {
 	obj.SetLabels(labels)
 	obj.SetAnnotations(annotations)
 	if stateErr == nil && state != nil {
-		// The state was read from this object, so it can be written to it.
+		// The write cannot fail, because the state was read from this object.
 		_ = k.Claim.write(obj, state)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// A content keeps its token in the log: after a crash the content of an operation is found by
-// that token.
+// A content has the same token before and after the log stores it: after a crash the coordinator
+// finds the content of an operation by that token.
 func TestContentKeepsItsTokenInTheLog(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]content{

@@ -49,8 +49,8 @@ type Coordinator struct {
 }
 
 // New checks opts and reads nothing: it does not block, and d may still be empty. Coordinators
-// that use one log at the same time need a shared log (wal.Log.Shared), each with a handle of
-// its own. An error names the field of opts and a valid value.
+// that use one log at the same time need a shared log (wal.Log.Shared), and each of them needs
+// its own handle for the log. An error names the field of opts and a valid value.
 func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	switch {
 	case argument.Missing(d):
@@ -79,11 +79,11 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 // obj's metadata, and ignores status. Within ctx it waits for the Directory's first Snapshot.
 //
 // Add returns nil when the operation is committed: Operation.State is Done if every peer has
-// confirmed, and Committed if one has not; Start or Recover bring that peer along. Otherwise
-// the error is a *HeldError if another object has the name, or an *InDoubtError if the outcome
-// is not known yet: the operation stays in the log, so call Outcome and do not start it anew.
-// Any other error wraps ErrAborted or ErrEnded: nothing is in effect. Adding the same object
-// again under the same idempotency key returns the first result.
+// confirmed, and Committed if a peer has not. Start or Recover complete the operation in that
+// peer. Otherwise the error is a *HeldError if another object has the name, or an *InDoubtError
+// if the outcome is not known yet: the operation stays in the log, so call Outcome and do not
+// call Add again. Any other error wraps ErrAborted or ErrEnded: nothing is in effect. Adding the
+// same object again under the same idempotency key returns the first result.
 func (c *Coordinator) Add(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
 	op, _, err := c.submitter.add(ctx, obj, opts, false)
 	return op, err
@@ -112,9 +112,9 @@ func (b *submitter) add(ctx context.Context, obj Object, opts AddOptions, agree 
 }
 
 // Update replaces the content of obj in all peers, for kinds that exist Everywhere. It ignores
-// obj's resourceVersion: it is based on the revision that it finds. The error is a
-// *ConflictError if another update commits in between, and wraps ErrNotFound if the object does
-// not exist. Other errors are those of Add.
+// obj's resourceVersion: it reads the current revision and replaces that one. The error is a
+// *ConflictError if another update commits between this read and the write, and wraps
+// ErrNotFound if the object does not exist. Other errors are those of Add.
 func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
 	kind, u, err := c.kinds.object(obj)
 	if err != nil {
@@ -136,9 +136,9 @@ func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (
 }
 
 // Agree is Add for content that is decided once, such as a generated password or a CA. The
-// first caller's content wins. Every caller gets the object that the peers hold, as its primary
-// has it. Agree is only for kinds that exist Everywhere. The errors are those of Add, but an
-// existing name is not an error.
+// first caller's content wins. Every caller gets that object, read from the primary's peer. Agree
+// is only for kinds that exist Everywhere. The errors are those of Add, but an existing object is
+// not an error.
 func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*unstructured.Unstructured, error) {
 	op, r, err := c.submitter.add(ctx, obj, opts, true)
 	if err != nil {
@@ -179,8 +179,8 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 // until ctx ends. A sweep deletes reservations of dead operations, restores missing guards and
 // replicas, finishes removals, and adopts objects without a claim of kinds with AdoptApplied.
 // Start logs failures to the logger in ctx and retries. It blocks, and returns nil when ctx has
-// ended. Without Start each operation first settles the open ones, so a short-lived program
-// need not call it.
+// ended. A short-lived program need not call Start: without it, each operation first settles the
+// open operations of the log.
 func (c *Coordinator) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, c.opts.Logger, "fanout")
 	defer func() { _ = c.executor.tails.wait(context.WithoutCancel(ctx)) }()

@@ -27,7 +27,7 @@ import (
 type crash struct {
 	after    bool                        // crash after the command, whose answer is lost
 	at       int                         // the number of the command
-	of       func(fanout.StepEvent) bool // or else selects the command
+	of       func(fanout.StepEvent) bool // selects the command instead of at
 	mu       sync.Mutex
 	count    int
 	inFlight int
@@ -167,7 +167,7 @@ var crashCases = []crashCase{
 }
 
 // TestCrashAtEveryCommand stops a coordinator before and after each of its commands. The next
-// process recovers from the log, and all invariants hold with nothing under way.
+// process recovers from the log. Then all invariants hold, and no work is in progress.
 func TestCrashAtEveryCommand(t *testing.T) {
 	for _, tc := range crashCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func tidy(t *testing.T, r *regiontest.Ring, key types.NamespacedName) {
 	}
 	_, err := coordinator(t, r, waltest.NewMemory(), fanout.Options{}).Remove(t.Context(), gk, key, fanout.RemoveOptions{})
 	if held, ok := errors.AsType[*fanout.HeldError](err); ok && held.Operation == "" {
-		// It was not adopted, so a person deletes it.
+		// The object was not adopted, so a person deletes it.
 		client := accountsIn(t, r, held.Holder)
 		if key.Namespace != "" {
 			client = clustersIn(t, r, held.Holder, key.Namespace)

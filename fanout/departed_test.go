@@ -21,9 +21,10 @@ import (
 )
 
 // TestAReservationInAPeerThatHasLeft kills the process of an add that still has a departed peer
-// configured: it has reserved there before it could read the members. A recovery without that
-// peer in its configuration reports that a reservation may be left, and keeps the entry. The
-// reservation is deleted by a recovery with the peer, by a sweep, or by the peer's next join.
+// configured, after the add has reserved the name in that peer and before it has read the
+// members. A recovery without the peer in its configuration reports that a reservation may be
+// left, and keeps the entry. A recovery with the peer, a sweep, or the peer's next join deletes
+// the reservation.
 func TestAReservationInAPeerThatHasLeft(t *testing.T) {
 	r := servers(t, four...)
 	members := []region.PeerName{"ap-south", "eu-west", "us-east"}
@@ -73,10 +74,10 @@ func TestAReservationInAPeerThatHasLeft(t *testing.T) {
 	}
 }
 
-// TestAGuardForAPeerThatHasLeftMeanwhile lets an add read the members, and lets a peer accept
-// the guard only after that peer has left. The add is committed with the members that it read.
-// Its guard stays in the peer and does no harm: it is the peer's own guard after it joins
-// again, and dead if the object was removed meanwhile.
+// TestAGuardForAPeerThatHasLeftMeanwhile lets an add read the members, and lets a peer accept the
+// guard only after that peer has left. The add is committed with the members that it read. The
+// guard stays in the peer and does no harm: if the peer joins again, the guard is valid, and if
+// the object was removed meanwhile, the guard is dead.
 func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
 	r := servers(t, four...)
 	all, three := of(t, r, four...), of(t, r, "ap-south", "eu-west", "us-east")
@@ -84,7 +85,7 @@ func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		read, left := make(chan region.PeerName, len(four)), make(chan struct{})
 		slow := coordinator(t, some(t, r, four...), waltest.NewMemory(), fanout.Options{
-			LeaseTimeout: time.Minute, // no other coordinator takes it for dead
+			LeaseTimeout: time.Minute, // long enough that no other coordinator takes the add for dead
 			Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
 				switch {
 				case e.Verb == "read-peerset" && e.Done:
@@ -121,9 +122,10 @@ func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
 	}
 }
 
-// TestAJoinGuardsWhatComesToNothing lets a peer join between the reservation of an add that
-// does not have it configured and the add's read of the members. The join guards the reserved
-// name. The add is refused and cannot delete that guard, which is dead: a sweep deletes it.
+// TestAJoinGuardsWhatComesToNothing lets a peer join while an add runs that does not have the peer
+// configured: after the add's reservation, and before its read of the members. The join guards the
+// reserved name. The add is refused and cannot delete that guard. The guard is dead, and a sweep
+// deletes it.
 func TestAJoinGuardsWhatComesToNothing(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	all, three := of(t, r, four...), of(t, r, "ap-south", "eu-west", "us-east")
@@ -131,7 +133,7 @@ func TestAJoinGuardsWhatComesToNothing(t *testing.T) {
 	reads, joined := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	slow := coordinator(t, some(t, r, "ap-south", "eu-west", "us-east"), waltest.NewMemory(), fanout.Options{
-		LeaseTimeout: time.Minute, // no other coordinator takes it for dead
+		LeaseTimeout: time.Minute, // long enough that no other coordinator takes the add for dead
 		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
 			if e.Verb == "read-peerset" && !e.Done {
 				once.Do(func() { close(reads) })

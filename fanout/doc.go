@@ -28,12 +28,12 @@
 //     fields that Kind.Guard fills in.
 //   - A plain delete of the primary of an object that exists everywhere is a request. No replica
 //     is deleted while the object's namespace holds an object, while a member cannot report
-//     whether it does, or while more removals are requested than Options.RemovalCap allows. See
-//     Hold and Coordinator.ReleaseRemoval.
-//   - A cluster's answers count only if it is the one that the ring knows under the peer's name,
-//     by kube-system UID, ring ID and its own PeerSet. Another cluster counts as an unreachable
-//     peer (WrongPeerError), and nothing is written there. See Identity.Peers and
-//     Identity.Recognize.
+//     whether the namespace holds one, or while more removals are requested than
+//     Options.RemovalCap allows. See Hold and Coordinator.ReleaseRemoval.
+//   - A cluster's answers count only if the ring knows that cluster under the peer's name. The
+//     kube-system UID, the ring ID and the cluster's own PeerSet identify it. Another cluster
+//     counts as an unreachable peer (WrongPeerError), and nothing is written to it. See
+//     Identity.Peers and Identity.Recognize.
 //
 // # Membership
 //
@@ -42,7 +42,7 @@
 // configure it in the others. Remove a peer from the configurations after it has left. A
 // coordinator rejects an add if its configured peers are not the members.
 //
-// These guarantees hold under crashes at any moment, lost and late replies, stopped or skewed
+// The guarantees above hold under crashes at any moment, lost and late replies, stopped or skewed
 // clocks and rivals. docs/fanout.md introduces the protocol, docs/fanout-specification.md has its
 // steps and reasons, and the package's tests explore it.
 //
@@ -56,6 +56,6 @@
 //     peers.
 //   - Clocks order rivals and date events in texts; they decide nothing else. A wrong clock can
 //     make an operation wait longer, but not violate a guarantee.
-//   - An operation whose name an object without a claim has, such as one that a person applied,
-//     begins only when that object is gone.
+//   - If an object without a claim has a name, for example because a person applied it, an
+//     operation on that name begins only when that object is gone.
 package fanout

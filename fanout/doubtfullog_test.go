@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestLogInDoubtBeforeTheCommit: if the write that logs that a commit may be sent has an
-// unknown result, an update or a removal is in doubt and not aborted, since recovery sends the
-// commit if the log has that write. An add is aborted: recovery never commits one.
+// TestLogInDoubtBeforeTheCommit: the write that logs that a commit may be sent has an unknown
+// result. An update or a removal is then in doubt and not aborted, since recovery sends the
+// commit if the log has that write. An add is aborted, since recovery never commits an add.
 func TestLogInDoubtBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(c *fanout.Coordinator, acme string) (*fanout.Operation, error){

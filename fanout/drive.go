@@ -12,10 +12,11 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// errStalled means a bug of the protocol: a machine that is not over and waits for nothing.
+// errStalled means a bug of the protocol: the machine is not over, but none of its commands is
+// running.
 var errStalled = errors.New("protocol stalled: the machine waits for nothing")
 
-// machine decides: it is a protocol.Machine or a protocol.Change.
+// machine decides which commands to run: it is a protocol.Machine or a protocol.Change.
 type machine interface {
 	Start() []protocol.Command
 	Handle(protocol.Reply) []protocol.Command
@@ -91,8 +92,8 @@ func (d *driver) launch(ctx context.Context, commands []protocol.Command) {
 	}
 }
 
-// run drives the machine until it is over, and returns true. It returns false early if enough
-// returns true after a reply; the next run continues there.
+// run drives the machine until it is over, and returns true. It returns false early if the
+// function enough returns true after a reply; the next call of run continues after that reply.
 func (d *driver) run(ctx context.Context, enough func() bool) (over bool, err error) {
 	m := d.machine
 	commands := d.next

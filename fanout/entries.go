@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// entries are the entries of the log, and what this process does with them.
+// entries reads and writes the entries of the log. It records which operations this process
+// works on, and which entries it watches or has postponed.
 type entries struct {
 	opts *Options
 	log  wal.Log
@@ -39,7 +40,8 @@ func newEntries(opts *Options, log wal.Log) *entries {
 	return l
 }
 
-// begin marks an operation of the log as being worked on. It returns false if it is marked.
+// begin marks an operation of the log as being worked on in this process. It returns false if the
+// operation is marked already.
 func (l *entries) begin(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +84,7 @@ func (l *entries) postpone(id string) {
 	l.rest[id] = time.Now().Add(l.opts.LeaseTimeout)
 }
 
-// forget drops the pause of an operation that has ended.
+// forget drops the retry time that postpone set for an operation that has ended.
 func (l *entries) forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

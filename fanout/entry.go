@@ -64,12 +64,13 @@ func (l *logEntry) keepAlive(ctx context.Context) {
 			return
 		}
 		if err := l.beat(ctx); errors.Is(err, wal.ErrStale) || errors.Is(err, wal.ErrNotFound) {
-			return // another coordinator has it, or it has ended
+			return // another coordinator has the entry, or the entry has ended
 		}
 	}
 }
 
-// beat writes the entry without a change.
+// beat writes the entry without a change, as a sign of life. It does nothing before the entry is
+// in the log.
 func (l *logEntry) beat(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -104,17 +105,18 @@ func (l *logEntry) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) 
 	return now, err
 }
 
-// ownStale reports whether e is stale because of an earlier write whose answer was lost. The
-// stored entry is then still this coordinator's: only this operation writes it, one write at a
-// time.
+// ownStale reports whether e is stale only because an earlier write of this coordinator was
+// applied and its answer was lost. Then the stored entry still belongs to this coordinator: only
+// this operation writes the entry, one write at a time.
 func (l *logEntry) ownStale(e, now wal.Entry, err error) bool {
 	return l.entries.log.Shared() && errors.Is(err, wal.ErrStale) &&
 		now.ID == e.ID && now.Owner == e.Owner && now.Ended.IsZero() && now.Version != e.Version
 }
 
-// end ends e. Ending an ended entry changes nothing. So if another coordinator took the entry
-// over and ended it with another outcome, an operation without effect gets wal.ErrStale: the
-// other coordinator may have committed it.
+// end ends e in the log. The log does not change an entry that has ended already. So for an
+// operation without effect in a shared log, end reads the stored outcome, and returns
+// wal.ErrStale if it differs: another coordinator took the entry over and may have committed the
+// operation.
 func (l *logEntry) end(ctx context.Context, e wal.Entry, outcome []byte, committed bool) error {
 	log := l.entries.log
 	err := log.End(ctx, e, outcome)

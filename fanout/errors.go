@@ -16,14 +16,14 @@ import (
 )
 
 var (
-	// ErrAborted means that an operation ended without effect, for good. Objects of it in an
-	// unreachable peer are dead and will be swept.
+	// ErrAborted means that an operation ended without effect, for good. Its objects in an
+	// unreachable peer are dead, and a sweep deletes them when the peer answers.
 	ErrAborted = errors.New("aborted: nothing is in effect")
 
 	// ErrEnded means that an operation is not in effect and never will be again, but may have
 	// been for a while: its commit may have been applied before the object was removed. If the
-	// error wraps ErrReturned, too, the primary's peer was restored since, and any effect there
-	// is unknown.
+	// error wraps ErrReturned, too, the primary's peer was restored since, and it is unknown
+	// whether the operation was in effect there.
 	ErrEnded = errors.New("ended: not in effect now, perhaps was for a while")
 
 	// ErrNotFound means that no peer holds a committed object with the requested name.
@@ -46,8 +46,8 @@ var (
 	// wraps it.
 	ErrReturned = errors.New("the peer was restored from an older state")
 
-	// ErrOtherLog means that the log has open operations of another ring. They are not settled,
-	// and no operation begins in that log.
+	// ErrOtherLog means that the log has open operations of another ring. The Coordinator settles
+	// none of them, and begins no operation in that log.
 	ErrOtherLog = errors.New("the log belongs to another ring")
 
 	// ErrNoOwner means that no Active object of the kind in Kind.Within, such as an Account,
@@ -58,8 +58,8 @@ var (
 	ErrUnknownKind = errors.New("kind is not in Options.Kinds")
 )
 
-// HeldError means that another object has the name. errors.As finds it. If Operation is empty,
-// that object was applied without a claim and can be adopted: see Adopt.
+// HeldError means that another object has the requested name. errors.As finds it. If Operation is
+// empty, that object was applied without a claim and can be adopted: see Adopt.
 type HeldError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
@@ -70,9 +70,9 @@ type HeldError struct {
 	Since     time.Time
 	// Coordinator took the name; empty without a claim.
 	Coordinator string
-	// Lost, unless empty, is the peer where the object with UID was committed and is missing;
-	// the object in Holder proves the commit. That peer was restored from an older state, or
-	// our finalizer was removed from the object by hand.
+	// Lost, unless empty, is the peer where the object with UID was committed and is missing
+	// now; the object in Holder proves the commit. Either the peer was restored from an older
+	// state, or a person removed the finalizer fanout.atoll.dev/primary from the object.
 	Lost region.PeerName
 }
 
@@ -133,8 +133,8 @@ type OccupiedError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Occupants []Occupant
-	// Committed is set if the removal was committed before the occupants were found: it
-	// continues once they are removed.
+	// Committed is set if the removal was committed before the occupants were found: the removal
+	// continues once the occupants are removed.
 	Committed bool
 }
 
@@ -151,8 +151,8 @@ func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%s %s %s: its namespace still holds %s: %s", e.Kind.Kind, keyString(e.Key), state, strings.Join(names, ", "), do)
 }
 
-// InDoubtError means that the outcome is not known yet. The operation stays in the log; Settles
-// names the event that settles it.
+// InDoubtError means that the outcome of an operation is not known yet. The operation stays in
+// the log; Settles names the event that settles it.
 type InDoubtError struct {
 	Operation string
 	Peers     []region.PeerName // peers that did not answer

@@ -159,7 +159,7 @@ func TestErrorTextsOfOperations(t *testing.T) {
 	}
 }
 
-// Outcome returns the cause that the operation returned, from the log.
+// Outcome returns the same cause as the operation itself did, because the log has it.
 func TestTheLogRemembersWhy(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()

@@ -25,8 +25,8 @@ type finding struct {
 	mendAt    string
 }
 
-// examine judges a survey. It is pure. A finding may be repaired by now, so a caller that acts
-// on one reads again.
+// examine judges a survey. It is pure. A finding may have been repaired since the survey, so a
+// caller reads the object again before it acts on a finding.
 func (s survey) examine() []finding {
 	var findings []finding
 	for _, key := range s.keys() {
@@ -76,7 +76,7 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 	return e.findings
 }
 
-// present examines the object in peer, and reports whether it owns the name.
+// present examines the object m in peer, and reports whether m owns the name.
 func (e *examination) present(peer string, m met) bool {
 	switch {
 	case m.bad != nil:
@@ -106,7 +106,8 @@ func (e *examination) undecided(peer string, m met) {
 	e.report("I6", peer, m, true, "operation %s of %s holds the name by a record in the central log", m.view.Claim.Operation, m.view.Claim.Coordinator)
 }
 
-// contested reports several owners of the name, and objects without a claim beside its owner.
+// contested adds a finding if the name has several owners, and one for each object without a
+// claim that has the name of a committed object.
 func (e *examination) contested(owners []string) {
 	if len(owners) > 1 {
 		name := "I1"
@@ -126,8 +127,8 @@ func (e *examination) contested(owners []string) {
 	}
 }
 
-// waiting returns a text with the finalizers of others that hold an object which is being
-// deleted; empty if there are none.
+// waiting returns a text with the finalizers of other controllers that block the deletion of m's
+// object. It returns "" if the object is not being deleted or has no such finalizer.
 func (e *examination) waiting(m met) string {
 	if m.obj == nil {
 		return ""
@@ -139,7 +140,8 @@ func (e *examination) waiting(m met) string {
 	return fmt.Sprintf(": it waits for finalizer %s, which its controller must remove", strings.Join(held.Finalizers, ", "))
 }
 
-// owner examines the objects in the other members that belong to a committed object.
+// owner examines the committed object m in peer, and the objects in the other members that belong
+// to m.
 func (e *examination) owner(peer string, m met) {
 	set, ok := e.survey.sets[peer]
 	if !ok {
@@ -167,8 +169,8 @@ func (e *examination) unready(m met) bool {
 	return e.survey.kind.Ready != nil && !e.survey.kind.Ready(m.obj)
 }
 
-// belonging examines what member holds of m, which is committed in peer. A sweep of m mends all
-// of it.
+// belonging examines the guard or replica in member that belongs to the primary m, which is
+// committed in peer. A sweep of m repairs each of its findings.
 func (e *examination) belonging(member, peer string, m met) {
 	self := protocol.Ref{Peer: peer, UID: m.view.UID}
 	mend := func(invariant string, underWay bool, format string, args ...any) {

@@ -17,9 +17,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// TestExamineFindsWhatASweepMends puts every pair of objects of one name into two members.
-// After the findings of the examination are repaired, a sweep of each object changes nothing:
-// the examination finds everything that the protocol repairs.
+// TestExamineFindsWhatASweepMends puts every pair of objects of one name into two members. It
+// repairs the findings of the examination, and then sweeps each object. These sweeps must change
+// nothing: the examination finds everything that the protocol repairs.
 func TestExamineFindsWhatASweepMends(t *testing.T) {
 	for _, mode := range []protocol.Mode{protocol.Once, protocol.Everywhere} {
 		pairs, found := 0, 0
@@ -57,12 +57,13 @@ func TestExamineFindsWhatASweepMends(t *testing.T) {
 	}
 }
 
-// impossible reports whether secondary x names y, which is no primary: no claim ever changes.
+// impossible reports whether the secondary x names y, and y is no primary. That cannot happen,
+// because a claim never changes.
 func impossible(mode protocol.Mode, x, y *protocol.Object) bool {
 	return x != nil && y != nil && x.Claimed && !x.Primary(mode) && x.Of(mode).UID == y.UID && !y.Primary(mode)
 }
 
-// variants returns the objects that peer may hold, each of operation o or of a rival's.
+// variants returns the objects that peer may hold. Each is of operation o or of a rival.
 func variants(mode protocol.Mode, peer, other string) []*protocol.Object {
 	base := protocol.Object{UID: "u-" + peer, RV: "1", Claimed: true, Payload: "p", Digest: "dp"}
 	base.Claim = protocol.Claim{Operation: "o", Peer: peer, Target: peer, Digest: "dp"}

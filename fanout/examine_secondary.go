@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// secondary judges a guard or a replica by its primary, which was read later.
+// secondary judges a guard or a replica by its primary, which the survey read after it.
 func (e *examination) secondary(peer string, m met) {
 	of := m.view.Of(e.mode)
 	switch {
@@ -39,7 +39,7 @@ func (e *examination) secondaryOf(peer string, m met) {
 	switch {
 	case ok && primary.bad != nil:
 	case m.view.UID != now.view.UID && m.view.Evidence(e.mode):
-		// It was deleted or changed between the two reads.
+		// The secondary was deleted or replaced between the two reads.
 	case e.survey.verdict(e.key, standing{peer, m}) == protocol.VerdictLost:
 		e.report("lost", peer, m, false, "%s", lostText(e.survey.kind, e.key, m.view, of)).Mend = "atollctl peer comeback " + of.Peer
 	case gone && now.view.UID == m.view.UID && e.waiting(now) != "":
@@ -66,7 +66,7 @@ func (e *examination) guard(peer string, m, primary met) {
 	e.replica(peer, m, primary)
 }
 
-// replica compares an object in effect with its primary.
+// replica adds a finding if an Active object contradicts its primary.
 func (e *examination) replica(peer string, m, primary met) {
 	of, own, theirs := m.view.Of(e.mode), m.view.Revision, primary.view.Revision
 	conflict := func(format string, args ...any) {
@@ -88,7 +88,8 @@ func (e *examination) replica(peer string, m, primary met) {
 	}
 }
 
-// lostText describes evidence x whose primary is missing, and the remedies.
+// lostText describes a secondary x that proves a commit although its primary is missing, and
+// names the remedies.
 func lostText(kind Kind, key types.NamespacedName, x protocol.Object, of protocol.Ref) string {
 	return fmt.Sprintf("operation %s committed %s %s in %s (UID %s), which no longer holds it: that peer was restored from an older state, "+
 		"or our finalizer was removed by hand: the name stays held until the peer has come back (atollctl peer comeback %s) or the loss is released (%s)",
@@ -104,8 +105,8 @@ func releaseOf(kind string, key types.NamespacedName) string {
 	return command
 }
 
-// overfull reports a guard that carries payload. It is not called for a guard whose primary is
-// pending, which may be deleted with its primary.
+// overfull adds a finding if a guard carries payload. Callers skip a guard whose primary is
+// pending, because that guard may be deleted together with its primary.
 func (e *examination) overfull(peer string, m met) {
 	if m.view.Overfull(e.mode) {
 		e.report("I12", peer, m, false, "the guard carries payload, which belongs into peer %s alone", m.view.Of(e.mode).Peer)

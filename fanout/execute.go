@@ -44,7 +44,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	}
 	observer := r.executor.opts.Observer
 	if r.rehearsal != nil {
-		observer = nil // a rehearsal changes nothing
+		observer = nil // a rehearsal changes nothing, so it has no steps to observe
 	}
 	observer.step(ctx, event)
 	about := fmt.Sprintf("%s %s %s", stepOf(command.Verb), r.kind.Kind, keyString(r.key))
@@ -74,7 +74,7 @@ func (r *runner) call(ctx context.Context, command protocol.Command, write logWr
 	}
 	call, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	// No layer below repeats a request: the machine counts its own attempts.
+	// The Attempt keeps client-go from repeating the request: only the machine repeats requests.
 	var attempt region.Attempt
 	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
 	r.executor.clusters.reach.end(peer, err != nil && call.Err() != nil && ctx.Err() == nil)
@@ -126,8 +126,8 @@ func roleOf(command protocol.Command) string {
 	}
 }
 
-// operationID returns the ID that the log and the caller know. An attempt after giving way has
-// another ID in its claims.
+// operationID returns the ID that the log and the caller know. After an attempt gave way to a
+// rival, the claims of the next attempt have another ID.
 func (r *runner) operationID() string {
 	if id := r.entry.present().ID; id != "" {
 		return id
@@ -170,7 +170,7 @@ func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command p
 	}
 	reply, err := r.caller().ask(ctx, attempt, conn, command)
 	if command.Verb != protocol.ReadPeerSet && !writes(command.Verb) {
-		// An answer of another peer may have shown meanwhile that this is the wrong cluster.
+		// The answer of another peer may have shown meanwhile that conn leads to the wrong cluster.
 		if _, wrong := r.executor.clusters.identities.standing(conn); wrong != nil {
 			return untrusted(wrong), wrong
 		}
@@ -216,7 +216,7 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 	return logged(err)
 }
 
-// in returns the kind's client in a peer.
+// in returns a client for the kind's objects in the peer behind conn.
 func (k Kind) in(conn *region.Conn, namespace string) dynamic.ResourceInterface {
 	client := conn.Dynamic().Resource(k.Resource)
 	if k.Namespaced {

@@ -52,7 +52,7 @@ func perform(t *testing.T, r *runner, command protocol.Command) (protocol.Reply,
 	return r.perform(region.WithAttempt(t.Context(), &attempt), &attempt, command, logWrite{})
 }
 
-// A cluster that was not identified gets no request, not even a read.
+// Before a cluster is identified, it gets no request for an object, not even a read.
 func TestNothingIsAskedOfAClusterBeforeItIsKnown(t *testing.T) {
 	t.Parallel()
 	ring, other := regiontest.NewRing("eu", "us"), regiontest.NewRing("eu", "us")
@@ -71,7 +71,7 @@ func TestNothingIsAskedOfAClusterBeforeItIsKnown(t *testing.T) {
 	}
 }
 
-// An answer does not count if the cluster is identified as the wrong one before it arrives.
+// An answer does not count if its cluster is identified as the wrong one before it arrives.
 func TestAClusterThatIsRefutedWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

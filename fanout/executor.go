@@ -46,8 +46,8 @@ func (x *executor) runner(kind Kind, key types.NamespacedName, machine *protocol
 // quantum returns the length of one pause of a machine.
 func (x *executor) quantum() time.Duration { return x.opts.LeaseTimeout / lease }
 
-// sweepRunner returns a runner that sweeps one object in peer. With watch it waits until a
-// reservation's lease has run out or its operation has ended.
+// sweepRunner returns a runner that sweeps one object in peer. If watch is set and the object is a
+// reservation, the runner waits until its lease has run out or its operation has ended.
 func (x *executor) sweepRunner(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured, view protocol.Object, watch bool) (*runner, error) {
 	peers, err := x.clusters.peers(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// ErrUnknownOperation means that neither the log nor any peer has an operation: it ended and
-// left nothing, or never was.
+// ErrUnknownOperation means that neither the log nor any peer has an operation: it ended without
+// a trace, or never existed.
 var ErrUnknownOperation = errors.New("neither the log nor any peer that answers knows it")
 
 // Explanation is the state of an operation, or of a name, with the reasons.
@@ -75,8 +75,9 @@ type PeerExplanation struct {
 	// Since is when the claim began, or when an object without a claim was created.
 	Since time.Time
 	// Judgement is "primary", "guard", "replica", "reservation", "yielded" (it was the
-	// primary), "elect" (it becomes the primary), "leftover", "leaving", "unclaimed",
-	// "missing", "absent", "damaged" or "undecidable".
+	// primary), "elect" (it becomes the primary), "leftover", "leaving", "held" (a requested
+	// deletion), "lost" (its committed primary is missing), "unclaimed", "missing", "absent",
+	// "damaged" or "undecidable".
 	Judgement string
 	// Rule is the basis of the judgement: an invariant ("I2") or the title of a section of
 	// docs/fanout-specification.md.
@@ -206,7 +207,8 @@ func (m met) names(operation string) bool {
 		slices.ContainsFunc(v.History, func(r protocol.Revision) bool { return r.Operation == operation })
 }
 
-// of is names for an object that may be absent, unreadable or without a claim.
+// of reports the same as the method names, and returns false for an object that is absent or has
+// no readable claim.
 func (m met) of(operation string) bool {
 	return m.obj != nil && m.bad == nil && m.view.Claimed && m.names(operation)
 }
@@ -234,7 +236,9 @@ func (e *Explanation) recorded(entry wal.Entry, j journal) {
 	}
 }
 
-// unnamed returns the state of an open operation of the log that no primary names.
+// unnamed returns the state and the text for an open operation of the log that no primary names.
+// owned means that the name has a committed primary; otherwise is the text if nothing else is
+// known.
 func unnamed(j journal, owned bool, otherwise string) (State, string) {
 	switch {
 	case !j.Record.Committing:

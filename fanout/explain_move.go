@@ -15,8 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// named reports whether m names an object that may not be the primary yet: m has yielded to it
-// and still has our finalizer, or m is a replica of a primary that was lost with its peer.
+// named reports whether m names as its home another object that may not be the primary yet.
+// Either m has yielded to that object and still has the protocol's finalizer, or m is a replica
+// whose primary was lost with its peer.
 func (s survey) named(m met) bool {
 	return m.bad == nil && m.view.Claimed && s.kind.Mode == Everywhere && m.view.Home.Yielded &&
 		!m.view.Primary(protocol.Mode(s.kind.Mode))
@@ -24,7 +25,8 @@ func (s survey) named(m met) bool {
 
 func (s survey) gaveUp(m met) bool { return s.named(m) && m.view.Finalizer }
 
-// yielded returns the former primary of a name that yielded in the latest term.
+// yielded returns the former primary of a name that yielded and still has the protocol's
+// finalizer. If several have yielded, it returns the one with the latest term.
 func (s survey) yielded(key types.NamespacedName) (peer string, m met, ok bool) {
 	for _, p := range slices.Sorted(maps.Keys(s.late[key])) {
 		if y := s.late[key][p]; s.gaveUp(y) && (!ok || y.view.Home.Term > m.view.Home.Term) {

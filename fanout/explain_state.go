@@ -116,7 +116,7 @@ func (s survey) explainWithout(e *Explanation, key types.NamespacedName) {
 	}
 }
 
-// or returns s, or nothing if s is empty.
+// or returns s if s is not empty, else the text that the parameter nothing has.
 func or(s, nothing string) string {
 	if s == "" {
 		return nothing

@@ -191,7 +191,7 @@ func TestAbort(t *testing.T) {
 	r := newRing(t)
 	plain := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 	acme := addAccount(t, plain)
-	// The lease does not run out in this test: nothing waits for it.
+	// The lease does not run out in this test, so a call that waits for it would hang.
 	patient := fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour}
 
 	t.Run("own, in the log", func(t *testing.T) {

@@ -22,9 +22,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestEveryFaultAtEveryCall lets each call of an operation, in each peer, meet each fault. The
-// result that the caller gets is true, also after the operation was recovered and all late
-// objects were swept.
+// TestEveryFaultAtEveryCall injects each fault into each call of an operation, in each peer. The
+// caller gets a true result, which stays true after recovery has settled the operation and a
+// sweep has deleted late objects.
 func TestEveryFaultAtEveryCall(t *testing.T) {
 	faults := []struct {
 		name string
@@ -46,8 +46,8 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 				r := distant(newRing(t))
 				acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
 				for i, fault := range faults {
-					// One peer that may be the primary's and one that never is; with -short
-					// either, in turn.
+					// One of the two may hold the primary, and the other never does; with
+					// -short the faults use one of them in turn.
 					both := []region.PeerName{"ap-south", "us-east"}
 					if testing.Short() {
 						both = both[i%2 : i%2+1]

@@ -16,9 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// FinalizerError means that an object which is being deleted in a peer waits for finalizers of
-// others. A committed removal has one in its Operation's Peers for each such peer; errors.As
-// finds it.
+// FinalizerError means that an object is being deleted in a peer, and that finalizers of other
+// controllers still block the deletion. The Operation of a committed removal has a
+// FinalizerError in Peers for each such peer; errors.As finds it.
 type FinalizerError struct {
 	Kind       schema.GroupKind
 	Key        types.NamespacedName
@@ -26,14 +26,14 @@ type FinalizerError struct {
 	Since      time.Time // of the deletion
 }
 
-// Error names the object, since when it is being deleted, its finalizers and the remedy.
+// Error names the object, the time of its deletion, its finalizers and the remedy.
 func (e *FinalizerError) Error() string {
 	return fmt.Sprintf("%s %s is being deleted since %s and waits for finalizer %s: the controller that set it must remove it",
 		e.Kind.Kind, keyString(e.Key), e.Since.UTC().Format(time.RFC3339), strings.Join(e.Finalizers, ", "))
 }
 
-// waitsFor returns the finalizers of others that hold obj, which is being deleted; nil if there
-// are none.
+// waitsFor returns the finalizers of other controllers that block the deletion of obj. It returns
+// nil if obj is not being deleted or has no such finalizer.
 func waitsFor(gk schema.GroupKind, obj *unstructured.Unstructured) *FinalizerError {
 	at := obj.GetDeletionTimestamp()
 	if at == nil {

@@ -30,8 +30,8 @@ func waiting(op *fanout.Operation) map[region.PeerName][]string {
 	return found
 }
 
-// A removal that waits for the finalizers of others reports them for each peer: in its steps,
-// in its outcome, and in a recovery.
+// A removal that waits for finalizers of other controllers reports these finalizers for each peer:
+// in its steps, in its outcome, and in a recovery.
 func TestARemovalNamesTheFinalizersThatItWaitsFor(t *testing.T) {
 	const teardown = "example.com/teardown"
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,8 @@ func TestADeadlineDoesNotHideFinalizers(t *testing.T) {
 	})
 }
 
-// The same for an object that exists everywhere, whose replicas are deleted at once.
+// A removal also reports the finalizers of the replicas of an object that exists everywhere, which
+// it deletes at once.
 func TestARemovalNamesTheFinalizersOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

@@ -31,7 +31,7 @@ const (
 	ClassInProgress Class = "InProgress"
 )
 
-// sorted sets the finding's class and the command that repairs it, unless they are set.
+// sorted returns the finding with its class and the command that repairs it, unless both are set.
 func (f finding) sorted() finding {
 	if f.Class == "" {
 		f.Class = f.class()
@@ -96,9 +96,9 @@ func (f finding) object() string {
 	return name
 }
 
-// identityFindings returns the findings for peers that could not be read because they are not,
-// or may not be, the clusters that the ring knows, or were restored. wrong is set if one is the
-// wrong cluster.
+// identityFindings returns a finding for each unread peer that is the wrong cluster, that was
+// restored from an older state, or whose identity is unknown. wrong joins the errors of the peers
+// that are the wrong cluster; nil if no peer is.
 func identityFindings(peers []string, unread map[string]error) (found []Violation, wrong error) {
 	for _, p := range peers {
 		err := unread[p]

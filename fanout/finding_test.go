@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// Each finding has the class of its repair, and the command that repairs exactly it; an audit
-// with repair repairs one class.
+// Each finding has the class of its repair, and the command that repairs only this finding. Of the
+// violations, an audit with repair repairs those of ClassRepair only.
 func TestFindingsAreSorted(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -55,7 +55,7 @@ func TestFindingsAreSorted(t *testing.T) {
 	require.Equal(t, fanout.ClassConflict, stranger.Class)
 	require.Equal(t, "kubectl --context eu-west delete servicecluster.kubecarrier.io two -n "+acme, stranger.Mend)
 
-	// One object alone, and nothing else.
+	// AuditObject repairs only the named object.
 	require.NoError(t, in("ap-south").Dynamic().Resource(resource).Namespace(acme).Delete(t.Context(), "three", metav1.DeleteOptions{}))
 	only, err := c.AuditObject(t.Context(), serviceClusters, key(acme, "one"), true)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestFindingsAreSorted(t *testing.T) {
 	for _, v := range report.Violations {
 		require.Equal(t, "two", v.Key.Name, "%+v", v)
 	}
-	// The command of the conflict repairs it, and then a repair repairs the rest.
+	// The command of the conflict's finding repairs the conflict. Then an audit repairs the rest.
 	require.NoError(t, in("eu-west").Dynamic().Resource(resource).Namespace(acme).Delete(t.Context(), "two", metav1.DeleteOptions{}))
 	_, err = c.Audit(t.Context(), true)
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestARepairIsRefusedBesideAWrongCluster(t *testing.T) {
 }
 
 // If the credentials may not read a cluster's UID, the ring's ID and the peer's own PeerSet
-// identify it. Without an ID the error names the missing right.
+// identify the cluster. If the ring has no ID, the error names the missing right.
 func TestAPeerThatMayNotSayWhichClusterItIs(t *testing.T) {
 	for _, ids := range []bool{true, false} {
 		r := newRing(t)

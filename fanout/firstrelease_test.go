@@ -41,7 +41,7 @@ type firstRelease struct {
 	record   wal.Decision
 	claims   map[region.PeerName]*unstructured.Unstructured
 	decided  bool
-	everyone bool // it exists everywhere
+	everyone bool // the object exists everywhere
 }
 
 func addOfFirstRelease(t *testing.T, r *regiontest.Ring, s *regiontest.Server, obj *unstructured.Unstructured) *firstRelease {
@@ -62,7 +62,7 @@ func addOfFirstRelease(t *testing.T, r *regiontest.Ring, s *regiontest.Server, o
 	return f
 }
 
-// steps returns its writes, in order.
+// steps returns functions that make the writes of the add, in order.
 func (f *firstRelease) steps() []func() {
 	steps := []func(){f.propose}
 	for _, peer := range peers {
@@ -169,8 +169,8 @@ func (f *firstRelease) put(peer region.PeerName, obj *unstructured.Unstructured,
 	require.NoError(f.t, err)
 }
 
-// requireFate fails the test unless every peer has its object if the record was decided, and no
-// peer otherwise.
+// requireFate fails the test unless the peers match the record: if the record was decided, every
+// peer must have its object, otherwise no peer may have one.
 func (f *firstRelease) requireFate() {
 	f.t.Helper()
 	for _, peer := range peers {
@@ -197,9 +197,9 @@ func firstReleaseObjects(acme string) map[string]*unstructured.Unstructured {
 	return map[string]*unstructured.Unstructured{"once": sc, "everywhere": newAccount(unique("globex"))}
 }
 
-// TestAddsOfTheFirstRelease: after each step at which a coordinator of the first release may
-// die in an add with a record, a coordinator of this release settles the add by that record,
-// from the log or by sweeps, also if its log is wrapped.
+// TestAddsOfTheFirstRelease: a coordinator of the first release dies after each step of an add
+// with a record. A coordinator of this release settles the add by that record, from the log or by
+// sweeps, also if its log is wrapped.
 func TestAddsOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"recovered", "swept, then recovered"} {
@@ -221,7 +221,7 @@ func TestAddsOfTheFirstRelease(t *testing.T) {
 							step()
 						}
 						if way != "recovered" {
-							_, _ = c.Sweep(t.Context()) // an add that it cannot settle is settled by the log
+							_, _ = c.Sweep(t.Context()) // recovery from the log settles an add that this sweep cannot settle
 						}
 						_, err := c.Recover(t.Context())
 						require.NoError(t, err, "after %d steps", died)
@@ -247,9 +247,9 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// TestRivalOfTheFirstRelease: an add that meets a claim with a record withdraws the record if
-// its owner shows no sign of life, and is refused otherwise. With a log that holds no records
-// it does not judge such a claim.
+// TestRivalOfTheFirstRelease: an add meets a claim with a record. If the record's owner shows no
+// sign of life, the add withdraws the record; otherwise the add is refused. A coordinator whose
+// log holds no records does not judge such a claim.
 func TestRivalOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

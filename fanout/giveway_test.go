@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A younger request waits for the end of the older one and returns that result, also if one of
-// its own requests was lost.
+// A younger request waits until the older request has ended, and then reports the committed object
+// of the older one. That holds also if one of its own writes was lost.
 func TestTheYoungerWaitsForTheOlder(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		r := newRing(t)

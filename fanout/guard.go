@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// guardAnnotation on a guard is the digest of the content that its maker filled in. An API
-// server adds defaults and webhooks add more, so the content alone does not show whether it is
-// a guard's.
+// guardAnnotation on a guard is the digest of the content that its maker filled in. API servers
+// add defaults, and webhooks add fields, so the content alone does not show whether a guard
+// carries payload.
 const guardAnnotation = "fanout.atoll.dev/guard"
 
 // guardContent returns the content of a guard of key, which Guard fills in, and its digest.
@@ -37,14 +37,14 @@ func (k Kind) guardContent(key types.NamespacedName) (content, string, error) {
 // mark shortens a digest for guardAnnotation.
 func mark(token string) string { return token[:min(len(token), 16)] }
 
-// surplus returns the token of guard obj's content if that content is not a guard's, else "".
+// surplus returns token, the token of obj's content, if the guard obj carries payload, else "".
 func (k Kind) surplus(obj *unstructured.Unstructured, token string) (string, error) {
 	_, want, err := k.guardContent(objectKey(obj))
 	if err != nil {
 		return "", err
 	}
 	annotations := obj.GetAnnotations()
-	_, applied := annotations[lastApplied] // repeats the payload
+	_, applied := annotations[lastApplied] // kubectl's annotation repeats the payload
 	if annotations[guardAnnotation] == mark(want) || token == want && !applied {
 		return "", nil
 	}
@@ -60,7 +60,7 @@ func (k Kind) bornGuard(key types.NamespacedName, o protocol.Object) (*unstructu
 	return obj, k.Claim.write(obj, state(o, "", time.Time{}))
 }
 
-// guard replaces the content of obj by that of a guard, and keeps its identity, status and
+// guard replaces the content of obj by that of a guard, and keeps obj's identity, status and
 // claim.
 func (k Kind) guard(obj *unstructured.Unstructured) error {
 	c, token, err := k.guardContent(objectKey(obj))

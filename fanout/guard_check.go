@@ -20,8 +20,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// GuardError means that a peer's API server rejects the guards of a kind, such as for a field
-// that the kind's CRD requires. errors.As finds it; the *region.Error around it names the peer.
+// GuardError means that a peer's API server rejects the guards of a kind, for example because
+// they lack a field that the kind's CRD requires. errors.As finds it; the *region.Error around it
+// names the peer.
 type GuardError struct {
 	Kind   schema.GroupKind
 	Fields []string // that Kind.Guard has to fill; none if the API server names none
@@ -41,8 +42,8 @@ func (e *GuardError) Error() string {
 func (e *GuardError) Unwrap() error { return e.Err }
 
 // guardRefused converts err, the answer to the create of a guard, into a *GuardError if the
-// kind's schema or a policy rejected the guard. It returns other errors unchanged, also one
-// about the claim, which no Kind.Guard can change.
+// kind's schema or a policy rejected the guard. It returns any other error unchanged. It also
+// returns an error about the claim alone unchanged, because Kind.Guard cannot change the claim.
 func (k Kind) guardRefused(err error) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
@@ -81,8 +82,8 @@ const (
 	// guardPatience bounds the dry run of a guard. Without an answer the add continues, and its
 	// create decides.
 	guardPatience = 2 * time.Second
-	// guardUnasked is how long a peer that does not support a dry run, such as for a webhook,
-	// gets no other one.
+	// guardUnasked is the pause before the next dry run in a peer that does not support dry
+	// runs, for example because of a webhook.
 	guardUnasked = time.Minute
 )
 
@@ -95,7 +96,7 @@ type guardPlace struct {
 // guardChecks records which peers accept the guards of which kinds.
 type guardChecks struct {
 	mu    sync.Mutex
-	until map[guardPlace]time.Time // do not ask until then; zero: never again
+	until map[guardPlace]time.Time // when to send the next dry run; zero: never again
 }
 
 func (g *guardChecks) known(at guardPlace) bool {
@@ -121,7 +122,7 @@ func (g *guardChecks) taken(ctx context.Context, conn *region.Conn, k Kind) {
 	}
 }
 
-// refused drops the record that a peer accepts guards of a kind: its CRD was changed.
+// refused drops the record that a peer accepts guards of a kind, because the peer rejected one.
 func (g *guardChecks) refused(peer region.PeerName, kind schema.GroupKind) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,9 +133,10 @@ func (g *guardChecks) refused(peer region.PeerName, kind schema.GroupKind) {
 	}
 }
 
-// checkGuards sends each other peer a dry run of the kind's guard, before anything is written,
-// and once per peer and kind. err is set only if a peer rejects the guard. unasked has the
-// errors of peers that could not be asked: there the create decides.
+// checkGuards sends each peer except the target a dry run of the kind's guard, before anything is
+// written. It sends no further dry run to a peer that accepted a guard of the kind. err is set
+// only if a peer rejects the guard or Kind.Guard fails. unasked has the errors of the peers whose
+// dry run gave no result: in these peers the create decides.
 func (b *submitter) checkGuards(ctx context.Context, req request, op protocol.Operation) (unasked, err error) {
 	if req.kind.Mode != Once || op.Action != protocol.Add && op.Action != protocol.Adopt {
 		return nil, nil
@@ -173,7 +175,7 @@ func (b *submitter) checkGuard(ctx context.Context, conn *region.Conn, req reque
 	if err != nil || b.executor.guards.known(at) {
 		return err
 	}
-	// No primary has this UID.
+	// The dry run needs a primary's UID, and the primary does not exist yet.
 	of := protocol.Ref{Peer: op.Target, UID: "00000000-0000-0000-0000-000000000000"}
 	obj, err := kind.bornGuard(req.key, protocol.SecondaryOf(op, string(peer), of))
 	if err != nil {
@@ -183,7 +185,7 @@ func (b *submitter) checkGuard(ctx context.Context, conn *region.Conn, req reque
 	_, err = kind.in(conn, req.key.Namespace).Create(region.WithAttempt(call, &attempt), obj, metav1.CreateOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
-		// An API server checks last whether the name exists.
+		// An API server checks last whether the name exists, so it has accepted the guard.
 		b.executor.guards.note(at, time.Time{})
 	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
 		b.executor.guards.note(at, time.Now().Add(guardUnasked))

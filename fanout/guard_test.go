@@ -132,9 +132,9 @@ func dryRuns(r *regiontest.Ring) (n int) {
 	return n
 }
 
-// A guard carries its claim and the fields that Kind.Guard fills in, and nothing else, already
-// as a reservation and also if Inert keeps the payload of reservations. A sweep changes
-// nothing, though the API server fills in a default.
+// A guard carries its claim and the fields that Kind.Guard fills in, and nothing else. That holds
+// while it is a reservation, too, and if Inert keeps the payload of reservations. A sweep does not
+// rewrite the guard, although the API server fills in a default.
 func TestAGuardCarriesNoPayload(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
@@ -177,8 +177,8 @@ func releasedBefore(t *testing.T, r *regiontest.Ring, primary region.PeerName, n
 	}
 }
 
-// A sweep removes the payload from guards that an earlier release wrote, once, and keeps their
-// claims. It does so also while the primary's peer is unreachable.
+// A sweep removes the payload once from the guards that an earlier release wrote, and keeps their
+// claims, even while the primary's peer is unreachable.
 func TestASweepScrubsGuards(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]bool{"all answer": false, "the primary's peer is away": true} {
@@ -265,7 +265,7 @@ func TestAGuardThatAPeerRefusesIsFoundBeforeTheFirstWrite(t *testing.T) {
 		require.Equal(t, []string{"spec.owner"}, refused.Fields)
 		require.ErrorIs(t, err, fanout.ErrAborted)
 		require.True(t, apierrors.IsInvalid(refused.Err))
-		if name == "plan" { // it asks both at once, and reports the first answer
+		if name == "plan" { // Plan asks both peers at once, and reports the first answer
 			require.Regexp(t, "peer (ap-south|eu-west): ", err.Error())
 		} else {
 			require.ErrorContains(t, err, "peer ap-south: ")
@@ -305,8 +305,8 @@ func TestGuardsAreAskedForOnce(t *testing.T) {
 	require.Equal(t, before, written(r))
 }
 
-// A dry run without a verdict on the guard blocks no add: a webhook without support for dry
-// runs, or a peer that answers late or with an error.
+// A dry run without a verdict on the guard blocks no add. The verdict is missing if a webhook does
+// not support dry runs, or if a peer answers late or with an error.
 func TestADryRunThatCannotBeAskedBlocksNoAdd(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)

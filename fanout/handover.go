@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// handOver makes manager the owner of the content of obj, as if manager had applied it; the
-// coordinator keeps the claim. Otherwise a field that the requester later drops from its
-// manifest would stay, because the coordinator, which created the object, would own it too.
+// handOver makes manager the owner of the content's fields in obj, as if manager had applied
+// them; the coordinator keeps the claim's fields. Otherwise a field that the requester later
+// drops from its manifest would stay: the coordinator created the object, so it would own that
+// field, too.
 func handOver(obj *unstructured.Unstructured, kind Kind, manager string, now time.Time) {
 	if manager == "" {
 		manager = "atoll"

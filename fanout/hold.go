@@ -26,13 +26,13 @@ import (
 )
 
 // Hold is a removal that a plain delete of a primary requests and that is not committed: the
-// object stays in effect in all peers. Guards and replicas whose primary is lost are held
-// likewise, until a release.
+// object stays in effect in all peers. A Hold also describes guards and replicas whose primary is
+// lost: they stay until a release.
 type Hold struct {
 	// Reason is "Occupied" while the object's namespace holds an object, "Unknown" while a peer
-	// cannot report whether it does, "TooMany" if Options.RemovalCap was exceeded, until a
-	// release, and "Lost" for a guard or replica whose primary is gone without a removal. It is
-	// empty until a sweep has judged the request.
+	// cannot report whether the namespace holds one, "TooMany" if Options.RemovalCap was
+	// exceeded, until a release, and "Lost" for a guard or replica whose primary is gone without
+	// a removal. It is empty until a sweep has judged the request.
 	Reason string
 	// Message lists the objects in the namespace, or the numbers that exceed the cap.
 	Message string
@@ -42,8 +42,8 @@ type Hold struct {
 	Released bool
 }
 
-// Hold returns the hold of obj's removal that a plain delete requests. ok is false if none is
-// requested. It is pure.
+// Hold returns the hold of the removal that a plain delete of obj requests. ok is false if no
+// removal of obj is requested. Hold is pure.
 func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
 	if obj == nil || obj.GetDeletionTimestamp() == nil {
 		return Hold{}, false
@@ -55,8 +55,8 @@ func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
 	return RecordedHold(obj), true
 }
 
-// RecordedHold returns the hold that is recorded in obj, whatever obj is, or the zero value. It
-// is pure.
+// RecordedHold returns the hold that is recorded in obj, or the zero value. Unlike Kind.Hold it
+// does not check that a removal of obj is requested. It is pure.
 func RecordedHold(obj *unstructured.Unstructured) Hold {
 	if obj == nil {
 		return Hold{}
@@ -78,7 +78,7 @@ func heldIn(obj *unstructured.Unstructured) protocol.Held {
 	return protocol.Held{Reason: protocol.HoldReason(reason), Text: text}
 }
 
-// released reports whether a person released the removal of obj, by its UID.
+// released reports whether a person released the removal of obj: the annotation names obj's UID.
 func released(obj *unstructured.Unstructured) bool {
 	uid := obj.GetAnnotations()[v1alpha1.ReleaseRemovalAnnotation]
 	return uid != "" && uid == string(obj.GetUID())
@@ -117,11 +117,12 @@ func requestText(o protocol.Object) string {
 var ErrNotHeld = errors.New("no deletion of it waits for a release")
 
 // ReleaseRemoval releases a removal that a plain delete of the primary requested and that is
-// held. The next sweep of any coordinator commits it, whatever objects the namespace holds and
-// however many removals wait. It sets the annotation v1alpha1.ReleaseRemovalAnnotation on the
-// primary to the primary's UID, so a later object of the name is not released. It also releases
-// guards and replicas whose primary is lost, each in its own peer: then they are dead, and the
-// name is free. uid, unless empty, must be the UID of the primary, or of the lost primary.
+// held. The next sweep of any coordinator commits the removal, whatever objects the namespace
+// holds and however many removals wait. ReleaseRemoval sets the annotation
+// v1alpha1.ReleaseRemovalAnnotation on the primary to the primary's UID, so a later object of the
+// name is not released. It also releases guards and replicas whose primary is lost, each in its
+// own peer: then they are dead, and the name is free. uid, unless empty, must be the UID of the
+// primary, or of the lost primary.
 //
 // ReleaseRemoval returns the hold that it released. It reads all peers, blocks, and is
 // idempotent. The error wraps ErrNotHeld if no removal waits, or names the peers that could not

@@ -27,7 +27,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// home is the peer of the primaries of these tests' Accounts.
+// home is the peer that holds the primaries of the Accounts in these tests.
 const home region.PeerName = "ap-south"
 
 var crdsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -180,7 +180,7 @@ func TestAReleaseLetsAHeldRemovalGo(t *testing.T) {
 	sweep(t, c)
 	requireInForce(t, r, acme)
 
-	// The UID of another object of the name is no release.
+	// An annotation with the UID of another object does not release the removal.
 	stale := fmt.Sprintf(`{"metadata":{"annotations":{%q:"another-uid"}}}`, v1alpha1.ReleaseRemovalAnnotation)
 	_, err = accountsIn(t, r, home).Patch(t.Context(), acme, types.MergePatchType, []byte(stale), metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestAReleaseLetsAHeldRemovalGo(t *testing.T) {
 	sweep(t, c)
 	requireGone(t, r, acme)
 
-	// The next Account of the name is not released.
+	// The release does not apply to the next Account of the name.
 	_, err = c.Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: home})
 	require.NoError(t, err)
 	_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
@@ -291,8 +291,8 @@ func TestTheDeletionOfTheTypeIsHeld(t *testing.T) {
 	requireInForce(t, r, names...)
 	require.Equal(t, "TooMany", holdOf(t, r, names[0]).Reason)
 
-	// All homes move away: the other objects of the type are deleted, and restored with the
-	// type.
+	// All homes move to another peer. Then home's objects of the type are only replicas, which
+	// are deleted, and restored with the type.
 	for _, name := range names {
 		_, err := c.Move(t.Context(), accounts, key("", name), "eu-west", fanout.MoveOptions{})
 		require.NoError(t, err)
@@ -364,8 +364,8 @@ func strip(t testing.TB, r *regiontest.Ring, peer region.PeerName, name string) 
 	require.NoError(t, err)
 }
 
-// A home that is deleted without a removal does not take its replicas: they prove the commit.
-// They hold the name, and are reported, until a person releases them.
+// If a home is deleted without a removal, its replicas stay, because they prove the commit. They
+// hold the name, and audits report them, until a person releases them.
 func TestReplicasWithoutAHomeAreKept(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -403,7 +403,7 @@ func TestReplicasWithoutAHomeAreKept(t *testing.T) {
 	require.NoError(t, err, "this one was not released")
 }
 
-// A bound guard outlives its primary likewise.
+// If a primary is deleted without a removal, its bound guards stay and hold the name, too.
 func TestAGuardWithoutItsPrimaryIsKept(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

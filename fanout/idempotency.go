@@ -31,9 +31,9 @@ const (
 
 // keyed is the operation that the log has under a key.
 type keyed struct {
-	stored    bool // there is an operation
+	stored    bool // the log has an operation under the key
 	open      bool
-	same      bool // it was the same request
+	same      bool // the operation was the same request
 	committed bool // it ended in effect
 	signed    bool // its entry stores its ring
 	belongs   protocol.Belonging
@@ -62,16 +62,15 @@ func (k keyed) step() keyStep {
 	}
 }
 
-// settledStep returns the next step after an attempt to settle the open operation of a key.
-// over means that another process has ended it meanwhile. An operation that is still in doubt
-// is returned as such.
+// settledStep returns the next step after an attempt to settle the open operation of a key. over
+// means that another process has ended the operation meanwhile. If the operation is still in
+// doubt, the caller gets that result.
 func settledStep(over bool, state State) keyStep {
 	switch {
 	case over:
 		return keySettle
 	case state == Aborted, state == Ended:
-		// It has no effect, also if an object of it may still appear, which a sweep would
-		// delete.
+		// The operation has no effect. A sweep deletes an object of it that appears later.
 		return keyNext
 	default:
 		return keyAnswer
@@ -87,9 +86,9 @@ type link struct {
 	unread  map[string]error // errors of unread peers that may show the operation
 }
 
-// earlier looks up the idempotency key. It returns the key for a new entry, or the Operation
-// that was committed under it. A key whose operation had no effect, or is of another ring, may
-// be used again.
+// earlier looks up the request's idempotency key in the log. It returns the log key for a new
+// entry, or the Operation that was committed under the idempotency key. A key whose operation
+// had no effect, or is of another ring, may be used again.
 func (b *submitter) earlier(ctx context.Context, req request, op protocol.Operation, id string) (string, *Operation, error) {
 	if req.idempotencyKey == "" {
 		return "operation/" + id, nil, nil

@@ -14,7 +14,7 @@ import (
 // TestKeySteps covers everything that the log may have under an idempotency key.
 func TestKeySteps(t *testing.T) {
 	const any = 2
-	rules := []struct { // the first rule that fits decides; 0 is no, 1 is yes
+	rules := []struct { // the first rule that fits decides; 0 is false, 1 is true
 		stored, open, same, committed, signed int
 		belongs                               []protocol.Belonging
 		want                                  keyStep

@@ -17,16 +17,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// identities records which cluster answered for each peer, and judges all of them together. A
-// Conn never changes its cluster, so each is identified once; each PeerSet that is read later
-// is judged again. It is safe for concurrent use.
+// identities records which cluster answered for each peer, and judges all these clusters
+// together. A Conn never changes its cluster, so each Conn is identified once. When a later read
+// returns a changed PeerSet, identities judges again. It is safe for concurrent use.
 type identities struct {
 	turn chan struct{} // holds one element while a goroutine asks all peers
 
 	mu     sync.Mutex
 	ring   string // empty until it is known for certain
 	met    map[region.PeerName]meeting
-	asked  map[region.PeerName]time.Time      // when a peer was last asked together with others
+	asked  map[region.PeerName]time.Time      // when meetAll last asked a peer
 	judged map[string]protocol.Identification // nil if something has changed since the last judgement
 	unkept map[*region.Conn]bool              // connections to clusters that cannot store a ring's ID
 }
@@ -43,7 +43,8 @@ func newIdentities() *identities {
 	return &identities{turn: make(chan struct{}, 1), met: map[region.PeerName]meeting{}, asked: map[region.PeerName]time.Time{}, unkept: map[*region.Conn]bool{}}
 }
 
-// standing reports whether conn's cluster was identified, and why its answers do not count.
+// standing reports whether conn's cluster was identified. err is why the cluster's answers do not
+// count; nil if they count.
 func (s *identities) standing(conn *region.Conn) (known bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +63,8 @@ func (s *identities) standing(conn *region.Conn) (known bool, err error) {
 	}
 }
 
-// of returns the identity that the cluster behind conn reported, and why its answers do not
-// count.
+// of returns the identity that the cluster behind conn reported. Its Problem is why the cluster's
+// answers do not count; nil if they count.
 func (s *identities) of(conn *region.Conn) PeerIdentity {
 	_, problem := s.standing(conn)
 	s.mu.Lock()
@@ -147,7 +148,7 @@ func (s *identities) note(meetings ...meeting) {
 	}
 }
 
-// update stores the PeerSet of an identified cluster; nil if it has none.
+// update stores the PeerSet of an identified cluster; set is nil if the cluster has none.
 func (s *identities) update(conn *region.Conn, set *readSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +190,9 @@ func (s *identities) keepsNoRing(conn *region.Conn) {
 	s.unkept[conn] = true
 }
 
-// due reports whether to ask a peer together with another: if its connection was not identified
-// yet, or again if the other was refuted. It limits the rate, and records the time.
+// due reports whether meetAll asks conn's peer now: if conn was not identified yet, or if again is
+// set because the cluster that meetAll judges was refuted. It limits how often a peer is asked,
+// and records the time.
 func (s *identities) due(conn *region.Conn, again bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +213,8 @@ func (s *identities) due(conn *region.Conn, again bool) bool {
 }
 
 // meet identifies conn's cluster, and with it the peers that were not identified yet: a single
-// peer cannot be distinguished from its namesake in another ring. It waits for the other peers
-// no longer than hasty.
+// peer cannot be distinguished from a peer of the same name in another ring. It waits for the
+// other peers no longer than the duration hasty.
 func (cs *clusters) meet(ctx context.Context, conn *region.Conn) error {
 	ctx = region.WithAttempt(ctx, new(region.Attempt)) // these requests are no attempts of the request that waits for them
 	if err := cs.meetAll(ctx, conn); err != nil {
@@ -256,7 +258,7 @@ func (cs *clusters) meetAll(ctx context.Context, conn *region.Conn) error {
 		wg.Go(func() {
 			m, err := cs.ask(ctx, other)
 			if err != nil {
-				return // it has no vote
+				return // a peer that does not answer has no vote
 			}
 			mu.Lock()
 			defer mu.Unlock()

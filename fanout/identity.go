@@ -39,13 +39,13 @@ const (
 type WrongPeerError struct {
 	Peer     region.PeerName
 	Property Property
-	Found    string // the property of the cluster
-	Want     string // the property that it must have
-	// By are the peers that know the wanted property. It is empty if the peer's own PeerSet has
-	// it, or if it is the ring that was known before.
+	Found    string // the value of Property in the cluster
+	Want     string // the value of Property that the cluster must have
+	// By are the other peers that know the value in Want. By is empty if Want comes from the
+	// peer's own PeerSet, or if Want is the ring that this process already knew.
 	By []region.PeerName
-	// Tied is set if equally many peers know either property: nothing decides which of them are
-	// right, and none of them is trusted.
+	// Tied is set if as many peers know the value in Found as the value in Want: nothing decides
+	// which of these peers are right, and none of them is trusted.
 	Tied bool
 }
 
@@ -84,12 +84,13 @@ func (e *WrongPeerError) Unwrap() error {
 	return ErrWrongPeer
 }
 
-// Is makes region.CauseOtherCluster the cause of the error.
+// Is reports that the error is region.ErrOtherCluster, which gives it the cause
+// region.CauseOtherCluster.
 func (e *WrongPeerError) Is(target error) bool { return target == region.ErrOtherCluster } //nolint:errorlint // a sentinel
 
-// ReturnedError means that a peer's store was restored from an older state: objects that it
-// holds or lacks prove nothing about the ring until the peer has come back. The peer counts as
-// unreachable. errors.As finds it; it wraps ErrReturned.
+// ReturnedError means that a peer's store was restored from an older state: objects that the peer
+// holds or lacks prove nothing about the ring until Comeback has succeeded. Until then the peer
+// counts as unreachable. errors.As finds it; it wraps ErrReturned.
 type ReturnedError struct {
 	Peer  region.PeerName
 	Epoch int64 // epoch of its PeerSet
@@ -113,7 +114,8 @@ func (e *ReturnedError) Unwrap() error { return ErrReturned }
 // returningKey is the context key of the peer that a call brings back.
 type returningKey struct{}
 
-// returning makes calls under ctx trust a restored peer, because they bring it back.
+// returning returns a context under which calls trust peer although it was restored, because
+// these calls bring the peer back.
 func returning(ctx context.Context, peer region.PeerName) context.Context {
 	return context.WithValue(ctx, returningKey{}, peer)
 }
@@ -141,9 +143,9 @@ func wrongPeer(peer region.PeerName, i protocol.Identification) error {
 	return e
 }
 
-// trust returns nil if the answers of conn's peer, and writes to it, count: its cluster is the
-// one that the ring knows, or belongs to no ring yet. It sends requests only if this connection
-// was not judged yet, or was refuted.
+// trust returns nil if the coordinator may use the answers of conn's peer and write to it: its
+// cluster is the one that the ring knows, or belongs to no ring yet. trust sends requests only if
+// this connection was not judged yet, or was refuted.
 func (cs *clusters) trust(ctx context.Context, conn *region.Conn) error {
 	known, err := cs.identities.standing(conn)
 	if known && err == nil {
@@ -158,7 +160,7 @@ func (cs *clusters) trust(ctx context.Context, conn *region.Conn) error {
 	return err
 }
 
-// trusted returns the connection to a peer whose answers and writes count.
+// trusted returns the connection to peer. It returns an error if trust rejects the peer.
 func (cs *clusters) trusted(ctx context.Context, peer region.PeerName) (*region.Conn, error) {
 	conn, err := cs.directory.Conn(peer)
 	if err != nil {
@@ -178,7 +180,7 @@ func (cs *clusters) recognize(ctx context.Context, conn *region.Conn) error {
 	if cs.identities.enrolled(conn) {
 		return nil
 	}
-	_, err := cs.readSet(ctx, conn) // it may have one by now
+	_, err := cs.readSet(ctx, conn) // the peer may have a PeerSet by now
 	if isAbsent(err) {
 		return fmt.Errorf("%w: peer %s has no PeerSet", ErrMembership, conn.Peer())
 	}

@@ -68,12 +68,12 @@ type outcome struct {
 	Request     string          `json:"request,omitempty"`
 }
 
-// because returns why nothing is in effect.
+// because returns the reason why the operation is not in effect.
 func (o outcome) because() string { return or(o.Cause, o.Reason) }
 
 func (o outcome) committed() bool { return o.State == Done || o.State == Committed }
 
-// entryKind names the code that can read an entry.
+// entryKind returns the Kind of a log entry: the action and the kind of the object.
 func entryKind(gk schema.GroupKind, action protocol.Action) string {
 	return fmt.Sprintf("%s %s", action, gk)
 }
@@ -105,5 +105,5 @@ type Description struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Primary   region.PeerName
-	Ring      string // ID of the ring in which it began; empty if that ring had none, and in entries of the first release
+	Ring      string // ID of the ring in which the operation began; empty if that ring had no ID, and in entries of the first release
 }

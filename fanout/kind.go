@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Mode is what the other peers hold of a committed object.
+// Mode selects what the peers without the primary hold of a committed object.
 type Mode int
 
 const (
@@ -43,7 +43,7 @@ type Kind struct {
 	// Namespaced is set if the resource is namespaced.
 	Namespaced bool
 
-	// Mode is what the other peers hold of a committed object.
+	// Mode selects what the peers without the primary hold of a committed object.
 	Mode Mode
 
 	// Claim selects where the protocol keeps its state in the object. The zero value is
@@ -51,31 +51,32 @@ type Kind struct {
 	Claim Carrier
 
 	// Payload returns the fields in which two requests must agree to be the same request. Nil
-	// means all but status, claim and metadata other than labels and annotations. It must be
-	// pure. For a kind that exists Everywhere it must return the same for an object as
-	// requested and as a peer stores it, in every coordinator: a home whose digest differs from
-	// that of its revision counts as edited by hand, and a sweep commits the next revision. So
+	// means all fields but status, claim and metadata other than labels and annotations. It must
+	// be pure. For a kind that exists Everywhere, Payload must return the same fields for the
+	// object in the request as for the object that a peer stores, in every coordinator. If they
+	// differ, the home counts as edited by hand, and a sweep commits the next revision. So
 	// Payload leaves out fields that a server fills in.
 	Payload func(*unstructured.Unstructured) (map[string]any, error)
 
 	// Inert turns a copy of the object into a reservation without effect on programs that do
 	// not know claims, such as a Secret without data. Nil keeps the payload, for kinds whose
-	// controllers ignore Reserved objects. It is called for the peers that get the payload:
-	// each for a kind that exists Everywhere, the target for one that exists Once. It must be
-	// pure.
+	// controllers ignore Reserved objects. Inert is called for the peers that get the payload:
+	// for every peer if the kind exists Everywhere, for the target alone if the kind exists
+	// Once. It must be pure.
 	Inert func(obj *unstructured.Unstructured) error
 
 	// Guard, for a kind that exists Once, fills in the fields that the other peers require of
 	// an object of the kind, such as required fields of its CRD or labels that a policy
 	// demands. It gets an object with apiVersion, kind, namespace and name only, so a guard
 	// carries no payload. Its changes to status, claim and metadata other than labels and
-	// annotations are ignored. It must be pure and the same in every coordinator: a sweep
-	// rewrites a guard that another one made. Nil leaves guards with their claim alone. If a
-	// peer rejects a guard, Add and Adopt fail with a *GuardError before their first write.
+	// annotations are ignored. It must be pure and the same in every coordinator: otherwise the
+	// sweeps of one coordinator rewrite the guards of another. Nil leaves guards with their
+	// claim alone. If a peer rejects a guard, Add and Adopt fail with a *GuardError before their
+	// first write.
 	Guard func(guard *unstructured.Unstructured) error
 
 	// AdoptApplied makes Start adopt objects that were applied without a claim, as Adopt does.
-	// Until then such an object holds its name in its peer and is not in effect.
+	// Before its adoption, such an object holds its name in its peer and is not in effect.
 	AdoptApplied bool
 
 	// Within, for a namespaced kind, is a cluster-scoped kind that exists everywhere. An object
@@ -83,18 +84,19 @@ type Kind struct {
 	// target.
 	Within schema.GroupVersionResource
 
-	// Holds are the resources of the kinds that are Within this kind: an object is not removed
-	// while the namespace of its name holds one of their objects, in any peer.
+	// Holds are the resources of the kinds that are Within this kind. An object owns the
+	// namespace of its name, and is not removed while that namespace holds an object of these
+	// resources in any peer.
 	Holds []schema.GroupVersionResource
 
-	// Activated is called in each peer after the object became Configured or Active there: at
-	// least once, and again after changes and crashes, so it must be idempotent. An error is
-	// reported, and the call is retried; the commit stays. May be nil.
+	// Activated is called for each peer after the object became Configured or Active in the
+	// peer: at least once, and again after changes and crashes, so it must be idempotent. An
+	// error is reported, and the call is retried; the object stays committed. May be nil.
 	Activated func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error
 
 	// Ready reports whether an object in effect, as a peer lists it, has the result of
-	// Activated, such as a condition in its status. A sweep calls Activated again if not. It
-	// must be pure. With nil no sweep checks.
+	// Activated, such as a condition in its status. If Ready returns false, a sweep calls
+	// Activated again. Ready must be pure. If Ready is nil, sweeps do not check for the result.
 	Ready func(obj *unstructured.Unstructured) bool
 
 	// Released is called in each peer, with the object as it was, after a committed removal has

@@ -11,9 +11,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// Content returns the fields of obj that are equal in all peers if the kind exists everywhere:
-// the result of Payload, or else all but status, claim and metadata other than labels and
-// annotations. It is pure and does not modify obj; the error is Payload's.
+// Content returns the fields of obj that are equal in all peers if the kind exists everywhere.
+// These are the result of Payload, or without Payload all fields but status, claim and metadata
+// other than labels and annotations. It is pure and does not modify obj; the error is Payload's.
 func (k Kind) Content(obj *unstructured.Unstructured) (map[string]any, error) {
 	if obj == nil {
 		return nil, errObjectNil
@@ -38,8 +38,8 @@ func (k Kind) Digest(obj *unstructured.Unstructured) (string, error) {
 	return hash(content(fields))
 }
 
-// State returns the protocol's state in obj, nil if it has none. The error means that there is
-// a state which cannot be read.
+// State returns the protocol's state in obj, nil if obj has none. The error means that obj has a
+// state which cannot be read.
 func (k Kind) State(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 	if obj == nil {
 		return nil, errObjectNil
@@ -48,5 +48,5 @@ func (k Kind) State(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 }
 
 // SeesEdits reports whether an edit without a revision can be distinguished from fields that a
-// server filled in: if the claim is in the spec, or if there is a Payload.
+// server filled in. It returns true if the claim is in the spec, or if Payload is set.
 func (k Kind) SeesEdits() bool { return k.Claim.annotation == "" || k.Payload != nil }

@@ -31,8 +31,8 @@ func (ks *kinds) find(gk schema.GroupKind) (Kind, error) {
 	return Kind{}, fmt.Errorf("%w: %s (known are %s)", ErrUnknownKind, gk, strings.Join(known, ", "))
 }
 
-// of returns the kind of a resource. A resource that is not in Options.Kinds, such as one
-// that a kind Holds, keeps its claim in the default place.
+// of returns the kind of a resource. For a resource that is not in Options.Kinds, such as one
+// that a kind Holds, it returns a Kind with the default Carrier.
 func (ks *kinds) of(resource schema.GroupVersionResource) Kind {
 	for _, k := range ks.opts.Kinds {
 		if k.Resource.GroupResource() == resource.GroupResource() {
@@ -42,7 +42,8 @@ func (ks *kinds) of(resource schema.GroupVersionResource) Kind {
 	return Kind{Resource: resource, Kind: resource.Resource, Namespaced: true}
 }
 
-// object validates a caller's object and returns its kind and an unstructured copy.
+// object validates a caller's object. It returns the object's kind and an unstructured copy
+// without the metadata that only a server sets.
 func (ks *kinds) object(obj Object) (Kind, *unstructured.Unstructured, error) {
 	if argument.Missing(obj) {
 		return Kind{}, nil, errObjectNil

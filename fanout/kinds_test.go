@@ -47,7 +47,7 @@ func newSecret(name, password string) *unstructured.Unstructured {
 	}}
 }
 
-// The first coordinator decides the content; all get the same.
+// The first coordinator decides the content, and every coordinator gets that content.
 func TestAgreeOnASecret(t *testing.T) {
 	r := newRing(t)
 	name := unique("ca")
@@ -57,7 +57,7 @@ func TestAgreeOnASecret(t *testing.T) {
 	for i := range coordinators {
 		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}, LeaseTimeout: 5 * time.Second})
 		wg.Go(func() {
-			// Each begins at another peer.
+			// The coordinators begin at different peers.
 			opts := fanout.AddOptions{Target: peers[i%len(peers)]}
 			agreed, err := c.Agree(t.Context(), newSecret(name, fmt.Sprintf("password-%d", i)), opts)
 			if err == nil {

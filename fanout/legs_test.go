@@ -36,8 +36,8 @@ func farAway(r *regiontest.Ring) {
 // rounds are the round trips that make up an operation's cost.
 type rounds struct {
 	target time.Duration // to the primary's peer
-	others time.Duration // to the farthest of the others
-	all    time.Duration // to the farthest of all
+	others time.Duration // to the farthest other peer
+	all    time.Duration // to the farthest of all peers
 }
 
 func roundsOf(target region.PeerName) rounds {
@@ -51,15 +51,16 @@ func roundsOf(target region.PeerName) rounds {
 	return r
 }
 
-// add returns the cost of an add beside the log, in round trips one after another: the primary;
-// at once the secondaries and the reads in the target that must follow the primary; the commit.
+// add returns the cost of an add without the log, in round trips one after another: first the
+// create of the primary, then concurrently the creates of the secondaries and the reads in the
+// target, then the commit.
 func (r rounds) add() time.Duration { return r.target + r.all + r.target }
 
 // addEverywhere adds the activation, which follows the commit if the kind exists everywhere.
 func (r rounds) addEverywhere() time.Duration { return r.add() + r.others }
 
-// protocolOnly returns the kinds without their hooks, which cost extra: an Account's hooks
-// create a namespace and report it.
+// protocolOnly returns the kinds without their hooks, because hooks take further round trips: an
+// Account's hooks create a namespace and report it.
 func protocolOnly() []fanout.Kind {
 	kinds := account.Kinds()
 	for i := range kinds {
@@ -68,8 +69,8 @@ func protocolOnly() []fanout.Kind {
 	return kinds
 }
 
-// warm lets the coordinator identify its peers and learn that they accept guards, which it does
-// once.
+// warm makes the coordinator identify its peers and record that they accept guards. A coordinator
+// does both only once.
 func warm(t testing.TB, c *fanout.Coordinator, namespace string) {
 	t.Helper()
 	for _, target := range []region.PeerName{"eu-west", "us-east"} { // so that each peer has accepted a guard
@@ -141,9 +142,9 @@ func TestLegsWithASharedLog(t *testing.T) {
 	})
 }
 
-// BenchmarkLatency adds ServiceClusters and Accounts over peers with round trips of 10, 90 and
-// 250 ms, journalled in a file, and reports the protocol's formula over the measured time. The
-// difference to 1 is the work of the coordinator and of the peers in memory.
+// BenchmarkLatency adds ServiceClusters and Accounts to peers with round trips of 10, 90 and
+// 250 ms, with a log in a file. It reports the predicted time of the protocol divided by the
+// measured time. The difference to 1 is the work of the coordinator and of the peers in memory.
 func BenchmarkLatency(b *testing.B) {
 	r := newRing(b)
 	acme := addAccount(b, coordinator(b, r, waltest.NewMemory(), fanout.Options{}))

@@ -19,8 +19,8 @@ import (
 
 // Ring returns the ID of the ring of the configured peers, or "" if that ring has none yet or
 // the peers are in no ring. It reads the peers unless the ring is known, writes nothing, and
-// blocks for at most a second and a call. The error is why the ring is not known: no member
-// answers, or none of the answers counts.
+// blocks for at most a second plus the time limit of one call. The error is why the ring is not
+// known: no member answers, or none of the answers counts.
 func (id *Identity) Ring(ctx context.Context) (string, error) {
 	id.clusters.acquaint(ctx)
 	if ring := id.clusters.identities.origin(); ring.Known() {
@@ -40,14 +40,14 @@ func (id *Identity) Ring(ctx context.Context) (string, error) {
 	if err := errors.Join(errs...); err != nil {
 		return "", fmt.Errorf("the ring of the peers is not known: %w", err)
 	}
-	return "", nil // they are in no ring
+	return "", nil // the peers are in no ring
 }
 
 // CheckLog returns nil if the Coordinator may settle all open operations of its log: each
-// began in this ring, or is in effect nowhere. It writes nothing. Otherwise the error wraps
-// ErrOtherLog and names an operation, or is an *InDoubtError while a peer does not answer that
-// may show an operation of the first release, whose entry does not store its ring. It blocks
-// until the necessary peers were read.
+// operation began in this ring, or is in effect nowhere. Otherwise the error wraps ErrOtherLog
+// and names an operation, or is an *InDoubtError. The latter concerns an operation of the first
+// release, whose entry does not store its ring: only a peer that does not answer may show it.
+// CheckLog writes nothing. It blocks until the necessary peers were read.
 func (id *Identity) CheckLog(ctx context.Context) error {
 	if _, err := id.Ring(ctx); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (id *Identity) CheckLog(ctx context.Context) error {
 	var unclear []error
 	for entry, err := range id.entries.log.Open(ctx) {
 		if err != nil {
-			continue // its recovery reports that
+			continue // the recovery of the entry reports the error
 		}
 		_, err := id.ofThisRing(ctx, entry)
 		if errors.Is(err, ErrOtherLog) {
@@ -66,10 +66,11 @@ func (id *Identity) CheckLog(ctx context.Context) error {
 	return errors.Join(unclear...)
 }
 
-// SignLog writes this ring into the open entries of the log that have none: those of the first
-// release. The caller vouches that they are of this ring, which CheckLog cannot know. It
-// returns the IDs of the operations that it signed. In a shared log it waits a lease for a sign
-// of life of another owner, and skips the entries of owners that are alive.
+// SignLog writes this ring into the open entries of the log that store no ring: those of the
+// first release. The caller vouches that these entries are of this ring, which CheckLog cannot
+// know. SignLog returns the IDs of the operations that it signed. In a shared log it waits for
+// one lease for a sign of life of an entry's owner, and skips the entries of owners that are
+// alive.
 func (id *Identity) SignLog(ctx context.Context) ([]string, error) {
 	if _, err := id.Ring(ctx); err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (id *Identity) SignLog(ctx context.Context) ([]string, error) {
 	var errs []error
 	for entry, err := range id.entries.log.Open(ctx) {
 		if err != nil {
-			continue // its recovery reports that
+			continue // the recovery of the entry reports the error
 		}
 		j, err := decodeJournal(entry)
 		if err != nil || j.Origin.Known() {

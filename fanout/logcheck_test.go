@@ -66,8 +66,8 @@ func twins(t *testing.T) (own, other *regiontest.Ring, acme string) {
 	return own, other, acme
 }
 
-// cutAtCommit kills the process of op after its commit was applied and before the answer. It
-// returns the ID of the open operation.
+// cutAtCommit kills the process of op after the commit of op was applied and before its answer
+// arrived. It returns the ID of the open operation.
 func cutAtCommit(t *testing.T, r *regiontest.Ring, log *waltest.Memory, op func(context.Context, *fanout.Coordinator) error) string {
 	t.Helper()
 	ctx, stop := withCancel(t)
@@ -85,8 +85,8 @@ func cutAtCommit(t *testing.T, r *regiontest.Ring, log *waltest.Memory, op func(
 }
 
 // Entries of the first release do not store their ring. An operation that may be in effect is
-// settled if the peers show it, and refused by name otherwise: an operation of another ring
-// would count as removed.
+// settled only if the peers show it. Otherwise the log is refused and the error names the
+// operation, because an operation of another ring would count as removed.
 func TestAnUnsignedLogOfAnotherRingIsRefused(t *testing.T) {
 	for name, op := range map[string]func(context.Context, *fanout.Coordinator, string) error{
 		"add": func(ctx context.Context, c *fanout.Coordinator, acme string) error {
@@ -121,7 +121,7 @@ func TestAnUnsignedLogOfAnotherRingIsRefused(t *testing.T) {
 			_, err = abroad.Resume(t.Context(), id)
 			require.ErrorIs(t, err, fanout.ErrOtherLog)
 
-			// It is in doubt while a peer that may show it does not answer.
+			// The operation is in doubt while a peer that may show it does not answer.
 			other.Server("us-east").Partition(true)
 			abroad = coordinator(t, other, log, fanout.Options{CallTimeout: 50 * time.Millisecond})
 			_, err = abroad.Recover(t.Context())
@@ -162,7 +162,7 @@ func TestAnUnsignedLogOfWhatIsInEffectNowhereIsAccepted(t *testing.T) {
 	require.Equal(t, fanout.Aborted, settled[0].State)
 }
 
-// A person may sign a log as this ring's. Then its operations are settled, also if no peer
+// A person may sign a log as a log of this ring. Then its operations are settled, even if no peer
 // shows them.
 func TestSignLog(t *testing.T) {
 	own, other, acme := twins(t)
@@ -186,8 +186,8 @@ func TestSignLog(t *testing.T) {
 	require.Len(t, settled, 1)
 }
 
-// An operation that has ended in another ring is no result for an idempotency key of this one,
-// in a log that was shared or copied.
+// Two rings share a log, or one has a copy of the other's. An operation that has ended in one ring
+// is no result for the same idempotency key in the other ring.
 func TestAnEndedOperationOfAnotherRingAnswersNoKey(t *testing.T) {
 	add := func(r *regiontest.Ring, log wal.Log, acme string) (*fanout.Operation, error) {
 		c := coordinator(t, r, log, fanout.Options{})
@@ -217,8 +217,8 @@ func TestAnEndedOperationOfAnotherRingAnswersNoKey(t *testing.T) {
 	_, err = coordinator(t, other, log, fanout.Options{}).Outcome(t.Context(), "key")
 	require.ErrorIs(t, err, fanout.ErrOtherLog)
 
-	// An operation of the first release is a result if the peers show it; otherwise the key is
-	// refused.
+	// An operation of the first release is the result for its key if the peers show the
+	// operation; otherwise the key is refused.
 	old := waltest.NewMemory()
 	own, other, acme = twins(t)
 	first, err = add(own, unsigned{old}, acme)
@@ -232,7 +232,8 @@ func TestAnEndedOperationOfAnotherRingAnswersNoKey(t *testing.T) {
 	require.ErrorContains(t, err, "choose a new key")
 }
 
-// A removal of the first release leaves no trace. It is a result if no peer has the object.
+// A removal of the first release leaves no trace in the peers. It is the result for its key if no
+// peer has the object.
 func TestAnEndedUnsignedRemovalAnswersWhereNothingStands(t *testing.T) {
 	own, other, acme := twins(t)
 	log := waltest.NewMemory()

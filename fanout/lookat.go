@@ -23,8 +23,8 @@ func (v *surveyor) lookAt(ctx context.Context, kind Kind, key types.NamespacedNa
 	})
 }
 
-// readPeer reads the PeerSet in peer, which must be that of its cluster, and then the object
-// with the given name, if there is one.
+// readPeer reads the PeerSet in peer, and then the object with the given name, if there is one. It
+// returns an error if the cluster behind peer is the wrong one.
 func (v *surveyor) readPeer(ctx context.Context, kind Kind, key types.NamespacedName, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 	conn, err := v.clusters.directory.Conn(peer)
 	if err != nil {

@@ -97,8 +97,8 @@ func TestUnknownTargetIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "Target is required")
 }
 
-// An unreachable peer makes an add fail without effect. The removal of an object that exists
-// once skips it, and its guard is deleted when it answers again.
+// An unreachable peer makes an add fail without effect. The removal of an object that exists once
+// skips that peer, and the guard in the peer is deleted when the peer answers again.
 func TestOnePeerDown(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -127,7 +127,8 @@ func TestOnePeerDown(t *testing.T) {
 	awaitClean(t, c)
 }
 
-// An Account's removal skips no peer: the tombstone stays until all have confirmed.
+// An Account's removal skips no peer: the primary stays, as Removing, until all peers have
+// confirmed.
 func TestAccountRemovalWaitsForEveryPeer(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -180,7 +181,7 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// Start also repairs leftovers of other coordinators, and returns when its context ends.
+// Start also deletes leftovers of other coordinators, and returns when its context ends.
 func TestStartMendsAndEnds(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{SweepEvery: time.Millisecond})
@@ -202,8 +203,8 @@ func TestStartMendsAndEnds(t *testing.T) {
 	wg.Wait()
 }
 
-// A peer whose credentials lead to the cluster of another peer is not trusted: an object that
-// is absent there does not make its guards dead.
+// A peer whose credentials lead to the cluster of another peer is not trusted: if a primary is
+// absent from that cluster, the primary's guards do not count as dead.
 func TestASweepDoesNotBelieveAClusterOfAnotherName(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -233,8 +234,8 @@ func TestASweepDoesNotBelieveAClusterOfAnotherName(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A peer whose credentials lead to a cluster of another ring is not trusted: a primary that is
-// absent there does not make its guards dead.
+// A peer whose credentials lead to a cluster of another ring is not trusted: if a primary is
+// absent from that cluster, the primary's guards do not count as dead.
 func TestAnImpostorIsNotBelieved(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

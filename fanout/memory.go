@@ -22,7 +22,7 @@ type memory struct {
 	contents   map[string]content                    // by token
 	objects    map[string]*unstructured.Unstructured // as read, by incarnation
 	views      map[string]protocol.Object            // of objects, by incarnation
-	finalizers map[region.PeerName]*FinalizerError   // finalizers of others that hold the object, as last read
+	finalizers map[region.PeerName]*FinalizerError   // finalizers of other controllers that block the object's deletion, as last read
 }
 
 func newMemory(kind Kind) *memory {
@@ -71,8 +71,8 @@ func (m *memory) content(token string) (content, error) {
 	return maps.Clone(c), nil
 }
 
-// payload returns the token of the content that the object with that UID had when it was read; ""
-// without one.
+// payload returns the token of the content that the object with the given UID had when it was
+// read; "" if no such object with content was read.
 func (m *memory) payload(uid string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,8 +84,8 @@ func (m *memory) payload(uid string) string {
 	return ""
 }
 
-// observe stores and returns the finalizers of others that hold the object in a peer, according
-// to the reply to a command.
+// observe stores and returns the finalizers of other controllers that block the deletion of the
+// object in peer, according to the reply to a read or a put.
 func (m *memory) observe(peer region.PeerName, command protocol.Command, reply protocol.Reply) *FinalizerError {
 	if command.Verb != protocol.Read && command.Verb != protocol.Put {
 		return nil
@@ -102,8 +102,8 @@ func (m *memory) observe(peer region.PeerName, command protocol.Command, reply p
 	return m.finalizers[peer]
 }
 
-// finalizersAt returns the finalizers of others that hold the object in peer; nil if it is not
-// being deleted or there are none.
+// finalizersAt returns the finalizers of other controllers that block the deletion of the object
+// in peer. It returns nil if the object is not being deleted or has no such finalizer.
 func (m *memory) finalizersAt(peer region.PeerName) *FinalizerError {
 	m.mu.Lock()
 	defer m.mu.Unlock()

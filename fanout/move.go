@@ -20,23 +20,23 @@ type MoveOptions struct {
 	IdempotencyKey string
 
 	// Unreachable is the policy for peers that do not answer: Fail, the default, or Wait;
-	// Forward is Fail. The move needs the primary's peer and the peer that it moves to; it
-	// brings the other peers along when they answer.
+	// Forward has the same effect as Fail. The move needs the primary's peer and the peer that
+	// it moves to; the other peers follow the new primary when they answer.
 	Unreachable Unreachable
 }
 
-// Move makes the object in peer to the primary, for kinds that exist Everywhere: because the
-// primary's peer is to leave, or because to is nearer. The content and its revisions do not
-// change. Between two of its steps the object accepts no update and no removal: they finish the
-// move first.
+// Move moves the primary of an object to the given peer, for kinds that exist Everywhere: because
+// the primary's peer is to leave, or because the other peer is nearer. The content and its
+// revisions do not change. An update or removal that begins between two steps of the move
+// finishes the move first.
 //
-// Move returns nil when the move is committed: Operation.State is Done if every peer follows
-// the new primary, and Committed if one does not yet; Start or Recover bring it along.
-// AlreadyDone is set if the primary was there before. Otherwise the error wraps ErrNotFound if
-// no peer holds the object, is a *HeldError if the object is only reserved, is being removed or
-// has no claim, is an *InDoubtError, or wraps ErrAborted, or ErrEnded if the primary was moved
-// and has moved on since. Recover, or a sweep of any coordinator, finishes a move that a crash
-// interrupted.
+// Move returns nil when the move is committed: Operation.State is Done if every peer follows the
+// new primary, and Committed if a peer does not yet; Start or Recover let that peer follow.
+// AlreadyDone is set if the peer already had the primary. Otherwise the error wraps ErrNotFound
+// if no peer holds the object, and is a *HeldError if the object is only reserved, is being
+// removed or has no claim. If the outcome is not known yet, the error is an *InDoubtError. Any
+// other error wraps ErrAborted, or ErrEnded if the primary moved to the peer and then to another
+// one. Recover, or a sweep of any coordinator, finishes a move that a crash interrupted.
 func (c *Coordinator) Move(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, to region.PeerName, opts MoveOptions) (*Operation, error) {
 	kind, err := c.kinds.find(gk)
 	if err == nil {

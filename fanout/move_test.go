@@ -50,7 +50,7 @@ func accountIn(t *testing.T, r *regiontest.Ring, peer region.PeerName, name stri
 	return obj
 }
 
-// yield makes the first write of a move, and no other.
+// yield makes only the first write of a move: the object in from yields to the object in to.
 func yield(t *testing.T, r *regiontest.Ring, name string, from, to region.PeerName) {
 	t.Helper()
 	obj := accountIn(t, r, from, name)
@@ -96,7 +96,7 @@ func TestMoveThereAndBack(t *testing.T) {
 	requireClean(t, c)
 }
 
-// The target answers, and a person's object has the name there.
+// If an object without a claim has the name in the target, the error of the move reports it.
 func TestMoveReportsWhatHasTheNameInItsTarget(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -136,8 +136,8 @@ func TestMoveRefuses(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A move to a peer that does not answer fails, and so does one from such a peer. Any other peer
-// is brought along when it answers.
+// A move fails if the old or the new primary's peer does not answer. Any other peer follows the new
+// primary when it answers.
 func TestMoveAndSilentPeers(t *testing.T) {
 	for silent, committed := range map[region.PeerName]bool{"ap-south": false, "eu-west": false, "us-east": true} {
 		t.Run(string(silent), func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestMoveAndSilentPeers(t *testing.T) {
 	}
 }
 
-// A move with Unreachable: Wait continues when its peers answer.
+// A move with the policy Wait continues when its peers answer.
 func TestMoveWaits(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -238,7 +238,7 @@ func TestAMoveInTheMiddleIsFinishedByWhoeverMeetsIt(t *testing.T) {
 	})
 }
 
-// A removal by the UID of an earlier primary removes the object, wherever its primary is by
+// A removal by the UID of an earlier primary removes the object, whichever peer has the primary
 // now.
 func TestRemoveByTheUIDOfAnEarlierPrimary(t *testing.T) {
 	r := newRing(t)

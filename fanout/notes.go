@@ -13,13 +13,14 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// pace stores when something was last done.
+// pace limits how often a task runs: it stores the time of the last run.
 type pace struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-// due reports whether it is time to do it again, and then stores the time.
+// due reports whether the last run is at least the given duration ago. If so, it stores the
+// present time as that of the last run.
 func (p *pace) due(every time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,9 +20,9 @@ type Observer struct {
 	Step func(ctx context.Context, e StepEvent)
 	// End is called when an operation has ended or its call returns.
 	End func(ctx context.Context, e EndEvent)
-	// Durable is called after End for an operation that returned at its commit, when its work
-	// has ended: EndEvent.Durable reports whether it is durable. State is Committed if recovery
-	// or a sweep has yet to make it durable.
+	// Durable is called after End for an operation that returned at its commit, when its
+	// background work has ended: EndEvent.Durable reports whether the operation is durable. State
+	// is Committed if recovery or a sweep has yet to make the operation durable.
 	Durable func(ctx context.Context, e EndEvent)
 }
 
@@ -41,8 +41,8 @@ type StepEvent struct {
 	Class     string          // known effect, once done: "NotApplied", "Applied" or "Unknown"
 	Err       error           // why it failed, once done
 
-	// Finalizers are the finalizers of others that hold the object, if a read has shown that it
-	// is being deleted.
+	// Finalizers are the finalizers of other controllers that block the object's deletion, if a
+	// read or a put has shown that the object is being deleted.
 	Finalizers []string
 }
 

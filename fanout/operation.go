@@ -11,19 +11,19 @@ import (
 type State string
 
 const (
-	// Reserving: it holds the name in some peers and is not committed. Only explanations and
-	// traces have this state, no returned Operation.
+	// Reserving: the operation holds the name in some peers and is not committed. Explanations
+	// and traces have this state, and an Operation that Abort or Resume returns with an error.
 	Reserving State = "Reserving"
-	// Committed: it is in effect and cannot be undone, but not every peer has confirmed yet.
-	// Recovery or a sweep rolls it forward.
+	// Committed: the operation is in effect and cannot be undone, but not every peer has
+	// confirmed yet. Recovery or a sweep rolls it forward.
 	Committed State = "Committed"
-	// Done: committed, and every peer has confirmed.
+	// Done: the operation is committed, and every peer has confirmed.
 	Done State = "Done"
-	// Aborted: it never took effect and never will.
+	// Aborted: the operation never took effect and never will.
 	Aborted State = "Aborted"
-	// Ended: it is not in effect now, but may have been for a while.
+	// Ended: the operation is not in effect now, but may have been for a while.
 	Ended State = "Ended"
-	// InDoubt: it is not known yet whether it took effect.
+	// InDoubt: it is not known yet whether the operation took effect.
 	InDoubt State = "InDoubt"
 )
 
@@ -44,7 +44,7 @@ const (
 	// PeerPending: the peer has not confirmed yet, or, while the operation is in doubt, its
 	// state is not known. For an add without effect: the peer did not answer or is no longer
 	// configured, so a dead reservation may be left there. The next Recover or sweep that
-	// reaches the peer deletes it, or the peer's join.
+	// reaches the peer, or the peer's next join, deletes that reservation.
 	PeerPending PeerState = "Pending"
 )
 
@@ -61,13 +61,13 @@ type Operation struct {
 	// everywhere.
 	Revision int64
 	// Durable reports whether every other member holds evidence of the commit: a guard that is
-	// bound to it, or a replica in effect. A durable commit is not lost without a report if a
-	// peer is restored from an older state. Add of a kind that exists once returns at the
-	// commit and makes it durable in the background: AddOptions.Durable waits for that,
-	// Observer.Durable reports it.
+	// bound to the object, or a replica in effect. If a peer is restored from an older state, a
+	// durable commit is not lost without a report. Add of a kind that exists once returns at the
+	// commit and makes the operation durable in the background: AddOptions.Durable waits for
+	// that, and Observer.Durable reports it.
 	Durable bool
-	// AlreadyDone is set if an earlier operation had the same effect, so that this one changed
-	// nothing.
+	// AlreadyDone is set if an earlier operation had the same effect, so that this operation
+	// changed nothing.
 	AlreadyDone bool
 	// Peers are the results by peer. A peer that has not confirmed has Err set.
 	Peers region.Results[PeerState]

@@ -70,8 +70,8 @@ func TestAddRemoveServiceCluster(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// After the commit the requester owns the payload, and changes and drops fields by apply
-// without a conflict; the protocol owns the claim.
+// After the commit the requester owns the fields of the payload, and can change and drop them by
+// server-side apply without a conflict. The protocol owns the claim.
 func TestPayloadIsTheRequesters(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

@@ -26,7 +26,7 @@ type Options struct {
 	Kinds []Kind
 
 	// Scheme finds the kind of typed objects. Nil means the types of this
-	// module. Unstructured objects need none.
+	// module. Unstructured objects need no Scheme.
 	Scheme *runtime.Scheme
 
 	// Identity names this coordinator in claims and in error messages. It decides nothing. Zero
@@ -34,8 +34,8 @@ type Options struct {
 	Identity string
 
 	// LeaseTimeout is how long the heartbeat of a rival may stay unchanged before its
-	// reservation may be deleted. Zero means 15 seconds. Safety does not depend on it: a lease
-	// decides only when another coordinator may try.
+	// reservation may be deleted. Zero means 15 seconds. Safety does not depend on LeaseTimeout:
+	// a lease decides only when another coordinator may try to delete the reservation.
 	LeaseTimeout time.Duration
 
 	// CallTimeout bounds each request to a peer. In an operation on an object, a request to a
@@ -53,26 +53,27 @@ type Options struct {
 	SweepEvery time.Duration
 
 	// NoteEvery is how often Start writes into the PeerSet of each peer the epochs of the other
-	// PeerSets, which show later that a peer was restored from an older state. It takes one
-	// request to each peer, by one of the coordinators, and at most once in SweepEvery. Zero
-	// means one minute. Negative means never; then only contradictions between peers show a
-	// restored peer.
+	// PeerSets. A noted epoch shows later that a peer was restored from an older state. One of
+	// the coordinators sends the one request to each peer that this takes, at most once in
+	// SweepEvery. Zero means one minute. Negative means never; then only contradictions between
+	// peers show a restored peer.
 	NoteEvery time.Duration
 
 	// RemovalCap holds plain deletes of primaries that look like an accident, such as the
-	// deletion of a CRD. Zero holds them above 5 objects and 10 % of a peer's objects.
+	// deletion of a CRD. Zero holds plain deletes of more than 5 objects and more than 10 % of a
+	// peer's objects.
 	RemovalCap RemovalCap
 
 	// Shard divides the objects that Start sweeps and adopts among the replicas of a program,
-	// by keys "KIND/NAME" or "KIND/NAMESPACE/NAME". Nil means all objects. It only saves work:
-	// any number of replicas may sweep the same object. Every replica recovers the log's open
-	// operations.
+	// by keys "KIND/NAME" or "KIND/NAMESPACE/NAME". Nil means all objects. A Shard only saves
+	// work: any number of replicas may sweep the same object. Every replica recovers the open
+	// operations of its log, whatever the Shard.
 	Shard Shard
 
-	// MaxInFlight is how long a request whose answer was lost may still be applied by a peer.
-	// An aborted operation whose reservation may yet appear stays in the log for so long. Zero
-	// means 5 minutes. Safety does not depend on it: a late reservation is dead and will be
-	// swept.
+	// MaxInFlight is how long a peer may still apply a request whose answer was lost. An aborted
+	// operation whose reservation may yet appear stays in the log for that time. Zero means 5
+	// minutes. Safety does not depend on MaxInFlight: a late reservation is dead, and a sweep
+	// deletes it.
 	MaxInFlight time.Duration
 
 	// Observer receives events. May be nil.
@@ -160,8 +161,8 @@ type AddOptions struct {
 	// Unreachable is the policy for peers that do not answer: Fail, the default, or Wait.
 	Unreachable Unreachable
 
-	// Durable makes the call return when the operation is durable, one request to each peer
-	// after its commit. See Operation.Durable.
+	// Durable makes the call return only when the operation is durable. That takes one more
+	// request to each peer after the commit. See Operation.Durable.
 	Durable bool
 }
 

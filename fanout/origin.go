@@ -16,7 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// origin returns the ring that this coordinator works on, as far as it is known.
+// origin returns the ring that this coordinator works on. The result is not Known if the ring is
+// not known yet.
 func (s *identities) origin() protocol.Origin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,8 +41,8 @@ func (cs *clusters) acquaint(ctx context.Context) {
 
 // checkLog returns an error that wraps ErrOtherLog if an operation of another ring is open in
 // the log: its absence in this ring does not mean that it was undone. An entry that stores its
-// ring vouches for all later ones. Once the log is checked and the ring known, checkLog does
-// nothing.
+// ring vouches for all later entries, so checkLog stops there. Once the log is checked and the
+// ring is known, checkLog does nothing.
 func (id *Identity) checkLog(ctx context.Context) error {
 	if id.logOurs.Load() {
 		return nil
@@ -49,13 +50,13 @@ func (id *Identity) checkLog(ctx context.Context) error {
 	id.clusters.acquaint(ctx)
 	for entry, err := range id.entries.log.Open(ctx) {
 		if err != nil {
-			continue // its recovery reports that
+			continue // the recovery of the entry reports the error
 		}
 		if _, err := id.ofThisRing(ctx, entry); errors.Is(err, ErrOtherLog) {
 			return err
 		}
 		if j, err := decodeJournal(entry); err == nil && j.Origin.Known() {
-			break // no later operation began in it for another ring
+			break // no later entry of this log is of another ring
 		}
 	}
 	if id.clusters.identities.origin().Known() {

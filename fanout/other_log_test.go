@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A log of another ring is refused and left unchanged: if its open operation is absent in this
-// ring, it was not undone. Its own ring settles it.
+// A log of another ring is refused and left unchanged: its open operation is absent in this ring,
+// but that does not mean that it was undone. In its own ring the operation is settled.
 func TestALogOfAnotherRingIsRefused(t *testing.T) {
 	for _, ids := range []bool{true, false} {
 		own, other := newRing(t), newRing(t)

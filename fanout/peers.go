@@ -21,10 +21,10 @@ import (
 )
 
 // InitPeers writes the first PeerSet of every peer of the Directory, with all of them as Active
-// members. Every peer must answer. It is idempotent; to add a peer to a ring, join it. Before
-// it writes anything it returns an error that wraps ErrMembership if a peer has another
-// PeerSet, ErrOtherRing if two peers belong to different rings, or region.ErrSameCluster if two
-// peers are one cluster.
+// members. Every peer must answer. It is idempotent. To add a peer to an existing ring, call Join
+// instead. Before InitPeers writes anything, it returns an error that wraps ErrMembership if a
+// peer has a different PeerSet, ErrOtherRing if two peers belong to different rings, or
+// region.ErrSameCluster if two peers are one cluster.
 func (c *Coordinator) InitPeers(ctx context.Context) error {
 	if _, err := c.clusters.peers(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The first peer's PeerSet decides the ring's ID, also for a concurrent InitPeers.
+	// The first peer's PeerSet decides the ring's ID, so a concurrent InitPeers uses the same ID.
 	first, err := c.clusters.directory.Conn(region.PeerName(members[0].Peer))
 	if err != nil {
 		return err
@@ -74,8 +74,8 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	return err
 }
 
-// initialised returns the ring of the PeerSets that exist already, "" without one. The error wraps
-// ErrMembership if one has other members.
+// initialised returns the ring of the PeerSets that exist already, or "" if none has a ring. The
+// error wraps ErrMembership if a PeerSet has other members than the given ones.
 func (cs *clusters) initialised(ctx context.Context, members []v1alpha1.Member) (string, error) {
 	present, err := region.Each(ctx, cs.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*readSet, error) {
 		set, err := within(ctx, cs.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return cs.sets.read(ctx, conn) })
@@ -113,8 +113,8 @@ func ringOf(present region.Results[*readSet]) (string, error) {
 	return ring, nil
 }
 
-// createPeerSet creates the PeerSet of a peer and returns its ring, which is another one if
-// another process created the PeerSet first.
+// createPeerSet creates the PeerSet of a peer and returns its ring. If another process created the
+// PeerSet first, the ring may differ from the given one.
 func (cs *clusters) createPeerSet(ctx context.Context, conn *region.Conn, ring string, members []v1alpha1.Member) (string, error) {
 	set := v1alpha1.PeerSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PeerSet"},
@@ -145,8 +145,8 @@ func (cs *clusters) createPeerSet(ctx context.Context, conn *region.Conn, ring s
 	return ring, err
 }
 
-// differs describes how a PeerSet differs from the one that peer would get; empty if it does
-// not.
+// differs describes how a PeerSet differs from the one that InitPeers would create in peer. It
+// returns "" if the two have the same name and members.
 func differs(set *v1alpha1.PeerSet, peer string, members []v1alpha1.Member) string {
 	if set.Spec.Self.Peer != peer {
 		return fmt.Sprintf("it is called %s", set.Spec.Self.Peer)

@@ -22,9 +22,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// setReader reads PeerSets. It always asks the peer, but decodes an answer only if its bytes
-// differ from the last one: each operation reads the PeerSet of every peer, and each of them
-// lists all members.
+// setReader reads PeerSets. It always asks the peer, but decodes an answer only if the bytes
+// differ from the peer's last answer. Decoding is the cost: each operation reads the PeerSet of
+// every peer, and each PeerSet lists all members.
 type setReader struct {
 	codecs runtime.NegotiatedSerializer
 
@@ -94,7 +94,8 @@ func (s *setReader) read(ctx context.Context, conn *region.Conn) (*readSet, erro
 	return read, nil
 }
 
-// common returns had instead of an equal list, and the list to pass as had next time.
+// common returns as shared the earlier list had if it equals list, else list itself, so that equal
+// lists share their memory. now is the list to pass as had in the next call.
 func common[T comparable](list, had []T) (shared, now []T) {
 	if slices.Equal(list, had) {
 		return had, had

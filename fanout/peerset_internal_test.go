@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A PeerSet is requested each time, but decoded only if it has changed; equal lists of peers
-// are kept once.
+// Each read requests the PeerSet, but decodes it only if it has changed. PeerSets with equal lists
+// of members share one list in memory.
 func TestSetReader(t *testing.T) {
 	t.Parallel()
 	ring := regiontest.NewRing("eu", "us")
@@ -82,7 +82,8 @@ func TestSetReader(t *testing.T) {
 	_, err = s.read(t.Context(), conn("eu"))
 	require.ErrorIs(t, err, region.ErrUnavailable)
 
-	// Another cluster under the peer's name, and an old state of it, are read as they are.
+	// If another cluster gets the peer's name, a read asks that cluster and does not return the
+	// known PeerSet.
 	server := regiontest.NewServer(regiontest.Options{Name: "eu-2"})
 	t.Cleanup(server.Close)
 	require.NoError(t, server.AddCRD(crd))

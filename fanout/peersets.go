@@ -49,9 +49,9 @@ func (cs *clusters) readSets(ctx context.Context, peers []string) map[string]pro
 	return sets
 }
 
-// editSet lets edit change the spec of the PeerSet in conn's peer, and raises its epoch. It
-// returns the updated PeerSet; nil if the PeerSet has changed since it was read at
-// resourceVersion rv, or if edit returns false. Fields of a later release stay.
+// editSet changes the spec of the PeerSet in conn's peer by the function edit, and raises its
+// epoch. It returns the updated PeerSet; nil if the PeerSet has changed since it was read at
+// resourceVersion rv, or if edit returns false. It keeps the fields of a later release.
 func (cs *clusters) editSet(ctx context.Context, conn *region.Conn, rv string, edit func(spec map[string]any) bool) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, cs.opts.CallTimeout)
 	defer cancel()

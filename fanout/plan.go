@@ -43,10 +43,10 @@ type Plan struct {
 // check writes after the creates, such as the commit.
 //
 // The error is nil if Add would be committed, and otherwise the error that Add would return: a
-// *HeldError, or one that wraps ErrAborted. The Plan is not nil in both cases, with each peer's
-// own answer, unless the request is invalid. A reservation of a live operation is a *HeldError
-// with stage Reserved: Add would wait for it. Plan blocks, and asks a peer that does not answer
-// a few times whatever opts.Unreachable is.
+// *HeldError, or one that wraps ErrAborted. In both cases Plan returns a Plan with each peer's own
+// answer, unless the request is invalid. If a live operation has reserved the name, the error is
+// a *HeldError with stage Reserved: Add would wait for that operation. Plan blocks. It sends a
+// few requests to a peer that does not answer, whatever opts.Unreachable is.
 func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*Plan, error) {
 	kind, u, err := c.kinds.object(obj)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*P
 	return r.planner().plan(ctx, result)
 }
 
-// planned returns the Plan for an idempotency key that the log has.
+// planned returns the Plan for an idempotency key whose result the log has, else nil.
 func (b *submitter) planned(ctx context.Context, req request, op protocol.Operation) (*Plan, error) {
 	if req.idempotencyKey == "" {
 		return nil, nil
@@ -126,8 +126,8 @@ func (b *submitter) planned(ctx context.Context, req request, op protocol.Operat
 // rehearsal records the results of a runner that writes nothing.
 type rehearsal struct {
 	mu        sync.Mutex
-	trips     map[region.PeerName]time.Duration // of the creates
-	leftovers map[region.PeerName]string        // that would be deleted
+	trips     map[region.PeerName]time.Duration // round trips of the creates
+	leftovers map[region.PeerName]string        // operations whose reservations would be deleted
 	primary   protocol.Object                   // as the dry run created it
 }
 
@@ -184,8 +184,8 @@ func (pl planner) rehearseCreate(ctx context.Context, attempt *region.Attempt, c
 		h.trips[peer] = time.Since(begun)
 	}
 	if h.leftovers[peer] != "" && reply.Code == protocol.Exists {
-		// The leftover would be deleted first. An API server checks last whether the name
-		// exists, so it has accepted the rest.
+		// The leftover would be deleted first. An API server checks the name last, so it has
+		// accepted the object in every other respect.
 		reply.Class, reply.Code, reply.Object, err = protocol.Applied, protocol.OK, command.Object, nil
 		reply.Object.UID = "planned"
 	}
@@ -195,8 +195,8 @@ func (pl planner) rehearseCreate(ctx context.Context, attempt *region.Attempt, c
 	return reply, err
 }
 
-// rehearseRest sends the dry run to the peers that the machine did not reach because another
-// peer had rejected its own: a Plan has the answers of all peers.
+// rehearseRest sends the dry run to the peers that the machine did not reach because another peer
+// had rejected its dry run: a Plan has the answers of all peers.
 func (pl planner) rehearseRest(ctx context.Context) {
 	op := pl.r.machine.Op
 	primary := pl.r.rehearsal.primary
@@ -243,8 +243,8 @@ func (pl planner) plan(ctx context.Context, result protocol.Result) (*Plan, erro
 	return plan, err
 }
 
-// refused returns why peer would reject its write. An existing name is no such reason: the
-// machine judges it.
+// refused returns why peer would reject its write. It returns nil if only the name exists in peer,
+// because the machine judges the object that has the name.
 func (pl planner) refused(peer region.PeerName) error {
 	if _, ok := pl.r.rehearsal.trips[peer]; ok {
 		return nil

@@ -88,7 +88,8 @@ func TestPlanOfWhatWouldBeCommitted(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A plan has the error that Add would return, and a result for every peer.
+// For an add that would be refused, Plan returns the error of Add, and a Plan with a result for
+// every peer.
 func TestPlanOfWhatWouldBeRefused(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -197,7 +198,7 @@ func TestPlanOfWhatWouldBeRefused(t *testing.T) {
 	}
 }
 
-// A dead reservation is no refusal: Add would delete it.
+// A dead reservation does not make a plan fail, because Add would delete the reservation.
 func TestPlanSeesThroughDeadReservations(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -215,7 +216,7 @@ func TestPlanSeesThroughDeadReservations(t *testing.T) {
 	require.Equal(t, map[region.PeerName]string{"ap-south": op.ID}, plan.Leftovers)
 }
 
-// A reservation of a live rival is reported at once, with its holder.
+// Plan reports the reservation of a live rival at once, with the peer that holds it.
 func TestPlanDoesNotWaitForRivals(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))

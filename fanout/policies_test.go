@@ -37,9 +37,10 @@ func after(verb string, peer region.PeerName) moment {
 
 func always(e fanout.StepEvent) bool { return e.Verb == "begin" }
 
-// silence makes peer unreachable from when on, and reachable again after back, unless back is
-// zero. If back is zero, it calls tired once peer was asked more often than an operation
-// without Wait would ask, and others other peers have been activated.
+// silence makes peer unreachable at the moment when. After the duration back the peer is reachable
+// again, unless back is zero. If back is zero, silence calls tired once two conditions hold: peer
+// was asked more often than an operation without Wait would ask, and as many other peers as others
+// says have been activated.
 func silence(t *testing.T, r *regiontest.Ring, peer region.PeerName, when moment, back time.Duration, others int, tired func()) *fanout.Observer {
 	t.Helper()
 	var (
@@ -191,7 +192,7 @@ func TestUnreachable(t *testing.T) {
 			defer cancel()
 			tired := cancel
 			if tc.mode != fanout.Wait {
-				tired = func() {} // it ends by itself
+				tired = func() {} // the operation ends without a cancelled context
 			}
 			c := coordinator(t, r, log, fanout.Options{
 				Observer: silence(t, r, tc.silent, tc.when, tc.back, tc.others, tired), Cleanup: 300 * time.Millisecond,
@@ -215,7 +216,7 @@ func TestUnreachable(t *testing.T) {
 		c := coordinator(t, r, log, fanout.Options{LeaseTimeout: 5 * time.Second, Cleanup: 300 * time.Millisecond, Observer: &fanout.Observer{
 			Step: func(_ context.Context, e fanout.StepEvent) {
 				if e.Done && e.Verb == "read" && e.Err != nil {
-					cancel() // its commit was sent
+					cancel() // the operation's commit was sent
 				}
 			},
 		}})
@@ -233,8 +234,8 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// A repeated removal of an object of which only an unreachable guard is left reports that it is
-// gone.
+// Only a guard in an unreachable peer is left of an object. A repeated removal reports that the
+// object is gone.
 func TestARetriedForwardRemovalSaysThatItIsGone(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -253,7 +254,7 @@ func TestARetriedForwardRemovalSaysThatItIsGone(t *testing.T) {
 	require.ErrorIs(t, err, fanout.ErrAborted, "without Forward every peer must say so")
 	require.ErrorIs(t, err, region.ErrUnavailable)
 
-	// A name with a guard is not gone.
+	// An object whose guard is in a reachable peer does not count as gone.
 	r.Partition("ap-south", false)
 	_, err = c.Add(t.Context(), newServiceCluster(acme, "db-2"), fanout.AddOptions{Target: "us-east"})
 	require.NoError(t, err)
@@ -263,8 +264,8 @@ func TestARetriedForwardRemovalSaysThatItIsGone(t *testing.T) {
 	require.ErrorIs(t, err, region.ErrUnavailable)
 }
 
-// An aborted operation stays in the log while one of its requests may still be applied. It is
-// returned once, and later operations do not read the peers for it.
+// An aborted operation stays in the log while one of its requests may still be applied. Recovery
+// returns the operation once, and later operations do not read the peers for it.
 func TestAnAbortedOperationIsToldOnce(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))

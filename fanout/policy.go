@@ -67,7 +67,7 @@ func admission(kind, name string, spec map[string]any) *unstructured.Unstructure
 type policy struct {
 	key    string
 	stages []string
-	scrub  string // when a guard may lose its payload
+	scrub  string // CEL condition under which a guard may lose its payload
 }
 
 func policyOf(k Kind) policy {
@@ -76,7 +76,7 @@ func policyOf(k Kind) policy {
 	}
 	return policy{
 		key: k.Claim.annotation, stages: []string{"Reserved", "Configured", "Decided", "Removing"},
-		// A guard may get a guard's own content, which its maker marks.
+		// A write may replace a guard's payload by the content of a guard, and marks that content.
 		scrub: `(variables.newClaim.contains('"role":"Secondary"') && variables.newMark != '' && variables.newMark != variables.oldMark)`,
 	}
 }
@@ -96,7 +96,8 @@ func (p policy) form() string {
 		`(,"bound":` + flat + `)?(,"heartbeat":[0-9]+)?(,"removal":` + flat + `)?(,"revision":` + flat + `)?(,"history":` + list + `)?(,"home":` + flat + `)?\}$`
 }
 
-// annotation returns the expression for the claim's text in an object, empty without a claim.
+// annotation returns the CEL expression for the claim's text in an object. The text is empty if
+// the object has no claim.
 func (p policy) annotation(object string) string { return annotation(object, p.key) }
 
 func annotation(object, key string) string {
@@ -134,7 +135,8 @@ func (p policy) variables() []any {
 	return all
 }
 
-// number returns the expression for the integer after a name in a text.
+// number returns the CEL expression for the integer of the field name in a text, or for the value
+// none if the text does not have the field.
 func number(text, name, none string) string {
 	return fmt.Sprintf(`%[1]s.contains('"%[2]s":') ? int(%[1]s.split('"%[2]s":')[1].find('^[0-9]+')) : %[3]s`, text, name, none)
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// judge evaluates an AdmissionPolicy with the packages that an API server uses. These take no
-// variables, so judge writes the variables out in the expressions.
+// judge evaluates an AdmissionPolicy with the packages that an API server uses. These packages do
+// not support variables, so judge replaces each variable by its expression.
 type judge struct {
 	kind       fanout.Kind
 	spec       admissionregistrationv1.ValidatingAdmissionPolicySpec
@@ -142,7 +142,7 @@ func reservation() *v1alpha1.Fanout {
 	}
 }
 
-// edited returns a changed reservation.
+// edited returns the state of a reservation after edit has changed it.
 func edited(edit func(*v1alpha1.Fanout)) *v1alpha1.Fanout {
 	f := reservation()
 	edit(f)
@@ -160,7 +160,7 @@ func committed(edit func(*v1alpha1.Fanout)) *v1alpha1.Fanout {
 	})
 }
 
-// recorded returns a secondary's claim by an operation of a central log.
+// recorded returns the state of a secondary whose operation has a record in a central log.
 func recorded(edit func(*v1alpha1.Fanout)) *v1alpha1.Fanout {
 	return edited(func(f *v1alpha1.Fanout) {
 		f.Claim.Role, f.Claim.Record = v1alpha1.RoleSecondary, "r"
@@ -301,8 +301,8 @@ func TestAdmissionPolicyKnowsOneForm(t *testing.T) {
 	}
 }
 
-// Everything that a coordinator can write has the form that the policy accepts: extend the
-// policy with each new field of the claim.
+// The policy accepts a claim with every field that a coordinator can write. If this test fails
+// after a field was added to the claim, add the field to the policy.
 func TestAdmissionPolicyKnowsEveryField(t *testing.T) {
 	j := judgeOf(t, secretKind())
 	var full v1alpha1.Fanout

@@ -24,8 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// meanwhile runs do, and runs change while the first request with verb for the object is in
-// flight.
+// meanwhile runs the function do. While the first request with the given verb for the object is in
+// flight, it runs the function change.
 func meanwhile(t *testing.T, s *regiontest.Server, verb string, gr schema.GroupResource, name string, change, do func()) {
 	t.Helper()
 	s.Inject(regiontest.Fault{Verb: verb, Resource: gr, Name: name, Do: regiontest.Delay(2 * time.Second)})
@@ -42,7 +42,8 @@ func meanwhile(t *testing.T, s *regiontest.Server, verb string, gr schema.GroupR
 
 var labelled = []byte(`{"metadata":{"labels":{"edited":"meanwhile"}}}`)
 
-// An object that another client changed since the read is read again before it is deleted.
+// If another client has changed an object since the coordinator read it, the coordinator reads the
+// object again before it deletes the object.
 func TestADeletionHasPreconditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -70,8 +71,8 @@ func TestADeletionHasPreconditions(t *testing.T) {
 	})
 }
 
-// A release that conflicts with a change by another client is retried; it does not release
-// another object that has the name by then.
+// A release that conflicts with a change by another client is retried. If another object has the
+// name by then, the retry does not release that object.
 func TestAReleaseMeetsAConflict(t *testing.T) {
 	held := func(t *testing.T) (*regiontest.Ring, *fanout.Coordinator, string) {
 		r := newRing(t)
@@ -117,7 +118,7 @@ func TestAReleaseMeetsAConflict(t *testing.T) {
 	})
 }
 
-// Finalizers of others stay on an object that is adopted.
+// Finalizers of other controllers stay on an object that is adopted.
 func TestAnAdoptionKeepsTheFinalizersOfOthers(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -174,8 +175,8 @@ func TestAListThatFailsIsNotEmpty(t *testing.T) {
 	require.Empty(t, report.Violations)
 }
 
-// An attempt after giving way is not the operation of the first attempt, which another
-// coordinator may have ended.
+// After an attempt gave way to a rival, the next attempt has a new operation ID, because another
+// coordinator may have ended the operation of the earlier attempt.
 func TestEachAttemptIsAnOperationOfItsOwn(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -207,8 +208,8 @@ func TestEachAttemptIsAnOperationOfItsOwn(t *testing.T) {
 	require.NotEqual(t, op.ID, id, "the first attempt gave way")
 }
 
-// Processes that initialise a ring concurrently agree on the ID of the first PeerSet that was
-// written.
+// Two processes that initialise a ring concurrently use one ring ID: that of the PeerSet which was
+// written first.
 func TestTwoProcessesMakeOneRing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := regiontest.NewRing(peers...)

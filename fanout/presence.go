@@ -15,12 +15,12 @@ import (
 
 // PeerIdentity is the identity that the cluster behind a configured peer reports.
 type PeerIdentity struct {
-	// UID is the UID of its namespace kube-system; empty if reading it is forbidden.
+	// UID is the UID of the cluster's namespace kube-system; empty if reading it is forbidden.
 	UID types.UID
-	// Set is its PeerSet; nil if it has none.
+	// Set is the cluster's PeerSet; nil if the cluster has none.
 	Set *v1alpha1.PeerSet
-	// Problem is why its answers do not count: a *WrongPeerError, a *ReturnedError, or an error
-	// that wraps region.ErrIdentityUnknown or region.ErrSameCluster; nil if they count.
+	// Problem is why the cluster's answers do not count: a *WrongPeerError, a *ReturnedError, or
+	// an error that wraps region.ErrIdentityUnknown or region.ErrSameCluster; nil if they count.
 	Problem error
 }
 
@@ -58,7 +58,7 @@ func (id *Identity) Peers(ctx context.Context) (region.Results[PeerIdentity], er
 		}
 	}
 	id.clusters.identities.note(met...)
-	named := map[types.UID][]int{} // peers without another problem
+	named := map[types.UID][]int{} // indexes of the outcomes without a problem, by cluster
 	var outcomes []region.Outcome[PeerIdentity]
 	for o := range asked.All() {
 		out := region.Outcome[PeerIdentity]{Peer: o.Peer, Err: o.Err}
@@ -68,7 +68,7 @@ func (id *Identity) Peers(ctx context.Context) (region.Results[PeerIdentity], er
 			out.Value = id.clusters.identities.of(conn)
 			out.Value.Problem = explain(o.Peer, "identify", out.Value.Problem)
 		} else if uid, err := within(ctx, id.opts.CallTimeout, conn.UID); err == nil {
-			out.Value.UID = uid // only its PeerSet could not be read, such as without the type
+			out.Value.UID = uid // only the PeerSet could not be read, for example because its CRD is missing
 		}
 		if uid := out.Value.UID; uid != "" && out.Value.Problem == nil {
 			named[uid] = append(named[uid], len(outcomes))
@@ -87,7 +87,7 @@ func (id *Identity) Peers(ctx context.Context) (region.Results[PeerIdentity], er
 // Recognize returns nil if the answers of a configured peer count: its cluster is the one that
 // the ring knows under its name, or belongs to no ring yet. Otherwise the error is a
 // *WrongPeerError, wraps region.ErrIdentityUnknown, or is why the peer does not answer. A
-// program that reads peers from caches of its own calls it before it acts on an object's
+// program that reads peers from its own caches calls Recognize before it acts on an object's
 // absence. Recognize sends requests only if the identity is not known yet, and blocks for one
 // call at most.
 func (id *Identity) Recognize(ctx context.Context, peer region.PeerName) error {

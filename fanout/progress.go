@@ -48,14 +48,15 @@ type PeerProgress struct {
 	Key       types.NamespacedName
 	Peer      region.PeerName
 	State     ProgressState
-	// Since is when it reached that state.
+	// Since is when the operation reached State in the peer.
 	Since time.Time
-	// Unanswered is when the oldest unanswered request was sent; zero without one. For some
-	// milliseconds every peer has one.
+	// Unanswered is when the oldest unanswered request was sent; zero if every request was
+	// answered. Every request is unanswered for some milliseconds.
 	Unanswered time.Time
 	// Err is why the last request to the peer failed, if it did.
 	Err error
-	// Finalizers are the finalizers of others for which the operation waits there.
+	// Finalizers are the finalizers of other controllers for which the operation waits in the
+	// peer.
 	Finalizers []string
 }
 
@@ -158,7 +159,7 @@ func (p *Progress) step(e StepEvent, now time.Time) (changed []PeerProgress) {
 	}
 	to(at, ended(e, at.State))
 	if at.State == ProgressCommitted && e.Stage == string(protocol.Configured) {
-		// The guards are in place: the peers that hold them have confirmed.
+		// An object is Configured only after its guards exist, so their peers have confirmed.
 		for _, peer := range slices.Sorted(maps.Keys(peers)) {
 			if peers[peer].State == ProgressHeld {
 				to(peers[peer], ProgressConfirmed)
@@ -182,7 +183,7 @@ func begun(e StepEvent, was ProgressState) ProgressState {
 		case e.Stage == string(protocol.Reserved): // a sign of life
 			return was
 		case e.Stage == string(protocol.Removing) && (was == ProgressCommitted || was == ProgressClearing || was == ProgressCleared):
-			return ProgressClearing // the last write, which removes our finalizer
+			return ProgressClearing // the last write, which removes the protocol's finalizer
 		case e.Role == "secondary":
 			return ProgressActivating
 		default:

@@ -90,7 +90,7 @@ func TestProgress(t *testing.T) {
 	}, w.take())
 }
 
-// A peer that does not answer is reported with the time since when.
+// Progress reports since when a peer has not answered.
 func TestProgressOfASilentPeer(t *testing.T) {
 	r := newRing(t)
 	w := watch()

@@ -16,22 +16,23 @@ import (
 const (
 	// hasty is the time limit of a call that is likely to time out.
 	hasty = time.Second
-	// reserve is how long no operation asks a peer after such a call timed out.
+	// reserve is how long no operation asks a peer after a call with the limit hasty timed out.
 	reserve = 5 * time.Second
 )
 
-// reach records the peers that let a call time out. A peer that fails its probes, too, is still
-// asked, since probes may be wrong, but with the short limit and the pause: otherwise every
-// operation would wait several times CallTimeout. A request that is not made is certainly not
-// applied; one that was made is as unknown after a second as after ten.
+// reach records the peers that let a call time out. Operations still send requests to a peer that
+// fails its probes, since probes may be wrong. But each such request has the limit hasty, and
+// after a timeout the peer gets no request for the duration reserve: otherwise every operation
+// would wait several times CallTimeout. That is safe: a request that is not sent is certainly not
+// applied, and the result of a sent request is as unknown after a second as after ten.
 type reach struct {
 	mu   sync.Mutex
 	vain map[region.PeerName]time.Time // when the last call timed out
 	mute map[region.PeerName]time.Time // when the last call got no answer
 }
 
-// beginning is how long an API server that has just started may forbid requests that it will
-// allow: it answers before it has read its roles.
+// beginning is the time after its start in which an API server may forbid requests that it allows
+// later: it answers before it has read its roles.
 const beginning = 15 * time.Second
 
 // heard records a call to peer that got no answer.
@@ -77,8 +78,9 @@ func (r *reach) begin(c *clusters, peer region.PeerName) (time.Duration, error) 
 	return limit, nil
 }
 
-// hastily returns the time limit of a call to a peer that fails its probes and let the last
-// call time out so long ago; zero means that no call is allowed.
+// hastily returns the time limit of a call to a peer that fails its probes. ago is the time since
+// the last call to the peer timed out, and whole the usual limit. Zero means that no call is
+// allowed.
 func hastily(ago, whole time.Duration) time.Duration {
 	if ago < reserve {
 		return 0

@@ -30,8 +30,8 @@ func TestHastily(t *testing.T) {
 	}
 }
 
-// Only calls to a peer that answers neither probes nor calls get the short limit, and after one
-// more timeout none is allowed for a while.
+// Only calls to a peer that fails its probes get the short limit. After such a call has timed out,
+// no call to the peer is allowed for the duration reserve.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestReach(t *testing.T) {
 		time.Sleep(reserve)
 		begins("us", hasty)
 		cs.reach.end("us", true)
-		cs.reach.end("us", false) // another call that was under way
+		cs.reach.end("us", false) // another call that was under way got an answer
 		begins("us", hasty)
 		cs.opts.CallTimeout = time.Millisecond
 		begins("us", time.Millisecond)

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// onRecord runs a command on a record of the first release, which decides about its add. No add
-// makes or commits such a record now: records are read, and ended.
+// onRecord runs a command on a record: the entry of the central log by which the first release
+// decided an add. This release makes and commits no records; it only reads and ends them.
 func (r *runner) onRecord(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
 	log := r.executor.entries.log
 	r.entry.turn <- struct{}{}

@@ -25,15 +25,15 @@ const recoveries = 16
 // Recover settles every open operation of the log once: it deletes the reservations of an
 // operation that is not committed, and rolls a committed one forward. It continues changes of
 // the membership of any coordinator that show no sign of life for a lease. It returns the
-// operations, oldest first. The error joins one for each operation that could not be settled:
-// an *InDoubtError while a peer does not answer, a *wal.CorruptError for an entry that cannot
-// be read, one that wraps ErrOtherLog for a log of another ring.
+// operations, oldest first. The error joins one error for each operation that could not be
+// settled: an *InDoubtError while a peer does not answer, a *wal.CorruptError for an entry that
+// cannot be read, or an error that wraps ErrOtherLog for a log of another ring.
 //
-// A removal that waits for finalizers of others stays open and Committed. An operation without
-// effect stays in the log for Options.MaxInFlight if one of its requests may still be applied,
-// and is returned once; a peer that could not be asked for its reservation is PeerPending.
-// Recover blocks until it has tried all, is idempotent, and skips operations that this
-// Coordinator works on.
+// A removal that waits for finalizers of other controllers stays open and Committed. An operation
+// without effect stays in the log for Options.MaxInFlight if one of its requests may still be
+// applied, and is returned once; a peer that could not be asked for its reservation is
+// PeerPending. Recover blocks until it has tried all open operations, is idempotent, and skips
+// operations that this Coordinator works on.
 func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 	var (
 		settled []*Operation
@@ -63,9 +63,9 @@ type recovery struct {
 	executor *executor
 }
 
-// recoverFirst settles open operations before a new one begins. It skips for a while an
-// operation that could not be settled, so that an unreachable peer does not delay every new
-// operation. The error is why the first of the open operations stays open.
+// recoverFirst settles open operations before a new one begins. After it could not settle an
+// operation, it skips that operation for a lease, so that an unreachable peer does not delay
+// every new operation. The error is why the first unsettled operation stays open.
 func (re *recovery) recoverFirst(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, re.opts.Cleanup)
 	defer cancel()
@@ -94,20 +94,21 @@ func (re *recovery) recoverFirst(ctx context.Context) error {
 
 // openEntry is an open entry of the log before a new operation begins.
 type openEntry struct {
-	nothing bool          // the log has its ending, without effect
-	idle    time.Duration // how long ago it began, if it had no effect
-	lapsed  bool          // no other coordinator works on it
+	nothing bool          // the log has stored that the operation ended without effect
+	idle    time.Duration // how long ago the operation began; set only with nothing
+	lapsed  bool          // no other coordinator works on the operation
 	rest    time.Time     // do not retry before then
 }
 
-// due reports whether to settle the entry first. An entry without effect was reported before,
-// and stays as long as one of its requests may still be applied.
+// due reports whether to settle the entry before a new operation begins. An operation without
+// effect was reported before: its entry stays as long as one of its requests may still be
+// applied.
 func (o openEntry) due(now time.Time, inFlight time.Duration) bool {
 	return o.lapsed && now.After(o.rest) && !(o.nothing && o.idle <= inFlight)
 }
 
-// recoverOpen settles the due entries of the log concurrently, and calls tell with each result,
-// one call at a time. It keeps only the entries that it works on in memory.
+// recoverOpen concurrently settles the open entries for which due returns true, and calls tell
+// with each result, one call at a time. Only the entries that it works on are in memory.
 func (re *recovery) recoverOpen(ctx context.Context, due func(wal.Entry) bool, tell func(*Operation, error)) {
 	var (
 		g  errgroup.Group
@@ -141,18 +142,19 @@ func (re *recovery) recoverOpen(ctx context.Context, due func(wal.Entry) bool, t
 	re.entries.unwatch()
 }
 
-// cameToNothing reports whether an open entry has its ending, without effect: it stays because
-// a request of it may still be applied.
+// cameToNothing reports whether an open entry stores that its operation ended without effect. Such
+// an entry stays open because a request of the operation may still be applied.
 func cameToNothing(e wal.Entry) bool {
 	return e.State == string(protocol.Aborted) || e.State == string(protocol.Ended)
 }
 
-// unsettled reports whether err leaves an operation open. Other errors are how it ended.
+// unsettled reports whether an operation with the error err is still open. Other errors report how
+// an operation ended.
 func unsettled(err error) bool {
 	_, doubt := errors.AsType[*InDoubtError](err)
 	switch {
 	case doubt:
-		return true // whatever it wraps
+		return true // whatever the InDoubtError wraps
 	case err == nil, errors.Is(err, ErrAborted), errors.Is(err, ErrEnded), errors.Is(err, ErrNotFound):
 		return false
 	}
@@ -201,7 +203,7 @@ func (re *recovery) settle(ctx context.Context, entry wal.Entry) (*Operation, er
 	}
 	op := j.Operation
 	if op.Action != protocol.Add {
-		// The members are read again; the configured peers may have changed.
+		// The configured peers may have changed since, and the machine reads the members again.
 		op.Peers = peers
 	}
 	if entry.State == string(protocol.Aborted) {

@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// TestDue covers every open entry, and whether it is settled before a new operation begins.
+// TestDue covers every kind of open entry, and whether the entry is settled before a new operation
+// begins.
 func TestDue(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, nothing := range []bool{false, true} {
@@ -31,7 +32,8 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestUnsettled covers errors that leave an operation open, and errors that are its outcome.
+// TestUnsettled covers errors that leave an operation open, and errors that report how an operation
+// ended.
 func TestUnsettled(t *testing.T) {
 	unreachable := &region.Error{Peer: "eu-west", Op: "read", Err: region.ErrUnavailable}
 	for _, tc := range []struct {

@@ -37,8 +37,8 @@ func (l *recordingLog) Advance(ctx context.Context, e wal.Entry) (wal.Entry, err
 	return l.Log.Advance(ctx, e)
 }
 
-// interrupted makes leftovers of adds that died just before their commit: a reservation in
-// every peer and an entry in the log.
+// interrupted makes the leftovers of adds whose process died just before the commit: a reservation
+// in every peer and an entry in the log.
 type interrupted struct {
 	namespace string
 	entry     wal.Entry
@@ -160,16 +160,17 @@ func TestRecoveryHoldsFewEntries(t *testing.T) {
 		require.True(t, strings.HasSuffix(operation.ID, fmt.Sprintf("%06d", n+1)), "oldest first")
 	}
 	require.True(t, left.gone(t))
-	// The entries that are worked on, the next one, and the first, which stored the log's ring.
+	// 18 are the 16 entries of concurrent recoveries, the next entry, and the first, which
+	// stored the log's ring.
 	require.LessOrEqual(t, log.most.Load(), int64(18), "entries in memory at once")
 	require.Positive(t, log.most.Load())
 	requireSettled(t, log)
 	requireClean(t, c)
 }
 
-// BenchmarkRecovery recovers 10,000 adds that died just before their commit. The baseline reads
-// and deletes the same reservations with bare clients, 16 operations at a time: the rate at
-// which the peers accept such writes.
+// BenchmarkRecovery recovers 10,000 adds whose process died just before their commit. The baseline
+// reads and deletes the same reservations with bare clients, 16 operations at a time. It measures
+// how fast the peers accept such writes.
 func BenchmarkRecovery(b *testing.B) {
 	const pending = 10_000
 	for b.Loop() {

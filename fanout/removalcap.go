@@ -16,13 +16,13 @@ import (
 // server, so every coordinator decides alike and a restart changes nothing. Calls of
 // Coordinator.Remove are not counted.
 type RemovalCap struct {
-	// Objects is the number of requests that is never exceeded; zero: 5; negative: no limit.
+	// Objects is the number of requests that may always continue; zero: 5; negative: no limit.
 	Objects int
 	// Share is the share of a peer's primaries of the kind, above 0 and at most 1; zero: 0.1.
 	Share float64
-	// Within is how long each request waits, from its deletionTimestamp, so that others are
-	// counted with it, by the clock of the coordinator's host; zero: 10 seconds; negative: no
-	// wait.
+	// Within is how long each request waits from its deletionTimestamp, so that later requests
+	// are counted with it. The clock of the coordinator's host measures it. Zero: 10 seconds;
+	// negative: no wait.
 	Within time.Duration
 }
 
@@ -45,7 +45,8 @@ func (c RemovalCap) Exceeded(deleted, total int) bool {
 	return c.withDefaults().limit().Exceeded(protocol.Requests{Homes: total, Requested: deleted})
 }
 
-// Settling returns how long a request made at deleted still waits; zero or less if it does not.
+// Settling returns how long a request whose deletionTimestamp is deleted still waits at the time
+// now; zero or less if the wait is over.
 func (c RemovalCap) Settling(deleted, now time.Time) time.Duration {
 	return c.withDefaults().Within - now.Sub(deleted)
 }

@@ -61,7 +61,8 @@ func (k Kind) checkOwner(name string) error {
 	return nil
 }
 
-// check rejects a name that no API server accepts.
+// check rejects a name that no API server accepts, and a namespace that does not fit the kind's
+// scope.
 func (k Kind) check(key types.NamespacedName) error {
 	if problems := validation.IsDNS1123Subdomain(key.Name); len(problems) > 0 {
 		return fmt.Errorf("%s: metadata.name %q: %s", k.Kind, key.Name, strings.Join(problems, "; "))

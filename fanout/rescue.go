@@ -56,11 +56,11 @@ func (r *RescueReport) Complete() bool {
 
 // Rescue rebuilds the open operations of a lost log from the claims in the peers, and settles
 // them as Recover would: it deletes a reservation that shows no sign of life for one lease,
-// with its secondaries, resumes a removal, and brings a committed object to every peer. An
-// operation whose claims do not name a coordinator, such as an update, is brought along, too.
-// At the end Rescue reads the peers again and reports the remaining objects, such as a
-// reservation that is alive. A peer that cannot be read is not an error: the report names it.
-// Rescue needs no log, blocks, and is idempotent; it changes nothing that a sweep would not.
+// with its secondaries, resumes a removal, and brings a committed object to every peer. It also
+// settles each operation whose coordinator the claims do not name, such as an update. At the end
+// Rescue reads the peers again and reports the remaining objects, such as a reservation that is
+// alive. A peer that cannot be read is not an error: the report names it. Rescue needs no log,
+// blocks, and is idempotent. It makes only changes that a sweep would make, too.
 func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueReport, error) {
 	report := &RescueReport{Identity: opts.Identity, By: c.opts.Identity, From: time.Now().UTC()}
 	if report.Identity == "" {
@@ -99,8 +99,8 @@ func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueRe
 	return report, nil
 }
 
-// of reports whether the operation belongs to identity, or may do so because no coordinator is
-// known.
+// of reports whether the coordinator identity began the operation, or may have begun it because no
+// claim names a coordinator.
 func (t trace) of(identity string) bool {
 	if prefix, ok := strings.CutSuffix(identity, "*"); ok {
 		return t.Coordinator == "" || strings.HasPrefix(t.Coordinator, prefix)
@@ -142,7 +142,7 @@ func (cs *clusters) unread(errs map[string]error) region.Results[struct{}] {
 	return region.ResultsOf("read", outcomes...)
 }
 
-// clusters returns the UIDs of the peers that answer.
+// clusters returns the cluster UIDs of the peers that answer.
 func (cs *clusters) clusters(ctx context.Context) map[region.PeerName]types.UID {
 	uids, _ := region.Each(ctx, cs.directory, "read identity", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
 		return within(ctx, cs.opts.CallTimeout, conn.UID)

@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A coordinator that lost its disk finds its operations in the peers, and leaves those of other
-// coordinators alone.
+// A coordinator that lost its log finds its operations in the peers, and does not change the
+// operations of other coordinators.
 func TestRescue(t *testing.T) {
 	r := newRing(t)
 	mine := fanout.Options{Identity: "me/1"}

@@ -17,8 +17,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// stop abandons an add of the coordinator identity, as a crash does, before the first command
-// for which before returns true. It returns the operation's ID and log.
+// stop starts an add by a coordinator with the given identity, and abandons the add, as a crash
+// does, at the first command for which the function before returns true. It returns the
+// operation's ID and log.
 func stop(t testing.TB, r *regiontest.Ring, obj fanout.Object, opts fanout.AddOptions, identity string, before func(fanout.StepEvent) bool) (string, *waltest.Memory) {
 	t.Helper()
 	ctx, crash := withCancel(t)
@@ -52,8 +53,8 @@ func reserve(t testing.TB, r *regiontest.Ring, namespace, name string, target re
 	return id
 }
 
-// removeHeld removes a cluster that a finalizer of another controller holds, and returns after
-// the cluster is marked and deleted.
+// removeHeld removes a ServiceCluster whose deletion a finalizer of another controller blocks. It
+// returns after the removal has marked the object Removing and sent the delete.
 func removeHeld(t testing.TB, r *regiontest.Ring, namespace, name, identity string) *fanout.Operation {
 	t.Helper()
 	ctx, cancel := withCancel(t)

@@ -22,7 +22,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// atWork runs c until the test ends, which makes the members note one another's epochs.
+// atWork runs Start of c until the test ends. Start notes each PeerSet's epoch in the PeerSets of
+// the other members.
 func atWork(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,8 +66,8 @@ func forgetful(t *testing.T) (*regiontest.Ring, *fanout.Coordinator, string) {
 	return r, c, acme
 }
 
-// forgetRemoved deletes the objects in the restored peer of forgetful that were removed since,
-// as a comeback asks a person to do.
+// forgetRemoved deletes from us-east, the restored peer of forgetful, the objects that were removed
+// after the backup. Comeback requires a person to do that.
 func forgetRemoved(t *testing.T, r *regiontest.Ring, acme string) {
 	t.Helper()
 	forget(t, clusters(t, r, "us-east", acme), "gone")
@@ -74,8 +75,8 @@ func forgetRemoved(t *testing.T, r *regiontest.Ring, acme string) {
 	strip(t, r, "us-east", "old")
 }
 
-// A peer that was restored from an older state is detected by the notes of the others. It is
-// not trusted, and nothing is written to it.
+// The notes of the other members show that a peer was restored from an older state. Coordinators
+// do not trust that peer and write nothing to it.
 func TestARestoredPeerIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, acme := forgetful(t)
@@ -100,7 +101,8 @@ func TestARestoredPeerIsNotBelieved(t *testing.T) {
 	})
 }
 
-// Comeback restores the peer from the objects of the others, and ends when all members agree.
+// Comeback restores the peer from the objects of the other members, and ends when all members
+// agree.
 func TestARestoredPeerComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, acme := forgetful(t)
@@ -139,8 +141,8 @@ func TestARestoredPeerComesBack(t *testing.T) {
 	})
 }
 
-// An operation that is committed in a peer which is being brought back waits with all other
-// peers until that peer is a full member again. The Operation reports that for each peer.
+// An operation is committed in a peer that Comeback is bringing back. Until that peer is a full
+// member again, the operation changes no other peer, and it reports why for each of them.
 func TestAnOperationSaysThatItsHomeIsBeingBroughtBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, acme := forgetful(t)
@@ -181,8 +183,8 @@ func TestAnOperationSaysThatItsHomeIsBeingBroughtBack(t *testing.T) {
 	})
 }
 
-// An update whose process died after its commit was sent is not reported as aborted if the
-// home's peer was restored since: it was in effect, and only the log has it.
+// The process of an update died after the commit was sent, and the home's peer was restored since.
+// The update is not reported as aborted: it was in effect, although only the log still has it.
 func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -231,8 +233,8 @@ func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {
 	})
 }
 
-// An add whose process died is in doubt while its home is missing and an Active replica proves
-// the commit. The error names the remedies; after a release the add ends.
+// The process of an add died. The add is in doubt while its home is missing and an Active replica
+// proves the commit. The error names the remedies; after a release the add ends.
 func TestAnAddWhoseHomeIsMissingSaysWhatDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

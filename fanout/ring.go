@@ -27,8 +27,8 @@ func newRingID() string {
 	return hex.EncodeToString(random[:])
 }
 
-// ringRounds bounds how often the PeerSets are read: again after the ID is made, after it is
-// copied, and once for a concurrent maker.
+// ringRounds bounds how often ensureRing reads the PeerSets: at first, after it has made the ID,
+// after it has copied the ID, and once more if another process made the ID concurrently.
 const ringRounds = 4
 
 // ensureRing gives a ring of the first release its ID, and copies the ID to members that lack
@@ -54,7 +54,7 @@ func (cs *clusters) ensureRing(ctx context.Context, peers []string) error {
 	return nil
 }
 
-// trustAll returns for each peer why its cluster is not trusted, nil if it is.
+// trustAll returns for each peer why its cluster is not trusted; nil if the cluster is trusted.
 func (cs *clusters) trustAll(ctx context.Context, peers []string) []error {
 	errs := make([]error, len(peers))
 	var wg sync.WaitGroup
@@ -69,8 +69,8 @@ func (cs *clusters) trustAll(ctx context.Context, peers []string) []error {
 }
 
 // identify returns an error if a peer is the wrong cluster: a change of the membership would
-// wait for it, and a peer of another ring must not join. It gives a ring without an ID one
-// first, which the peer concerned then gets.
+// wait for that peer, and a peer of another ring must not join. If the ring has no ID, identify
+// makes one, so that a joining peer gets it.
 func (cs *clusters) identify(ctx context.Context, peers []string) error {
 	errs := cs.trustAll(ctx, peers)
 	for _, err := range errs {

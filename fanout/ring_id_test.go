@@ -51,8 +51,8 @@ func TestInitPeersMakesTheRingsID(t *testing.T) {
 	require.NotEqual(t, id, oneRing(t, newRing(t)))
 }
 
-// Processes that initialise a ring concurrently make one ring, and so does the next process if
-// they die before the end.
+// Processes that initialise a ring concurrently make one ring. If they die before the end, the
+// next process completes that ring.
 func TestInitPeersOfSeveralProcesses(t *testing.T) {
 	r := regiontest.NewRing(peers...)
 	t.Cleanup(r.Close)
@@ -70,8 +70,8 @@ func TestInitPeersOfSeveralProcesses(t *testing.T) {
 	oneRing(t, r)
 }
 
-// A ring of the first release gets its ID from the next sweep, also from several concurrent
-// sweeps, and the ID is not written again.
+// A ring of the first release gets one ID from the next sweeps, even if several sweeps run
+// concurrently. Later sweeps do not write the ID again.
 func TestASweepMakesTheRingsID(t *testing.T) {
 	r := newRing(t)
 	forgetRing(t, r)
@@ -97,7 +97,7 @@ func TestASweepMakesTheRingsID(t *testing.T) {
 	require.Zero(t, writes(r))
 }
 
-// A ring without a running Start has no sweeps: there an audit with repair makes the ID. An
+// If no coordinator runs Start, no sweeps run: then an audit with repair makes the ring's ID. An
 // audit without repair writes nothing.
 func TestARepairMakesTheRingsID(t *testing.T) {
 	r := newRing(t)
@@ -129,7 +129,8 @@ func TestNoRingIDIsMadeWithoutAllMembers(t *testing.T) {
 	require.Equal(t, map[region.PeerName]string{"ap-south": "", "eu-west": "", "us-east": ""}, ringIDs(t, r))
 }
 
-// Members that list each other and have two IDs are reported, and nothing is written.
+// If members that list each other have different ring IDs, the error names them, and nothing is
+// written.
 func TestTwoRingIDsAreNamed(t *testing.T) {
 	r := newRing(t)
 	id := oneRing(t, r)

@@ -35,7 +35,7 @@ var (
 	peers           = []region.PeerName{"ap-south", "eu-west", "us-east"}
 )
 
-// compiled returns the types of all rings of these tests, compiled once.
+// compiled returns the CRDs that all rings of these tests serve, compiled once.
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range []string{"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
@@ -75,7 +75,7 @@ func coordinator(t testing.TB, d region.Directory, log wal.Log, opts fanout.Opti
 		opts.LeaseTimeout = 30 * time.Millisecond
 	}
 	if opts.RemovalCap.Within == 0 {
-		opts.RemovalCap.Within = -1 // deletions are judged at once
+		opts.RemovalCap.Within = -1 // sweeps judge plain deletes at once
 	}
 	if opts.CallTimeout == 0 {
 		opts.CallTimeout = time.Minute // no call times out because its process was paused

@@ -18,7 +18,7 @@ import (
 const lease = 60
 
 // runner runs one machine: it executes the machine's commands against peers and log, and
-// returns the replies to it. It decides nothing.
+// passes the replies to the machine. It decides nothing.
 type runner struct {
 	executor *executor
 	kind     Kind
@@ -52,8 +52,8 @@ func (r *runner) run(ctx context.Context) (protocol.Result, error) {
 	return r.machine.Result, err
 }
 
-// report logs a conflict of two revisions after a restore, because one of the two contents is
-// lost, though the operation succeeds.
+// report logs a conflict of two revisions after a restore: the operation succeeds, but one of the
+// two contents is lost.
 func (r *runner) report(ctx context.Context, result protocol.Result) {
 	if m := result.Mend; m.Number > 0 {
 		logging.From(ctx).Info("Two contents under one revision number were reconciled: a peer was restored from an older state",
@@ -78,7 +78,8 @@ type logWrite struct {
 	err     error
 }
 
-// prepare copies the data of a log command from the machine.
+// prepare returns the write of a log command, with a copy of the machine's data. For other
+// commands it returns an empty write.
 func (r *runner) prepare(command protocol.Command) logWrite {
 	switch command.Verb {
 	case protocol.Withdraw:
@@ -97,7 +98,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 		e.Data = data
 		return logWrite{entry: e, err: err}
 	case protocol.Forget:
-		// An attempt that gave way continues under the same entry.
+		// After an attempt gave way, the next one continues under the same entry: do not end it.
 		return logWrite{
 			entry:   r.entry.present(),
 			outcome: r.conclusion().outcome(),

@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// An entry that has changed since it was read belongs to another coordinator.
+// An entry that has changed since it was read is not taken over: its owner is alive, or another
+// coordinator has taken it over.
 func TestAnEntryThatMovedIsNotSeized(t *testing.T) {
 	log := waltest.NewSharedMemory()
 	l := &entries{log: log, holder: "me/1", watched: map[string]watched{}}
@@ -30,7 +31,7 @@ func TestAnEntryThatMovedIsNotSeized(t *testing.T) {
 	require.Equal(t, "me/1", taken.Owner)
 }
 
-// If another coordinator has ended an entry with another outcome, this one did not end it.
+// Ending an entry fails if another coordinator has already ended it with a different outcome.
 func TestAnEndOfAnotherCoordinatorIsNotOurs(t *testing.T) {
 	log := waltest.NewSharedMemory()
 	l := newLogEntry(&entries{log: log})

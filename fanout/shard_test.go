@@ -18,14 +18,15 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// ownerOf owns the keys with this suffix.
+// ownerOf is a Shard that owns the keys with the given suffix.
 type ownerOf string
 
 func (o ownerOf) Owns(key string) bool { return strings.HasSuffix(key, string(o)) }
 
 func (ownerOf) Watch(context.Context) iter.Seq[uint64] { return func(func(uint64) bool) {} }
 
-// Replicas share the sweeps of Start: each skips objects of another replica's shard.
+// Replicas of a program divide the sweeps of Start: each replica skips the objects of the other
+// replicas' shards.
 func TestStartSweepsItsShard(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()

@@ -16,8 +16,8 @@ import (
 
 // A coordinator that shares its log leaves the operations of other coordinators alone until
 // they show no sign of life for one lease, on its own clock. Then it takes them over by
-// compare-and-swap of the entry's owner. The log decides nothing else: operations are decided
-// at their primaries, so a former owner that continues meets its successor there.
+// compare-and-swap of the entry's owner. The log decides nothing else. Operations are decided at
+// their primaries, so a former owner that continues cannot contradict the new owner.
 
 // watched is another coordinator's entry as last read.
 type watched struct {
@@ -26,7 +26,7 @@ type watched struct {
 	seen    time.Time // when it was last read
 }
 
-// see returns the record after the entry was read in a version now.
+// see returns w, updated for a read of the entry in the given version at the time now.
 func (w watched) see(version string, now time.Time) watched {
 	if w.version != version || w.since.IsZero() {
 		w = watched{version: version, since: now}
@@ -51,8 +51,9 @@ func (l *entries) lapsed(e wal.Entry) bool {
 	return w.still() >= l.opts.LeaseTimeout
 }
 
-// idle returns how long ago an entry without effect began: by the stored start if its
-// coordinator has this identity, else since this coordinator first read it.
+// idle returns the age of an entry whose operation had no effect. The age counts from the stored
+// start if the log is exclusive or the coordinator has this identity, else from this
+// coordinator's first read of the entry.
 func (l *entries) idle(e wal.Entry) time.Duration {
 	now := time.Now()
 	if !l.log.Shared() {
@@ -63,13 +64,13 @@ func (l *entries) idle(e wal.Entry) time.Duration {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.nothing[e.ID].see("", now) // the version does not matter: its end is proved
+	w := l.nothing[e.ID].see("", now) // the version does not matter: the operation's end is proved
 	l.nothing[e.ID] = w
 	return w.still()
 }
 
-// unwatch drops the entries that were not read for two leases: other coordinators have ended
-// them.
+// unwatch forgets the entries that were not read for two leases, because other coordinators have
+// ended them. It also drops retry times that have passed.
 func (l *entries) unwatch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +104,8 @@ func (l *entries) adopt(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return l.seize(ctx, e)
 }
 
-// foreign returns the identity of the coordinator that owns an entry of a shared log. ok is
-// false if that is this one, or a process with the same identity.
+// foreign returns the identity of the coordinator that owns an entry of a shared log. ok is false
+// if this coordinator or a process with the same identity owns the entry.
 func (l *entries) foreign(e wal.Entry) (identity string, ok bool) {
 	if !l.log.Shared() || e.Owner == l.holder {
 		return "", false

@@ -19,11 +19,11 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// measured is a decorator as programs write it for metrics: it embeds the interface, so it has
-// the methods of wal.Log and no others.
+// measured wraps a log as a program does to measure it. It embeds the interface wal.Log, so it has
+// no other methods of the wrapped log.
 type measured struct{ wal.Log }
 
-// pausing stops an operation before its first command with verb.
+// pausing pauses an operation before its first command with the given verb and role.
 type pausing struct {
 	verb    string
 	role    string // "": any
@@ -49,8 +49,8 @@ func (h *pausing) observer() *fanout.Observer {
 	}}
 }
 
-// TestSharedLogLeavesTheLiving: a coordinator that shares the log leaves the operation of a
-// live one alone, whether the log is wrapped or not.
+// TestSharedLogLeavesTheLiving: a coordinator does not take over the operation of a live
+// coordinator with which it shares the log, whether the log is wrapped or not.
 func TestSharedLogLeavesTheLiving(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(wal.Log) wal.Log{
@@ -87,8 +87,8 @@ func TestSharedLogLeavesTheLiving(t *testing.T) {
 	}
 }
 
-// TestExclusiveLogIsRecoveredAtOnce: the process of an open entry in an exclusive log, wrapped
-// or not, has ended, so the recovery of the entry waits for no lease.
+// TestExclusiveLogIsRecoveredAtOnce: if an exclusive log, wrapped or not, has an open entry, the
+// entry's process has ended. So recovery settles the entry without waiting for a lease.
 func TestExclusiveLogIsRecoveredAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, wrap := range []func(wal.Log) wal.Log{
@@ -110,8 +110,8 @@ func TestExclusiveLogIsRecoveredAtOnce(t *testing.T) {
 	}
 }
 
-// TestSharedLogWhileItWaits: an operation that waits for an older rival is alive for the
-// coordinators that share its log.
+// TestSharedLogWhileItWaits: while an operation waits for an older rival, the coordinators that
+// share its log see its signs of life and do not take it over.
 func TestSharedLogWhileItWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestSharedLogWhileItWaits(t *testing.T) {
 			won <- err
 		}()
 		<-hold.reached
-		time.Sleep(lease) // of two with the same start, the ID decides which is older
+		time.Sleep(lease) // the second add must start later: with equal starts the ID decides which is older
 		waiting := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{LeaseTimeout: lease})
 		go func() {
 			_, err := waiting.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
@@ -150,9 +150,8 @@ func TestSharedLogWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestSharedLogAbortOfAnothers: an operation of another coordinator is aborted only if the
-// caller sets Others, and then at once. The former owner then neither aborts nor ends the
-// operation.
+// TestSharedLogAbortOfAnothers: Abort aborts an operation of another coordinator only if the caller
+// sets Others, and then at once. After that the former owner neither aborts nor ends the operation.
 func TestSharedLogAbortOfAnothers(t *testing.T) {
 	t.Parallel()
 	for verb, want := range map[string]func(t *testing.T, err error){
@@ -172,7 +171,7 @@ func TestSharedLogAbortOfAnothers(t *testing.T) {
 			hold := pauseAt(verb)
 			defer hold.release()
 			log := sharedLog(t, s, &line{})
-			// The lease does not run out in this test: nothing waits for it.
+			// The lease does not run out in this test, so a call that waits for it would hang.
 			other := coordinator(t, r, measured{log}, fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour, MaxInFlight: time.Nanosecond})
 			acme := addAccount(t, other)
 			working := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{Identity: "them/1", LeaseTimeout: time.Hour, Observer: hold.observer()})
@@ -201,8 +200,8 @@ func TestSharedLogAbortOfAnothers(t *testing.T) {
 	}
 }
 
-// TestSharedLogPausedOwner: a coordinator that was paused while another one took its operation
-// over changes neither peers nor log when it continues.
+// TestSharedLogPausedOwner pauses a coordinator while another coordinator takes its operation over.
+// When the first coordinator continues, it changes neither the peers nor the log.
 func TestSharedLogPausedOwner(t *testing.T) {
 	t.Parallel()
 	r, s := newRing(t), newCentral(t)
@@ -259,9 +258,9 @@ func requireEnded(t *testing.T, owner *fanout.Coordinator, log wal.Log, id strin
 	require.False(t, entry.Ended.IsZero())
 }
 
-// TestSharedLogChange: a change of the membership is alive for the coordinators that share its
-// log while its own coordinator is alive. After another one has taken it over, it is in doubt
-// and not aborted.
+// TestSharedLogChange: coordinators that share a log do not take over a change of the membership
+// whose coordinator is alive. After one has taken a change over, the former owner reports the
+// change as in doubt and not as aborted.
 func TestSharedLogChange(t *testing.T) {
 	t.Parallel()
 	for name, alive := range map[string]bool{"alive": true, "taken over": false} {

@@ -16,8 +16,8 @@ import (
 )
 
 // TestARefusalCancelsNoSibling lets the nearest peer reject a request while the requests to the
-// others are in flight. The operation waits for their answers: a cancelled request would have
-// an unknown effect. (N21)
+// other peers are in flight. The operation waits for the answers of these peers: a cancelled
+// request would have an unknown effect. (N21)
 func TestARefusalCancelsNoSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

@@ -14,8 +14,9 @@ import (
 	"github.com/atoll-dev/atoll/internal/storedtest"
 )
 
-// The names in the data of a log's entries are those of testdata/journal.txt: another release reads them. A field that is
-// missing or differs loses operations in an upgrade. ATOLL_STORED=add adds new ones to the file.
+// The JSON names in the data of log entries must be those of testdata/journal.txt, because other
+// releases read them. A field that is missing or differs loses operations in an upgrade.
+// ATOLL_STORED=add adds new names to the file.
 func TestStoredNamesOfTheJournal(t *testing.T) {
 	now := slices.Concat(jsonNames("journal", reflect.TypeFor[journal]()), jsonNames("outcome", reflect.TypeFor[outcome]()))
 	for _, v := range []any{

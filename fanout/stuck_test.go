@@ -101,14 +101,15 @@ func TestASweepDoesNotWaitForForeignFinalizers(t *testing.T) {
 	requireClean(t, c)
 }
 
-// It does not delay a recovery either, which would delay every operation after it.
+// A finalizer of another controller does not delay a recovery, which would delay every later
+// operation.
 func TestARecoveryDoesNotWaitForForeignFinalizers(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
 	asked, tired := withCancel(t)
 	c := coordinator(t, r, log, fanout.Options{Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
 		if e.Done && e.Verb == "delete" {
-			tired() // only the wait is left
+			tired() // the removal only waits from now on
 		}
 	}}})
 	acme := addAccount(t, c)
@@ -132,8 +133,8 @@ func TestARecoveryDoesNotWaitForForeignFinalizers(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A sweep leaves a reservation with signs of life alone after one lease, however long its
-// operation takes. That is no failure, even if a request is in flight then.
+// A sweep stops watching a reservation that shows signs of life, however long the operation takes,
+// and leaves it in place. That is no failure, even if a request of the sweep is in flight then.
 func TestASweepDoesNotOutlastALiveOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -185,7 +186,8 @@ func TestASweepTellsWhatItCannotMend(t *testing.T) {
 	require.ErrorContains(t, err, acme+"/db")
 }
 
-// CallTimeout bounds one page, however many there are. In virtual time nothing else takes time.
+// CallTimeout bounds the read of one page of a list, and not of the whole list. In virtual time
+// nothing else takes time.
 func TestManyPagesHaveTimeEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

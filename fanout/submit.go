@@ -57,7 +57,7 @@ func (b *submitter) submit(ctx context.Context, req request) (*Operation, *runne
 		return nil, nil, err
 	}
 	waited := silent
-	if ctx.Err() == nil { // after the deadline this fails as well, and would hide the cause
+	if ctx.Err() == nil { // after the deadline recoverFirst fails as well, and its error would hide the cause
 		waited = cmp.Or(b.recovery.recoverFirst(ctx), silent)
 	}
 	if errors.Is(waited, ErrOtherLog) {
@@ -99,7 +99,8 @@ func (b *submitter) submit(ctx context.Context, req request) (*Operation, *runne
 	return b.attempts(ctx, req, j, entry)
 }
 
-// attempts runs operations of one request under one log entry, until one is not to be repeated.
+// attempts runs operations of one request under one log entry, until the last one needs no
+// further attempt.
 func (b *submitter) attempts(ctx context.Context, req request, j journal, entry wal.Entry) (*Operation, *runner, error) {
 	id, start := entry.ID, entry.Began
 	if !b.entries.begin(id) {
@@ -133,7 +134,7 @@ func (b *submitter) attempts(ctx context.Context, req request, j journal, entry 
 			j.Attempt++
 		default:
 			if result.Reason == protocol.GaveWay && !result.Keep {
-				// If this is lost, the entry is found open and settled again.
+				// If this write is lost, recovery finds the entry open and settles it again.
 				_ = b.entries.log.End(context.WithoutCancel(ctx), entry, r.conclusion().outcome())
 			}
 			operation, err := r.conclusion().conclude(ctx, result, err)
@@ -155,13 +156,13 @@ func (b *submitter) next(ctx context.Context, r *runner, result protocol.Result,
 	return afterYielding(result, ctx.Err() != nil)
 }
 
-// notBegun returns the error of an operation whose deadline passed before it sent anything;
-// waited is what took the time, nil if nothing did.
+// notBegun returns the error of an operation whose deadline passed before it sent anything.
+// waited is the error of the peer or operation that took the time; nil if nothing did.
 func notBegun(name string, cause, waited error) error {
 	return waitedFor(fmt.Errorf("%s: %w: it was not begun in time: %w", name, ErrAborted, cause), waited)
 }
 
-// waitedFor adds what took the time to an error about a deadline; waited may be nil.
+// waitedFor adds the cause of the delay to an error about a deadline; waited may be nil.
 func waitedFor(err, waited error) error {
 	if waited == nil {
 		return err

@@ -47,7 +47,7 @@ type surveyor struct {
 	clusters *clusters
 }
 
-// survey surveys the kind in all peers of the directory.
+// survey surveys the kind in the given peers.
 func (v *surveyor) survey(ctx context.Context, kind Kind, peers []string) survey {
 	return v.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 		return v.listPeer(ctx, kind, peer)
@@ -62,7 +62,7 @@ func (v *surveyor) lookTwice(kind Kind, peers []string, read fetch) survey {
 	s.early = s.gather(peers, read)
 	s.late = s.gather(peers, read)
 	for _, p := range peers {
-		// An answer of another peer may have shown meanwhile that this is the wrong cluster.
+		// Another peer's answer may have shown meanwhile that p is the wrong cluster.
 		if conn, err := v.clusters.directory.Conn(region.PeerName(p)); err == nil && s.unread[p] == nil {
 			if _, wrong := v.clusters.identities.standing(conn); wrong != nil {
 				s.drop(p, explain(region.PeerName(p), "read the PeerSet", wrong))
@@ -77,7 +77,7 @@ func (v *surveyor) lookTwice(kind Kind, peers []string, read fetch) survey {
 	return s
 }
 
-// drop discards everything that was read of a peer, because its answers do not count.
+// drop discards everything that was read from a peer, because the peer's answers do not count.
 func (s *survey) drop(peer string, why error) {
 	s.unread[peer] = why
 	delete(s.sets, peer)
@@ -143,8 +143,8 @@ func (s *survey) gather(peers []string, read fetch) map[types.NamespacedName]map
 // pageSize bounds the number of objects in one answer of a peer.
 const pageSize = 500
 
-// listPeer reads the PeerSet in peer, which must be that of its cluster, and then all objects
-// of the kind. Each request has the time limit of one call.
+// listPeer reads the PeerSet in peer, and then all objects of the kind. It returns an error if the
+// cluster behind peer is the wrong one. Each request has the time limit of one call.
 func (v *surveyor) listPeer(ctx context.Context, kind Kind, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 	conn, err := v.clusters.directory.Conn(peer)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // sweepers bounds the number of concurrent sweeps of objects.
 const sweepers = 16
 
-// sweeper deletes what dead operations left, restores missing secondaries, and adopts objects.
+// sweeper deletes the objects of dead operations, restores missing secondaries, and adopts objects.
 type sweeper struct {
 	opts      *Options
 	clusters  *clusters
@@ -32,18 +32,18 @@ type sweeper struct {
 }
 
 // Sweep sweeps all peers once: it deletes dead objects, restores missing guards and replicas,
-// and finishes committed removals. It watches a reservation for one lease and deletes it if it
-// shows no sign of life. It leaves a removal that waits for finalizers of others to the next
-// sweep. Sweep returns the number of objects that it worked on. It blocks, writes nothing if
-// nothing needs repair, and may run in any number of processes. The error joins the failures of
-// reads and repairs.
+// and finishes committed removals. It watches a reservation for one lease and deletes the
+// reservation if it shows no sign of life. A removal that waits for finalizers of other
+// controllers is left to the next sweep. Sweep returns the number of objects that it worked on.
+// It blocks, writes nothing if nothing needs repair, and may run in any number of processes. The
+// error joins the failures of reads and repairs.
 func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
 	return c.sweeper.sweep(ctx, everybodys)
 }
 
 func everybodys(Kind, types.NamespacedName) bool { return true }
 
-// sweep is Sweep of the objects for which ours returns true.
+// sweep is Sweep for only the objects for which the function ours returns true.
 func (w *sweeper) sweep(ctx context.Context, ours func(Kind, types.NamespacedName) bool) (swept int, err error) {
 	peers, err := w.clusters.peers(ctx)
 	if err != nil {
@@ -93,8 +93,9 @@ func (c *Coordinator) SweepObject(ctx context.Context, gk schema.GroupKind, key 
 	return errors.Join(append(errs, err)...)
 }
 
-// mendAll repairs the given findings, and then the secondaries of reservations that it deleted:
-// these count as pending until their primary is gone.
+// mendAll repairs the given findings. If reservations are among them, it looks again and repairs
+// the secondaries of those that it deleted: secondaries count as pending until their primary is
+// gone.
 func (w *sweeper) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding, ours func(Kind, types.NamespacedName) bool, look lookout) (int, error) {
 	findings = slices.DeleteFunc(findings, func(f finding) bool { return !ours(kind, f.Key) })
 	n, err := w.mend(ctx, kind, findings)
@@ -107,7 +108,8 @@ func (w *sweeper) mendAll(ctx context.Context, kind Kind, peers []string, findin
 	return n + more, errors.Join(err, also)
 }
 
-// errWatched ends the watch of a reservation that is alive. It is no failure of the peer.
+// errWatched ends the watch of a reservation that shows signs of life. It does not count as a
+// failure of the peer.
 var errWatched = errors.New("it has been watched for long enough")
 
 // forLease bounds the watch of a reservation, which is long if the reservation is alive.
@@ -115,7 +117,7 @@ func (w *sweeper) forLease(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeoutCause(ctx, 2*w.opts.LeaseTimeout+w.opts.CallTimeout, errWatched)
 }
 
-// mend sweeps the objects of the findings, each once.
+// mend sweeps the object of each finding. It sweeps an object with several findings only once.
 func (w *sweeper) mend(ctx context.Context, kind Kind, findings []finding) (int, error) {
 	type place struct {
 		peer string
@@ -158,7 +160,7 @@ func (w *sweeper) mend(ctx context.Context, kind Kind, findings []finding) (int,
 	return len(seen), errors.Join(errs...)
 }
 
-// unmended joins the failures of the peers that a sweep could not bring along.
+// unmended joins the failures of the peers in which a sweep could not complete its work.
 func (r *runner) unmended() error {
 	var errs []error
 	for _, peer := range r.machine.Result.Pending {

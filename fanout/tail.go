@@ -10,11 +10,11 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// tails counts the operations that have returned and are not durable yet.
+// tails counts the operations whose call has returned and whose work continues in the background.
 type tails struct {
 	mu   sync.Mutex
 	n    int
-	none chan struct{} // closed when n is zero again; nil while it is
+	none chan struct{} // closed when n becomes zero; nil while n is zero
 }
 
 func (t *tails) begin() {
@@ -51,9 +51,9 @@ func (t *tails) wait(ctx context.Context) error {
 }
 
 // Wait blocks until every Add of this Coordinator that has returned is durable or left to
-// recovery, and returns nil. It returns the error of ctx if that ends first. Call it before the
-// log is closed: the next Recover continues an Add that was cut off. Each takes at most
-// Options.CallTimeout and Options.Cleanup.
+// recovery, and returns nil. If ctx ends first, it returns the error of ctx. Call Wait before you
+// close the log. An Add that was cut off is continued by the next Recover. Wait takes at most
+// Options.CallTimeout plus Options.Cleanup for each Add.
 func (c *Coordinator) Wait(ctx context.Context) error { return c.executor.tails.wait(ctx) }
 
 // answer runs the machine until its caller can get a result. rest, unless nil, does the

@@ -29,10 +29,10 @@ var (
 	peerSetResource = v1alpha1.GroupVersion.WithResource("peersets")
 )
 
-// BenchmarkConcurrent adds ServiceClusters, 1, 8 and 64 at once, to three peers in memory,
-// journalled in a file. The ratio is over the peers' raw limit: bare clients that send the same
-// requests with the same bodies and the same concurrency, without log or decisions. The other
-// figures are operations per second of the coordinator, of the bare clients, and of the journal
+// BenchmarkConcurrent adds ServiceClusters, 1, 8 and 64 at once, to three peers in memory, with a
+// log in a file. The ratio is the coordinator's rate divided by that of bare clients, which send
+// the same requests with the same bodies and the same concurrency, without log or decisions. The
+// other figures are operations per second of the coordinator, of the bare clients, and of the log
 // alone.
 func BenchmarkConcurrent(b *testing.B) {
 	for _, concurrent := range []int{1, 8, 64} {
@@ -145,7 +145,7 @@ func allOf(calls ...func() error) error {
 	return nil
 }
 
-// spread makes b.N calls, concurrent at once, and returns calls per second.
+// spread makes b.N calls, of which the given number run at once, and returns calls per second.
 func spread(b *testing.B, concurrent int, call func(int64) error) float64 {
 	b.Helper()
 	var (

@@ -18,15 +18,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Trace is an open operation as the peers show it, also one of another coordinator, or of a
-// lost log.
+// Trace is an open operation as the objects in the peers show it. The operation may belong to
+// another coordinator, or to a log that is lost.
 type Trace struct {
-	// Operation is its ID; empty for an object that was deleted by hand, and for a move, whose
-	// ID no peer has.
+	// Operation is the operation's ID. It is empty for an object that a person deleted, and for
+	// a move, whose ID no peer stores.
 	Operation string
 	// Action is "add", "adopt", "update", "move" or "remove".
 	Action string
-	// Coordinator began it; empty if no peer names it, as for an update or a move.
+	// Coordinator began the operation. It is empty if no peer names a coordinator, as for an
+	// update or a move.
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
@@ -35,16 +36,16 @@ type Trace struct {
 	// State is Reserving, Committed, Ended for leftovers of an operation whose primary is gone,
 	// or InDoubt if the primary's peer does not answer.
 	State State
-	// Since is when it began; for a move, when the object was added.
+	// Since is when the operation began; for a move, when the object was added.
 	Since time.Time
 	// Peers are the peers in which work is left.
 	Peers []region.PeerName
 }
 
-// Traces lists the open operations that the peers show, ordered by kind and name, also those
-// that are alive. The error is a *region.PartialError of the peers that could not be read; the
-// other operations are returned with it. Traces writes nothing and blocks until all peers have
-// answered or timed out.
+// Traces lists the open operations that the peers show, ordered by kind and name, including those
+// that show signs of life. The error is a *region.PartialError of the peers that could not be
+// read; Traces then also returns the operations that the other peers show. Traces writes nothing
+// and blocks until all peers have answered or timed out.
 func (c *Coordinator) Traces(ctx context.Context) ([]Trace, error) {
 	peers, err := c.clusters.peers(ctx)
 	if err != nil {
@@ -243,9 +244,9 @@ func (s survey) verdict(key types.NamespacedName, x standing) protocol.Verdict {
 	return v
 }
 
-// refuted reports whether a full member holds nothing of the object whose commit x proves and
-// whose primary in of is missing. Then a restore of x's own peer brought x back, as
-// protocol.Machine judges it.
+// refuted reports whether another full member contradicts x, which proves a commit although its
+// primary in the peer of is missing: that member holds no object of x's operation. Then x exists
+// only because x's own peer was restored. protocol.Machine decides by the same rule.
 func (s survey) refuted(key types.NamespacedName, x standing, of string) bool {
 	return slices.ContainsFunc(s.peers, func(p string) bool {
 		set, there := s.sets[p], s.late[key][p]

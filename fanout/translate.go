@@ -59,8 +59,8 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 		o.Payload = ""
 	}
 	if k.Mode == Everywhere && o.InEffect() && (k.Claim.annotation == "" || k.Payload != nil) {
-		// A server may fill in fields of a type that is not ours. That is no edit, so only a
-		// Payload can show edits of such a type.
+		// A server may fill in fields of another project's type, which is no edit. So for such a
+		// type only a Payload can show edits.
 		o.Digest = k.digestOf(obj, o.Payload)
 	}
 	return o, c, nil
@@ -74,7 +74,7 @@ func (k Kind) digestOf(obj *unstructured.Unstructured, token string) string {
 	}
 	digest, err := k.digest(obj, "", "")
 	if err != nil {
-		// Without a Payload of this object, all of its content counts.
+		// If Payload fails for this object, all of its content counts.
 		return token
 	}
 	return digest
@@ -163,8 +163,8 @@ func state(o protocol.Object, coordinator string, removedAt time.Time) *v1alpha1
 	return f
 }
 
-// born returns the object that a create sends: o, with content c. A guard has a content of its
-// own.
+// born returns the object that a create sends: it has the state of o and the content c. If o is a
+// guard, the object has the content of a guard instead of c.
 func (k Kind) born(key types.NamespacedName, o protocol.Object, c content) (*unstructured.Unstructured, error) {
 	if o.Guard(protocol.Mode(k.Mode)) {
 		return k.bornGuard(key, o)

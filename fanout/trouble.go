@@ -30,7 +30,7 @@ type troubles struct {
 type trouble struct {
 	call
 	attempts int
-	since    time.Time // start of the first one
+	since    time.Time // start of the first failed call
 	answered bool      // the peer has answered a read since
 }
 
@@ -68,7 +68,7 @@ func (t *troubles) end(ctx context.Context, c *call, err error, silent, settled 
 	switch {
 	case err != nil:
 		t.fail(*c)
-	case was == nil, c.peer == "": // an error of the log ends the operation
+	case was == nil, c.peer == "": // an error of the log stays: it ends the operation
 	case c.write || settled || !was.write:
 		delete(t.peers, c.peer)
 	default:
@@ -126,7 +126,8 @@ func (t *trouble) failure() error {
 	return &region.Error{Peer: where.Peer, Region: where.Region, Op: where.Op, Err: &found}
 }
 
-// expire records the calls under way and the unanswered ones at the caller's deadline.
+// expire records, at the caller's deadline, the calls under way and the peers that did not answer
+// their last calls.
 func (t *troubles) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,8 +142,8 @@ func (t *troubles) expire() {
 	}
 }
 
-// brief is how long a normal call may take. A call within that time is not reported as awaited
-// if there is another cause.
+// brief is how long a normal call may take. awaited does not report a younger call if there is
+// another cause of the wait.
 const brief = time.Second
 
 // awaited returns an error that names the peers for which the operation waited at the caller's

@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// texts returns the texts of an operation and its error about peers that failed.
+// texts returns the text of err and the texts of the errors in op's Peers.
 func texts(op *fanout.Operation, err error) string {
 	var lines []string
 	if err != nil {
@@ -39,8 +39,8 @@ func texts(op *fanout.Operation, err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// Whatever the failure of a peer and whatever the operation, the error or the Operation names
-// the peer, the object and the cause, each in one line.
+// For each failure of a peer and each operation, the error or the Operation names the peer, the
+// object and the cause in one line.
 func TestEveryFailureNamesPeerAndCause(t *testing.T) {
 	refuse := func(code int) func(*regiontest.Ring, region.PeerName) {
 		return func(r *regiontest.Ring, p region.PeerName) {
@@ -140,8 +140,8 @@ func TestASilentWriteIsNoFrozenPeer(t *testing.T) {
 	})
 }
 
-// The error names the peers for which the operation waited at its deadline, not other requests
-// in flight at that moment; several peers are in one line, in order.
+// The error of an operation that missed its deadline names the peers for which it waited, and no
+// other requests that were in flight. Several peers are in one line, in order.
 func TestALateOperationNamesWhomItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -218,8 +218,8 @@ func unacquainted(t *testing.T, r *regiontest.Ring) region.Directory {
 	return region.Fixed(conns...)
 }
 
-// A webhook that rejects each write at once is named, and not taken for rivals that change the
-// name.
+// If a webhook rejects each write at once, the error names the webhook. It does not report rivals
+// that change the owner of the name.
 func TestAWebhookThatFailsAtOnceIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -234,8 +234,8 @@ func TestAWebhookThatFailsAtOnceIsNamed(t *testing.T) {
 	})
 }
 
-// A webhook that takes the default timeout of an API server is named by that server's answer: a
-// call waits longer.
+// If a webhook takes as long as an API server's default timeout for webhooks, the API server's
+// answer names the webhook, because CallTimeout is longer.
 func TestAWebhookThatHangsIsNamedByItsServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const byDefault = 10 * time.Second // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#timeouts
@@ -346,8 +346,8 @@ func TestAServerThatHasJustBegunIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A change of the membership that cannot end names the cause, whether it was retried often
-// enough or its deadline cut a request off.
+// The error of a change of the membership that cannot end names the cause. That holds whether the
+// change used up its retries or its deadline cut a request off.
 func TestAChangeThatDoesNotEndNamesTheCause(t *testing.T) {
 	for _, calls := range []int64{1, math.MaxInt64} {
 		synctest.Test(t, func(t *testing.T) {

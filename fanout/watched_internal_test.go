@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// Entries that other coordinators have ended are dropped. An entry that does not change is
-// watched for one lease, however rarely it is read.
+// A coordinator stops watching the entries that other coordinators have ended. It watches an entry
+// that does not change for one lease, however rarely it reads the entry.
 func TestWatchedEntriesAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,8 +42,8 @@ func TestWatchedEntriesAreForgotten(t *testing.T) {
 	})
 }
 
-// The stored start of another coordinator's entry is from that host's clock, so idle counts
-// from the first read here.
+// The stored start of another coordinator's entry comes from another host's clock. So idle counts
+// from this coordinator's first read of the entry.
 func TestIdleEntriesOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,7 @@ func misled(t testing.TB, own, other *regiontest.Ring, wrong ...region.PeerName)
 	return region.Fixed(conns...)
 }
 
-// forgetRing turns the PeerSets of a ring into those of the first release.
+// forgetRing turns the PeerSets of a ring into PeerSets of the first release, without a ring ID.
 func forgetRing(t testing.TB, r *regiontest.Ring) {
 	t.Helper()
 	sets := v1alpha1.GroupVersion.WithResource("peersets")
@@ -75,8 +75,8 @@ func forEachAge(t *testing.T, test func(t *testing.T, age func(*regiontest.Ring)
 	t.Run("without", func(t *testing.T) { test(t, func(r *regiontest.Ring) { forgetRing(t, r) }) })
 }
 
-// A guarded name keeps its one owner, whatever a coordinator does whose credentials for one
-// peer lead to the peer of the same name of another ring.
+// The credentials of a coordinator for one peer lead to the peer of the same name in another ring.
+// Whatever that coordinator does, a guarded name keeps its only owner.
 func TestAWrongClusterMakesNoSecondOwner(t *testing.T) {
 	forEachAge(t, func(t *testing.T, age func(*regiontest.Ring)) {
 		own, other := newRing(t), newRing(t)
@@ -151,8 +151,8 @@ func requireWrong(t testing.TB, err error, peer region.PeerName) {
 	require.ErrorContains(t, err, "correct the peer's credentials")
 }
 
-// An audit with repair and such credentials deletes no guard and creates nothing in the foreign
-// cluster.
+// If the credentials for one peer lead to another ring, an audit with repair deletes no guard, and
+// creates nothing in the cluster of the other ring.
 func TestARepairBesideAWrongCluster(t *testing.T) {
 	forEachAge(t, func(t *testing.T, age func(*regiontest.Ring)) {
 		own, other := newRing(t), newRing(t)
@@ -205,7 +205,8 @@ func TestTwoPeersOfDifferentRings(t *testing.T) {
 	}
 }
 
-// A wrong cluster that answers long before the others is not trusted until they have answered.
+// A wrong cluster answers long before the other peers. It is not trusted before they have
+// answered, nor afterwards.
 func TestAWrongClusterThatAnswersFirst(t *testing.T) {
 	for _, ids := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

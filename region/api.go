@@ -25,7 +25,7 @@ type API interface {
 }
 
 // Discovery is the part of client-go's discovery client that this module uses. It is a separate interface, because
-// client-go's grows from one minor version to the next.
+// client-go adds methods to its own from one minor version to the next.
 type Discovery interface {
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 	OpenAPIV3() openapi.Client

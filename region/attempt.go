@@ -60,7 +60,7 @@ func (a *Attempt) Status() int { return int(a.status.Load()) }
 // RetryAfter is the delay that the peer requested before another attempt; zero if it requested none.
 func (a *Attempt) RetryAfter() time.Duration { return time.Duration(a.retryAfter.Load()) }
 
-// trace makes the transport report to a through hooks.
+// trace sets hooks through which the transport reports to a.
 func (a *Attempt) trace(hooks *httptrace.ClientTrace) {
 	a.passed.Store(true)
 	hooks.GetConn = func(string) { a.traced.Store(true) }
@@ -77,14 +77,15 @@ func (a *Attempt) trace(hooks *httptrace.ClientTrace) {
 	}
 }
 
-// failed clears passed if the connection was refused: a transport without tracing does not show that it sent nothing.
+// failed records that nothing was sent if the connection was refused. Sent needs it for a transport that does not call
+// the trace hooks.
 func (a *Attempt) failed(err error) {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		a.passed.Store(false)
 	}
 }
 
-// reset resets a before the request is sent again. The first one was rejected before it had any effect.
+// reset resets a before the request is sent again. The peer rejected the first request before it had any effect.
 func (a *Attempt) reset() {
 	a.traced.Store(false)
 	a.passed.Store(false)

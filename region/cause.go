@@ -21,7 +21,7 @@ import (
 // Cause is the class of a failed request to a peer, as text for a message. CauseOf determines it.
 type Cause string
 
-// The causes.
+// The causes that CauseOf returns.
 const (
 	// CauseUnknown is every other failure: a normal response such as NotFound, an invalid request, or a request that
 	// its caller canceled.

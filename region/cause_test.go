@@ -223,7 +223,7 @@ func away(ctx context.Context, network, addr string) (net.Conn, error) {
 	return dialer.DialContext(ctx, network, addr)
 }
 
-// silent accepts connections, but neither reads nor writes.
+// silent returns the address of a listener that accepts connections, but neither reads nor writes.
 func silent(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -239,7 +239,8 @@ func plain(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// secured serves TLS with its own certificate for host that expires at until, and returns that certificate.
+// secured serves TLS with its own certificate for the given host, which expires at the given time. It returns its URL
+// and the certificate.
 func secured(t *testing.T, until time.Time, host string) (url string, ca []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -134,7 +134,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// credentials reach c within the process, so they work in a synctest bubble too.
+// credentials returns Credentials that reach c within the process, so they work in a synctest bubble too.
 func (c *cluster) credentials(t *testing.T, token string) Credentials {
 	t.Helper()
 	creds, err := FromConfig(&rest.Config{Host: "https://" + c.uid + ".test", BearerToken: token, Transport: c.door})

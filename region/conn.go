@@ -22,7 +22,7 @@ const (
 )
 
 // Conn is a lasting connection to one peer. Clients made from it stay valid when the peer's credentials, CA or address
-// change; see Rotate. It is an API that uses the peer's own credentials. A redirect by the peer is an error. It is safe
+// change; see Rotate. It implements API with the peer's own credentials. A redirect by the peer is an error. It is safe
 // for concurrent use.
 type Conn struct {
 	peer    *Peer

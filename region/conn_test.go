@@ -31,7 +31,7 @@ func TestNewConnRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "Host")
 }
 
-// The address of a peer may have a path; clients need to know neither.
+// The address of a peer may have a path. Clients need not know the address or the path.
 func TestRequestsGoToThePeersAddress(t *testing.T) {
 	var asked string
 	creds, err := FromConfig(&rest.Config{Host: "https://api.example.com:6443/clusters/a%2Fb/", Transport: roundTripper(

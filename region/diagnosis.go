@@ -68,13 +68,13 @@ func essence(err error) string {
 	}
 }
 
-// unavailable is a request without a response.
+// unavailable is the error of a request that got no response.
 type unavailable struct{ err error }
 
 func (e *unavailable) Error() string   { return ErrUnavailable.Error() + ": " + e.err.Error() }
 func (e *unavailable) Unwrap() []error { return []error{ErrUnavailable, e.err} }
 
-// timeout is a request that timed out, with the stage that it reached.
+// timeout is the error of a request that timed out, with the stage that the request reached.
 type timeout struct {
 	cause Cause
 	err   error

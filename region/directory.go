@@ -12,7 +12,7 @@ import (
 // Directory is the view of the peers that router, fanout and account need. *Ring implements it; Fixed makes one from
 // existing connections. It is safe for concurrent use; no method does I/O.
 type Directory interface {
-	// Snapshot returns the current view, never nil. It is empty before the first one.
+	// Snapshot returns the current view, never nil. It is empty before the first Snapshot is published.
 	Snapshot() *Snapshot
 	// Watch yields the current Snapshot, as soon as there is one, then the newest after each change, until ctx ends.
 	Watch(ctx context.Context) iter.Seq[*Snapshot]
@@ -20,8 +20,8 @@ type Directory interface {
 	Conn(name PeerName) (*Conn, error)
 }
 
-// Fixed makes a Directory of existing connections. If one is nil, or two have the same name or serve the same region,
-// the Directory is empty and every call of Conn returns that error.
+// Fixed makes a Directory of existing connections. If one of them is nil, or two have the same name or serve the same
+// region, the Directory is empty and every call of Conn returns an error with the reason.
 func Fixed(conns ...*Conn) Directory {
 	d := &fixed{conns: make(map[PeerName]*Conn, len(conns))}
 	peers := make([]Peer, 0, len(conns))

@@ -78,7 +78,8 @@ func ask[T any](ctx context.Context, d Directory, name PeerName, op string, fn f
 	value, err := fn(ctx, conn)
 	if ended := context.Cause(ctx); ended != nil &&
 		(err == nil || errors.Is(err, context.Canceled) || errors.Is(err, ended) && errors.Is(ctx.Err(), context.Canceled)) {
-		// The cause is more specific than "context canceled": which peer failed, or that enough have responded.
+		// The cause of the context is more specific than "context canceled": it says which peer failed, or that
+		// enough peers have responded.
 		err = ended
 	}
 	if err == nil {

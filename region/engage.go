@@ -16,7 +16,7 @@ import (
 
 // Engage runs fn once for each peer while the peer is in d. fn's context ends when the peer leaves or the Source
 // withholds its credentials, not when its credentials rotate. If fn returns early, or the peer has no usable
-// credentials, Engage starts again after a backoff of 1 second, doubling up to 1 minute. It returns nil when ctx has
+// credentials, Engage runs fn again after a backoff of 1 second, doubling up to 1 minute. It returns nil when ctx has
 // ended and every fn has returned.
 func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) error) error {
 	switch {
@@ -84,7 +84,7 @@ const (
 	engageMaxBackoff = time.Minute
 )
 
-// connected returns nil if there is no connection.
+// connected returns the connection to the peer; nil if there is no connection.
 func connected(d Directory, name PeerName) *Conn {
 	conn, err := d.Conn(name)
 	if err != nil {

@@ -84,7 +84,7 @@ type PartialError struct {
 	members *multierror.Error
 }
 
-// newPartialError returns nil if there are no members.
+// newPartialError makes a PartialError of members; nil if members is empty.
 func newPartialError(op string, asked int, members []*Error) *PartialError {
 	if len(members) == 0 {
 		return nil

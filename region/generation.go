@@ -34,7 +34,7 @@ type generation struct {
 	mu      sync.Mutex
 	flights map[*flight]struct{}
 	drained bool
-	refused time.Time // when the peer first returned 401 without any other response since
+	refused time.Time // time of the first 401 since the peer last accepted the credentials; zero if it accepts them
 }
 
 // newGeneration builds the transports. It does no network I/O.
@@ -69,7 +69,8 @@ func anonymous(c *rest.Config) *rest.Config {
 	return a
 }
 
-// supersede wakes requests that wait for newer credentials, and ends those still running on these after drain.
+// supersede wakes the requests that wait for newer credentials. After drain it ends the requests that still run on
+// this generation.
 func (g *generation) supersede(drain time.Duration) {
 	g.once.Do(func() {
 		close(g.superseded)

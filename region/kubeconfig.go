@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxKubeconfig is the size limit of a Secret.
+// maxKubeconfig is the greatest size of a kubeconfig in bytes: the size limit of a Secret.
 const maxKubeconfig = 1 << 20
 
 // Trust allows content that ParseKubeconfig otherwise rejects. The zero value allows only an https server, CA data,
@@ -119,7 +119,7 @@ func readServer(config *rest.Config, c *clientcmdv1.Cluster, trust Trust) error 
 	return nil
 }
 
-// readAuthority reads how the server proves that it is the right one.
+// readAuthority reads the fields that determine how the server's certificate is verified.
 func readAuthority(config *rest.Config, c *clientcmdv1.Cluster, trust Trust) error {
 	if c.CertificateAuthority != "" {
 		return &FieldError{Field: inCluster + "certificate-authority", Reason: "names a local file", Accept: "certificate-authority-data"}

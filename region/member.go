@@ -31,7 +31,7 @@ func (r *Ring) newMember(p *Peer) *member {
 	return m
 }
 
-// offer replaces an earlier offer that was not received yet. Only one goroutine calls it.
+// offer hands creds to run. It replaces an earlier offer that run has not received yet. Only one goroutine calls it.
 func (m *member) offer(creds Credentials) {
 	select {
 	case <-m.offers:

@@ -22,8 +22,8 @@ var ErrTooLarge = errors.New("the answer is too large")
 // Meter.
 type limits struct{ answer, event, held int64 }
 
-// usual allows a page of 500 objects of half a MiB each. A watch event holds one object, and an API server accepts at
-// most 3 MiB for one.
+// usual are the limits without a Meter. They allow a page of 500 objects of half a MiB each. A watch event holds one
+// object, and an API server accepts at most 3 MiB for one object.
 var usual = limits{answer: 256 << 20, event: 16 << 20, held: 512 << 20}
 
 // Meter accounts for the memory of one response. Its methods are never called concurrently.
@@ -45,7 +45,7 @@ func WithMeter(ctx context.Context, newMeter func(watch bool) Meter) context.Con
 	return context.WithValue(ctx, meterKey{}, newMeter)
 }
 
-// metered counts the response bodies that its clients decode.
+// metered is a RoundTripper that counts the bytes of the response bodies that its clients decode.
 type metered struct {
 	next   http.RoundTripper
 	limits limits
@@ -72,7 +72,7 @@ func (t *metered) RoundTrip(req *http.Request) (*http.Response, error) {
 	case watch != "" && watch != "false" && watch != "0" && !strings.Contains(resp.Header.Get("Content-Type"), "protobuf"):
 		body = &meteredBody{ReadCloser: resp.Body, events: &eventScanner{}}
 	case watch != "" && watch != "false" && watch != "0":
-		return resp, nil // frames have a length, and client-go bounds it
+		return resp, nil // client-go bounds the length of each frame
 	default:
 		body = &meteredBody{ReadCloser: resp.Body}
 	}
@@ -147,7 +147,7 @@ func (b *meteredBody) Close() error {
 	return err
 }
 
-// allowance is the Meter of a call without a Meter.
+// allowance is the Meter of a call whose context has no Meter.
 type allowance struct {
 	transport   *metered
 	limit, used int64

@@ -44,7 +44,8 @@ func TestRingOptions(t *testing.T) {
 		}
 		require.Equal(t, 7*time.Second, time.Since(began))
 
-		// until waits for n probes, and returns how long all took, and the last of them.
+		// until waits for n probes. It returns how long all of them took, and how long the last one
+		// took.
 		until := func(n int) (all, last time.Duration) {
 			for began := time.Now(); n > 0; n-- {
 				last, all = <-probes, time.Since(began)

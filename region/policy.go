@@ -42,8 +42,8 @@ func Require(peers ...PeerName) Policy {
 	return Policy{kind: kindRequire, required: slices.Clone(peers)}
 }
 
-// Quorum needs any n peers to succeed, and cancels the rest once they have. Otherwise it waits for every peer, until
-// the context ends. An n below 1 counts as 1.
+// Quorum needs any n peers to succeed, and cancels the other calls once n peers have succeeded. Otherwise it waits
+// for every peer, until the context ends. An n below 1 counts as 1.
 func Quorum(n int) Policy { return Policy{kind: kindQuorum, quorum: max(n, 1)} }
 
 // String names the policy, as in "quorum of 2".

@@ -60,7 +60,7 @@ func jitter(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*float64(d)/5)
 }
 
-// prober holds the hysteresis of one member. Only one probe at a time uses it.
+// prober probes one member and decides its health, with hysteresis. Only one probe at a time uses it.
 type prober struct {
 	member    *member
 	opts      ProbeOptions

@@ -151,14 +151,16 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 			r.release(m)
 		}
 	}
-	// Start them last: a cluster may rejoin under another name, and its former member must be released first.
+	// Start the joining members last: a cluster may rejoin under another name, and its former member must be released
+	// first.
 	for _, run := range joining {
 		wg.Go(run)
 	}
 }
 
-// member returns the member that stays for p, after it got p's credentials. A member that cannot be connected stays
-// until its credentials change.
+// member returns the present member of peer p and, if its credentials are new, offers them to it. stays is false if p
+// needs a new member: there is no member yet, p is another cluster or its credentials are withheld, or a member without
+// a connection gets new credentials.
 func (v *view) member(p *Peer) (m *member, stays bool) {
 	m = v.members[p.Name]
 	if m == nil {
@@ -178,7 +180,8 @@ func (v *view) member(p *Peer) (m *member, stays bool) {
 	return m, true
 }
 
-// is reports whether uid may be the cluster of c. It sets uid if it was not known, so that the peer need not reconnect.
+// is reports whether c may be the connection to the cluster with this UID: the UID is empty, c's own UID is not known,
+// or both are equal. A UID that c did not know is set, so that the peer need not reconnect.
 func (c *Conn) is(uid types.UID) bool {
 	return uid == "" || c.uid.CompareAndSwap(nil, &uid) || *c.uid.Load() == uid
 }
@@ -216,7 +219,7 @@ func (r *Ring) release(m *member) {
 // Synced returns a channel that is closed when the first Snapshot is in use. It does not wait for any peer to respond.
 func (r *Ring) Synced() <-chan struct{} { return r.synced }
 
-// Snapshot returns the current view, empty before the first one.
+// Snapshot returns the current view. It is empty before the first Snapshot is in use.
 func (r *Ring) Snapshot() *Snapshot {
 	if v := r.view.Load(); v != nil {
 		return v.snapshot

@@ -109,7 +109,7 @@ func TestHealthHasHysteresis(t *testing.T) {
 		require.Equal(t, Unhealthy, conn.Health().State)
 		require.ErrorContains(t, conn.Health().Err, "peer eu: probe: ")
 
-		// The backoff is bounded, and one success is not enough.
+		// The backoff is bounded, and one successful probe does not make the peer Healthy.
 		time.Sleep(10 * time.Minute)
 		c.setDown(false)
 		up := time.Now()
@@ -212,7 +212,7 @@ func TestOneClusterUnderTwoNames(t *testing.T) {
 		require.ErrorIs(t, h.Err, ErrSameCluster)
 		require.ErrorContains(t, h.Err, "eu and us")
 
-		// Once the other has left, the name is valid.
+		// Once the peer eu has left, the peer us may have the cluster.
 		src.publish(t, Peer{Name: "us", Credentials: c.credentials(t, "a")})
 		time.Sleep(time.Minute)
 		synctest.Wait()

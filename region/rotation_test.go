@@ -192,7 +192,7 @@ func TestRotateRefuses(t *testing.T) {
 	one.setDown(false)
 	require.EqualValues(t, 1, conn.Health().Generation)
 
-	// The credentials in use stay valid; the same credentials again are no rotation.
+	// The credentials in use stay valid. A call of Rotate with the same credentials again is not a rotation.
 	_, err = conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, conn.Rotate(t.Context(), conn.current.Load().creds))
@@ -256,7 +256,7 @@ func TestCallerIsNeverThePeer(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
 	}
 	for _, none := range []string{"", "Bearer ", "Basic YTpi"} {
-		_, err = get(conn.CallerTransport(), none) //nolint:bodyclose // there is none
+		_, err = get(conn.CallerTransport(), none) //nolint:bodyclose // the call fails without a response
 		require.ErrorContains(t, err, "needs its own bearer token")
 	}
 	require.Equal(t, []string{"certificate:atoll", "token:alice", "token:alice"}, slices.Clone(c.usersSeen()))

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runSource runs src in a bubble. The func waits until src is idle and returns its last Snapshot, or nil.
+// runSource runs src in a bubble. The returned func waits until src is idle and returns its last
+// Snapshot, or nil.
 func runSource(t *testing.T, src Source) func() *Snapshot {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

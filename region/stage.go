@@ -17,10 +17,11 @@ const (
 	unsent    int32 = iota // or the transport does not trace
 	resolving              // the host name
 	dialing
-	handshaking // or beyond: the server's kernel accepted
+	handshaking // or later: the server's kernel accepted the connection
 )
 
-// reach records that the request came as far as to. Parallel attempts on other addresses never lower the stage.
+// reach records that the request reached this stage. Parallel attempts on other addresses never lower the recorded
+// stage.
 func (s *stage) reach(to int32) {
 	for {
 		was := s.reached.Load()

@@ -80,7 +80,7 @@ func discard(req *http.Request) {
 	}
 }
 
-// callerTransport carries requests with the token that they bring.
+// callerTransport carries requests with the token in their own Authorization header.
 type callerTransport struct{ conn *Conn }
 
 func (t *callerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -172,7 +172,7 @@ func (c *Conn) failed(req *http.Request, err error) error {
 	return &Error{Peer: c.Peer(), Op: req.Method, Err: err}
 }
 
-// locate returns u on the server of g.
+// locate returns u with the scheme, host and path prefix of g's server.
 func (g *generation) locate(u *url.URL) *url.URL {
 	moved := *u
 	moved.Scheme, moved.Host, moved.User = g.base.Scheme, g.base.Host, nil

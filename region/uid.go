@@ -20,7 +20,7 @@ import (
 // maxAnswer bounds the response to a probe, in bytes.
 const maxAnswer = 1 << 20
 
-// UID returns the UID of the peer's kube-system namespace, which identifies the cluster: it shows two names for one
+// UID returns the UID of the peer's kube-system namespace. It identifies the cluster, and so reveals two names for one
 // cluster. It is read once per generation of the credentials and cached. It needs the right to get that namespace.
 // Errors are *Error: ErrUnavailable, or the peer's response, with ErrIdentityUnknown if that is 403; ErrOtherCluster if
 // the UID differs from the first one, or from Peer.UID. If Peer.UID is set, no other request is sent before the UID was
@@ -59,7 +59,7 @@ func (c *Conn) verified(ctx context.Context, g *generation) error {
 	if !c.pinned || g.uid.Load() != nil {
 		return nil
 	}
-	// The Attempt belongs to the waiting request, not to this one.
+	// Do not record this read in the Attempt: it belongs to the request that waits for the read.
 	_, err := c.identify(context.WithValue(ctx, attemptKey{}, nil), g)
 	if apierrors.IsUnauthorized(err) {
 		c.Refresh()

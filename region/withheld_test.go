@@ -90,7 +90,7 @@ func TestNothingIsSentToAnotherCluster(t *testing.T) {
 	_, err = conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
 	require.ErrorIs(t, err, ErrUnknownPeer)
 
-	// Here too, a rejection requests newer credentials.
+	// A 401 of the request that reads the UID makes the Source read newer credentials too.
 	refreshed := 0
 	refused, err := NewConn(Peer{Name: "eu", UID: "one", Credentials: one.credentials(t, "old")}, ConnOptions{Refresh: func() { refreshed++ }})
 	require.NoError(t, err)

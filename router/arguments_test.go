@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// Each missing or invalid argument is named in the error.
+// The error names each missing or invalid argument.
 func TestArguments(t *testing.T) {
 	var nilRing *region.Ring
 	r, err := router.New(region.Fixed(), router.Options{})

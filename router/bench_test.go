@@ -32,7 +32,7 @@ func keyOf(i int) region.Key {
 }
 
 // BenchmarkLookup compares look-ups of 1,000 regions, through a region.Ring and through a Cache, with a bare map of
-// the same Routes behind an atomic pointer. The ratio is our time over the baseline's.
+// the same Routes behind an atomic pointer. The ratio is the Router's time divided by the baseline's time.
 func BenchmarkLookup(b *testing.B) {
 	var keys []region.Key
 	bare := make(map[region.Key]Route)
@@ -75,7 +75,7 @@ func BenchmarkLookup(b *testing.B) {
 		for _, goroutines := range []int{1, 2, 8} {
 			b.Run(fmt.Sprintf("%s/goroutines=%d", name, goroutines), func(b *testing.B) {
 				b.ReportAllocs()
-				spread(b, keys, goroutines, 1000, r.Lookup) // warm
+				spread(b, keys, goroutines, 1000, r.Lookup) // warm up
 				var ours, plain time.Duration
 				b.ResetTimer()
 				for n := b.N; n > 0; n -= 100_000 {
@@ -110,7 +110,7 @@ func spread(b *testing.B, keys []region.Key, goroutines, n int, lookup func(cont
 	return time.Since(start)
 }
 
-// BenchmarkColdStart opens a file of 1,000 durable routes, makes a Router of it, and looks one up.
+// BenchmarkColdStart opens a file of 1,000 saved routes, makes a Router from it, and looks up one region.
 func BenchmarkColdStart(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "routes")
 	var cached []CachedRoute
@@ -134,9 +134,10 @@ func listing(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprint(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
 }
 
-// BenchmarkIdlePeer measures the growth of heap and stacks for each of 1,000 peers, each with a Client that has made
-// a request and keeps its TLS connection. It includes the server's half of the connection, which is in the same
-// process. The baseline is one bare dynamic client per peer; the ratio is our bytes over the baseline's.
+// BenchmarkIdlePeer measures the growth of heap and stacks for each of 1,000 peers, each with a Client that has
+// made a request and keeps its TLS connection. The growth includes the server's half of the connection, which is in
+// the same process. The baseline is one bare dynamic client per peer; the ratio is our bytes divided by the
+// baseline's.
 func BenchmarkIdlePeer(b *testing.B) {
 	const n = 1000
 	s := httptest.NewUnstartedServer(http.HandlerFunc(listing))
@@ -146,7 +147,7 @@ func BenchmarkIdlePeer(b *testing.B) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	round := 0
 	config := func(i int) *rest.Config {
-		// A different CA gives each peer a connection of its own.
+		// A different CA gives each peer its own connection.
 		return &rest.Config{Host: s.URL, BearerToken: "library", QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: fmt.Appendf(slices.Clone(ca), "\n%d-%d\n", round, i)}}
 	}
 	ask := func(client dynamic.Interface) {
@@ -196,7 +197,7 @@ func BenchmarkIdlePeer(b *testing.B) {
 
 // alive returns the bytes of live heap and of stacks after garbage collection.
 func alive() int64 {
-	for range 4 { // each shrinks stacks by half
+	for range 4 { // each garbage collection shrinks stacks by half
 		runtime.GC()
 	}
 	var m runtime.MemStats
@@ -204,9 +205,9 @@ func alive() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// BenchmarkBesideAStoppedPeer measures requests to one region while the peer of another accepts requests without
-// answering, with 500 callers waiting for it. The baseline has no such callers; the ratios compare the 99th
-// percentiles and the medians.
+// BenchmarkBesideAStoppedPeer measures requests to one region while the peer of another region accepts requests
+// without answering, and 500 callers wait for that peer. The baseline has no such callers; the ratios compare the
+// 99th percentiles and the medians.
 func BenchmarkBesideAStoppedPeer(b *testing.B) {
 	stop := make(chan struct{})
 	well := httptest.NewServer(http.HandlerFunc(listing))
@@ -239,7 +240,7 @@ func BenchmarkBesideAStoppedPeer(b *testing.B) {
 	}
 	measure := func() (times []time.Duration) {
 		c := client(us)
-		runtime.GC() // do not measure the garbage of former callers
+		runtime.GC() // do not measure the garbage of earlier callers
 		for range 300 {
 			start := time.Now()
 			_, err := c.List(b.Context(), metav1.ListOptions{})

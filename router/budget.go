@@ -18,12 +18,12 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ErrBusy means that a request was not sent: its region's Budget is used up, and Budget.Waiting requests (or, for a
-// stream, Budget.Streams) already wait or are open.
+// ErrBusy means that a request was not sent because its region's Budget is used up: Budget.Waiting requests already
+// wait or, for a stream, Budget.Streams streams are already open.
 var ErrBusy = errors.New("the budget of the region is used up")
 
-// Budget limits the requests of all Clients of one region together, so that one region's flood or outage does not
-// slow the others. In a zero value every field has its default; a negative number means no limit.
+// Budget limits the requests of all Clients of one region together, so that a flood or outage of one region does
+// not slow the others. The zero value of a field means its default; a negative number means no limit.
 type Budget struct {
 	QPS      float32 // sustained requests per second; zero: 50
 	Burst    int     // requests that may start at once after a pause; zero: 100
@@ -87,8 +87,8 @@ func (b *budget) take(ctx context.Context) (give func(), err error) {
 	}), nil
 }
 
-// tryTake takes a place and a token without waiting. It fails while other requests wait, so that it does not overtake
-// them.
+// tryTake takes a place and a rate token without waiting. It fails while other requests wait, so that a new request
+// does not overtake them.
 func (b *budget) tryTake() bool {
 	if b.waiting.Load() > 0 || b.places != nil && !b.places.TryAcquire(1) {
 		return false
@@ -130,7 +130,7 @@ func (b *budget) wait(ctx context.Context) (err error) {
 	return nil
 }
 
-// open counts a stream. The caller must call end once the stream has ended; further calls do nothing.
+// open counts a stream as open. The caller must call end once the stream has ended; further calls do nothing.
 func (b *budget) open() (end func(), err error) {
 	if n := b.streams.Add(1); b.limits.Streams >= 0 && n > int64(b.limits.Streams) {
 		b.streams.Add(-1)

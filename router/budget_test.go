@@ -26,7 +26,7 @@ var (
 	asia = region.Key{Provider: "loodse", Name: "asia-1"}
 )
 
-// twoPeers is a ring in which eu and asia are served by one peer and us by another.
+// twoPeers returns a ring in which one peer serves eu and asia, and another serves us.
 func twoPeers(t *testing.T) *regiontest.Ring {
 	t.Helper()
 	ring := regiontest.NewRing("a", "b")
@@ -35,7 +35,7 @@ func twoPeers(t *testing.T) *regiontest.Ring {
 	return ring
 }
 
-// list lists in region k and returns how long it took.
+// list lists ConfigMaps in region k and returns the elapsed time.
 func list(ctx context.Context, t *testing.T, r *Router, k region.Key) (time.Duration, error) {
 	t.Helper()
 	c, err := r.Client(k, Self())
@@ -45,8 +45,8 @@ func list(ctx context.Context, t *testing.T, r *Router, k region.Key) (time.Dura
 	return time.Since(start), err
 }
 
-// A flood of one region, or a peer that hangs, costs other regions no time and no error, whether they are served by
-// another peer or by the flooded one.
+// Neither a flood of requests to one region nor a peer that hangs causes delays or errors in other regions, whether
+// another peer or the flooded one serves these.
 func TestTroubleStaysInItsRegion(t *testing.T) {
 	for name, hang := range map[string]bool{"flood": false, "outage": true} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,8 @@ func TestStreamsTakeNoPlaceAndAreCounted(t *testing.T) {
 	})
 }
 
-// A response that is not read holds its place. Closing it, or reading it to its end, releases the place once.
+// A response that is not read occupies its place. Closing the response, or reading it to its end, releases the
+// place once.
 func TestPlacesAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := twoPeers(t)

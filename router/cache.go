@@ -29,11 +29,11 @@ type Cache interface {
 type CachedRoute struct {
 	Region region.Key
 	Peer   region.PeerName
-	UID    types.UID // of the peer's cluster, if known: the route is void for another cluster of the same name
-	Source bool      // the Directory listed it: it holds until the Directory has a Snapshot again
+	UID    types.UID // of the peer's cluster, if known: the route is void if another cluster gets the peer's name
+	Source bool      // the Directory listed the route: it holds until the Directory has a Snapshot again
 	At     time.Time // when the route was last confirmed
 
-	here bool // learned by this process
+	here bool // the Resolver answered this process
 }
 
 func (c CachedRoute) route() Route {
@@ -45,13 +45,13 @@ func (c CachedRoute) route() Route {
 }
 
 const (
-	saveEvery = 10 * time.Minute // also without a change, to keep At of the saved routes recent
+	saveEvery = 10 * time.Minute // save even without a change, so that the saved At stays recent
 	settling  = time.Second      // pause after a write, to collect changes
 )
 
-// Start keeps Options.Cache up to date and blocks until ctx ends; then it saves once more, cancels the open questions
-// to the Resolver, and returns nil. A Router without Cache and Resolver need not be started. A failed save is logged,
-// reported to the Observer, and retried. Call Start once.
+// Start keeps Options.Cache up to date and blocks until ctx ends. Then it saves once more, cancels the open
+// questions to the Resolver, and returns nil. A Router without Cache and Resolver need not be started. A failed
+// save is logged, reported to the Observer, and retried. Call Start once.
 func (r *Router) Start(ctx context.Context) error {
 	if r.directory == nil {
 		return errNotMade
@@ -106,7 +106,7 @@ func (r *Router) save(ctx context.Context) error {
 	return err
 }
 
-// cached returns the present routes for the Cache.
+// cached returns the present routes in the form in which the Cache saves them.
 func (r *Router) cached() []CachedRoute {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// silent is a Source that never publishes, as if its central plane were down.
+// silent is a Source that never publishes a Snapshot, as if its central plane were down.
 type silent struct{}
 
 func (silent) Run(ctx context.Context, _ func(*region.Snapshot)) error {
@@ -32,7 +32,7 @@ func (silent) Run(ctx context.Context, _ func(*region.Snapshot)) error {
 	return nil
 }
 
-// run starts r; the returned func stops it.
+// run starts r. The returned func stops it.
 func run(t *testing.T, r *Router) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -52,8 +52,8 @@ func openCache(t *testing.T, path string) *FileCache {
 	return c
 }
 
-// A program that has the peers' kubeconfigs, and asks a central plane only which regions they serve, keeps routing
-// without that plane, also after a restart.
+// A program may have the peers' kubeconfigs and ask a central plane only which regions they serve. It continues to
+// route without that plane, also after a restart.
 func TestRoutingWithoutTheCentralPlane(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "routes")
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRoutingWithoutTheCentralPlane(t *testing.T) {
 	})
 }
 
-// A cached route that came from the Directory holds only until the Directory has its first Snapshot.
+// A cached route that came from the Directory is valid only until the Directory has its first Snapshot.
 func TestRoutesBeforeTheFirstSnapshot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "routes")
 	us := region.Key{Provider: "loodse", Name: "us"}
@@ -121,7 +121,7 @@ func TestRoutesBeforeTheFirstSnapshot(t *testing.T) {
 		_, err = client.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
 		require.ErrorIs(t, err, region.ErrUnavailable)
 		require.NotErrorIs(t, err, region.ErrUnknownRegion)
-		run(t, early)() // an unconfirmed route is saved with its former time
+		run(t, early)() // an unconfirmed route is saved with its earlier time
 		require.Len(t, openCache(t, path).routes, 2)
 
 		d.serve(t, map[region.Key]region.PeerName{us: "a"})
@@ -151,7 +151,7 @@ func TestARouteToAnotherClusterOfThatName(t *testing.T) {
 	}
 }
 
-// broken is a Cache that cannot be written.
+// broken is a Cache whose Save always fails.
 type broken struct{ FileCache }
 
 func (*broken) Save([]CachedRoute) error { return errors.New("no space left on device") }
@@ -188,7 +188,7 @@ func TestCacheFile(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for i := range whole {
-		// Whatever happens to the file, the routes are read as they were saved, or not at all.
+		// Whatever happens to the file, the routes that are read are the saved ones or none at all.
 		for name, damaged := range map[string][]byte{"cut": whole[:i], "changed": append(append(append([]byte{}, whole[:i]...), whole[i]^1), whole[i+1:]...)} {
 			got, err := decodeRoutes(damaged)
 			if err == nil {

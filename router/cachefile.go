@@ -47,10 +47,10 @@ type fileRoute struct {
 	At     time.Time       `json:"at"`
 }
 
-// OpenCache reads the file at path; the file need not exist, its directory must. A damaged file is renamed, see
-// Damaged: the program starts without its routes and learns them again. The file has mode 0600. It decides which of
-// the Directory's peers receives a region's requests: keep it where other users cannot write. Errors: the file cannot
-// be read, or has a later version. If two processes share a file, the last write wins.
+// OpenCache reads the file at path. The file need not exist, but its directory must. A damaged file is renamed, see
+// Damaged: the program starts without the saved routes and learns them again. The file has mode 0600. It decides
+// which of the Directory's peers receives a region's requests: keep it where other users cannot write. Errors: the
+// file cannot be read, or has a later version. If two processes share a file, the last write wins.
 func OpenCache(path string) (*FileCache, error) {
 	if path == "" {
 		return nil, errors.New("cache: the path is empty; give that of a file in an existing directory")
@@ -84,7 +84,7 @@ func OpenCache(path string) (*FileCache, error) {
 // Damaged returns the path to which OpenCache renamed a damaged file, or "" if the file was intact.
 func (c *FileCache) Damaged() string { return c.damaged }
 
-// Load returns the routes that OpenCache read or Save wrote last.
+// Load returns the routes that OpenCache read or, after a Save, the saved ones.
 func (c *FileCache) Load() ([]CachedRoute, error) { return c.routes, nil }
 
 // Save replaces the file: it writes a temporary file beside it, syncs it, and renames it.
@@ -159,7 +159,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// replaceFile replaces the file at path by one with data, atomically. Only its owner can read the new file.
+// replaceFile atomically replaces the file at path by a new file with data, which only its owner can read.
 func replaceFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

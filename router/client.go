@@ -15,28 +15,29 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Client is a region.API with a caller's identity. It is safe for concurrent use. Errors other than the peer's own
-// answers are *region.Error and wrap region.ErrUnknownRegion, region.ErrUnavailable or ErrCredentials.
+// Client is a region.API that acts with a caller's identity. It is safe for concurrent use. Its errors are the
+// peer's own answers, or *region.Error values that wrap region.ErrUnknownRegion, region.ErrUnavailable or
+// ErrCredentials.
 type Client struct {
 	api       region.API
 	transport *clientTransport
 }
 
-// Dynamic returns a client of the region as the identity.
+// Dynamic returns a dynamic client that sends requests to the region with the identity of c.
 func (c *Client) Dynamic() dynamic.Interface { return c.api.Dynamic() }
 
-// Metadata returns a client of the region as the identity.
+// Metadata returns a metadata client that sends requests to the region with the identity of c.
 func (c *Client) Metadata() metadata.Interface { return c.api.Metadata() }
 
-// Discovery returns a client for the types that the region's peer serves to the identity. Its calls end after 32
-// seconds.
+// Discovery returns a client for the types that the region's peer serves to the identity of c. Each call times out
+// after 32 seconds.
 func (c *Client) Discovery() region.Discovery { return c.api.Discovery() }
 
-// Region returns the region of c.
+// Region returns the region that c sends requests to.
 func (c *Client) Region() region.Key { return c.transport.key }
 
-// Health returns the state of the peer that serves the region now, without I/O. Its State is Unknown if no peer is
-// known.
+// Health returns the state of the peer that serves the region now, without I/O. Health.State is Unknown if no peer
+// is known.
 func (c *Client) Health() region.Health { return c.transport.router.Health(c.transport.key) }
 
 // Recovered returns a channel that is closed when a probe finds the region's present peer reachable again; see
@@ -48,19 +49,19 @@ func (c *Client) Recovered() <-chan struct{} {
 	return nil
 }
 
-// Transport carries any request except upgraded streams to the region, as the identity: for reverse proxies. It uses
-// path and query of the request's URL and ignores scheme and host. It removes identity headers and hop-by-hop
-// headers; see StripIdentity. A redirect by the peer is an error.
+// Transport returns a RoundTripper that carries any request except upgraded streams to the region, as the identity.
+// Use it in reverse proxies. It uses path and query of the request's URL and ignores scheme and host. It removes
+// identity headers and hop-by-hop headers; see StripIdentity. A redirect by the peer is an error.
 func (c *Client) Transport() http.RoundTripper { return c.transport }
 
-// HTTPClient returns an HTTP client over Transport. It has no timeout of its own: limit each request by its context.
-// URLs begin with Config().Host.
+// HTTPClient returns an HTTP client that uses Transport. It has no timeout of its own: limit each request by its
+// context. URLs begin with Config().Host.
 func (c *Client) HTTPClient() *http.Client { return &http.Client{Transport: c.transport} }
 
-// Client returns the API of region k for the identity id. It does no I/O, and k need not be served yet: the Client
-// finds the peer at each request, so it follows the region when it moves to another peer. Open watches then end, and
-// a list or watch from an older resourceVersion gets 410 Gone, so that informers list again instead of mixing two
-// histories. Errors: k is not a valid region name, or id is refused.
+// Client returns the API of region k for the identity id. It does no I/O, and no peer need serve k yet: the Client
+// looks up the peer for each request, so it follows the region when the region moves to another peer. Open watches
+// then end, and a list or watch from an older resourceVersion gets 410 Gone, so that informers list again instead
+// of mixing two histories. Errors: k is not a valid region name, or id is refused.
 func (r *Router) Client(k region.Key, id Identity) (*Client, error) {
 	if r.directory == nil {
 		return nil, errNotMade
@@ -83,8 +84,8 @@ func (r *Router) Client(k region.Key, id Identity) (*Client, error) {
 	return c, nil
 }
 
-// Config returns a configuration for any client-go client with this identity, except for upgraded streams. It is a
-// copy. Credentials and impersonation that are set in it are removed from the requests.
+// Config returns a configuration for any client-go client with this identity, except for upgraded streams. The
+// caller may modify it. Credentials and impersonation that are set in it are removed from the requests.
 func (c *Client) Config() *rest.Config {
 	config := &rest.Config{
 		Host:      fmt.Sprintf("https://%s.invalid", c.transport.key),
@@ -97,9 +98,9 @@ func (c *Client) Config() *rest.Config {
 	return config
 }
 
-// StreamConfig returns a plain configuration with this identity for SPDY and WebSocket, for the peer of this moment.
-// Use it for one stream and drop it. For Self and Impersonate it holds the library's credentials. Errors:
-// region.ErrUnknownRegion, region.ErrUnknownPeer, ErrIdentity.
+// StreamConfig returns a configuration without a Transport, for SPDY and WebSocket streams with this
+// identity to the peer that serves the region now. Use it for one stream only. For Self and Impersonate it holds
+// the library's credentials. Errors: region.ErrUnknownRegion, region.ErrUnknownPeer, ErrIdentity.
 func (c *Client) StreamConfig() (*rest.Config, error) {
 	conn, err := c.transport.conn()
 	if err != nil {
@@ -116,7 +117,7 @@ func (c *Client) StreamConfig() (*rest.Config, error) {
 }
 
 // BeginStream counts an upgraded stream, which a program opens with StreamConfig, against the region's
-// Budget.Streams. The caller must call end when the stream has ended. Errors: ErrBusy, and those of Lookup.
+// Budget.Streams. The caller must call end when the stream has ended. Errors: ErrBusy, and the errors of Lookup.
 func (c *Client) BeginStream(ctx context.Context) (end func(), err error) {
 	e, err := c.transport.router.lookup(ctx, c.transport.key)
 	if err != nil {

@@ -33,7 +33,7 @@ type server struct {
 	mu       sync.Mutex
 	requests []*http.Request
 	conn     *region.Conn
-	redirect http.Handler // if set, answers instead
+	redirect http.Handler // if set, it answers instead of the server
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +68,7 @@ func (s *server) count() int {
 	return len(s.requests)
 }
 
-// newServer returns a peer whose own credential is the token "library".
+// newServer returns a peer that accepts the token "library" as the library's own credential.
 func newServer(t *testing.T, name region.PeerName) *server {
 	t.Helper()
 	return newServerWith(t, name, "library")
@@ -90,7 +90,7 @@ func newServerWith(t *testing.T, name region.PeerName, token string) *server {
 	return s
 }
 
-// directory is a region.Directory whose regions can be moved.
+// directory is a region.Directory whose regions a test can move between peers.
 type directory struct {
 	mu       sync.Mutex
 	snapshot *region.Snapshot
@@ -176,8 +176,8 @@ func clientCertificate(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs})
 }
 
-// newTLSServer returns a peer that requests a client certificate; our credentials for it are a token and a
-// certificate.
+// newTLSServer returns a peer that requests a client certificate. The library's credentials for this peer
+// are a token and a certificate.
 func newTLSServer(t *testing.T, name region.PeerName) *server {
 	t.Helper()
 	s := &server{}

@@ -21,7 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// peer returns the identity of each request as a resourceVersion. In a program, it is an API server.
+// peer answers each request with the requester's identity as the resourceVersion. In a program, an API server takes
+// its place.
 type peer struct{}
 
 func (peer) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -138,7 +139,8 @@ func ExamplePrefixSystem() {
 	// Output: hub:system:serviceaccount:ci:deployer [hub:system:serviceaccounts dev] <nil>
 }
 
-// A program that knows its peers and asks a central plane for the regions routes without that plane after a restart.
+// A program knows its peers and asks a central plane for their regions. After a restart it routes without that
+// plane.
 func ExampleOpenCache() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

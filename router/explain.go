@@ -13,10 +13,10 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// maxMoves is how many moves the Router remembers for each region.
+// maxMoves is the maximum number of moves that the Router remembers for each region.
 const maxMoves = 8
 
-// Move is one change of the peer that serves a region, as this process learned of it.
+// Move is one change of the peer that serves a region, with the time and layer from which this process learned it.
 type Move struct {
 	At       time.Time
 	From, To region.PeerName
@@ -29,9 +29,9 @@ type Explanation struct {
 	Route      Route   // zero if Err is set
 	Err        error   // why there is no route
 	Generation uint64  // of the Directory's Snapshot; zero before the first one
-	Layers     []Layer // that were consulted, in order; the last one answered unless Err is set
+	Layers     []Layer // the layers that were consulted, in order; the last one answered unless Err is set
 	Why        []string
-	Connection error         // why there is no connection to the peer
+	Connection error         // why there is no connection to the peer; nil if there is one
 	Health     region.Health // of the peer, as far as it is probed
 	Moves      []Move        // of the region, oldest first
 	InFlight   int64         // requests under way, of Options.Budget
@@ -39,8 +39,8 @@ type Explanation struct {
 	Streams    int64         // watches and followed logs that are open
 }
 
-// Explain looks k up as Lookup does and reports which layer answered, how old the answer is, the health of the peer,
-// and the result of each layer that was consulted. Why is for people, not for programs to parse.
+// Explain looks up k as Lookup does. It reports which layer answered, how old the answer is, the health of the
+// peer, and the result of each consulted layer. Why is text for people: programs must not parse it.
 func (r *Router) Explain(ctx context.Context, k region.Key) Explanation {
 	e := Explanation{Region: k}
 	found, err := r.lookup(ctx, k)

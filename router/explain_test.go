@@ -83,7 +83,8 @@ func TestExplainBeforeTheFirstSnapshot(t *testing.T) {
 	})
 }
 
-// The memory for moves is bounded, for a region that keeps moving and for many regions that join and leave.
+// The memory for moves is bounded, both for a region that keeps moving and for many regions that join and
+// leave.
 func TestWhatIsRememberedOfMoves(t *testing.T) {
 	d := newDirectory(t)
 	d.conns["a"], d.conns["b"] = nil, nil

@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// Fingerprint returns a hash of the identity: two identities have the same one if, and only if, requests of both are
-// made alike. It reveals no secret, so it may be the key of a cache.
+// Fingerprint returns a hash of the identity. Two identities have the same hash if, and only if, the requests of
+// both carry the same credentials and identity headers. It reveals no secret, so it may be the key of a cache.
 func (id Identity) Fingerprint() string {
 	b := make([]byte, 0, 256)
 	b = strconv.AppendInt(b, int64(id.kind), 10)

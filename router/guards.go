@@ -15,16 +15,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// guards keep a request from acting as another user, and a credential from reaching the wrong peer. Each guard is one
-// func, so that the tests can disable one at a time and check that a test fails.
+// guards keep a request from acting as another user, and a credential from reaching the wrong peer. Each guard is a
+// separate func, so that the tests can disable one guard at a time and check that a test fails.
 type guards struct {
-	// These reject identities.
+	// Each of these returns an error for one kind of invalid identity.
 	nobody, token, unnamed, user, groups, values, keys func(Options, Identity) error
 
-	inbound   func(http.Header)                                    // removes identity headers of a request
-	transport func(Identity, *region.Conn) http.RoundTripper       // the credentials of a request
-	stream    func(Identity, *rest.Config) *rest.Config            // the credentials of a stream
-	place     func(id Identity, peer region.PeerName) (held error) // refuses a peer that must not see the identity
+	inbound   func(http.Header)                                    // removes identity headers from a request
+	transport func(Identity, *region.Conn) http.RoundTripper       // returns a transport with the credentials for a request
+	stream    func(Identity, *rest.Config) *rest.Config            // returns a configuration with the credentials for a stream
+	place     func(id Identity, peer region.PeerName) (held error) // returns an error for a peer that must not see the identity
 }
 
 // intact returns all guards enabled.
@@ -35,7 +35,7 @@ func intact() guards {
 	}
 }
 
-// admit refuses every identity that it does not know to be valid.
+// admit returns an error for an identity that is not known to be valid.
 func (g *guards) admit(opts Options, id Identity) error {
 	checks := []func(Options, Identity) error{g.nobody}
 	switch id.kind {
@@ -91,7 +91,8 @@ func allowedGroups(opts Options, id Identity) error {
 	return nil
 }
 
-// headerSafe refuses values that a header would change: " system:masters" would pass a filter of groups.
+// headerSafe refuses values that a header would change: a filter of groups would accept " system:masters", but the
+// server would read "system:masters".
 func headerSafe(_ Options, id Identity) error {
 	values := slices.Concat([]string{id.user.Name, id.user.UID}, id.user.Groups)
 	for _, extra := range id.user.Extra {
@@ -118,8 +119,8 @@ func lowerKeys(_ Options, id Identity) error {
 	return nil
 }
 
-// ownCredentials keeps a caller's token off connections with our own credentials: an API server prefers a client
-// certificate.
+// ownCredentials returns the transport for an identity. A caller gets one without our credentials: an API server
+// would prefer our client certificate to the caller's token.
 func ownCredentials(id Identity, conn *region.Conn) http.RoundTripper {
 	if id.kind == caller {
 		return conn.CallerTransport()
@@ -127,7 +128,8 @@ func ownCredentials(id Identity, conn *region.Conn) http.RoundTripper {
 	return conn.Config().Transport
 }
 
-// ownStream returns c, a plain configuration with our credentials, as id: for a caller without our credentials.
+// ownStream returns c, a configuration with our credentials, changed to act as id. For a caller, the result is
+// without our credentials.
 func ownStream(id Identity, c *rest.Config) *rest.Config {
 	switch id.kind {
 	case caller:
@@ -139,7 +141,7 @@ func ownStream(id Identity, c *rest.Config) *rest.Config {
 	return c
 }
 
-// rightPeer keeps a token of CallerAt from peers other than its own.
+// rightPeer refuses to send a token of CallerAt to a peer other than the one that the token is for.
 func rightPeer(id Identity, peer region.PeerName) error {
 	if id.peer != "" && id.peer != peer {
 		return fmt.Errorf("%w: the caller's token is for peer %s only", ErrIdentity, id.peer)

@@ -18,15 +18,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// maxPaths bounds the memory of a history. At the bound it is cleared, which costs clients at most one additional
-// list.
+// maxPaths bounds the number of paths in a history. At the bound the history is cleared, which costs each client at
+// most one additional list.
 const maxPaths = 4096
 
-// history records over which connection each collection was last listed. A resourceVersion of one cluster is
+// history records the connection over which each collection was last listed: a resourceVersion of one cluster is
 // meaningless to another.
 type history struct {
 	mu    sync.Mutex
-	first *region.Conn // the connection of versions of unknown origin
+	first *region.Conn // a resourceVersion of unknown origin counts as from this connection
 	moved bool
 	lists map[string]*region.Conn
 	ended map[string]int // by path, the number of watches that a move ended and whose next attempt carries a version of the old peer
@@ -36,7 +36,8 @@ func newHistory() *history {
 	return &history{lists: make(map[string]*region.Conn), ended: make(map[string]int)}
 }
 
-// foreign reports whether req continues from a resourceVersion of another connection. Every call also records conn.
+// foreign reports whether req continues from a resourceVersion of a connection other than conn. Every call also
+// records conn.
 func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,12 +54,13 @@ func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 	}
 	path := req.URL.Path
 	if !isCollection(path) && !isWatch(req) {
-		return false // a single object, read once: nothing is continued
+		return false // a read of a single object continues nothing
 	}
 	listed, ok := h.lists[path]
 	foreign := ok && listed != conn || !ok && h.moved
 	if n := h.ended[path]; n > 0 && isWatch(req) {
-		// A list at the new peer by another user of this Client does not make this watch's version valid there.
+		// Another user of this Client may have listed at the new peer. That does not make this watch's version
+		// valid there.
 		foreign = true
 		if h.ended[path] = n - 1; n == 1 {
 			delete(h.ended, path)
@@ -67,7 +69,7 @@ func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 	return foreign
 }
 
-// end records that a move ends the watch req.
+// end records that the watch req ends because the region moved.
 func (h *history) end(req *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,7 +79,7 @@ func (h *history) end(req *http.Request) {
 	h.ended[req.URL.Path]++
 }
 
-// note records the connection over which a collection was listed from its beginning.
+// note records conn if resp is a list of a collection from its beginning.
 func (h *history) note(conn *region.Conn, req *http.Request, resp *http.Response) {
 	if req.Method != http.MethodGet || resp.StatusCode != http.StatusOK || !isCollection(req.URL.Path) {
 		return
@@ -90,7 +92,7 @@ func (h *history) note(conn *region.Conn, req *http.Request, resp *http.Response
 	h.lists[req.URL.Path] = conn
 }
 
-// isCollection reports whether path may be a collection's: .../VERSION/RESOURCE or
+// isCollection reports whether path may be the path of a collection: .../VERSION/RESOURCE or
 // .../VERSION/namespaces/NS/RESOURCE.
 func isCollection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -107,13 +109,13 @@ func isCollection(path string) bool {
 
 // isWatch reports whether an API server treats req as a watch.
 func isWatch(req *http.Request) bool {
-	info, _ := requestinfo.Of(req) // with an error, too, Verb is how the server classifies the request
+	info, _ := requestinfo.Of(req) // the Verb is valid even with an error: it is the server's classification
 	return info.Verb == "watch"
 }
 
 // gone returns the 410 that an API server answers for an expired resourceVersion.
 func gone(req *http.Request, k region.Key) *http.Response {
-	body, _ := json.Marshal(metav1.Status{ // plain data: it cannot fail
+	body, _ := json.Marshal(metav1.Status{ // cannot fail: the Status is plain data
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone,
 		Message: fmt.Sprintf("region %s moved to another peer; the resourceVersion is of the former one", k),

@@ -14,15 +14,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ErrIdentity means that this library refused an identity before any request: the zero Identity, an empty name, or a
-// user or group that may not be impersonated.
+// ErrIdentity means that this library refused an identity before it sent any request: the zero Identity, an empty
+// name, or a user or group that may not be impersonated.
 var ErrIdentity = errors.New("identity")
 
 // Identity is the identity of a request. Every call that takes one refuses the zero value: there is no default.
 type Identity struct {
 	kind  identityKind
 	token string
-	peer  region.PeerName // where the token may be sent; empty: anywhere
+	peer  region.PeerName // the only peer that may receive the token; empty: any peer
 	user  User
 }
 
@@ -42,18 +42,19 @@ type User struct {
 	Extra     map[string][]string
 }
 
-// Caller passes the caller's own bearer token to the peer, which authenticates and authorizes it. The connection does
-// not carry the library's credentials.
+// Caller returns the identity of a caller by the caller's own bearer token. The peer authenticates and authorizes
+// the token. The connection does not carry the library's credentials.
 func Caller(token string) Identity { return Identity{kind: caller, token: token} }
 
-// CallerAt is Caller for a token that is valid at one peer only, as the tokens of its service accounts are. The token
-// is sent to no other peer: if the region moves, requests fail with ErrIdentity.
+// CallerAt is like Caller, for a token that is valid at one peer only, such as a token of a service account of the
+// peer. The token is sent to no other peer: if the region moves, requests fail with ErrIdentity.
 func CallerAt(peer region.PeerName, token string) Identity {
 	return Identity{kind: caller, token: token, peer: peer}
 }
 
-// Impersonate makes requests as u, with the library's right to impersonate. An empty name, and a user or group that
-// Options.Users or Options.Groups refuses, is an error of Router.Client. u is copied.
+// Impersonate returns the identity of the user u, as whom the library acts with its right to impersonate.
+// Router.Client returns an error if the name is empty, or if Options.Users or Options.Groups refuses the user or a
+// group. u is copied.
 func Impersonate(u User) Identity {
 	u.Groups = slices.Clone(u.Groups)
 	extra := make(map[string][]string, len(u.Extra))
@@ -64,7 +65,8 @@ func Impersonate(u User) Identity {
 	return Identity{kind: impersonated, user: u}
 }
 
-// Self makes requests with the library's own rights. No other identity does.
+// Self returns the identity of the library itself: requests have the library's own rights. No other identity gives
+// them.
 func Self() Identity { return Identity{kind: self} }
 
 // String returns a name of the identity without any secret.
@@ -81,11 +83,11 @@ func (id Identity) String() string {
 	}
 }
 
-// GoString returns String, so that %#v shows no token.
+// GoString returns String, so that formatting with %#v reveals no token.
 func (id Identity) GoString() string { return id.String() }
 
-// Flow returns the key under which requests of id are counted where callers share a limit: an impersonated user's
-// name, whatever the groups and extra values, or a token's fingerprint. It reveals no secret.
+// Flow returns the key under which requests of id are counted where callers share a limit: the name of an
+// impersonated user, whatever the groups and extra values, otherwise the Fingerprint. It reveals no secret.
 func (id Identity) Flow() string {
 	if id.kind == impersonated {
 		return "user " + id.user.Name

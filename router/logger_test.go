@@ -29,7 +29,7 @@ func TestLogger(t *testing.T) {
 	lines.Await(t, "router", "Routes were not saved", "disk full")
 }
 
-// refusing is a Cache that cannot be written.
+// refusing is a Cache whose Save always fails.
 type refusing struct{}
 
 func (refusing) Load() ([]router.CachedRoute, error) { return nil, nil }

@@ -14,7 +14,7 @@ import (
 // systemPrefix begins the names that Kubernetes reserves; their meaning differs from cluster to cluster.
 const systemPrefix = "system:"
 
-// identify maps id to region k and checks the result.
+// identify applies Options.Map to id for region k and checks the resulting identity.
 func (r *Router) identify(k region.Key, id Identity) (Identity, error) {
 	if id.kind == impersonated && r.opts.Map != nil {
 		u, err := r.opts.Map(k, id.user)
@@ -26,9 +26,10 @@ func (r *Router) identify(k region.Key, id Identity) (Identity, error) {
 	return id, r.guards.admit(r.opts, id)
 }
 
-// PrefixSystem returns a Mapping for users that another cluster authenticated, such as that of a gateway. It puts
-// prefix before names and groups that begin with "system:", as in "hub:system:serviceaccount:ci:deployer", since
-// their meaning is limited to that cluster. Without a Mapping they are refused.
+// PrefixSystem returns a Mapping for users that another cluster authenticated, such as the cluster of a gateway.
+// It puts prefix before names and groups that begin with "system:", as in
+// "hub:system:serviceaccount:ci:deployer", since they have a meaning only in that cluster. Without a Mapping such
+// names and groups are refused.
 func PrefixSystem(prefix string) Mapping {
 	prefixed := func(name string) string {
 		if strings.HasPrefix(name, systemPrefix) {

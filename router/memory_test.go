@@ -45,7 +45,8 @@ func informer(api dynamic.Interface) cache.SharedIndexInformer {
 	}, api), &unstructured.Unstructured{}, 0, nil)
 }
 
-// An informer over a Client holds the objects of the region's present peer, also after the region moved.
+// An informer over a Client caches the objects of the region's present peer, also after the region has
+// moved.
 func TestInformerFollowsARegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := region.Key{Provider: "loodse", Name: "eu-west-1"}

@@ -17,16 +17,16 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// attempt is one attack by a caller of the library, and the guard against it.
+// attempt is one attack by a caller of the library, with the guard that prevents it.
 type attempt struct {
 	name    string
-	known   string // an advisory, or the damage that it would do
+	known   string // an advisory, or the damage that the attack would do
 	guard   string
-	try     func(*attacked) error // returns the damage; nil if the guard held
+	try     func(*attacked) error // attacks, and returns the damage; nil if the guard prevented it
 	without func(*guards)         // disables the guard
 }
 
-// attacked is a Router over two peers; the first has a client certificate of ours and serves eu.
+// attacked is a Router over two peers. The first serves eu, and the Router has a client certificate for it.
 type attacked struct {
 	t      *testing.T
 	d      *directory
@@ -46,7 +46,7 @@ func newAttacked(t *testing.T, without func(*guards)) *attacked {
 	return s
 }
 
-// request sends a request as id and returns it as a peer received it.
+// request sends a request as id and returns the request as a peer received it.
 func (s *attacked) request(id Identity, header http.Header) (*http.Request, error) {
 	c, err := s.routes.Client(eu, id)
 	if err != nil {
@@ -67,12 +67,12 @@ func (s *attacked) request(id Identity, header http.Header) (*http.Request, erro
 	return s.a.last(s.t), nil
 }
 
-// refusedAs returns a try that fails if a request as id is sent at all.
+// refusedAs returns an attempt's try func that fails if a request as id reaches a peer.
 func refusedAs(id Identity) func(*attacked) error {
 	return func(s *attacked) error {
 		seen, err := s.request(id, http.Header{})
 		if err != nil {
-			return nil //nolint:nilerr // the guard held
+			return nil //nolint:nilerr // the guard prevented the attack
 		}
 		return fmt.Errorf("the peer is asked by %s", whoAsked(seen))
 	}
@@ -92,7 +92,7 @@ func whoAsked(r *http.Request) string {
 	return who
 }
 
-// unseen returns a try that fails if the peer sees value in any header.
+// unseen returns an attempt's try func that fails if the peer sees value in any header.
 func unseen(id Identity, name, value string) func(*attacked) error {
 	return func(s *attacked) error {
 		seen, err := s.request(id, http.Header{name: {value}})
@@ -138,7 +138,7 @@ var attempts = []attempt{
 		func(s *attacked) error {
 			seen, err := s.request(Impersonate(User{Name: "alice", Extra: map[string][]string{"Scopes": {"all"}}}), http.Header{})
 			if err != nil {
-				return nil //nolint:nilerr // the guard held
+				return nil //nolint:nilerr // the guard prevented the attack
 			}
 			return fmt.Errorf("the peer reads the scopes %q", seen.Header.Values("Impersonate-Extra-scopes"))
 		},
@@ -225,7 +225,7 @@ var attempts = []attempt{
 	},
 }
 
-// withCertificate is a wrong transport: one connection, with our certificate, for all callers.
+// withCertificate is an incorrect transport: all callers share one connection that has our certificate.
 type withCertificate struct{ conn *region.Conn }
 
 func (w withCertificate) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -244,8 +244,8 @@ func (w withCertificate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return rt.RoundTrip(out)
 }
 
-// TestMutants disables one guard at a time and checks that its test fails. With ATOLL_DOCS it writes the table of
-// security.md.
+// TestMutants disables one guard at a time and checks that the attack then succeeds. With ATOLL_DOCS it writes
+// the table of security.md.
 func TestMutants(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| attack | known from | guard | finding of the tests without the guard |\n|---|---|---|---|\n")

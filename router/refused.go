@@ -23,15 +23,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ErrCredentials means that a peer refused the router itself and not the caller: it does not accept the router's
-// credentials (401), does not let them impersonate the user, or does not let them read the cluster's identity. The
-// request had no effect. ErrCredentials never wraps the peer's answer, which could be mistaken for an answer to the
-// caller.
+// ErrCredentials means that a peer refused the router itself and not the caller: the peer does not accept the
+// router's credentials (401), does not let them impersonate the user, or does not let them read the cluster's
+// identity. The request had no effect. ErrCredentials never wraps the peer's answer, which could be mistaken for an
+// answer to the caller.
 var ErrCredentials = errors.New("the peer refuses the router's own credentials")
 
-// Accepted returns nil if resp, the peer's answer to a request that was made with StreamConfig, is an answer to the
-// identity. If the peer refused the router instead, Accepted closes resp.Body and returns a *region.Error with
-// ErrCredentials. Of an answer with 401 or 403 it reads at most 64 KiB, and leaves the body readable.
+// Accepted checks resp, the peer's answer to a request that was made with StreamConfig. It returns nil if the peer
+// answered the identity of c. If the peer refused the router instead, Accepted closes resp.Body and returns a
+// *region.Error with ErrCredentials. Of a 401 or 403 answer it reads at most 64 KiB, and leaves the body readable.
 func (c *Client) Accepted(resp *http.Response) error {
 	t := c.transport
 	err := accepted(t.id, resp)
@@ -46,7 +46,8 @@ func (c *Client) Accepted(resp *http.Response) error {
 	return e
 }
 
-// accepted returns ErrCredentials, and closes resp.Body, if resp refuses the router and not id.
+// accepted returns ErrCredentials, and closes resp.Body, if resp refuses the router's own credentials rather than
+// id.
 func accepted(id Identity, resp *http.Response) error {
 	if id.kind != self && id.kind != impersonated {
 		return nil // the credentials are the caller's
@@ -54,7 +55,7 @@ func accepted(id Identity, resp *http.Response) error {
 	var status metav1.Status
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		// A service behind the API server authenticates callers itself; its 401 is no Status.
+		// A service behind the API server authenticates callers itself: its 401 is not a Status.
 		status = statusIn(resp)
 		if isProxied(resp.Request) && status.Reason != metav1.StatusReasonUnauthorized {
 			return nil
@@ -73,7 +74,7 @@ func accepted(id Identity, resp *http.Response) error {
 	return fmt.Errorf("%w: %d %s", ErrCredentials, resp.StatusCode, status.Message)
 }
 
-// refusedUs returns ErrCredentials if err is the peer's answer to a request of the router's own, and err otherwise.
+// refusedUs returns ErrCredentials if err is a peer's answer to one of the router's own requests, otherwise err.
 func refusedUs(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return fmt.Errorf("%w: %s", ErrCredentials, err.Error())
@@ -81,12 +82,13 @@ func refusedUs(err error) error {
 	return err
 }
 
-// impersonation matches the message of an API server about a missing right to impersonate. Other verbs are HTTP
-// methods or those of Kubernetes, so a caller's request cannot produce it.
+// impersonation matches an API server's message that the right to impersonate is missing. A caller's request cannot
+// cause such a message: its verb is an HTTP method or one of Kubernetes' verbs.
 var impersonation = regexp.MustCompile(`^User "(?:[^"\\]|\\.)*" cannot impersonate(?:-on)?(?::[a-z:-]+)? (?:resource|path) "`)
 
-// isImpersonation reports whether an API server refused to let the router impersonate a user. The message begins with
-// the group, resource and name of the request, which the caller chose: that prefix is removed before the match.
+// isImpersonation reports whether an API server refused to let the router impersonate a user. The message begins
+// with the group, resource and name of the request, which the caller chose: this prefix is removed before the
+// match.
 func isImpersonation(s metav1.Status) bool {
 	if s.Reason != metav1.StatusReasonForbidden {
 		return false
@@ -108,11 +110,11 @@ func isProxied(req *http.Request) bool {
 	return req == nil || strings.Contains(req.URL.Path+"/", "/proxy/")
 }
 
-// maxStatus bounds the bytes read of an answer, in bytes. A server's refusal has a few hundred.
+// maxStatus is the maximum number of bytes read of an answer. A server's refusal has a few hundred.
 const maxStatus = 64 << 10
 
 // statusIn decodes the Status in resp, in any encoding of an API server, and leaves resp.Body readable from its
-// start. It returns the zero Status if the body is not one.
+// start. It returns the zero Status if the body is not a Status.
 func statusIn(resp *http.Response) metav1.Status {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
 	rest := io.Reader(resp.Body)
@@ -143,7 +145,7 @@ func statusIn(resp *http.Response) metav1.Status {
 	return status
 }
 
-// failing is a body that cannot be read.
+// failing is a body whose Read always returns err.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

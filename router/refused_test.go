@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// forbidden returns a 403 in the words of kube-apiserver.
+// forbidden returns a 403 with the message that kube-apiserver writes.
 func forbidden(group, resource, name, words string) metav1.Status {
 	return statusOf(apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, name, errors.New(words)))
 }
@@ -63,7 +63,7 @@ func TestWhoIsRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path   string
 		status metav1.Status
-		ours   bool // whether an impersonated user gets ErrCredentials
+		ours   bool // an impersonated user gets ErrCredentials
 	}{
 		"the credentials": {configMaps, unauthorized, true},
 		"a user":          {configMaps, forbidden("", "users", "alice", us+`impersonate resource "users" in API group ""`+at), true},
@@ -115,7 +115,7 @@ func TestWhoIsRefused(t *testing.T) {
 					"impersonated": tt.ours, "self": tt.ours && tt.status.Code == http.StatusUnauthorized, "caller": false,
 				} {
 					who := map[string]Identity{"impersonated": alice, "self": Self(), "caller": Caller("t")}[id]
-					r := resp() //nolint:bodyclose // it has no connection
+					r := resp() //nolint:bodyclose // the response has no connection
 					err := accepted(who, r)
 					if ours {
 						require.ErrorIs(t, err, ErrCredentials, id)
@@ -134,7 +134,7 @@ func TestWhoIsRefused(t *testing.T) {
 	}
 }
 
-// A service behind a peer's API server has callers of its own.
+// A service behind a peer's API server authenticates its own callers.
 func TestAServicesOwnRefusal(t *testing.T) {
 	for path, ours := range map[string]bool{
 		"/api/v1/namespaces/n/services/s/proxy":       false,
@@ -155,7 +155,7 @@ func TestAServicesOwnRefusal(t *testing.T) {
 	}
 }
 
-// cutShort is a body that fails in its middle.
+// cutShort is a body that fails after its first bytes.
 type cutShort struct{ sent bool }
 
 func (b *cutShort) Read(p []byte) (int, error) {
@@ -168,13 +168,14 @@ func (b *cutShort) Read(p []byte) (int, error) {
 
 func (b *cutShort) Close() error { return nil }
 
-// The caller reads a body that accepted has inspected with the same bytes and the same error, also beyond the limit.
+// After accepted has inspected a body, the caller still reads the same bytes and the same error, also beyond the
+// limit.
 func TestAnAnswerThatWasLookedAt(t *testing.T) {
 	resp := &http.Response{StatusCode: http.StatusForbidden, Body: &cutShort{}, Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody)}
 	require.NoError(t, accepted(alice, resp))
 	got, err := io.ReadAll(resp.Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.Equal(t, `{"kind":"Sta`, string(got)) //nolint:testifylint // it is cut, and no JSON
+	require.Equal(t, `{"kind":"Sta`, string(got)) //nolint:testifylint // the body is cut and therefore not JSON
 
 	long := bytes.Repeat([]byte("x"), 3*maxStatus)
 	resp.Body = io.NopCloser(bytes.NewReader(long))
@@ -184,8 +185,8 @@ func TestAnAnswerThatWasLookedAt(t *testing.T) {
 	require.Equal(t, long, got)
 }
 
-// The caller gets an error of the region, which names the peer for operators. A refused stream makes the Source look
-// for newer credentials, as a refused request does.
+// The caller gets an error of the region, which names the peer for operators. After a refused stream, the Source
+// looks for newer credentials, as after a refused request.
 func TestRefusedCredentialsOfAClient(t *testing.T) {
 	refuse := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -233,12 +234,12 @@ func TestRefusedCredentialsOfAClient(t *testing.T) {
 	refusal := func() *http.Response {
 		return &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody, Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/exec", http.NoBody)}
 	}
-	err = c.Accepted(refusal()) //nolint:bodyclose // it has no connection
+	err = c.Accepted(refusal()) //nolint:bodyclose // the response has no connection
 	require.ErrorIs(t, err, ErrCredentials)
 	require.ErrorContains(t, err, "peer a: region eu-west-1.loodse: stream: ")
 	require.Equal(t, before+1, refreshed)
 	c, err = routes.Client(eu, Caller("theirs"))
 	require.NoError(t, err)
-	require.NoError(t, c.Accepted(refusal())) //nolint:bodyclose // it has no connection
+	require.NoError(t, c.Accepted(refusal())) //nolint:bodyclose // the response has no connection
 	require.Equal(t, before+1, refreshed)
 }

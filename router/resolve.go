@@ -17,12 +17,12 @@ import (
 
 // Resolver asks a central plane which peer serves a region.
 type Resolver interface {
-	// Resolve returns the peer that serves k. The error region.ErrUnknownRegion means that no peer does; any other
-	// means that the question failed, and leaves known routes unchanged. ctx has a deadline.
+	// Resolve returns the peer that serves k. The error region.ErrUnknownRegion means that no peer serves k. Any
+	// other error means that the question failed: known routes then stay unchanged. ctx has a deadline.
 	Resolve(ctx context.Context, k region.Key) (region.PeerName, error)
 }
 
-// ResolverFunc makes a Resolver of a func.
+// ResolverFunc is a func that implements Resolver.
 type ResolverFunc func(ctx context.Context, k region.Key) (region.PeerName, error)
 
 // Resolve calls f.
@@ -31,13 +31,13 @@ func (f ResolverFunc) Resolve(ctx context.Context, k region.Key) (region.PeerNam
 }
 
 const (
-	maxQuestions = 16          // concurrent ones to the Resolver
-	maxMisses    = 4096        // misses that are remembered
+	maxQuestions = 16          // concurrent questions to the Resolver
+	maxMisses    = 4096        // misses that the asker remembers
 	failurePause = time.Second // before a question that failed is repeated
 )
 
-// asker asks the Resolver. It asks at most one question per region at a time, returns to a caller whose context ends,
-// and repeats no question whose answer is still remembered.
+// asker asks the Resolver. It asks at most one question per region at a time, stops waiting for a caller whose
+// context ends, and repeats no question whose answer is still remembered.
 type asker struct {
 	opts   Options
 	learn  func(k region.Key, peer region.PeerName)
@@ -51,15 +51,15 @@ type asker struct {
 	wg      sync.WaitGroup // of the flights
 }
 
-// flight is one open question.
+// flight is one open question, which concurrent callers for the region share.
 type flight struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed once err is set and the table has the answer
 	err    error
 }
 
-// miss is an answer without a peer. It holds for one generation of the Directory, since any change there may add the
-// region.
+// miss is an answer without a peer. It is valid for one generation of the Directory, since any change of the
+// Directory may add the region.
 type miss struct {
 	err        error
 	until      time.Time
@@ -87,16 +87,17 @@ func (a *asker) ask(ctx context.Context, generation uint64, k region.Key) error 
 	}
 }
 
-// refresh asks about e, if it is stale, in the background.
+// refresh asks about e in the background if e is stale.
 func (a *asker) refresh(ctx context.Context, t *table, e *entry) {
 	if !e.stale.CompareAndSwap(true, false) {
 		return
 	}
-	e.after(a.opts.Fresh)                         // repeat if this question fails
+	e.after(a.opts.Fresh)                         // ask again later if this question fails
 	_, _ = a.begin(ctx, t.generation(), e.Region) // the answer reaches readers through the table
 }
 
-// begin joins the flight that asks about k, or starts one. If it returns no flight, the error says why.
+// begin joins the flight that asks about k, or starts one. It returns no flight, and the error that explains it, if
+// a recent answer is remembered or the asker has ended.
 func (a *asker) begin(ctx context.Context, generation uint64, k region.Key) (*flight, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,7 +110,7 @@ func (a *asker) begin(ctx context.Context, generation uint64, k region.Key) (*fl
 	if a.ended {
 		return nil, fmt.Errorf("%w: the router has ended", region.ErrUnavailable)
 	}
-	// The question must survive the end of its first caller's context: others may wait for it.
+	// The question must survive the end of its first caller's context: other callers may wait for the answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opts.Timeout)
 	f := &flight{cancel: cancel, done: make(chan struct{})}
 	a.flights[k] = f
@@ -169,7 +170,7 @@ func (a *asker) resolve(ctx context.Context, k region.Key) (region.PeerName, err
 	return peer, nil
 }
 
-// last returns the remembered answer about k that named no peer, if any.
+// last returns the remembered answer about k that named no peer. It returns false if there is no such answer.
 func (a *asker) last(k region.Key) (miss, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,14 +20,14 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// plane is a Resolver with a programmable answer.
+// plane is a Resolver whose answer the test sets.
 type plane struct {
 	mu    sync.Mutex
 	peer  region.PeerName
 	err   error
 	took  time.Duration
 	calls atomic.Int64
-	most  atomic.Int64 // highest number of concurrent calls
+	most  atomic.Int64 // the highest number of concurrent calls so far
 	now   atomic.Int64
 }
 
@@ -55,7 +55,7 @@ func (p *plane) Resolve(ctx context.Context, _ region.Key) (region.PeerName, err
 
 var errDown = errors.New("connection refused")
 
-// bubble runs test in virtual time with a Router that asks p.
+// bubble runs test in virtual time, with a Router whose Resolver is p.
 func bubble(t *testing.T, p *plane, opts Options, test func(t *testing.T, d *directory, r *Router)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,8 @@ func bubble(t *testing.T, p *plane, opts Options, test func(t *testing.T, d *dir
 func TestOneQuestionAtATime(t *testing.T) {
 	p := &plane{peer: "a", took: time.Second}
 	bubble(t, p, Options{}, func(t *testing.T, _ *directory, r *Router) {
-		// The first caller gives up; the callers that joined its question still get the answer.
+		// The first caller stops waiting; the callers that joined its question still get the
+		// answer.
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		var wg sync.WaitGroup

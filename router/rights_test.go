@@ -26,7 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// door lets a server in memory accept one token at a time: all others are revoked.
+// door is a RoundTripper to an in-memory server that accepts one token at a time and answers all others with 401.
 type door struct {
 	inner http.RoundTripper
 	token atomic.Value
@@ -43,7 +43,7 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	return d.inner.RoundTrip(req)
 }
 
-// renewed is a Source of one peer whose credentials change.
+// renewed is a Source of one peer whose credentials change whenever the test sends a Peer on next.
 type renewed struct{ next chan region.Peer }
 
 func (s *renewed) Run(ctx context.Context, publish func(*region.Snapshot)) error {
@@ -63,8 +63,9 @@ func (s *renewed) Run(ctx context.Context, publish func(*region.Snapshot)) error
 
 func (s *renewed) Refresh() {}
 
-// A router over a Ring needs only the rights that the library prints, and uses each of them, also while its
-// credentials rotate: a hundred times, the old ones are refused before the new ones are known, and no request fails.
+// A Router over a Ring needs only the rights that the library prints, and uses each of them. This includes a
+// hundred rotations of its credentials: each time the old credentials are refused before the Router has the new
+// ones, and no request fails.
 func TestRotationWithThePrintedRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := region.Key{Provider: "loodse", Name: "eu-west-1"}
@@ -127,9 +128,9 @@ func TestRotationWithThePrintedRights(t *testing.T) {
 		}
 		for i := 1; i <= 100; i++ {
 			d.token.Store(fmt.Sprint("gateway-", i))
-			time.Sleep(10 * time.Millisecond) // requests are refused
+			time.Sleep(10 * time.Millisecond) // meanwhile the server refuses requests
 			source.next <- peer(i)
-			time.Sleep(10 * time.Millisecond) // requests succeed
+			time.Sleep(10 * time.Millisecond) // requests succeed again
 			require.EqualValues(t, i+1, conn.Health().Generation, "%v", conn.Health().Rotation)
 		}
 		require.NoError(t, stop(), "a request failed")
@@ -141,7 +142,8 @@ func TestRotationWithThePrintedRights(t *testing.T) {
 	})
 }
 
-// Without the right to read the cluster's identity the region works, and Explain names the missing right.
+// Without the right to read the cluster's identity, requests to the region still succeed, and Explain names the
+// missing right.
 func TestExplainNamesTheMissingRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := region.Key{Provider: "loodse", Name: "eu-west-1"}

@@ -20,12 +20,12 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-const timeLimit = 2 * time.Minute // on a busy machine
+const timeLimit = 2 * time.Minute // enough on a busy machine
 
 func testConfig() *rest.Config { return &rest.Config{Host: "https://a", Transport: refusing{}} }
 
-// The library's credentials change a hundred times under clients in use, and the old ones are refused at once. No
-// request fails, and none is made with another identity.
+// The library's credentials change a hundred times while clients use them, and the old ones are refused at once.
+// No request fails, and none is made with another identity.
 func TestClientsOutliveRotation(t *testing.T) {
 	var accepted atomic.Value
 	accepted.Store("Bearer token-0")

@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Layer is the origin of an answer.
+// Layer is the part of the Router that an answer comes from.
 type Layer int
 
 const (
@@ -39,15 +39,15 @@ func (l Layer) String() string {
 // MarshalText returns String, so that JSON shows names.
 func (l Layer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// Route is the answer to a look-up, and its provenance.
+// Route is the answer to a look-up, with its origin.
 type Route struct {
 	Region region.Key
 	Peer   region.PeerName
 	From   Layer
-	At     time.Time // when it was last confirmed; zero if it holds now, as all that is FromSource
+	At     time.Time // when the route was last confirmed; zero if it is valid now, as every route FromSource is
 }
 
-// Age returns how old the answer is: zero if it is FromSource.
+// Age returns how old the answer is. An answer FromSource has the age zero.
 func (r Route) Age() time.Duration {
 	if r.At.IsZero() {
 		return 0

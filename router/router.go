@@ -33,7 +33,7 @@ type Router struct {
 	learned map[region.Key]CachedRoute
 	moves   map[region.Key][]Move
 
-	following sync.Mutex // guards the goroutine that follows the Directory while a Watch runs
+	following sync.Mutex // guards followers and unfollow, for the goroutine that follows the Directory while a Watch runs
 	followers int
 	unfollow  func()
 }
@@ -62,7 +62,7 @@ type UserFilter func(name string) bool
 // GroupFilter reports whether a group may be impersonated.
 type GroupFilter func(group string) bool
 
-// Mapping returns the user that stands for u in region k. It is called once for each Client that impersonates; the
+// Mapping returns the user as whom u acts in region k. It is called once for each Client that impersonates; the
 // result must pass Options.Users and Options.Groups. It must not modify u's slices and maps. See PrefixSystem.
 type Mapping func(k region.Key, u User) (User, error)
 
@@ -89,8 +89,8 @@ func (o *Options) complete() error {
 	return o.Budget.complete()
 }
 
-// New returns a Router for the peers in d. It reads Options.Cache; otherwise it does no I/O, and it starts nothing.
-// Errors: an invalid option, or a Cache that cannot be read.
+// New returns a Router for the peers in d. It reads Options.Cache; otherwise it does no I/O, and it starts no
+// goroutine. Errors: an invalid option, or a Cache that cannot be read.
 func New(d region.Directory, opts Options) (*Router, error) {
 	if argument.Missing(d) {
 		return nil, errors.New("router: the directory is nil; give a *region.Ring or region.Fixed")
@@ -119,10 +119,10 @@ func New(d region.Directory, opts Options) (*Router, error) {
 	return r, nil
 }
 
-// Lookup returns the peer that serves k and the origin of the answer: the Directory, else an earlier answer of the
-// Resolver or the Cache, of any age, else a question to the Resolver. Only the question blocks: until the Resolver
-// answers, Options.Timeout passes, or ctx ends; concurrent callers for one region share one question. Errors are
-// *region.Error and distinguish three cases:
+// Lookup returns the peer that serves k and the origin of the answer. The answer comes from the Directory, else
+// from an earlier answer of the Resolver or the Cache, of any age, else from a new question to the Resolver. Only
+// the question blocks: until the Resolver answers, Options.Timeout passes, or ctx ends. Concurrent callers for one
+// region share one question. Errors are *region.Error and distinguish three cases:
 //   - region.ErrUnknownRegion: no peer serves k;
 //   - region.ErrUnavailable: the peer cannot be learned now, because the Resolver does not answer, or the Directory
 //     has no Snapshot yet;
@@ -135,8 +135,8 @@ func (r *Router) Lookup(ctx context.Context, k region.Key) (Route, error) {
 	return e.Route, nil
 }
 
-// Refresh asks the Resolver about k now, even if a route is known, unless the Directory lists k. Its errors are those
-// of Lookup; if the Resolver does not answer, the known route stays and Lookup still returns it.
+// Refresh asks the Resolver about k now, even if a route is known, unless the Directory lists k. It returns the
+// same errors as Lookup. If the Resolver does not answer, the known route stays and Lookup still returns it.
 func (r *Router) Refresh(ctx context.Context, k region.Key) (Route, error) {
 	if r.directory == nil {
 		return Route{}, errNotMade
@@ -165,7 +165,7 @@ func (r *Router) lookup(ctx context.Context, k region.Key) (*entry, error) {
 	return e, nil
 }
 
-// miss looks up k, which t does not have, at the Resolver.
+// miss handles a look-up of a region k that is not in t: it asks the Resolver.
 func (r *Router) miss(ctx context.Context, t *table, k region.Key) (*entry, error) {
 	if err := k.Validate(); err != nil {
 		return nil, unknown(t, k)
@@ -184,8 +184,8 @@ func (r *Router) miss(ctx context.Context, t *table, k region.Key) (*entry, erro
 	return nil, &region.Error{Region: k, Op: "lookup", Err: err}
 }
 
-// absent returns the error for a region that is not listed: unknown, or unavailable before the Directory's first
-// Snapshot.
+// absent returns the error for a region that is not in the table: ErrUnknownRegion, or ErrUnavailable before the
+// Directory's first Snapshot.
 func absent(t *table, k region.Key) error {
 	if t.generation() == 0 {
 		return &region.Error{Region: k, Op: "lookup", Err: fmt.Errorf("%w: the directory has listed no peers yet; has the ring been started?", region.ErrUnavailable)}
@@ -206,7 +206,7 @@ func (r *Router) known(k region.Key) *region.Conn {
 	return conn
 }
 
-// conn returns the connection to the peer that serves k now, and the budget of k.
+// conn returns the connection to the peer that serves k now, and the budget for requests to k.
 func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, *budget, error) {
 	e, err := r.lookup(ctx, k)
 	if err != nil {
@@ -215,7 +215,7 @@ func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, *budget,
 	conn, err := r.directory.Conn(e.Peer)
 	if err != nil {
 		if errors.Is(err, region.ErrUnknownPeer) && e.From != FromSource {
-			// The region is known; its peer may yet join.
+			// The region is known. Its peer may still join, so the error is temporary.
 			err = fmt.Errorf("%w: %w (of a route from the %s, %s old)", region.ErrUnavailable, region.ErrUnknownPeer, e.From, e.Age().Round(time.Second))
 		}
 		return nil, nil, &region.Error{Peer: e.Peer, Region: k, Op: "connect", Err: err}
@@ -223,7 +223,7 @@ func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, *budget,
 	return conn, e.budget, nil
 }
 
-// Health returns what the last probes found about the peer that serves k, without I/O. Its State is Unknown also if
+// Health returns the results of the last probes of the peer that serves k, without I/O. Health.State is Unknown if
 // no peer is known, or if the peer is not connected or not probed.
 func (r *Router) Health(k region.Key) region.Health {
 	if conn := r.known(k); conn != nil {
@@ -234,7 +234,7 @@ func (r *Router) Health(k region.Key) region.Health {
 
 var errNotMade = errors.New("router: the Router was not made by New")
 
-// shown is how many regions an error lists.
+// shown is the maximum number of regions that an error lists.
 const shown = 10
 
 func unknown(t *table, k region.Key) error {

@@ -36,7 +36,7 @@ func newClient(t *testing.T, r *Router) dynamic.ResourceInterface {
 	return c.Dynamic().Resource(couchdbs).Namespace("acme")
 }
 
-// Before the ring has read its source, no region is reported as unknown.
+// Until the ring has read its source, no region is reported as unknown.
 func TestNoRegionIsUnknownBeforeTheFirstSnapshot(t *testing.T) {
 	source, err := region.FromPeers()
 	require.NoError(t, err)
@@ -183,8 +183,8 @@ func TestClientFollowsItsRegion(t *testing.T) {
 	require.ErrorIs(t, routed[0].Err, region.ErrUnknownRegion)
 }
 
-// A list at the new peer by another caller does not make an old resourceVersion valid for a watch that the move
-// ended.
+// A move has ended a watch, and another caller lists at the new peer. The list does not make the watch's old
+// resourceVersion valid there.
 func TestListBesideAnEndedWatch(t *testing.T) {
 	a, b := newServer(t, "a"), newServer(t, "b")
 	d := newDirectory(t, a, b)

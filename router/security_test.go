@@ -19,9 +19,10 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Each test is one way in which other programs were made to act as another user, or to disclose a credential.
+// Each test below repeats an attack by which other programs were made to act as another user, or to disclose a
+// credential.
 
-// asked sends a request with header as id, and returns the headers that the peer received.
+// asked sends a request with the given headers as id, and returns the headers that the peer received.
 func asked(t *testing.T, id Identity, header http.Header) http.Header {
 	t.Helper()
 	s := newServer(t, "a")
@@ -51,7 +52,7 @@ func refused(t *testing.T, opts Options, id Identity) string {
 	return err.Error()
 }
 
-// CVE-2026-23990: a client without a user impersonates no one, and so acts as the program.
+// CVE-2026-23990: a client without a user impersonates no user, and so acts as the program itself.
 func TestAnEmptyIdentityIsNotTheLibrarys(t *testing.T) {
 	refused(t, Options{}, Identity{})
 	refused(t, Options{}, Impersonate(User{}))
@@ -61,7 +62,7 @@ func TestAnEmptyIdentityIsNotTheLibrarys(t *testing.T) {
 	refused(t, Options{Map: func(region.Key, User) (User, error) { return User{}, nil }}, alice)
 }
 
-// A round tripper of client-go keeps an existing Impersonate-User.
+// client-go's impersonating round tripper keeps an existing Impersonate-User header.
 func TestAnInboundUserDoesNotWin(t *testing.T) {
 	for _, name := range []string{"Impersonate-User", "impersonate-user", "IMPERSONATE-USER"} {
 		got := asked(t, alice, http.Header{name: {"root"}})
@@ -70,7 +71,7 @@ func TestAnInboundUserDoesNotWin(t *testing.T) {
 	}
 }
 
-// client-go's bearer round tripper keeps an existing Authorization.
+// client-go's bearer round tripper keeps an existing Authorization header.
 func TestAnInboundTokenIsNotSent(t *testing.T) {
 	for id, want := range map[string]Identity{"Bearer library": alice, "Bearer of-alice": Caller("of-alice")} {
 		require.Equal(t, []string{id}, asked(t, want, http.Header{"Authorization": {"Bearer inbound"}}).Values("Authorization"))
@@ -79,8 +80,8 @@ func TestAnInboundTokenIsNotSent(t *testing.T) {
 	require.Empty(t, asked(t, alice, http.Header{"Cookie": {"session=inbound"}}).Values("Cookie"))
 }
 
-// GHSA-c8w2-fgvx-vhv4 and open-cluster-management-io/cluster-proxy#335: a proxy that adds to the sender's identity
-// headers keeps the sender's values.
+// GHSA-c8w2-fgvx-vhv4 and open-cluster-management-io/cluster-proxy#335: a proxy adds values to the identity headers
+// of a request, and the values that the sender has set stay.
 func TestInboundGroupsAreNotAddedTo(t *testing.T) {
 	got := asked(t, alice, http.Header{
 		"Impersonate-Group": {"system:masters"}, "impersonate-group": {"ops"}, "Impersonate-Uid": {"0"}, "Impersonate-Extra-Scopes": {"all"},
@@ -89,14 +90,14 @@ func TestInboundGroupsAreNotAddedTo(t *testing.T) {
 	require.Equal(t, http.Header{"Authorization": {"Bearer library"}, "Impersonate-User": {"alice"}, "Impersonate-Group": {"dev"}}, got)
 }
 
-// GHSA-pvxj-25m6-7vqr and projectcapsule/capsule-proxy#188: "Connection: Impersonate-User" makes a proxy remove the
-// header that it has just set.
+// GHSA-pvxj-25m6-7vqr and projectcapsule/capsule-proxy#188: a request with "Connection: Impersonate-User" makes a
+// proxy remove the header that the proxy has just set.
 func TestConnectionDoesNotRemoveTheIdentity(t *testing.T) {
 	got := asked(t, alice, http.Header{"Connection": {"Impersonate-User, Impersonate-Group, Authorization"}, "Te": {"trailers"}})
 	require.Equal(t, http.Header{"Authorization": {"Bearer library"}, "Impersonate-User": {"alice"}, "Impersonate-Group": {"dev"}}, got)
 }
 
-// GHSA-c7xh-gjv4-4jgv: groups that have rights in every cluster.
+// GHSA-c7xh-gjv4-4jgv: a caller impersonates groups that have rights in every cluster.
 func TestPrivilegedGroupsAreRefused(t *testing.T) {
 	for _, group := range []string{"system:masters", "system:nodes", "system:authenticated", "system:serviceaccounts"} {
 		require.Contains(t, refused(t, Options{}, Impersonate(User{Name: "alice", Groups: []string{"dev", group}})), group)
@@ -112,7 +113,7 @@ func TestPrivilegedUsersAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A header loses surrounding white space, and a line break in its value begins another header.
+// Surrounding white space is removed from a header, and a line break in a value begins another header.
 func TestNamesThatAreOtherNamesAsHeaders(t *testing.T) {
 	for _, name := range []string{" system:masters", "dev ", "dev\r\nImpersonate-Group: system:masters", "\tdev", "dev\x00"} {
 		refused(t, Options{}, Impersonate(User{Name: "alice", Groups: []string{name}}))
@@ -123,7 +124,7 @@ func TestNamesThatAreOtherNamesAsHeaders(t *testing.T) {
 	}
 }
 
-// Servers read the keys of extra values in lower case: "A" and "a" would be one.
+// Servers read the keys of extra values in lower case, so that "A" and "a" would become one key.
 func TestExtraKeysAreWhatTheServerReads(t *testing.T) {
 	refused(t, Options{}, Impersonate(User{Name: "alice", Extra: map[string][]string{"Scopes": {"a"}}}))
 	refused(t, Options{}, Impersonate(User{Name: "alice", Extra: map[string][]string{"": {"a"}}}))
@@ -131,7 +132,7 @@ func TestExtraKeysAreWhatTheServerReads(t *testing.T) {
 	require.Equal(t, []string{"c"}, got.Values("Impersonate-Extra-Example.com%2fa%20b"))
 }
 
-// Service accounts and system groups of one cluster are not those of another.
+// Service accounts and system groups of one cluster do not count as those of another.
 func TestUsersOfAnotherClusterAreNotThePeers(t *testing.T) {
 	opts := Options{Map: PrefixSystem("hub:")}
 	s := newServer(t, "a")
@@ -183,7 +184,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// Credentials for one peer are not sent to another, wherever the region moves.
+// Credentials for one peer are not sent to another, even if the region moves.
 func TestCredentialsOfOnePeerStayThere(t *testing.T) {
 	a, b := newServerWith(t, "a", "library-at-a"), newServerWith(t, "b", "library-at-b")
 	d := newDirectory(t, a, b)
@@ -216,7 +217,8 @@ func TestCredentialsOfOnePeerStayThere(t *testing.T) {
 	}
 }
 
-// An API server prefers a client certificate to a token: with our certificate, alice's token would act as us.
+// An API server prefers a client certificate to a token: with our certificate, a request with alice's token would
+// have our rights.
 func TestACallersTokenNeverMeetsOurCertificate(t *testing.T) {
 	var certificates int
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -251,7 +253,7 @@ func TestACallersTokenNeverMeetsOurCertificate(t *testing.T) {
 	}
 }
 
-// open-cluster-management-io/cluster-proxy printed tokens at -v=4.
+// open-cluster-management-io/cluster-proxy printed tokens at -v=4; the Router prints none.
 func TestNoTokenIsShown(t *testing.T) {
 	const secret = "very-secret"
 	d := newDirectory(t)
@@ -280,14 +282,14 @@ func TestNoTokenIsShown(t *testing.T) {
 	}
 }
 
-// The Router keeps no state and no budget of a region that has left.
+// The Router keeps neither state nor a budget for a region that has left.
 func TestNothingIsKeptOfRegionsThatLeft(t *testing.T) {
 	a, b := newServer(t, "a"), newServer(t, "b")
 	d := newDirectory(t, a, b)
 	r := newRouter(t, d, Options{})
 	for i := range 50 {
 		k := region.Key{Provider: "loodse", Name: fmt.Sprintf("r-%d", i)}
-		for _, peer := range []region.PeerName{"a", "b"} { // where it is moved to
+		for _, peer := range []region.PeerName{"a", "b"} { // the region moves from a to b
 			d.serve(t, map[region.Key]region.PeerName{k: peer, eu: "a"})
 			c, err := r.Client(k, alice)
 			require.NoError(t, err)

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// stripped are the single headers that StripIdentity removes, in lower case.
+// stripped lists, in lower case, the headers that StripIdentity removes by their full name.
 var stripped = []string{
 	"authorization", "cookie", "proxy-authorization",
 	"connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
 }
 
-// bearerProtocol is the prefix by which browsers, which cannot set Authorization, put a token into a WebSocket
-// handshake.
+// bearerProtocol is the prefix of a WebSocket subprotocol that contains a token. Browsers send tokens in this way,
+// since they cannot set Authorization in a WebSocket handshake.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io."
 
 // StripIdentity removes from h every header that could carry an identity (Authorization, Impersonate-*, X-Remote-*,
-// cookies, a bearer token among the WebSocket subprotocols), in any spelling, and the hop-by-hop headers, by which a
-// request could make a proxy remove an identity header (Connection: Impersonate-User). Clients call it for each
-// request; a proxy must call it for upgrades, and set Connection and Upgrade again.
+// cookies, a bearer token among the WebSocket subprotocols), in any spelling. It also removes the hop-by-hop
+// headers, by which a request could make a proxy remove an identity header (Connection: Impersonate-User). Clients
+// call it for each request; a proxy must call it for upgrades, and set Connection and Upgrade again.
 func StripIdentity(h http.Header) {
 	for name, values := range h {
 		lower := strings.ToLower(name)
@@ -42,9 +42,9 @@ func StripIdentity(h http.Header) {
 // impersonate is the prefix of the headers by which a request asks to act as another user.
 const impersonate = "impersonate-"
 
-// Impersonation returns the name of a header by which h asks an API server to act as another user, as kubectl --as
-// does, whatever its value and spelling, or "". A proxy refuses such a request: without the header it would run as
-// the caller.
+// Impersonation returns the name of a header in h that asks an API server to act as another user, as kubectl --as
+// does, whatever the header's value and spelling. It returns "" if h has no such header. A proxy refuses a request
+// with such a header: without the header the request would run as the caller.
 func Impersonation(h http.Header) string {
 	for name := range h {
 		if strings.HasPrefix(strings.ToLower(name), impersonate) {
@@ -54,7 +54,7 @@ func Impersonation(h http.Header) string {
 	return ""
 }
 
-// withoutBearer removes tokens from lists of subprotocols.
+// withoutBearer returns lists of WebSocket subprotocols without the subprotocols that contain a token.
 func withoutBearer(lists []string) []string {
 	var kept []string
 	for _, list := range lists {

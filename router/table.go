@@ -13,9 +13,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// table holds all routes at one time. It is immutable; readers load it without a lock.
+// table holds all routes at one point in time. It is immutable; readers load it without a lock.
 type table struct {
-	snapshot *region.Snapshot // the Snapshot it was built from
+	snapshot *region.Snapshot // the Snapshot that the table was built from
 	routes   map[region.Key]*entry
 	sorted   []Route       // by provider, then name
 	next     chan struct{} // closed when there is a newer table
@@ -29,14 +29,14 @@ func (t *table) generation() uint64 {
 	return t.snapshot.Generation()
 }
 
-// entry is one route. Tables share an entry for as long as its Route is unchanged.
+// entry is one route in a table. Successive tables share an entry for as long as its Route is unchanged.
 type entry struct {
 	Route
 	budget *budget
 	stale  atomic.Bool // ask the Resolver again at the next look-up
 }
 
-// after marks e stale after d. A timer keeps the clock out of look-ups.
+// after marks e as stale when d has passed. It uses a timer, so that look-ups need not read the clock.
 func (e *entry) after(d time.Duration) {
 	if d <= 0 {
 		e.stale.Store(true)
@@ -45,7 +45,7 @@ func (e *entry) after(d time.Duration) {
 	time.AfterFunc(d, func() { e.stale.Store(true) })
 }
 
-// present returns the newest table, and first rebuilds it if the Directory has another Snapshot.
+// present returns the newest table. If the Directory has another Snapshot, it rebuilds the table first.
 func (r *Router) present() *table {
 	if t := r.table.Load(); t.snapshot == r.directory.Snapshot() {
 		return t
@@ -59,7 +59,7 @@ func (r *Router) sync() *table {
 	defer r.mu.Unlock()
 	snapshot := r.directory.Snapshot() // read under the lock, so that a later table never has an earlier Snapshot
 	if t := r.table.Load(); t.snapshot == snapshot {
-		return t // another goroutine rebuilt it
+		return t // another goroutine has rebuilt it
 	}
 	return r.publish(snapshot)
 }
@@ -95,7 +95,7 @@ func (r *Router) publish(snapshot *region.Snapshot) *table {
 	return t
 }
 
-// enter adds a route to t. It reuses the entry of old if the route is the same.
+// enter adds a route to t. It reuses the entry in old if the route is the same.
 func (r *Router) enter(t, old *table, route Route) {
 	before := old.routes[route.Region]
 	if before != nil && before.Route == route {
@@ -141,13 +141,13 @@ func (r *Router) compare(old, t *table) (changed bool) {
 // obsolete reports whether snapshot contradicts the learned route c.
 func obsolete(c CachedRoute, snapshot *region.Snapshot) bool {
 	if c.Source && snapshot.Generation() > 0 {
-		return true // a former Snapshot listed it, this one does not
+		return true // an earlier Snapshot listed the route, and this one does not
 	}
 	p, ok := snapshot.Peer(c.Peer)
 	return ok && c.UID != "" && p.UID != "" && c.UID != p.UID // another cluster now has the name
 }
 
-// learn records the Resolver's answer.
+// learn records that the Resolver named peer for k.
 func (r *Router) learn(k region.Key, peer region.PeerName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *Router) learn(k region.Key, peer region.PeerName) {
 	r.publish(snapshot)
 }
 
-// forget drops the route to k: the Resolver knows no such region.
+// forget drops the learned route to k, because the Resolver does not know the region.
 func (r *Router) forget(k region.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,8 +174,8 @@ func (r *Router) forget(k region.Key) {
 // slice is shared and must not be modified.
 func (r *Router) Routes() []Route { return r.present().sorted }
 
-// Watch yields the known routes, as Routes returns them, now and after each change until ctx ends: regions that join,
-// leave and move. Several changes may be yielded as one.
+// Watch yields the known routes, as Routes returns them: at once, and after each change until ctx ends. A change is
+// a region that joins, leaves or moves. Several changes may be yielded together.
 func (r *Router) Watch(ctx context.Context) iter.Seq[[]Route] {
 	return func(yield func([]Route) bool) {
 		for t := range r.tables(ctx) {
@@ -203,8 +203,8 @@ func (r *Router) tables(ctx context.Context) iter.Seq[*table] {
 	}
 }
 
-// follow keeps the table up to date with the Directory without look-ups, until the caller calls leave. All callers
-// share one goroutine; the last call of leave waits for its end.
+// follow keeps the table up to date with the Directory, without any look-ups, until the caller calls leave. All
+// callers share one goroutine; the last call of leave waits for that goroutine to end.
 func (r *Router) follow() (leave func()) {
 	r.following.Lock()
 	defer r.following.Unlock()

@@ -22,10 +22,10 @@ type clientTransport struct {
 	id      Identity
 	stamp   http.Header // the headers of the identity
 	history *history
-	bound   atomic.Pointer[binding] // the last one used
+	bound   atomic.Pointer[binding] // the binding that was used last
 }
 
-// binding is a connection with the transport for the Client's identity.
+// binding is a connection, with the transport that sends requests over it as the Client's identity.
 type binding struct {
 	conn *region.Conn
 	rt   http.RoundTripper
@@ -40,7 +40,7 @@ func (t *clientTransport) conn() (*region.Conn, error) {
 	return conn, err
 }
 
-// RoundTrip finds the peer, removes identity headers from req, and sends it as the Client's identity.
+// RoundTrip looks up the peer, removes identity headers from req, and sends req as the Client's identity.
 func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	conn, budget, err := t.router.conn(req.Context(), t.key)
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Requ
 	}
 	info, _ := requestinfo.Of(req)
 	if info.IsLongRunning() {
-		defer give() // a stream holds a place only until it has begun
+		defer give() // a stream takes a place in flight only until it has begun
 		if give, err = budget.open(); err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Requ
 	return resp, nil
 }
 
-// exchange sends the request as the identity.
+// exchange sends req over conn with the headers and credentials of the identity.
 func (t *clientTransport) exchange(conn *region.Conn, req *http.Request, watch bool) (*http.Response, error) {
 	var follow *follower
 	ctx := req.Context()
@@ -113,7 +113,7 @@ func (t *clientTransport) exchange(conn *region.Conn, req *http.Request, watch b
 	return resp, nil
 }
 
-// speak returns the transport over conn with the credentials for the identity.
+// speak returns the transport for requests over conn with the credentials for the identity.
 func (t *clientTransport) speak(conn *region.Conn) http.RoundTripper {
 	if b := t.bound.Load(); b != nil && b.conn == conn {
 		return b.rt
@@ -123,9 +123,10 @@ func (t *clientTransport) speak(conn *region.Conn) http.RoundTripper {
 	return b.rt
 }
 
-// inner removes an outer *region.Error that names only the peer; the caller wraps the rest with the region too.
+// inner removes an outer *region.Error that names only the peer: the caller wraps the result in one that names
+// the region too.
 func inner(err error, peer region.PeerName) error {
-	if e, ok := err.(*region.Error); ok && e.Peer == peer { //nolint:errorlint // only the outermost
+	if e, ok := err.(*region.Error); ok && e.Peer == peer { //nolint:errorlint // check only the outermost error
 		return e.Err
 	}
 	return err
@@ -139,9 +140,9 @@ func closeBody(req *http.Request) {
 
 var errMoved = errors.New("the region moved to another peer")
 
-// follower ends a watch when its connection no longer serves the region.
+// follower cancels a watch when the watch's connection no longer serves the region.
 type follower struct {
-	ctx    func() error // why the watch ended
+	ctx    func() error // returns the cause of the end of the watch
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
@@ -162,7 +163,7 @@ func (t *clientTransport) follow(conn *region.Conn, req *http.Request) (*followe
 	return f, ctx
 }
 
-// stop ends the follower and waits for it. It does nothing on a nil follower.
+// stop ends the follower's goroutine and waits for it. It does nothing on a nil follower.
 func (f *follower) stop() {
 	if f != nil {
 		f.cancel(context.Canceled)
@@ -171,7 +172,7 @@ func (f *follower) stop() {
 }
 
 // watchBody is the body of a watch. If the watch ended because the region moved, Read returns io.EOF, as if the
-// server had closed it.
+// server had closed the watch.
 type watchBody struct {
 	io.ReadCloser
 	*follower

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// An error names the missing argument.
+// If an argument is missing, the error names that argument.
 func TestArguments(t *testing.T) {
 	api, err := region.APIFor(&rest.Config{Host: "https://plane.invalid"})
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 // running is the number of available and unavailable replicas in one cluster.
 type running struct{ works, broken int64 }
 
-// runs are the replicas of a workload by cluster, as the clusters' controllers keep them.
+// runs holds the replicas of a workload by cluster, as the clusters' controllers run them.
 type runs map[string]running
 
 func (r runs) works() (n int64) {
@@ -30,7 +30,7 @@ func (r runs) works() (n int64) {
 	return n
 }
 
-// shards returns the shards of all clusters with their reported status.
+// shards returns the shards of all clusters, with the status that the clusters report.
 func (r runs) shards(t require.TestingT) (have []splitter.Shard) {
 	for _, c := range slices.Sorted(maps.Keys(r)) {
 		have = append(have, shard(t, c, fmt.Sprintf(`spec: {replicas: %d}, status: {observedGeneration: 2, replicas: %d, updatedReplicas: %d, availableReplicas: %d}`,
@@ -39,8 +39,9 @@ func (r runs) shards(t require.TestingT) (have []splitter.Shard) {
 	return have
 }
 
-// follow scales each cluster to want. New replicas are unavailable at first. With brokenFirst
-// unavailable replicas are removed first, else available ones.
+// follow scales each cluster to the desired replicas in want. New replicas are unavailable at
+// first. A scale-down removes unavailable replicas first if brokenFirst is true, otherwise
+// available ones.
 func (r runs) follow(want map[string]any, brokenFirst bool) {
 	for c, is := range r {
 		n, _ := want[c].(int64)
@@ -64,8 +65,7 @@ func (r runs) follow(want map[string]any, brokenFirst bool) {
 	}
 }
 
-// In any state, no write removes so many available replicas that fewer are left than
-// maxUnavailable allows.
+// In any state, a write never leaves fewer available replicas than maxUnavailable requires.
 func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 	for name, kind := range map[string]splitter.Kind{"Deployments": splitter.Deployments(), "StatefulSets": splitter.StatefulSets()} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 					was := maps.Clone(is)
 					fewer, alone := field(want, "spec.replicas"), false
 					for c := range was {
-						alone = name == "StatefulSets" && len(was) == 1 && fewer[c] == any(n) // nothing moves: without the Splitter, its controller would do the same
+						alone = name == "StatefulSets" && len(was) == 1 && fewer[c] == any(n) // no replica moves: without the Splitter, the cluster's controller would do the same
 					}
 					is.follow(fewer, name == "Deployments")
 					if alone {
@@ -109,13 +109,13 @@ func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 	}
 }
 
-// A replica that never becomes available keeps others from moving to its cluster, but not
-// elsewhere. If its cluster has one too many, that replica is removed first.
+// A replica that never becomes available delays moves to its own cluster, but not moves to other
+// clusters. If its cluster has one replica too many, the unavailable replica is removed first.
 func TestAReplicaThatNeverWorksKeepsNobodyElsewhere(t *testing.T) {
 	const budget = "  strategy: {rollingUpdate: {maxUnavailable: %d, maxSurge: 1}}"
 	for name, test := range map[string]struct {
 		unavailable int
-		never       map[string]int64 // by cluster, how many of its replicas can become available
+		never       map[string]int64 // by cluster, how many replicas can become available there
 		want        map[string]int64
 	}{
 		"one too many":                  {1, map[string]int64{"b": 5}, map[string]int64{"a": 4, "b": 4, "c": 4}},
@@ -156,7 +156,7 @@ func TestNothingMovesForBalanceDuringARollout(t *testing.T) {
 	}
 	for name, begin := range map[string]func(w *world){
 		"of all": func(w *world) {
-			// A new Splitter finds both changes at once.
+			// A new Splitter observes both changes at once.
 			w.stop()
 			image(w, "web", "web:2")
 			w.clusters = &script{list: joined, changed: make(chan struct{})}

@@ -18,15 +18,15 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// holds returns a cluster that can hold pods pods.
+// holds returns a cluster with room for the given number of pods.
 func holds(name string, pods int64) splitter.Cluster {
 	c := cluster(name, "")
 	c.Pods = &pods
 	return c
 }
 
-// The number of pods that a cluster can hold is spec.pods of its SyncTarget, or else the number
-// in its status.
+// The number of pods that a cluster can hold is spec.pods of its SyncTarget or, without that field,
+// the number in its status.
 func TestCapacityOfClusters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{})
@@ -92,8 +92,8 @@ func TestEverywhereHasRoom(t *testing.T) {
 	})
 }
 
-// Losing a node moves no replicas: present replicas stay, and a cluster gets its share once it
-// has room.
+// Losing a node moves no replicas: present replicas stay. A cluster below its share gets more
+// replicas once it has room for them.
 func TestNodesThatComeAndGoMoveNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, holds("a", 10), holds("b", 100))

@@ -32,11 +32,14 @@ type Cluster struct {
 	Ready metav1.ConditionStatus
 	// Unschedulable keeps new replicas out of the cluster; present ones stay.
 	Unschedulable bool
-	// EvictAfter is the time at which the present replicas start to move away; zero: never.
+	// EvictAfter is the time from which the present replicas move to other clusters. The zero time
+	// means never.
 	EvictAfter time.Time
-	// Pods is how many pods the cluster can hold in all, the present ones included; nil: unknown.
+	// Pods is the total number of pods that the cluster can hold, including those that run there
+	// now. Nil means unknown.
 	Pods *int64
-	// State is set by the Splitter for its Placement. Implementations of Clusters leave it empty.
+	// State is set by the Splitter before it calls its Placement. Implementations of Clusters leave
+	// it empty.
 	State State
 }
 
@@ -55,9 +58,9 @@ const (
 
 // Clusters lists the clusters. Implementations: SyncTargets, StaticClusters.
 type Clusters interface {
-	// Watch yields the complete list, at once and after each change, until ctx ends. An
-	// unreachable cluster is in the list with Ready Unknown; only a removed cluster is missing.
-	// Watch is called once.
+	// Watch yields the complete list, first at once and then after each change, until ctx ends. An
+	// unreachable cluster is in the list with Ready Unknown; only a removed cluster is missing. The
+	// Splitter calls Watch once.
 	Watch(ctx context.Context) iter.Seq[[]Cluster]
 }
 
@@ -78,9 +81,9 @@ func (s staticClusters) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 	}
 }
 
-// SyncTargets returns the clusters of an API server's SyncTargets. A cluster whose heartbeat has
-// not changed for a minute, by this process's clock, has Ready Unknown. Its Pods are spec.pods,
-// or else those of status.capacity.
+// SyncTargets returns the clusters that the SyncTargets in one API server describe. A cluster whose
+// heartbeat has not changed for a minute, by this process's clock, has Ready Unknown. Cluster.Pods
+// is spec.pods of the SyncTarget or, if that is not set, the pods in status.capacity.
 func SyncTargets(up region.API) Clusters {
 	if argument.Missing(up) {
 		return nil // refused by New
@@ -94,7 +97,7 @@ type syncTargets struct {
 	beats map[types.UID]beat
 }
 
-// beat is a heartbeat, and when this process first observed it.
+// beat is a heartbeat of a cluster, with the time at which this process first observed it.
 type beat struct {
 	said string
 	seen time.Time
@@ -147,7 +150,7 @@ func (t *syncTargets) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 	}
 }
 
-// clusters converts SyncTargets to Clusters.
+// clusters converts SyncTargets to Clusters. It keeps the last heartbeat of each in t.beats.
 func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Time) []Cluster {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,8 +191,8 @@ func ready(obj *unstructured.Unstructured) metav1.ConditionStatus {
 	return metav1.ConditionStatus(status)
 }
 
-// pods returns how many pods a cluster can hold, from spec.pods or else from its nodes; nil:
-// unknown.
+// pods returns how many pods a cluster can hold: spec.pods of its SyncTarget or, without that, the
+// pods in status.capacity. Nil means unknown.
 func pods(obj *unstructured.Unstructured) *int64 {
 	if n, ok := number(obj, "spec", "pods"); ok && n >= 0 {
 		return &n
@@ -210,10 +213,10 @@ func same(a, b Cluster) bool {
 		a.State == b.State && maps.Equal(a.Labels, b.Labels) && (a.Pods == b.Pods || a.Pods != nil && b.Pods != nil && *a.Pods == *b.Pods)
 }
 
-// readiness records since when each cluster has been ready or not. A cluster loses its replicas
-// only after grace, and gets replicas again only after rejoin. While no cluster is ready, none
-// loses its replicas, since the cause is likely here and no other cluster could run them; the
-// node lifecycle controller of Kubernetes does the same with zones.
+// readiness records when each cluster last became ready or unready. A cluster loses its replicas
+// after it was unready for grace, and gets replicas again after it was ready for rejoin. While no
+// cluster is ready, none loses its replicas: the cause is likely on this side, and no other cluster
+// could run them. The node lifecycle controller of Kubernetes treats zones in the same way.
 type readiness struct {
 	grace, rejoin time.Duration
 
@@ -225,12 +228,13 @@ type readiness struct {
 
 type history struct {
 	Cluster
-	since time.Time // when Ready last became, or ceased to be, True
-	was   bool      // has been ready at least once
-	out   bool      // has lost its replicas
+	since time.Time // when Ready last changed to True or from True
+	was   bool      // the cluster has been ready at least once
+	out   bool      // the cluster has lost its replicas
 }
 
-// set replaces the list of clusters.
+// set replaces the list of clusters. It keeps the recorded history of the clusters that stay in the
+// list.
 func (r *readiness) set(list []Cluster, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -253,15 +257,15 @@ func (r *readiness) set(list []Cluster, now time.Time) {
 	r.clusters, r.known = next, true
 }
 
-// gone reports whether the list is known and lacks the cluster.
+// gone reports whether a list of clusters is known and does not contain the cluster.
 func (r *readiness) gone(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known && r.clusters[cluster] == nil
 }
 
-// lost reports whether a cluster is not ready, or has lost its replicas and was not ready for the
-// rejoin period yet.
+// lost reports whether the cluster is not ready, or is ready again after it lost its replicas but
+// has not completed the rejoin period yet.
 func (r *readiness) lost(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,9 +273,10 @@ func (r *readiness) lost(cluster string) bool {
 	return h != nil && (h.out || h.Ready != metav1.ConditionTrue)
 }
 
-// placing returns the clusters with their States, sorted by name; the clusters that are not
-// ready; how long until a State changes by time alone, zero if none does; and whether set was
-// called. A cluster that has lost its replicas is not in the list.
+// placing returns the clusters with their States, sorted by name, without the clusters that have
+// lost their replicas. silent names the clusters that are not ready. again is the time until the
+// next State changes without an event; zero means that no such change is due. known reports whether
+// set was called.
 func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bool, again time.Duration, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,12 +13,13 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// conditioned is a Kind of a caller that permits conditions.
+// conditioned is a Kind, written by a user of the package, that permits conditions.
 type conditioned struct{ splitter.Kind }
 
 func (conditioned) Conditions() splitter.Conditions { return splitter.Conditions{Placed: true} }
 
-// The Splitter adds conditions to a caller's kind only if the kind permits them.
+// The Splitter adds conditions to a Kind written by a user of the package only if the Kind permits
+// them.
 func TestAKindPermitsConditions(t *testing.T) {
 	sets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	byPaths, err := splitter.ByPaths(sets, splitter.Paths{})

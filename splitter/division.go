@@ -24,17 +24,17 @@ const (
 	Duplicate Mode = "Duplicate"
 )
 
-// Demand is the number of replicas to divide, and how. Only Replicas has no default.
+// Demand is the number of replicas to divide, and the rules for the division. Only Replicas has no default.
 type Demand struct {
 	Replicas int64
 	// Mode; empty: Spread.
 	Mode Mode
-	// Moves is how many replicas this division may take from clusters that could keep them, to
-	// come nearer to the shares. Zero: none, so that a division only adds, or only removes what
-	// the bounds force it to. AnyMoves: all.
+	// Moves is how many replicas this division may move away from clusters that could keep them, to bring all
+	// clusters nearer to their shares. With zero, a division only adds replicas or removes those that the bounds
+	// do not permit. AnyMoves sets no limit.
 	Moves int64
-	// UID is the parent's. It decides between equal claims: always the same for one UID, and
-	// fairly over many.
+	// UID is the UID of the parent. Between equal claims, a hash of the UID decides: always in the same way for
+	// one UID, and evenly over many UIDs.
 	UID types.UID
 }
 
@@ -43,55 +43,54 @@ const AnyMoves = math.MaxInt64
 
 // Share is a claim on replicas, of one cluster, or of a region or zone with its clusters.
 type Share struct {
-	// Name is the cluster's, unique among all clusters, or the region's or zone's, unique among
-	// its siblings.
+	// Name is the name of the cluster, region or zone. A cluster's name is unique among all clusters; a region's
+	// or zone's is unique among its siblings.
 	Name string
-	// Weight is the claim in relation to the siblings'. Nil is 1. Zero claims nothing: present
-	// replicas stay until a move takes them, and none are added except for Min.
+	// Weight is the size of the claim in relation to its siblings. Nil means 1. With zero, a cluster gets no new
+	// replicas except for Min, and keeps its present replicas until a move takes them.
 	Weight *int64
-	// Min is the least that it shall have. It gets less if replicas or room are too few; see
-	// LimitUnmet.
+	// Min is the least number of replicas for this claim. The claim gets fewer if the demand or the room is too
+	// small; see LimitUnmet.
 	Min int64
-	// Max is the most it may have. Nil is no bound.
+	// Max is the greatest number of replicas for this claim. Nil means no bound.
 	Max *int64
-	// Capacity is how many of the parent's replicas it has room for in all, the present ones
-	// included. Nil is no bound. A Kind raises Capacity to at least Present: it never removes
-	// replicas for lack of room.
+	// Capacity is how many of the parent's replicas fit here in all, including the present ones. Nil means no
+	// bound. A Kind raises Capacity to at least Present, so that it never removes replicas for lack of room.
 	Capacity *int64
-	// Present is how many it has now. Zero for regions and zones, whose members have them.
+	// Present is the number of replicas that the cluster has now. It is zero for regions and zones: their
+	// members have the replicas.
 	Present int64
-	// Hold adds no replicas, and removes present ones only if the replicas become fewer or the
-	// bounds of others need them. It has no effect on regions and zones.
+	// Hold prevents new replicas in this cluster. Present replicas leave only if the demand falls or if the
+	// bounds of other clusters need them. Hold has no effect on regions and zones.
 	Hold bool
-	// Group makes this a region or zone: its replicas are divided over its Members by the same
-	// rule. The default weight of a group is 1, like that of a cluster.
+	// Group makes this Share a region or zone: its replicas are divided over its Members by the same rule. The
+	// default weight of a group is 1, like that of a cluster.
 	Group   bool
 	Members []Share
 }
 
-// Divide gives replicas to clusters by weight within bounds. It uses the method of Webster and
-// Sainte-Laguë, which gives each next seat to the claim with the greatest shortfall, and starts
-// from the present replicas. Equal claims are decided by a hash of UID and name.
+// Divide gives replicas to clusters by weight within bounds. It uses the method of Webster and Sainte-Laguë,
+// which gives each next seat to the claim with the greatest shortfall, and starts from the present replicas.
+// Between equal claims, a hash of UID and name decides.
 //
-// It is pure, and the result does not depend on the order of shares. It takes O(n log n) for n
-// clusters, whatever the number of replicas, and counts in integers without overflow.
+// It is pure, and the result does not depend on the order of shares. It takes O(n log n) for n clusters,
+// whatever the number of replicas, and counts in integers without overflow.
 //
 // It guarantees, for each level of regions and zones, all modes and any bounds:
-//   - The replicas of all clusters and Plan.Unplaced add up to Demand.Replicas (except with
-//     Duplicate). Unplaced is zero while any claim with a weight is below its upper bound.
-//   - No cluster has more than Max or Capacity. A cluster with enough Capacity has less than Min
-//     only if no sibling has more than its own.
-//   - More replicas never reduce a cluster, and fewer never increase one, from any state within
-//     the bounds.
-//   - A cluster that joins only takes replicas from the others, and one that leaves only gives to
-//     them. With Fewest this holds among siblings only: a cluster that joins makes its region
-//     roomier.
-//   - Replicas leave a cluster only if bounds force it or Moves allows it, unless there are too
-//     few for all minima. Repeated, the division ends at the shares, after the first plan's Due
-//     more moves (without groups, not with Fewest).
+//   - The replicas of all clusters and Plan.Unplaced add up to Demand.Replicas (except with Duplicate). Unplaced
+//     is zero while any claim with a weight is below its upper bound.
+//   - No cluster has more than Max or Capacity. A cluster with enough Capacity has less than its Min only if no
+//     sibling has more than the sibling's own Min.
+//   - A higher Demand.Replicas never reduces a cluster, and a lower one never increases a cluster, from any
+//     state within the bounds.
+//   - A cluster that joins only takes replicas from the other clusters, and one that leaves only gives replicas
+//     to them. With Fewest this holds among siblings only: a cluster that joins makes its region roomier.
+//   - Replicas leave a cluster only if bounds force it or Moves allows it, unless there are too few replicas for
+//     all minima. Without groups, and with a mode other than Fewest, repeated divisions reach the shares after
+//     as many more moves as the first plan's Due.
 //
-// It fails on contradictory input: a negative number, a Min above Max, an empty or duplicate
-// name, or weights of siblings whose sum overflows an int64. The error names the field.
+// It fails on contradictory input: a negative number, a Min above Max, an empty or duplicate name, or weights of
+// siblings whose sum overflows an int64. The error names the field.
 func Divide(d Demand, shares []Share) (Plan, error) {
 	switch d.Mode {
 	case "", Spread, Fewest, Fill, Duplicate:

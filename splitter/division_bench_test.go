@@ -62,9 +62,9 @@ func oneByOne(n int64, shares []splitter.Share) []int64 {
 	return seats
 }
 
-// The baseline is a textbook heap that gives seats one by one; ratio is how many times faster
-// Divide is. With bounds the heap runs twice, from the minima and from the present replicas: that
-// finds the shares and the replicas to keep, but neither the moves nor the reasons.
+// The baseline is a textbook heap that gives seats one by one; the metric ratio is how many times
+// faster Divide is. With bounds the heap runs twice, from the minima and from the present replicas.
+// That yields the shares and the replicas to keep, but neither the moves nor the reasons.
 func BenchmarkDivide(b *testing.B) {
 	for _, clusters := range []int{10, 100, 1000, 10_000} {
 		for _, replicas := range []int64{1000, 1_000_000} {
@@ -106,7 +106,7 @@ func benchDivide(b *testing.B, name string, demand splitter.Demand, shares []spl
 	})
 }
 
-// The baseline divides as Divide does, except between equal claims.
+// The baseline gives the same result as Divide, except between equal claims.
 func TestOneByOneDividesAlike(t *testing.T) {
 	shares := weights(7, 11, 13, 17, 19)
 	for n := range int64(300) {

@@ -3,7 +3,7 @@
 
 package splitter
 
-// heap is a binary heap: the party that comes before all others is on top.
+// heap is a binary heap of parties. On top is the party that comes before all others in its order.
 type heap struct {
 	parties []*party
 	before  func(a, b *party) bool
@@ -24,7 +24,8 @@ func newHeap(ps []party, in func(*party) bool, before func(a, b *party) bool) *h
 
 func (h *heap) top() *party { return h.parties[0] }
 
-// settle restores the order after the top has changed. It removes the top unless stays.
+// settle restores the order after the top party has changed. If stays is false, it first removes
+// the top party.
 func (h *heap) settle(stays bool) {
 	if !stays {
 		last := len(h.parties) - 1

@@ -5,8 +5,9 @@ package splitter
 
 import "slices"
 
-// hold turns Hold into bounds. If the replicas suffice for all that is held and the minima of the
-// others, a held claim gets exactly its present replicas. If not, they are only its upper bound.
+// hold replaces the field Hold of each claim by bounds. If d.Replicas is enough for all held
+// replicas and for the minima of the other claims, a held claim keeps exactly its present replicas.
+// Otherwise the present replicas are only its upper bound.
 func hold(d Demand, shares []Share) []Share {
 	present, least, held := presence(shares)
 	if !held {
@@ -15,8 +16,8 @@ func hold(d Demand, shares []Share) []Share {
 	return pin(d, shares, present <= d.Replicas && least <= d.Replicas)
 }
 
-// presence returns how many replicas are present within bounds, how many must be placed if all
-// held replicas stay, and whether any claim is held.
+// presence returns the number of present replicas within the bounds (present), the number that must
+// be placed if all held replicas stay (least), and whether any claim has Hold set (held).
 func presence(shares []Share) (present, least int64, held bool) {
 	for _, s := range shares {
 		switch {

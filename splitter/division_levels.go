@@ -22,7 +22,7 @@ type division struct {
 	plan    Plan
 }
 
-// claim is a Share with its own bounds and those of its members.
+// claim is a Share with consistent bounds: its own, combined with those of its members.
 type claim struct {
 	*Share
 	weight  int64
@@ -36,8 +36,8 @@ type claim struct {
 	members []claim
 }
 
-// level checks sibling shares and turns them into claims. The claims ask for nothing if asking is
-// false: a group above them has weight zero.
+// level checks sibling shares and returns them as claims. asking is false below a group of weight
+// zero: then the claims ask for no replicas beyond their minima.
 func (v *division) level(shares []Share, asking bool) ([]claim, error) {
 	level := make([]claim, len(shares))
 	if v.names == nil {
@@ -72,7 +72,7 @@ func (v *division) level(shares []Share, asking bool) ([]claim, error) {
 	return level, siblings(level)
 }
 
-// newClaim returns the claim with the weight and the bounds that the share states.
+// newClaim returns a claim with the weight and the bounds of the share.
 func newClaim(s *Share, uid types.UID) claim {
 	c := claim{Share: s, weight: 1, lo: s.Min, hi: math.MaxInt64, stays: s.Present, tie: tie(uid, s.Name)}
 	if s.Weight != nil {
@@ -84,7 +84,7 @@ func newClaim(s *Share, uid types.UID) claim {
 	return c
 }
 
-// check returns an error if the share contradicts itself or the mode.
+// check returns an error if the fields of the share contradict each other or the mode.
 func (c *claim) check(mode Mode) error {
 	bounded := c.Min != 0 || c.Max != nil || c.Capacity != nil
 	switch {
@@ -102,7 +102,8 @@ func (c *claim) check(mode Mode) error {
 	return nil
 }
 
-// settle makes the bounds consistent, once those of a group's members are in them.
+// settle makes the bounds of a claim consistent. For a group, call group first, which adds the
+// bounds of the members.
 func (c *claim) settle(asking bool) {
 	c.lo = min(c.lo, c.hi)
 	c.least, c.wish, c.most = c.lo, max(c.wish, c.lo), max(c.most, c.lo)
@@ -159,7 +160,7 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
-// exceed reports whether the counts of all elements add up to more than n.
+// exceed reports whether the sum of count over all elements is greater than n. It cannot overflow.
 func exceed[T any](n int64, of []T, count func(*T) int64) bool {
 	for i := range of {
 		c := count(&of[i])
@@ -171,8 +172,9 @@ func exceed[T any](n int64, of []T, count func(*T) int64) bool {
 	return false
 }
 
-// divide gives n replicas to the claims of one level, then to the levels below. At least placed
-// replicas are placed, and the shares add up to at least shared, also beyond weights of zero.
+// divide divides n replicas over the claims of one level, then each group's replicas over the level
+// below. At least placed of the n replicas are placed. The shares that the moves aim at add up to
+// at least shared. Both hold even if claims of weight zero must take replicas.
 func (v *division) divide(level []claim, n, placed, shared int64) {
 	if exceed(n, level, func(c *claim) int64 { return c.lo }) {
 		// Too few replicas for the minima: divide them in proportion, with the minima as upper
@@ -199,14 +201,15 @@ func (v *division) divide(level []claim, n, placed, shared int64) {
 		v.plan.Shards = append(v.plan.Shards, Assignment{Cluster: c.Name, Replicas: seats})
 		v.plan.Unplaced -= seats
 	}
-	// The groups use up one budget in turn, in an order that does not depend on the caller.
+	// The groups share one budget of moves and use it up in order of their names, so that the
+	// result does not depend on the order of the input.
 	slices.SortFunc(groups, func(a, b *claim) int { return cmp.Compare(a.Name, b.Name) })
 	for _, g := range groups {
 		v.divide(g.members, g.seats, g.seats, g.least)
 	}
 }
 
-// kept divides without moves, except those that bounds force.
+// kept returns the division that makes no moves, except those that the bounds force.
 func (v *division) kept(level []claim, n, least int64) []party {
 	ps := v.take(0, level)
 	for i := range level {
@@ -227,10 +230,10 @@ func (v *division) kept(level []claim, n, least int64) []party {
 	return ps
 }
 
-// shares divides as if no replicas were present.
+// shares returns the division that would result if no replicas were present.
 func (v *division) shares(level []claim, n, least int64) []party {
 	if !v.present {
-		return v.parties[0] // no replicas are present: kept is the same
+		return v.parties[0] // without present replicas, kept has already computed the same result in this buffer
 	}
 	ps := v.take(1, level)
 	for i := range ps {
@@ -240,8 +243,8 @@ func (v *division) shares(level []claim, n, least int64) []party {
 	return ps
 }
 
-// beyond apportions at most n seats. If the upper bounds of all parties together are below n, it
-// places at least least, up to the bounds of the claims.
+// beyond apportions up to n seats. If the upper bounds of all parties add up to less than n, it
+// raises them to the bounds of the claims and places at least least seats.
 func beyond(mode Mode, n, least int64, level []claim, ps []party) {
 	if !exceed(n, ps, func(p *party) int64 { return p.hi }) {
 		n = min(n, max(least, sum(ps, func(p *party) int64 { return p.hi })))
@@ -262,9 +265,9 @@ func (v *division) take(buffer int, level []claim) []party {
 	return ps
 }
 
-// move moves replicas in kept towards shares, as far as the budget allows. Replicas leave the
-// claims with the greatest excess and go to those with the greatest lack, by the mode's rule. It
-// returns the moves made and the moves still due.
+// move changes kept in the direction of shares, as far as the budget of moves allows. Replicas
+// leave the claims with the greatest excess and go to those with the greatest lack, by the mode's
+// rule. move returns the number of moves made and the number still due.
 func (v *division) move(kept, shares []party) (moved, due int64) {
 	var over, under int64
 	for i := range kept {

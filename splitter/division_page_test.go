@@ -20,15 +20,15 @@ import (
 
 // faults counts the undesired results of a method.
 type faults struct {
-	outside  int     // cases with a share outside its quota rounded down or up
-	furthest float64 // the greatest distance from a quota
-	growth   int     // cases in which n+1 replicas take one away from a cluster
-	lost     int64   // the replicas taken away in these cases
-	joining  int64   // replicas that move between the old clusters when one joins
-	starved  int     // cases with an empty cluster beside an equal or lighter one that has two
+	outside  int     // cases in which a share differs from its quota rounded down and from its quota rounded up
+	furthest float64 // the greatest difference between a share and its quota
+	growth   int     // cases in which a cluster gets fewer of n+1 replicas than of n
+	lost     int64   // the replicas that clusters lose in these cases
+	joining  int64   // replicas that move between the old clusters when a cluster joins
+	starved  int     // cases in which a cluster is empty while an equal or lighter one has two replicas
 }
 
-// ours adapts Divide to the signature of the other methods.
+// ours calls Divide with the signature of the other methods.
 func ours(n int64, weights []int64) []int64 {
 	shares := make([]splitter.Share, len(weights))
 	for i, w := range weights {
@@ -74,8 +74,8 @@ func (f *faults) add(n int64, weights []int64, method func(int64, []int64) []int
 	count(starved, &f.starved)
 }
 
-// All methods get the same random cases. ATOLL_CASES is their number; the page has a hundred
-// thousand.
+// All methods get the same random cases. ATOLL_CASES sets their number; the page shows the results
+// of a hundred thousand cases.
 func TestMethodsCompared(t *testing.T) {
 	cases := 2000
 	if s := os.Getenv("ATOLL_CASES"); s != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// one draws the claim of a cluster.
+// one draws a random claim of one cluster.
 func one(t *rapid.T, name string) splitter.Share {
 	s := splitter.Share{Name: name}
 	if rapid.Bool().Draw(t, "weighted") {
@@ -45,7 +45,7 @@ func flat(t *rapid.T) []splitter.Share {
 	return shares
 }
 
-// tree draws regions, zones and clusters.
+// tree draws a random tree of regions, zones and clusters.
 func tree(t *rapid.T, name string, depth int) []splitter.Share {
 	shares := make([]splitter.Share, rapid.IntRange(0, 4).Draw(t, "siblings"))
 	for i := range shares {
@@ -76,7 +76,8 @@ func mustDivide(t require.TestingT, d splitter.Demand, shares []splitter.Share) 
 	return plan
 }
 
-// settled returns the shares with the replicas of a plan as Present.
+// settled returns the shares after a plan was carried out: Present is the number of replicas in the
+// plan.
 func settled(shares []splitter.Share, p splitter.Plan) []splitter.Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
@@ -99,7 +100,8 @@ func TestDivideAsReference(t *testing.T) {
 	})
 }
 
-// check checks the properties of each level of the tree.
+// check checks the plan at each level of the tree. It returns the replicas of the shares and the
+// most that fit.
 func check(t *rapid.T, p splitter.Plan, shares []splitter.Share) (replicas, most int64) {
 	least := true
 	for _, s := range shares {
@@ -183,13 +185,14 @@ func TestDivideMoreTakesNoneAway(t *testing.T) {
 		more.Replicas += rapid.Int64Range(0, 30).Draw(t, "more")
 		few, many := mustDivide(t, d, shares), mustDivide(t, more, shares)
 		nowhereLess(t, few, many, "")
-		// And from one to the other, in both directions.
+		// The same holds for a change from one number to the other, in both directions.
 		nowhereLess(t, few, mustDivide(t, more, settled(shares, few)), "")
 		nowhereLess(t, mustDivide(t, d, settled(shares, many)), many, "")
 	})
 }
 
-// With moves too: from the shares, growing or shrinking ends at the shares of the new number.
+// This also holds with moves: from the shares of one number of replicas, a change to another number
+// ends at the shares of the new number.
 func TestDivideMoreTakesNoneAwayWithMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, splitter.Spread, splitter.Fill), tree(t, "c", 2)
@@ -203,7 +206,7 @@ func TestDivideMoreTakesNoneAwayWithMoves(t *testing.T) {
 	})
 }
 
-// without returns the tree without one cluster.
+// without returns the tree without the named cluster.
 func without(shares []splitter.Share, name string) []splitter.Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
@@ -265,7 +268,8 @@ func TestDivideMovesNoMoreThanItMust(t *testing.T) {
 	})
 }
 
-// Steps with a small budget end where one step without a bound ends, without detours.
+// Repeated divisions with a small budget of moves end in the same state as one division without a
+// limit, and make no superfluous moves.
 func TestDivideStepByStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, splitter.Spread, splitter.Fill), flat(t)
@@ -308,13 +312,13 @@ func TestDivideInAnyOrder(t *testing.T) {
 	})
 }
 
-// A region or zone with one member is that member.
+// A region or zone with one member gets the same result as that member alone.
 func TestDivideGroupOfOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, dividing...), flat(t)
 		plan := mustDivide(t, d, shares)
 		for i, s := range shares {
-			// Ties are decided by name, so the group gets its member's name.
+			// The name decides between equal claims, so the group gets its member's name.
 			shares[i] = splitter.Share{Name: s.Name, Weight: s.Weight, Group: true, Members: []splitter.Share{s}}
 		}
 		require.Equal(t, result(plan), result(mustDivide(t, d, shares)))
@@ -348,8 +352,8 @@ func TestDivideFewestIsFewest(t *testing.T) {
 	})
 }
 
-// No seat is worth more elsewhere, whatever the size of the numbers: this defines Webster's
-// method.
+// No seat would serve a greater claim elsewhere, whatever the size of the numbers: this defines
+// Webster's method.
 func TestDivideLargeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		large := func(most int64, label string) int64 {

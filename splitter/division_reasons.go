@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// explain adds the limits that one level has hit to the plan.
+// explain adds to the plan the limits that the claims of one level have hit.
 func (v *division) explain(level []claim, got, shares []party, n int64) {
 	quotas := v.quotas(shares, n)
 	for i := range level {
@@ -41,7 +41,8 @@ func (v *division) because(c *claim, limit Limit, by int64) {
 	v.plan.Reasons = append(v.plan.Reasons, Reason{Name: c.Name, Limit: limit, By: by})
 }
 
-// upper returns which upper bound of a share is the lower one; empty if it has none.
+// upper returns the kind of the lower of a share's upper bounds, Max and Capacity. Empty means that
+// it has neither.
 func upper(s *Share) Limit {
 	switch {
 	case s.Capacity != nil && (s.Max == nil || *s.Capacity < *s.Max):
@@ -52,7 +53,7 @@ func upper(s *Share) Limit {
 	return ""
 }
 
-// bound returns the upper bound of a share without its members'.
+// bound returns the lower of Max and Capacity of a share. It ignores the bounds of members.
 func bound(s *Share) int64 {
 	b := int64(math.MaxInt64)
 	if s.Max != nil {
@@ -64,8 +65,8 @@ func bound(s *Share) int64 {
 	return b
 }
 
-// quotas returns each party's exact share of n, rounded to the nearest. With a mode that fills,
-// it is the rest of n when the party's turn comes.
+// quotas returns each party's exact share of n, rounded to the nearest integer. With a mode that
+// fills clusters in order, the quota is the number of replicas left when the party's turn comes.
 func (v *division) quotas(ps []party, n int64) []int64 {
 	quotas := make([]int64, len(ps))
 	if before := order(v.Mode); before != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// candidate is a cluster in the reference, which gives seats one by one.
+// candidate is a cluster in the reference implementation, which gives seats one by one.
 type candidate struct {
 	splitter.Share
 	weight, lo, hi, seats int64
@@ -51,7 +51,7 @@ func total(cs []*candidate, of func(*candidate) int64) (n int64) {
 	return n
 }
 
-// desiredShare returns the replicas that a cluster claims by weight.
+// desiredShare returns the upper bound of the replicas that a cluster claims by weight.
 func (c *candidate) desiredShare() int64 {
 	if c.weight == 0 {
 		return c.lo
@@ -59,7 +59,7 @@ func (c *candidate) desiredShare() int64 {
 	return c.hi
 }
 
-// first reports whether the next seat of a comes before the next one of b.
+// first reports whether the next seat of a comes before the next seat of b.
 func first(mode splitter.Mode, a, b *candidate) bool {
 	var keysA, keysB []int64
 	flag := func(b bool) int64 {
@@ -86,7 +86,7 @@ func first(mode splitter.Mode, a, b *candidate) bool {
 	return strings.Compare(a.Name, b.Name) < 0
 }
 
-// give gives n seats, starting from the lower bounds.
+// give gives n seats to the candidates, starting from their lower bounds.
 func give(mode splitter.Mode, n int64, cs []*candidate) []int64 {
 	for _, c := range cs {
 		c.seats = c.lo
@@ -111,7 +111,8 @@ func give(mode splitter.Mode, n int64, cs []*candidate) []int64 {
 	return got
 }
 
-// reference divides over clusters without regions or zones, without jumps.
+// reference divides over clusters without regions or zones, seat by seat: it does not compute a
+// divisor first.
 func reference(d splitter.Demand, shares []splitter.Share) (result map[string]int64, moved, due int64) {
 	ideal := candidates(d, shares)
 	for _, c := range ideal {
@@ -154,8 +155,8 @@ func reference(d splitter.Demand, shares []splitter.Share) (result map[string]in
 	return result, moved, min(over, under) - moved
 }
 
-// later reports whether the last seat of a is worth less than the next one of b: weight / (2 *
-// seats + 1), not rounded.
+// later reports whether the last seat of a has a lower quotient than the next seat of b. The
+// quotient is weight / (2 * seats + 1), not rounded.
 func later(a splitter.Share, seatsA int64, b splitter.Share, seatsB int64) bool {
 	odd := func(n int64) *big.Int { return new(big.Int).Add(new(big.Int).Lsh(big.NewInt(n), 1), big.NewInt(1)) }
 	held := new(big.Int).Mul(big.NewInt(*a.Weight), odd(seatsB))

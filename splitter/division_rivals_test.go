@@ -10,8 +10,8 @@ import (
 
 // The other methods of the comparison, by weights alone and without present replicas.
 
-// largestRemainder gives each cluster the floor of its share, and the rest to the largest
-// fractions.
+// largestRemainder gives each cluster its share rounded down, and the remaining seats to the
+// clusters with the largest fractions.
 func largestRemainder(n int64, weights []int64) []int64 {
 	seats, rest := floors(n, weights)
 	total := sumOf(weights)
@@ -22,8 +22,8 @@ func largestRemainder(n int64, weights []int64) []int64 {
 	return seats
 }
 
-// floorThenLargest gives each cluster the floor of its share, and the rest to the heaviest, one
-// each.
+// floorThenLargest gives each cluster its share rounded down, and one of the remaining seats each
+// to the heaviest clusters.
 func floorThenLargest(n int64, weights []int64) []int64 {
 	seats, rest := floors(n, weights)
 	order := ranked(weights, func(i, j int) int { return cmp.Compare(weights[j], weights[i]) })
@@ -33,8 +33,8 @@ func floorThenLargest(n int64, weights []int64) []int64 {
 	return seats
 }
 
-// ceilInTurn gives each cluster in turn, the heaviest first, its share rounded up, as long as
-// seats are left.
+// ceilInTurn takes the clusters in turn, the heaviest first, and gives each its share rounded up,
+// as long as seats are left.
 func ceilInTurn(n int64, weights []int64) []int64 {
 	seats, total := make([]int64, len(weights)), sumOf(weights)
 	left := n
@@ -62,7 +62,7 @@ func sumOf(numbers []int64) (total int64) {
 	return total
 }
 
-// ranked returns the indices of the weights sorted by a rule. It is stable.
+// ranked returns the indices of the weights, sorted by rule. The sort is stable.
 func ranked(weights []int64, rule func(i, j int) int) []int {
 	order := make([]int, len(weights))
 	for i := range order {

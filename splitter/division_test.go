@@ -169,13 +169,13 @@ func TestNobodyStarves(t *testing.T) {
 	require.Equal(t, map[int64]int{1: 50, 2: 50}, count)
 }
 
-// Numbers beyond 32 bits and beyond the precision of floating point.
+// Divide is exact for numbers beyond 32 bits and beyond the precision of floating point.
 func TestLargeNumbers(t *testing.T) {
 	plan, err := splitter.Divide(splitter.Demand{Replicas: 50_000}, weights(50_000, 50_000))
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"a": 25_000, "b": 25_000}, result(plan))
 
-	// As float64 the two are equal.
+	// As float64, the two weights are equal.
 	for i := range 50 {
 		plan, err = splitter.Divide(splitter.Demand{Replicas: 1, UID: types.UID(fmt.Sprint(i))}, weights(1<<53, 1<<53+1))
 		require.NoError(t, err)

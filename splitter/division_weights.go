@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// party is a claim in one apportionment.
+// party is one claim that takes part in an apportionment.
 type party struct {
 	name   string
 	weight int64
@@ -24,8 +24,8 @@ type party struct {
 
 // apportion gives n seats to the parties within their bounds. Parties with weight zero come last.
 //
-// Every method gives seats in an order in which the place of a seat does not depend on the other
-// parties. All properties of Divide follow from this.
+// Every mode gives the seats in a fixed order: the position of one party's seats relative to another's does
+// not depend on the remaining parties. All properties of Divide follow from this.
 func apportion(mode Mode, n int64, ps []party) {
 	if !exceed(n, ps, func(p *party) int64 { return p.hi }) {
 		for i := range ps {
@@ -63,7 +63,8 @@ func apportion(mode Mode, n int64, ps []party) {
 	}
 }
 
-// order returns the order in which a mode fills clusters; nil: the mode does not fill.
+// order returns the order in which a mode fills clusters. It returns nil for a mode that does not fill one
+// cluster after another.
 func order(mode Mode) func(a, b *party) int {
 	switch mode {
 	case Fewest:
@@ -77,7 +78,8 @@ func order(mode Mode) func(a, b *party) int {
 	return nil
 }
 
-// fill fills one party after another.
+// fill gives each party its lower bound. It gives the remaining seats to one party after another, each up to
+// its upper bound, in the order before.
 func fill(n int64, ps []party, before func(a, b *party) int) {
 	sorted := make([]*party, len(ps))
 	for i := range ps {
@@ -94,19 +96,19 @@ func fill(n int64, ps []party, before func(a, b *party) int) {
 	}
 }
 
-// webster gives seats by weight: the next seat goes to the party with the greatest weight / (2 *
-// seats + 1). All weights are above zero, and n is between the sums of the bounds.
+// webster gives seats by weight: the next seat goes to the party with the greatest weight / (2 * seats + 1).
+// All weights must be above zero, and n must be between the sums of the lower and the upper bounds.
 //
-// It jumps to the divisor at which weight / divisor, not rounded, adds up to n within the bounds.
-// Rounding changes each party by at most half a seat; the loop below gives or takes the
-// difference seat by seat.
+// It first computes the divisor at which weight / divisor, unrounded and within the bounds, adds up to n.
+// Rounding changes each party by at most half a seat; the loops below then give or take the difference seat
+// by seat.
 func webster(n int64, ps []party) {
 	num, den := divisor(n, ps)
 	missing := n
 	for i := range ps {
 		p := &ps[i]
 		p.seats = rounded(p, num, den)
-		missing -= p.seats // may wrap around, and back
+		missing -= p.seats // an overflow here is undone by later subtractions
 	}
 	switch {
 	case missing > 0:
@@ -138,7 +140,7 @@ func earlier(a *party, i int64, b *party, j int64) bool {
 	return draw(a, b) < 0
 }
 
-// draw decides between equal claims.
+// draw decides between equal claims: by the hash, then by name.
 func draw(a, b *party) int { return cmp.Or(cmp.Compare(a.tie, b.tie), cmp.Compare(a.name, b.name)) }
 
 // compare compares a * x with b * y.
@@ -183,8 +185,8 @@ func divisor(n int64, ps []party) (num, den int64) {
 	if !bounded {
 		return n, weights
 	}
-	// The sum grows with the fraction. It is linear between the fractions at which a party leaves
-	// its lower bound or meets its upper one.
+	// The sum grows with the fraction num / den. It is linear between the fractions at which a party rises
+	// above its lower bound or reaches its upper bound.
 	bends := make([]bend, 0, 2*len(ps))
 	for i := range ps {
 		if p := &ps[i]; p.lo < p.hi {
@@ -195,14 +197,15 @@ func divisor(n int64, ps []party) (num, den int64) {
 	return search(n-least, bends)
 }
 
-// bend is the fraction at / weight at which a party leaves its lower bound or meets its upper one.
+// bend is a value of num / den, namely at / weight, at which a party rises above its lower bound or reaches
+// its upper bound.
 type bend struct {
 	near       float64 // the fraction, rounded
 	at, weight int64
 	up         bool
 }
 
-// compare is exact: floating point decides only if the fractions are far enough apart.
+// compare orders bends exactly: it uses the rounded fractions only if they are far enough apart.
 func (a bend) compare(b bend) int {
 	if c := cmp.Compare(a.near, b.near); math.Abs(a.near-b.near) > 1e-12*max(a.near, b.near) {
 		return c
@@ -210,10 +213,10 @@ func (a bend) compare(b bend) int {
 	return cmp.Or(compare(a.at, uint64(b.weight), b.at, uint64(a.weight)), flag(a.up)-flag(b.up))
 }
 
-// search returns the fraction at which the seats beyond the lower bounds add up to rest. It picks
-// a pseudo-random bend and goes on with one side of it, which is faster than sorting.
+// search returns the fraction at which the seats above the lower bounds add up to rest. It picks a
+// pseudo-random bend and continues on one side of it, which is faster than sorting all bends.
 func search(rest int64, bends []bend) (num, den int64) {
-	var end bend // the first bend that is known to be far enough
+	var end bend // the lowest bend at which the sum is known to reach rest
 	free := int64(0)
 	for lot := uint64(1); len(bends) > 0; {
 		lot = lot*6364136223846793005 + 1442695040888963407
@@ -223,7 +226,7 @@ func search(rest int64, bends []bend) (num, den int64) {
 		for _, b := range bends[:before] {
 			left, weights, near = b.pass(left, weights, near)
 		}
-		// The rest may be too negative for an int64: the floating point number detects that.
+		// left can fall below the range of int64. The floating-point sum near detects that case.
 		if near > 1.001*float64(rest) || left <= 0 || compare(weights, uint64(pivot.at), left, uint64(pivot.weight)) >= 0 {
 			bends, end = bends[:before], pivot
 			continue
@@ -239,8 +242,8 @@ func search(rest int64, bends []bend) (num, den int64) {
 	return end.at, end.weight
 }
 
-// partition moves the bends before the pivot to the front, followed by those that are equal to
-// it.
+// partition moves the bends before the pivot to the front, followed by those equal to the pivot. It returns
+// the end index of each of the two parts.
 func partition(bends []bend, pivot bend) (before, same int) {
 	for i := range bends {
 		switch c := bends[i].compare(pivot); {
@@ -257,8 +260,8 @@ func partition(bends []bend, pivot bend) (before, same int) {
 	return before, same
 }
 
-// pass moves past one bend: a party is free from its lower bound on, and fixed again from its
-// upper bound on.
+// pass updates the sums for a fraction beyond this bend: at its lower bound a party begins to grow with the
+// fraction, and at its upper bound it stops.
 func (b bend) pass(left, weights int64, near float64) (int64, int64, float64) {
 	if b.up {
 		return left - b.at, weights - b.weight, near + float64(b.at)
@@ -280,7 +283,7 @@ func sum(ps []party, of func(*party) int64) (total int64) {
 	return total
 }
 
-// tie returns the rank of a name among equal claims: each UID has its own order.
+// tie returns the rank of a name among equal claims. The order of the names differs from UID to UID.
 func tie(uid types.UID, name string) uint64 {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, s := range [...]string{string(uid), "\x00", name} {
@@ -288,7 +291,7 @@ func tie(uid types.UID, name string) uint64 {
 			h = (h ^ uint64(s[i])) * 1099511628211
 		}
 	}
-	// FNV alone gives names that differ in the last letter neighbouring ranks.
+	// Mix the bits: FNV alone gives neighboring ranks to names that differ only in the last letter.
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
 	return h ^ h>>31

@@ -1,107 +1,109 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package splitter divides workloads over clusters, and folds the status of the parts into one.
+// Package splitter divides workloads over clusters, and combines the status of the parts into one.
 //
-// [Divide] gives replicas to clusters by one rule: the divisor method of Webster and
-// Sainte-Laguë, within minima, maxima and room, starting from the present replicas, over any
-// number of levels of regions and zones. The result is a [Plan]: the replicas of each cluster,
-// the unplaced replicas, and the reasons.
+// [Divide] gives replicas to clusters by one rule: the divisor method of Webster and Sainte-Laguë,
+// within minima, maxima and room, starting from the present replicas, over any number of levels of
+// regions and zones. The result is a [Plan]: the replicas of each cluster, the unplaced replicas, and
+// the reasons.
 //
 //	plan, err := splitter.Divide(splitter.Demand{Replicas: 15, UID: deployment.UID}, []splitter.Share{
 //		{Name: "cluster-1", Weight: new(int64(2)), Present: 6},
 //		{Name: "cluster-2", Weight: new(int64(3)), Capacity: new(int64(40))},
 //	})
 //
-// A [Splitter] does that in an API server: each parent, a Deployment for instance, gets one shard
-// per cluster. A shard is an object of the same kind, named PARENT--CLUSTER and labelled for that
-// cluster's syncer. The Splitter makes the parent's status of theirs. A [Kind] knows the fields
-// of one type of workload, a [Placement] selects the clusters of a parent, and [Clusters] lists
-// the clusters.
+// A [Splitter] divides the workloads in an API server: each parent, a Deployment for instance, gets
+// one shard per cluster. A shard is an object of the same kind, named PARENT--CLUSTER and labelled
+// for that cluster's syncer. The Splitter computes the parent's status from the status of its shards.
+// A [Kind] knows the fields of one type of workload, a [Placement] selects the clusters of a parent,
+// and [Clusters] lists the clusters.
 //
 //	split, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{})
 //	err = split.Start(ctx)
 //
-// Without Options.Place it divides over all clusters. Package placement has a Placement that
-// follows PlacementPolicies.
+// Without Options.Place the Splitter divides over all clusters. Package placement has a Placement
+// that follows PlacementPolicies.
 //
-// A syncer puts its finalizer on each shard before it makes a downstream object. With
-// [Options].Finalize the Splitter creates shards with that finalizer, which saves the write.
+// A syncer puts its finalizer on each shard before it creates a downstream object. With
+// [Options].Finalize the Splitter creates shards with that finalizer, which saves the syncer's write.
 //
 // Guaranteed of a division, for each level, all modes and any bounds (docs/division.md lists the
 // tests and compares other methods):
-//   - Placed and unplaced replicas add up. Bounds are kept.
-//   - More replicas never reduce a cluster, and fewer never increase one.
-//   - A cluster that joins only takes replicas, and one that leaves only gives them. No replica
-//     moves between the other clusters.
+//   - Placed and unplaced replicas add up to the demand, except with Duplicate. Bounds are kept.
+//   - A higher demand never reduces a cluster, and a lower one never increases a cluster.
+//   - A cluster that joins only takes replicas, and one that leaves only gives them. No replica moves
+//     between the other clusters.
 //   - Replicas move only if bounds force it or Demand.Moves allows it.
-//   - Equal claims are decided in the same way each time for one object, and fairly over many.
-//   - Numbers are whole, without overflow or rounding. The order of the input does not matter.
+//   - Equal claims are decided in the same way each time for one object, and evenly over many
+//     objects.
+//   - Numbers are integers, without overflow or rounding errors. The order of the input does not
+//     matter.
 //
 // Guaranteed of a Splitter:
-//   - Shards follow every change of their parent. The Splitter repairs a shard that another
-//     client changes or deletes, and deletes all shards before the parent is gone.
-//   - It changes and deletes only objects marked as shards of this parent, by UID. It leaves
-//     alone any other object with a shard's name, even one created at the same moment, and
-//     reports it in the parent's condition Placed. It does not divide a parent that is already
-//     assigned to a cluster.
+//   - Shards follow every change of their parent. The Splitter repairs a shard that another client
+//     changes or deletes, and deletes all shards before the parent is gone.
+//   - It changes and deletes only objects marked as shards of this parent, by UID. It leaves alone
+//     any other object with a shard's name, even one created at the same moment, and reports the
+//     object in the parent's condition Placed. It does not divide a parent that a label already
+//     assigns to a cluster.
 //   - A shard that could not be read does not count as absent. An unreachable cluster keeps its
-//     replicas for Options.Grace and gets no new ones; its shards count with their last status.
-//     Parents without a shard there are balanced as before. While no cluster is ready, all keep
-//     their replicas.
-//   - A replica leaves a cluster only when enough are available: the Splitter never takes away so
-//     many that fewer are left than the parent's own maxUnavailable allows. No move begins before
-//     the last one is done. An unavailable replica in a cluster above its share delays no move. A
-//     rollout of a Deployment delays all moves, also while it is paused or stuck.
-//   - No cluster gets more replicas of a parent than the pods that its SyncTarget has room for.
-//     Losing a node moves no replicas, even if the cluster then has too little room. A node that
-//     joins lets the cluster get its share.
-//   - A SyncTarget whose weight cannot be read counts as one without a weight, and delays no
-//     parent.
-//   - The parent's observedGeneration is its generation only when every cluster has observed its
-//     shard's.
-//   - Nothing is written when nothing differs, also not after a restart. No plan is made for a
-//     parent before the cache shows all of the Splitter's earlier writes to the parent and its
-//     shards.
+//     replicas for Options.Grace and gets no new ones; its shards count with their last status. The
+//     Splitter continues to balance parents that have no shard in that cluster. While no cluster is
+//     ready, all clusters keep their replicas.
+//   - A replica leaves a cluster only when enough others are available: the Splitter never removes so
+//     many that the parent's own maxUnavailable is exceeded. No move begins before the last one is
+//     done. An unavailable replica in a cluster above its share delays no move. A rollout of a
+//     Deployment delays all moves, also while the rollout is paused or stuck.
+//   - No cluster gets more replicas of a parent than the number of pods that its SyncTarget has room
+//     for. Losing a node moves no replicas, even if the cluster then has too little room. When a node
+//     joins, the cluster can get its share.
+//   - A SyncTarget whose weight cannot be read counts as one without a weight, and delays no parent.
+//   - The parent's observedGeneration equals its generation only when every cluster has observed its
+//     shard's generation.
+//   - The Splitter writes nothing when nothing differs, also not after a restart. It makes no plan
+//     for a parent before the cache shows all of its earlier writes to the parent and its shards.
 //
 // Not guaranteed:
-//   - That a delayed write is taken into account: one that removes replicas, and that the API
-//     server carries out only after the live read that looked for it, or after its process died
-//     and the next one filled its cache. The write fails if its shard has changed since.
-//   - That a rollout which begins during a move or a drain takes only the rest of maxUnavailable:
-//     the clusters' own controllers run it. The replicas that it makes unavailable count once
-//     they are reported.
+//   - That it takes a delayed write into account: a write that removes replicas, and that the API
+//     server carries out only after the live read that looked for it, or after the Splitter's process
+//     died and the next one filled its cache. Such a write fails if its shard has changed since.
+//   - That a rollout which begins during a move or a drain uses only the rest of maxUnavailable: the
+//     clusters' own controllers run the rollout. The replicas that it makes unavailable count once
+//     the clusters report them.
 //   - That scaling down or draining during a rollout removes unavailable replicas first: a
 //     Deployment's controller removes old and new pods in proportion.
-//   - That a StatefulSet, or a kind made by ByPaths, in several clusters is scaled down while
-//     some of its replicas are unavailable. A cluster may remove any replica, so the Splitter
-//     waits until enough others are available. In one cluster it does not wait.
-//   - That replicas which were removed from a cluster and added again before it reported the
-//     removal count as unavailable: the last report counts.
-//   - That a workload is balanced while a replica that stays in its cluster never becomes
-//     available. Clusters drain all the same, as far as the available replicas allow.
+//   - That a StatefulSet, or a kind made by ByPaths, in several clusters is scaled down while some of
+//     its replicas are unavailable. A cluster may remove any replica, so the Splitter waits until
+//     enough others are available. In one cluster it does not wait.
+//   - That replicas count as unavailable if they were removed from a cluster and added again before
+//     the cluster reported the removal: the last report counts.
+//   - That a workload is balanced while a replica that stays in its cluster never becomes available.
+//     Clusters still drain, as far as the available replicas allow.
 //   - That each cluster gets its quota rounded down or up. No divisor method can promise that
 //     together with the properties above; the distance is rarely more than one replica.
 //   - That a rollout keeps one budget over all clusters if the budget is a percentage: each shard
-//     rounds its own.
+//     rounds its own percentage.
 //   - That pods of a StatefulSet keep their ordinals or volumes when they move.
-//   - That a parent distinguishes replicas without a node from replicas that are not ready yet,
-//     unless the syncers count them (syncer.Options.Unscheduled). Then [ConditionScheduled] names
-//     the clusters by their last report. Other conditions name a cluster by the reports of its
-//     controllers: Available, Progressing and ReplicaFailure of a Deployment, Available of a
-//     StatefulSet, FailureTarget and Failed of a Job. DaemonSets have counters only. CronJobs and
-//     kinds made by ByPaths have no ConditionScheduled: only their shards have the annotation.
-//   - That a workload runs only once while a cluster is lost: its replicas go on there, and after
-//     Options.Grace they are placed elsewhere too. [ConditionDuplicated] has their number until
-//     the cluster's syncer has removed them; only Deployments, StatefulSets and Jobs have it.
-//     Only the syncer can keep a returning cluster from starting anything before that: see
-//     syncer.Options.Lease.
-//   - That a cluster is drained when no other has room: as many replicas leave as may be
-//     unavailable, and the rest stays. A CronJob, and a Job with indices, is not divided: it
-//     leaves all the same and runs nowhere until there is room. Only Observer.Divided reports
-//     that a Job or CronJob is unplaced.
-//   - That clusters have room for all parents together: each parent is divided for itself, and
-//     pods of other owners are not counted.
-//   - Anything if workload controllers run on the parents' API server: they would act on parents
+//   - That a parent's status distinguishes replicas without a node from replicas that are not ready
+//     yet, unless the syncers count the former (syncer.Options.Unscheduled). Then
+//     [ConditionScheduled] names the clusters by their last report. Other conditions name a cluster
+//     by the reports of its controllers: Available, Progressing and ReplicaFailure of a Deployment,
+//     Available of a StatefulSet, FailureTarget and Failed of a Job. DaemonSets have counters only.
+//     CronJobs and kinds made by ByPaths have no ConditionScheduled: only their shards have the
+//     annotation.
+//   - That a workload runs only once while a cluster is lost: its replicas continue to run there, and
+//     after Options.Grace they are placed elsewhere too. [ConditionDuplicated] reports their number
+//     until the cluster's syncer has removed them; only Deployments, StatefulSets and Jobs have this
+//     condition. Only the syncer can keep a returning cluster from starting anything before the
+//     removal: see syncer.Options.Lease.
+//   - That a cluster is drained when no other has room: as many replicas leave as may be unavailable,
+//     and the rest stays. A CronJob, and a Job with indices, is not divided: it leaves the cluster
+//     anyway and runs nowhere until there is room. Only Observer.Divided reports that a Job or
+//     CronJob is unplaced.
+//   - That clusters have room for all parents together: each parent is divided on its own, and pods
+//     of other owners are not counted.
+//   - Anything if workload controllers run on the parents' API server: those controllers would act on
+//     parents and shards alike.
 //     and shards alike.
 package splitter

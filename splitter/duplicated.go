@@ -5,15 +5,15 @@ package splitter
 
 import "fmt"
 
-// ConditionDuplicated is the type of a condition in the status of Deployments, StatefulSets, Jobs
-// and kinds whose [Conditions] permit it. It is True while replicas may run twice (reason ClusterLost): a cluster was unreachable
-// for longer than Options.Grace, its replicas were placed elsewhere, and it has not removed its
-// own yet. The message has their number by the cluster's last report, and names the clusters. The
-// counters of the status do not include them. Otherwise the condition is absent.
+// ConditionDuplicated is the type of a condition in the status of Deployments, StatefulSets, Jobs and kinds whose
+// [Conditions] permit it. It is True (reason ClusterLost) while replicas may run twice: a cluster was unreachable
+// for longer than Options.Grace, its replicas were placed elsewhere, and it has not removed its own replicas yet.
+// The message names the clusters, with the number of replicas in their last reports. The counters of the status do
+// not include these replicas. At other times the condition is absent.
 const ConditionDuplicated = "Duplicated"
 
-// duplicated returns the condition about shards that lost clusters have yet to remove; nil if
-// they have no replicas.
+// duplicated returns the condition about the shards that lost clusters have not removed yet. It returns nil if
+// these shards have no replicas.
 func duplicated(lost []Shard) []any {
 	var total int64
 	var all []string
@@ -33,8 +33,8 @@ func duplicated(lost []Shard) []any {
 	return []any{condition(ConditionDuplicated, true, "ClusterLost", "", what+", as they were placed elsewhere and are not removed yet: "+brief(all, ", "))}
 }
 
-// lastReplicas returns how many pods a shard last reported, or the desired number if it reported
-// none.
+// lastReplicas returns how many pods a shard last reported. Without such a report, it returns the shard's desired
+// number.
 func lastReplicas(s Shard) int64 {
 	for _, field := range []string{"replicas", "active", "currentNumberScheduled"} {
 		if n, ok := number(s.Object, "status", field); ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// After a lost cluster's replicas were placed elsewhere, the parent reports their number until
-// the cluster has removed its own.
+// When the replicas of a lost cluster were placed elsewhere, the parent reports their number until
+// the cluster has removed its own replicas.
 func TestReplicasOfALostClusterAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""), cluster("c", ""))
@@ -57,8 +57,8 @@ func TestReplicasOfALostClusterAreReported(t *testing.T) {
 	})
 }
 
-// A move between reachable clusters is not reported: its shard is deleted after others are
-// available.
+// A move between reachable clusters is not reported as duplication: the old shard is deleted after
+// other replicas are available.
 func TestMovesAreNotReportedAsDuplicated(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))

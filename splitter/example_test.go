@@ -144,7 +144,7 @@ func readyOverTime(ctx context.Context, c dynamic.ResourceInterface) error {
 	return nil
 }
 
-// An Argo Rollout has its replicas in the field where a Deployment has them.
+// An Argo Rollout has its number of replicas in the same field as a Deployment.
 func ExampleByPaths() {
 	kind, err := splitter.ByPaths(schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}, splitter.Paths{
 		Counters: []string{"status.readyReplicas", "status.updatedReplicas"},

@@ -3,5 +3,5 @@
 
 package splitter
 
-// Tie lets the reference break ties as Divide does.
+// Tie lets the reference implementation order equal claims as Divide does.
 var Tie = tie

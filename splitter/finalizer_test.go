@@ -63,7 +63,7 @@ func TestAFinalizerDoesNotComeBack(t *testing.T) {
 		w.rest()
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--b", metav1.DeleteOptions{}))
 		w.patch(deployments, "web", `{"spec":{"replicas":8}}`)
-		time.Sleep(250 * time.Millisecond) // the splitter is about to observe the parent, but not yet the next writes
+		time.Sleep(250 * time.Millisecond) // the Splitter is about to observe the parent, but not yet the writes below
 		for _, name := range []string{"web--a", "web--b"} {
 			w.patch(deployments, name, `{"metadata":{"finalizers":["example.org/theirs"]}}`)
 		}
@@ -80,7 +80,8 @@ func TestAFinalizerDoesNotComeBack(t *testing.T) {
 	})
 }
 
-// A shard without a syncer waits for one as long as its cluster exists.
+// A deleted shard whose cluster has no syncer keeps the syncer's finalizer as long as the cluster
+// exists.
 func TestAShardOfNoClusterGoes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))

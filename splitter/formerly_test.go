@@ -54,7 +54,7 @@ func TestStatusOfAFormerController(t *testing.T) {
 	}
 }
 
-// A parent that has lost its finalizer and must no longer be divided keeps no shards.
+// A parent that has lost its finalizer and is no longer divisible keeps no shards.
 func TestShardsOfAParentThatLostItsFinalizer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

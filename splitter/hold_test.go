@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A held claim keeps its replicas: it gets none, and loses some only if replicas become fewer or
-// others need them.
+// A held claim gets no new replicas. It loses replicas only if the demand falls or other claims need
+// them.
 func TestDivideHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, splitter.Spread, splitter.Fewest, splitter.Fill, splitter.Duplicate), flat(t)
@@ -61,7 +61,7 @@ func TestDivideHolds(t *testing.T) {
 	})
 }
 
-// A full cluster does not keep the others from their shares.
+// A cluster that is full and unschedulable does not prevent the others from reaching their shares.
 func TestOthersMoveWhileOneHolds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		full := cluster("full", "")
@@ -83,8 +83,8 @@ func TestOthersMoveWhileOneHolds(t *testing.T) {
 	})
 }
 
-// Another client creates an object with the shard's name and the same spec, after the Splitter
-// has read its cache and before it writes.
+// Another client creates an object with the shard's name and spec, after the Splitter has read its
+// cache and before it writes.
 func TestNobodyElsesObjectBecomesAShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -128,7 +128,7 @@ func TestASilentClusterThatWasNeverSeenReady(t *testing.T) {
 }
 
 // While no cluster is ready, no replica moves: the cause may be the upstream or this process, and no
-// other cluster could run them. After that each cluster has the whole grace period.
+// other cluster could run the replicas. After that each cluster has the whole grace period again.
 func TestNoReplicaMovesWhileNoClusterIsReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""), cluster("c", ""))

@@ -14,32 +14,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind divides one type of workload into shards and folds their status. Its methods are pure: no
-// I/O, no clock, arguments not modified. Deployments, StatefulSets, Jobs, CronJobs, DaemonSets
-// and ByPaths return implementations.
+// Kind divides one type of workload into shards and combines their status. Its methods are pure: no
+// I/O, no clock, arguments not modified. Deployments, StatefulSets, Jobs, CronJobs, DaemonSets and
+// ByPaths return implementations.
 type Kind interface {
 	// Resource is the type of parents and shards.
 	Resource() schema.GroupVersionResource
-	// Cut returns the plan of a parent and its desired shards, by cluster. d and shares are the
-	// placement's; Cut fills in d.Replicas from the parent and Present from have. Only the specs
-	// of the returned shards count, and clusters without replicas are left out. It fails on a
-	// parent that it cannot read; a parent that cannot be divided as asked is divided as well as
-	// possible.
+	// Cut returns the plan of a parent and its desired shards, by cluster. d and shares come from the
+	// Placement; Cut sets d.Replicas from the parent and each Share's Present from have. Only the specs
+	// of the returned shards matter. Clusters without replicas get no shard. Cut fails on a parent that
+	// it cannot read. It divides a parent that cannot be divided as asked as well as possible.
 	Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error)
-	// Fold returns the parent's status without transition times, which the Splitter adds. The
-	// last known status of a shard counts; a shard without a status counts as not started.
+	// Fold returns the parent's status, computed from that of its shards, without transition times. The
+	// Splitter adds those. A shard counts with its last known status, and a shard without a status as
+	// not started.
 	Fold(parent *unstructured.Unstructured, shards []Shard) (status map[string]any, err error)
 }
 
-// Conditioned is a Kind whose status has conditions to which the Splitter may add its own. Deployments,
+// Conditioned is a Kind that permits the Splitter to add its own conditions to the status. Deployments,
 // StatefulSets and Jobs return such a Kind.
 type Conditioned interface {
 	Kind
-	// Conditions returns which conditions the Splitter adds, and their form. It is pure.
+	// Conditions returns which conditions the Splitter may add, and their form. It is pure.
 	Conditions() Conditions
 }
 
-// Conditions describe the status.conditions of a type of workload.
+// Conditions describes the status.conditions of a type of workload.
 type Conditions struct {
 	// Placed and Duplicated permit ConditionPlaced and ConditionDuplicated: API servers and
 	// readers of the type accept conditions of these types.
@@ -56,12 +56,12 @@ func conditionsOf(kind Kind) Conditions {
 	return Conditions{}
 }
 
-// Shard is the part of a parent that one cluster has.
+// Shard is the part of a parent that is assigned to one cluster.
 type Shard struct {
 	Cluster string
 	// Object is nil if the shard does not exist yet.
 	Object *unstructured.Unstructured
-	// Current is true if the object equals the cut of the present parent.
+	// Current is true if the object equals the shard that Cut returns for the present parent.
 	Current bool
 	// Silent is true if the cluster is unreachable: the object has its last known status.
 	Silent bool
@@ -79,7 +79,7 @@ func (s Shard) observed() bool {
 	return ok && seen >= s.Object.GetGeneration()
 }
 
-// number reads a whole number at path.
+// number reads an integer field at path. It returns false if the field is absent or not an integer.
 func number(obj *unstructured.Unstructured, path ...string) (int64, bool) {
 	if obj == nil {
 		return 0, false
@@ -97,7 +97,8 @@ func number(obj *unstructured.Unstructured, path ...string) (int64, bool) {
 	return 0, false
 }
 
-// numberOr reads a whole number at path, with a default.
+// numberOr reads an integer field at path. It returns otherwise if the field is absent or not an
+// integer.
 func numberOr(obj *unstructured.Unstructured, otherwise int64, path ...string) int64 {
 	if n, ok := number(obj, path...); ok {
 		return n
@@ -105,7 +106,8 @@ func numberOr(obj *unstructured.Unstructured, otherwise int64, path ...string) i
 	return otherwise
 }
 
-// cutting returns a shard without metadata: the parent's type and spec, for the kind to change.
+// cutting returns a shard with the parent's type and a copy of its spec, without metadata. The kind
+// then changes the spec.
 func cutting(parent *unstructured.Unstructured, cluster string) Shard {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": parent.GetAPIVersion(), "kind": parent.GetKind()}}
 	for name, v := range parent.Object {
@@ -116,14 +118,14 @@ func cutting(parent *unstructured.Unstructured, cluster string) Shard {
 		}
 	}
 	obj = obj.DeepCopy()
-	// A creationTimestamp of null would make each write of the template a change.
+	// With a creationTimestamp of null, each write of the template would count as a change.
 	unstructured.RemoveNestedField(obj.Object, "spec", "template", "metadata", "creationTimestamp")
 	return Shard{Cluster: cluster, Object: obj}
 }
 
-// with returns the shares with Present filled in, by cluster, and with at least that Capacity. A
-// cluster that loses nodes gets no new replicas but keeps its own: it would get them back with
-// the nodes.
+// with returns a copy of the shares in which present sets the field Present of each cluster, and
+// Capacity is at least Present. A cluster that loses nodes thus keeps its replicas, although it gets no
+// new ones: otherwise the same replicas would move back as soon as the nodes return.
 func with(shares []Share, present map[string]int64) []Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
@@ -131,7 +133,7 @@ func with(shares []Share, present map[string]int64) []Share {
 		if s.Group {
 			s.Members = with(s.Members, present)
 			for _, m := range clusters(s.Members) {
-				stays = plus(stays, max(0, m.within(m.Present))) // a member that drains (Max 0) leaves no room
+				stays = plus(stays, max(0, m.within(m.Present))) // a draining member (Max 0) keeps no replicas
 			}
 		} else {
 			s.Present = present[s.Name]
@@ -152,7 +154,7 @@ func byCluster(shards []Shard) map[string]Shard {
 	return m
 }
 
-// counter is a status field that sums the shards'.
+// counter is a status field of the parent that holds the sum of the same field of all shards.
 type counter struct {
 	path     []string
 	required bool // written even if zero
@@ -169,8 +171,8 @@ func counters(required []string, optional ...string) []counter {
 	return cs
 }
 
-// add writes the sums of the shards' counters to status. An API server omits optional counters of
-// zero; add writes such a zero once if the parent has another value, from an earlier controller.
+// add writes the sums of the shards' counters to status. An API server omits optional counters that are
+// zero. add still writes zero if the parent has another value, which an earlier controller left.
 func add(status map[string]any, cs []counter, parent *unstructured.Unstructured, shards []Shard) error {
 	for _, c := range cs {
 		var n int64
@@ -186,9 +188,9 @@ func add(status map[string]any, cs []counter, parent *unstructured.Unstructured,
 	return nil
 }
 
-// observe sets observedGeneration: the parent's generation if every shard has observed its own,
-// else the value before. A value above the parent's generation is another controller's: then the
-// present generation counts as not observed.
+// observe sets observedGeneration in status. If every shard has observed its own generation, it sets
+// the parent's generation, otherwise the previous value. A previous value above the parent's generation
+// comes from another controller: then the present generation counts as not observed.
 func observe(status map[string]any, parent *unstructured.Unstructured, shards []Shard) {
 	all := !slices.ContainsFunc(shards, func(s Shard) bool { return !s.observed() })
 	if all && parent.GetGeneration() > 0 {
@@ -201,10 +203,12 @@ func observe(status map[string]any, parent *unstructured.Unstructured, shards []
 	}
 }
 
-// few is how many clusters a message names. Hundreds of names would make the parent too large.
+// few is the maximum number of clusters that a message names. Hundreds of names would make the parent
+// too large.
 const few = 10
 
-// brief joins messages about clusters, or the first few of them.
+// brief joins messages about clusters. Of more than few messages it joins the first few and adds the
+// number of the rest.
 func brief(all []string, separator string) string {
 	if len(all) > few {
 		return strings.Join(all[:few], separator) + fmt.Sprintf(" and %d more", len(all)-few)
@@ -212,16 +216,16 @@ func brief(all []string, separator string) string {
 	return strings.Join(all, separator)
 }
 
-// foreign has prefixes of labels and annotations by which tools mark the objects that they own.
-// Shards do not get them.
+// foreign holds the prefixes of labels and annotations by which tools mark the objects that they own.
+// Shards do not get labels and annotations with these prefixes.
 var foreign = []string{
 	"argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "meta.helm.sh/", "fleet.cattle.io/",
 	"objectset.rio.cattle.io/", "config.k8s.io/", "applyset.kubernetes.io/", "kubectl.kubernetes.io/", "app.kubernetes.io/instance",
 	"deployment.kubernetes.io/", "splitter.atoll.dev/", "state.workload.kcp.io/", "status.workload.kcp.io/", "workloads.kcp.io/",
-	"syncer.atoll.dev/", "synced.syncer.atoll.dev/", "unscheduled.syncer.atoll.dev/", // syncers write these about one object
+	"syncer.atoll.dev/", "synced.syncer.atoll.dev/", "unscheduled.syncer.atoll.dev/", // each is about one object only
 }
 
-// own returns the labels or annotations that shards get from their parent.
+// own returns those of a parent's labels or annotations that its shards get.
 func own(of map[string]string) map[string]string {
 	of = maps.Clone(of)
 	maps.DeleteFunc(of, func(k, _ string) bool {

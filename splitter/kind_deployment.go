@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// Deployments returns the Kind of apps/v1 Deployments. Numbers in maxUnavailable and maxSurge are
+// Deployments returns the Kind of apps/v1 Deployments. Integers in maxUnavailable and maxSurge are
 // divided over the shards, so that together they do not exceed the parent's; percentages apply to
 // each shard. A replica moves only when its replacement is available.
 func Deployments() Kind {
@@ -26,7 +26,7 @@ func Deployments() Kind {
 		replicas:    []string{"spec", "replicas"},
 		available:   []string{"status", "availableReplicas"},
 		counters:    counters(nil, "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"),
-		brokenFirst: true, // by the rule of ReplicaSets
+		brokenFirst: true, // as the controller of ReplicaSets does
 	}}
 }
 
@@ -80,8 +80,8 @@ func (k deployments) divideBudgets(parent *unstructured.Unstructured, uid types.
 	return nil
 }
 
-// keepUpdatable sets a maxSurge of one if that and maxUnavailable are zero: the shard could never
-// be updated. A surplus pod does the least harm.
+// keepUpdatable sets maxSurge to one if both maxSurge and maxUnavailable are zero, since such a
+// shard could never be updated. A surplus pod does less harm than an unavailable one.
 func keepUpdatable(shard *unstructured.Unstructured) error {
 	rolling, ok, _ := unstructured.NestedMap(shard.Object, "spec", "strategy", "rollingUpdate")
 	if !ok || !none(rolling["maxUnavailable"]) || !none(rolling["maxSurge"]) {
@@ -91,7 +91,7 @@ func keepUpdatable(shard *unstructured.Unstructured) error {
 	return unstructured.SetNestedMap(shard.Object, rolling, "spec", "strategy", "rollingUpdate")
 }
 
-// rolling reports whether a Deployment is being rolled out, as far as its status shows.
+// rolling reports whether a rollout of the Deployment is in progress according to its status.
 func rolling(obj *unstructured.Unstructured) bool {
 	return obj != nil && (numberOr(obj, 0, "status", "observedGeneration") < obj.GetGeneration() ||
 		numberOr(obj, 0, "status", "updatedReplicas") < numberOr(obj, 0, "status", "replicas"))
@@ -103,7 +103,7 @@ func none(v any) bool { return v == int64(0) || v == "0%" }
 func unavailable(parent *unstructured.Unstructured) int64 {
 	n := numberOr(parent, 1, "spec", "replicas")
 	if kind, _, _ := unstructured.NestedString(parent.Object, "spec", "strategy", "type"); kind == "Recreate" {
-		return 0 // Recreate allows that for rollouts, not for moves
+		return 0 // Recreate permits unavailable replicas in rollouts, not in moves
 	}
 	v, ok, _ := unstructured.NestedFieldNoCopy(parent.Object, "spec", "strategy", "rollingUpdate", "maxUnavailable")
 	if !ok {
@@ -146,7 +146,7 @@ func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 	return status, nil
 }
 
-// behind names the clusters with too few available replicas.
+// behind returns a text that names the clusters with too few available replicas.
 func (k replicated) behind(shards []Shard) string {
 	var behind []string
 	for _, s := range shards {
@@ -165,7 +165,7 @@ func (k replicated) behind(shards []Shard) string {
 }
 
 // progress returns the condition Progressing. It is False if any shard is stuck. It reports a
-// complete rollout only if each shard reports that of its present spec.
+// complete rollout only if each shard reports a complete rollout of its present spec.
 func (k deployments) progress(wanted int64, shards []Shard) map[string]any {
 	if len(shards) == 0 && wanted > 0 {
 		return condition("Progressing", false, "", "NoClusters", "no cluster has any replicas of it")
@@ -203,7 +203,7 @@ func isTrue(obj *unstructured.Unstructured, kind string) bool {
 	return find(obj, kind)["status"] == "True"
 }
 
-// find returns the condition of a type, nil if the object has none.
+// find returns the condition with type kind. It returns nil if the object has no such condition.
 func find(obj *unstructured.Unstructured, kind string) map[string]any {
 	if obj == nil {
 		return nil
@@ -220,7 +220,7 @@ func find(obj *unstructured.Unstructured, kind string) map[string]any {
 	return c
 }
 
-// Conditions returns that Placed and Duplicated are permitted, with a lastUpdateTime.
+// Conditions permits Placed and Duplicated, with a lastUpdateTime.
 func (deployments) Conditions() Conditions {
 	return Conditions{Placed: true, Duplicated: true, UpdateTime: true}
 }

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Jobs returns the Kind of batch/v1 Jobs. Parallelism is divided, and completions in proportion
-// to it. A shard's completions are immutable, so they stay in their cluster. Those of a lost
-// cluster are repeated elsewhere, unless the Job has ended: then nothing of it changes. A Job
-// with indices is not divided: one cluster has all of it.
+// Jobs returns the Kind of batch/v1 Jobs. Parallelism is divided by weight, and completions in
+// proportion to parallelism. A shard's completions are immutable, so they stay in their cluster. The
+// completions of a lost cluster are repeated elsewhere, unless the Job has ended: an ended Job does
+// not change. A Job with indices is not divided: one cluster has all of it.
 func Jobs() Kind { return jobs{} }
 
 type jobs struct{}
@@ -22,7 +22,7 @@ func (jobs) Resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 }
 
-// Conditions returns that Duplicated is permitted.
+// Conditions permits Duplicated.
 func (jobs) Conditions() Conditions { return Conditions{Duplicated: true} }
 
 func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
@@ -34,7 +34,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 		return undivided(parent, d, shares, have)
 	}
 	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); suspended && len(have) == 0 {
-		d.Replicas = 0 // nothing may run yet, so do not fix the clusters either
+		d.Replicas = 0 // no pod may run yet, so do not choose the clusters yet
 	}
 	d.Moves = 0
 	present := map[string]int64{}
@@ -65,13 +65,13 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	return plan, shards, nil
 }
 
-// ended reports whether a Job is Complete or Failed. That is final: an API server does not accept
-// a change of it.
+// ended reports whether a Job is Complete or Failed. Both are final: an API server rejects later
+// changes of these conditions.
 func ended(job *unstructured.Unstructured) bool {
 	return isTrue(job, "Complete") || isTrue(job, "Failed")
 }
 
-// lasting leaves the shards of an ended Job as they are.
+// lasting returns the shards of an ended Job unchanged.
 func lasting(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, error) {
 	var plan Plan
 	var shards []Shard
@@ -104,8 +104,8 @@ func specify(s Shard, field string, n int64) error {
 	return nil
 }
 
-// generated removes the fields that each API server generates for a Job: a selector by the Job's
-// UID, and its labels.
+// generated removes the fields that each API server generates for a Job: a selector with the Job's
+// UID, and the labels that this selector matches.
 func generated(s Shard) Shard {
 	if manual, _, _ := unstructured.NestedBool(s.Object.Object, "spec", "manualSelector"); manual {
 		return s
@@ -123,7 +123,7 @@ func generated(s Shard) Shard {
 	return s
 }
 
-// clusters returns the leaves of shares.
+// clusters returns the shares of clusters: the leaves below all groups.
 func clusters(shares []Share) (leaves []Share) {
 	for _, s := range shares {
 		if s.Group {
@@ -135,7 +135,7 @@ func clusters(shares []Share) (leaves []Share) {
 	return leaves
 }
 
-// only keeps the clusters for which in is true.
+// only returns the shares without the clusters for which the predicate in returns false. Groups stay.
 func only(shares []Share, in func(Share) bool) (left []Share) {
 	for _, s := range shares {
 		switch {
@@ -149,8 +149,8 @@ func only(shares []Share, in func(Share) bool) (left []Share) {
 	return left
 }
 
-// undivided gives the undivided parent to one cluster, and keeps it there while that cluster may have
-// it.
+// undivided assigns a parent that cannot be divided to one cluster. The parent stays there as long as
+// the shares permit that cluster.
 func undivided(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	d.Replicas, d.Mode, d.Moves = 1, Fewest, 0
 	present := map[string]int64{}

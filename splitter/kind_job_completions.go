@@ -10,16 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// completions are the completions of a Job.
+// completions holds the completions of a Job: the total, and those that are already assigned to
+// shards.
 type completions struct {
-	counted bool // the Job has a number of them
+	counted bool // the Job sets spec.completions
 	total   int64
-	kept    map[string]int64 // of the shards that stay, by cluster; they are immutable
+	kept    map[string]int64 // completions of the shards that stay, by cluster; they are immutable
 	held    int64            // the sum of kept
 }
 
-// completionsOf returns the completions of a Job. A cluster without room keeps its own: finished
-// work is not repeated.
+// completionsOf returns the completions of a Job. A shard in a cluster without room keeps its
+// completions: finished work is not repeated.
 func completionsOf(parent *unstructured.Unstructured, shares []Share, have []Shard) completions {
 	c := completions{kept: map[string]int64{}}
 	c.total, c.counted = number(parent, "spec", "completions")
@@ -38,17 +39,18 @@ func completionsOf(parent *unstructured.Unstructured, shares []Share, have []Sha
 	return c
 }
 
-// givenOut reports whether the shards that stay have all completions.
+// givenOut reports whether the shards that stay have all completions, so that none are left for
+// other shards.
 func (c completions) givenOut() bool { return c.counted && c.held >= c.total }
 
-// in reports whether a cluster has a shard that stays.
+// in reports whether the cluster has a shard that stays.
 func (c completions) in(cluster string) bool {
 	_, ok := c.kept[cluster]
 	return ok
 }
 
-// divide divides the completions that no shard has over the other clusters of a plan, in proportion
-// to their pods.
+// divide divides the completions that no shard has yet. The clusters of the plan without a shard
+// get them, in proportion to their pods.
 func (c completions) divide(uid types.UID, plan Plan) (Plan, error) {
 	if !c.counted {
 		return Plan{}, nil
@@ -66,8 +68,8 @@ func (c completions) divide(uid types.UID, plan Plan) (Plan, error) {
 	return rest, nil
 }
 
-// shards returns the shards of a plan, with the completions that they keep or that parts gives
-// them. A new shard needs both pods and completions.
+// shards returns the shards of a plan. A shard that stays keeps its completions; a new shard gets
+// them from parts. A cluster gets a new shard only if it has both pods and completions.
 func (c completions) shards(parent *unstructured.Unstructured, plan, parts Plan) ([]Shard, error) {
 	var shards []Shard
 	for _, a := range plan.Shards {

@@ -17,7 +17,7 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 	if err := add(status, counters(nil, "active", "ready", "succeeded", "failed", "terminating"), parent, shards); err != nil {
 		return nil, err
 	}
-	// An API server rejects lower numbers: work done in a lost cluster remains done.
+	// An API server rejects lower numbers, so work done in a lost cluster continues to count.
 	for _, field := range []string{"succeeded", "failed"} {
 		now, _ := status[field].(int64)
 		if n := max(now, numberOr(parent, 0, "status", field)); n != 0 {
@@ -43,7 +43,7 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 
 // outcome is the result of a Job in all its clusters together.
 type outcome struct {
-	started, ended string   // the first start and the last end
+	started, ended string   // startTime of the first start, and completionTime of the last end
 	complete       bool     // in all clusters
 	over           bool     // complete or failed in all clusters
 	failures       []string // the messages of clusters where the Job failed
@@ -90,7 +90,7 @@ func (o outcome) conditions() []any {
 	return conditions
 }
 
-// verdict returns the status of an ended Job as it was written.
+// verdict returns the status of an ended Job with the values that it already has.
 func verdict(parent *unstructured.Unstructured) map[string]any {
 	status := map[string]any{}
 	for _, field := range []string{"active", "ready", "succeeded", "failed", "terminating"} {

@@ -12,22 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Paths are the field paths of a type of workload that a Splitter needs, as field names joined by
-// dots.
+// Paths holds the paths of the fields that a Splitter needs of a type of workload. A path is the
+// field names joined by dots.
 type Paths struct {
-	// Replicas is the desired number; empty: "spec.replicas". Absent in an object is 1.
+	// Replicas is the path of the desired number of replicas; empty: "spec.replicas". An object
+	// without this field has one replica.
 	Replicas string
-	// Available is the number of available replicas; empty: "status.availableReplicas". It must
-	// begin with "status.".
+	// Available is the path of the number of available replicas; empty: "status.availableReplicas".
+	// It must begin with "status.".
 	Available string
-	// Counters are the other numbers of the status to sum up; nil: "status.replicas" and
-	// "status.readyReplicas". They must begin with "status.".
+	// Counters are the paths of the other numbers in the status to sum up; nil: "status.replicas"
+	// and "status.readyReplicas". They must begin with "status.".
 	Counters []string
 }
 
-// ByPaths returns the Kind of any resource that has replicas and a status with counters. Its
-// shards differ from the parent only in the replicas. A replica moves only when its replacement
-// is available. It fails on a path that is no field of the spec or status.
+// ByPaths returns the Kind of any resource that has replicas and a status with counters. Its shards
+// differ from the parent only in the number of replicas. A replica moves only when its replacement
+// is available. ByPaths fails on a path outside the spec and status.
 func ByPaths(gvr schema.GroupVersionResource, p Paths) (Kind, error) {
 	if p.Replicas == "" {
 		p.Replicas = "spec.replicas"
@@ -58,7 +59,7 @@ func ByPaths(gvr schema.GroupVersionResource, p Paths) (Kind, error) {
 	return k, nil
 }
 
-// replicated is a kind whose replicas are divided.
+// replicated is the common part of all kinds whose replicas are divided.
 type replicated struct {
 	gvr       schema.GroupVersionResource
 	replicas  []string
@@ -75,7 +76,8 @@ func (k replicated) Cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	return k.cut(parent, d, shares, have, 0)
 }
 
-// cut divides the replicas. Moves make at most unavailable of them unavailable.
+// cut divides the replicas. It limits the moves so that they make at most the given number of
+// replicas unavailable.
 func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard, unavailable int64) (Plan, []Shard, error) {
 	d.Replicas = numberOr(parent, 1, k.replicas...)
 	present := map[string]int64{}
@@ -117,9 +119,9 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 }
 
 // settled reports whether earlier moves are done: the shards add up to the desired replicas, and
-// all replicas that stay in their cluster are available. Unavailable surplus replicas delay no
-// move, since they may never become available. Unavailable replicas that stay do: those that move
-// there may be no better.
+// all replicas that stay in their cluster are available. Unavailable replicas above a cluster's
+// share delay no move, since they may never become available. Unavailable replicas that stay do
+// delay moves: replicas that move to that cluster may not become available either.
 func (k replicated) settled(d Demand, shares []Share, present map[string]int64, have []Shard) (bool, error) {
 	d.Moves = AnyMoves
 	end, err := Divide(d, shares)
@@ -137,26 +139,26 @@ func (k replicated) settled(d Demand, shares []Share, present map[string]int64, 
 	return total == d.Replicas, nil
 }
 
-// alone reports whether one cluster has all replicas and keeps them. Then nothing moves, and a
-// scale-down need not wait: the cluster's controller acts as it does for any workload, and an
-// unavailable replica may be the reason for it.
+// alone reports whether one cluster has all replicas and keeps them. Then no replica moves, and a
+// scale-down does not wait: the cluster's controller handles it as for any workload, and an
+// unavailable replica may be the reason for the scale-down.
 func alone(want map[string]int64, have []Shard, replicas int64) bool {
 	return len(have) == 1 && want[have[0].Cluster] == replicas
 }
 
-// works returns how many replicas of a shard stay available once its cluster has removed its
-// surplus, as far as is known.
+// works returns how many available replicas of a shard certainly remain once its cluster has
+// removed those above the shard's desired number.
 func (k replicated) works(shard *unstructured.Unstructured) int64 {
 	there, works := numberOr(shard, 1, k.replicas...), numberOr(shard, 0, k.available...)
 	if !k.brokenFirst {
-		works -= max(0, numberOr(shard, 0, "status", "replicas")-there) // the surplus may be available replicas
+		works -= max(0, numberOr(shard, 0, "status", "replicas")-there) // the cluster may remove available replicas
 	}
 	return max(0, min(works, there))
 }
 
-// pace raises want for clusters that lose replicas so far that at least least stay available: a
-// replica leaves only when its replacement is available. Replicas in unreachable clusters count
-// as unavailable and may leave. Shards under deletion count as gone.
+// pace raises want for the clusters that lose replicas, so that at least least replicas stay
+// available: a replica leaves only when its replacement is available. Replicas in unreachable
+// clusters count as unavailable and may leave. Shards under deletion count as gone.
 func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 	var available int64
 	for _, s := range have {
@@ -174,10 +176,10 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 		if status, _, _ := unstructured.NestedMap(s.Object.Object, "status"); len(status) == 0 {
 			works = there // nothing is reported yet: assume the best
 		}
-		broken := int64(0) // without brokenFirst, any replica may be removed, also an available one
+		broken := int64(0) // without brokenFirst, the cluster may remove an available replica
 		if k.brokenFirst {
-			// A replica that is ready, but not yet available by minReadySeconds, is not removed
-			// first.
+			// A replica that is ready, but not yet available because of minReadySeconds, is not
+			// among those removed first.
 			broken = there - max(works, min(there, numberOr(s.Object, 0, "status", "readyReplicas")))
 		}
 		lost := min(works, max(0, there-broken-want[s.Cluster]))
@@ -204,8 +206,8 @@ func sorted(m map[string]int64) []string {
 	return names
 }
 
-// StatefulSets returns the Kind of apps/v1 StatefulSets. Each shard counts its pods from zero;
-// their names are unique all the same, because they begin with the shard's name. The condition
+// StatefulSets returns the Kind of apps/v1 StatefulSets. The ordinals of each shard's pods begin at
+// zero. The pod names are still unique, because they begin with the shard's name. The condition
 // Available reports whether all replicas are available, and which clusters lack some.
 func StatefulSets() Kind {
 	return statefulSets{replicated{
@@ -218,7 +220,7 @@ func StatefulSets() Kind {
 
 type statefulSets struct{ replicated }
 
-// Conditions returns that Placed and Duplicated are permitted.
+// Conditions permits Placed and Duplicated.
 func (statefulSets) Conditions() Conditions { return Conditions{Placed: true, Duplicated: true} }
 
 func (k statefulSets) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {

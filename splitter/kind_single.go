@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// CronJobs returns the Kind of batch/v1 CronJobs. One cluster runs the CronJob; another takes
-// over when that cluster may no longer have it.
+// CronJobs returns the Kind of batch/v1 CronJobs. One cluster runs the CronJob. If that cluster may
+// no longer run it, another cluster takes over.
 func CronJobs() Kind { return cronJobs{} }
 
 type cronJobs struct{}

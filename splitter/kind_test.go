@@ -30,7 +30,7 @@ func object(t require.TestingT, kind, rest string) *unstructured.Unstructured {
 	return parse(t, "{apiVersion: example.org/v1, kind: "+kind+", metadata: {name: x, generation: 2}, "+rest+"}")
 }
 
-// field returns a field of each shard, by cluster.
+// field returns the field at path of each shard that has it, by cluster.
 func field(shards []splitter.Shard, path string) map[string]any {
 	got := map[string]any{}
 	for _, s := range shards {
@@ -131,8 +131,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// shard returns a shard with a status, current and observed by its cluster unless edit changes
-// that.
+// shard returns a shard with the given spec and status. It is current, and its cluster has observed
+// it, unless edit changes that.
 func shard(t require.TestingT, cluster, rest string, edit ...func(*splitter.Shard)) splitter.Shard {
 	s := splitter.Shard{Cluster: cluster, Object: object(t, "X", rest), Current: true}
 	for _, e := range edit {
@@ -141,7 +141,8 @@ func shard(t require.TestingT, cluster, rest string, edit ...func(*splitter.Shar
 	return s
 }
 
-// waiting returns shards of which some have pods without a node, by the annotations of syncers.
+// waiting returns shards, some of which have pods without a node according to the annotations of
+// syncers.
 func waiting(t require.TestingT) []splitter.Shard {
 	said := func(cluster, text string) splitter.Shard {
 		s := shard(t, cluster, "spec: {}")
@@ -241,8 +242,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// The status of a parent stays small, whatever the number of clusters and the length of their
-// messages.
+// The status of a parent stays small, whatever the number of clusters and the length of the
+// messages in their conditions.
 func TestFoldOfHundredsOfClusters(t *testing.T) {
 	shards := make([]splitter.Shard, 300)
 	why := strings.Repeat("x", 4096)
@@ -264,8 +265,8 @@ func TestFoldOfHundredsOfClusters(t *testing.T) {
 	}
 }
 
-// Together the shards of a Deployment never have more replicas unavailable than the parent
-// allows, and each can be updated.
+// The shards of a Deployment together never have more unavailable replicas than the parent allows,
+// and a rollout of each shard can make progress.
 func TestCutKeepsTheBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(0, 40).Draw(t, "replicas")
@@ -291,7 +292,7 @@ func TestCutKeepsTheBudget(t *testing.T) {
 	})
 }
 
-// Completions of a Job add up, whatever shards exist already.
+// The completions of a Job's shards add up to those of the Job, whatever shards exist already.
 func TestCutJobsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		completions := rapid.Int64Range(1, 50).Draw(t, "completions")
@@ -361,8 +362,8 @@ func TestShardName(t *testing.T) {
 	})
 }
 
-// A custom type may let another client write a negative number into a shard: the parent is still
-// divided.
+// A custom type may accept a negative number of replicas that another client writes into a shard:
+// the parent is still divided.
 func TestCutOfAShardBelowZero(t *testing.T) {
 	rollouts := schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}
 	kind, err := splitter.ByPaths(rollouts, splitter.Paths{})

@@ -22,7 +22,8 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Each kind is cut and folded, and nothing is written at rest.
+// Parents of each kind are divided and get a status. When nothing changes, the Splitter writes
+// nothing.
 func TestKinds(t *testing.T) {
 	for resource, test := range map[string]struct {
 		kind     splitter.Kind
@@ -81,7 +82,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A SyncTarget becomes a Cluster, which is Unknown once the heartbeat has stood still.
+// A SyncTarget becomes a Cluster. Ready is Unknown once the heartbeat has not changed for a minute.
 func TestSyncTargets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{})

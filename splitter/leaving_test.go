@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A shard under deletion still has the status of its available replicas. They do not count:
-// another cluster that drains meanwhile keeps its replicas until others are available.
+// A shard under deletion still reports available replicas in its status. They do not count: another
+// cluster that drains at that time keeps its replicas until others are available.
 func TestWhatIsBeingRemovedDoesNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		drained := func(name string) splitter.Cluster {

@@ -15,8 +15,8 @@ import (
 
 const noMarks = `{"metadata":{"annotations":{"splitter.atoll.dev/parent-name":null,"splitter.atoll.dev/cluster":null}}}`
 
-// The Splitter restores the annotations of a shard. A shard without them is deleted with its
-// parent all the same.
+// The Splitter restores removed annotations of a shard. A shard without annotations is still
+// deleted with its parent.
 func TestMarksArePutRight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -41,8 +41,8 @@ func TestMarksArePutRight(t *testing.T) {
 	})
 }
 
-// Another client copies a shard with its labels under another name. The copy delays no deletion
-// of the parent, and stays.
+// Another client copies a shard with its labels under another name. The copy does not delay the
+// deletion of the parent, and is not deleted.
 func TestACopyOfAShardIsNoShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// own counts the splitter's writes since the last Reset, by name, subresource and status code.
+// own returns the number of the splitter's writes since the last Reset, by name, subresource and
+// status code.
 func (w *world) own() map[string]int {
 	own := map[string]int{}
 	for _, r := range w.Requests() {
@@ -31,8 +32,8 @@ func TestNothingIsWrittenFromAnOldCopy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newLateWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
 		w.rest()
-		// Syncers write the shards as soon as they exist. That makes events between the
-		// Splitter's write of the status and its event.
+		// Syncers write the shards as soon as they exist. Their writes cause events between the
+		// Splitter's write of the status and their event.
 		writeShards := func(note string) {
 			for range 20 {
 				time.Sleep(50 * time.Millisecond)
@@ -56,7 +57,7 @@ func TestNothingIsWrittenFromAnOldCopy(t *testing.T) {
 		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
 		require.Equal(t, map[string]int{"web--a  200": 1, "web--b  200": 1, "web status 200": 1}, w.own())
 
-		// Waiting for the cache loses no status report.
+		// No status report is lost while the Splitter waits for its cache.
 		w.Reset()
 		for i := range int64(5) {
 			w.works("web--a", i)

@@ -13,20 +13,21 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Placement returns the clusters that a parent is divided over, with the mode and their claims.
-// The Splitter fills in Replicas and UID of the Demand, and Present, later. It is pure, must not
-// block, and must be safe for concurrent use. A cluster that it leaves out loses its replicas.
-// With Duplicate and no shares at all, every shard is deleted, whether others are available or
-// not. On an error that wraps ErrUndecided nothing changes until the parent or the clusters do.
+// Placement returns the claims of the clusters that a parent is divided over, and a Demand with the
+// mode. The Splitter later fills in Replicas and UID of the Demand, and Present of the claims. A
+// Placement must be pure, must not block, and must be safe for concurrent use. A cluster that it
+// leaves out loses its replicas. If it returns Duplicate and no shares, the Splitter deletes every
+// shard, without regard to available replicas. On an error that wraps ErrUndecided the Splitter
+// changes nothing until the parent or the clusters change.
 type Placement func(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error)
 
-// ErrUndecided is wrapped by the error of a Placement that cannot decide yet.
+// ErrUndecided is wrapped by the error of a Placement that cannot decide about a parent yet.
 var ErrUndecided = errors.New("not placed yet")
 
-// Everywhere is the Placement over all clusters that may have replicas, by the weights of their
-// WeightLabel. A label that cannot be read counts as absent, and delays no other cluster; see
-// Observer.Cluster. At most a quarter of the replicas move at once. No cluster gets more replicas
-// than it can hold pods, but present ones stay.
+// Everywhere is the Placement that divides a parent over all clusters that may have replicas, by
+// the weights in their WeightLabel. A label that cannot be read counts as absent, and delays no
+// other cluster; see Observer.Cluster. At most a quarter of the replicas move at once. No cluster
+// gets more replicas than the number of pods that it can hold, but present replicas stay.
 func Everywhere(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error) {
 	if parent == nil {
 		return Demand{}, nil, errors.New("splitter: parent is nil")
@@ -46,8 +47,8 @@ func Quarter(parent *unstructured.Unstructured) int64 {
 	return max(1, numberOr(parent, 1, "spec", "replicas")/4)
 }
 
-// Weight returns the value of the cluster's WeightLabel, nil if it has none. It fails if the
-// label is not a whole number below 2^31; then the weight is nil too.
+// Weight returns the value of the cluster's WeightLabel, nil if the cluster has no such label. It
+// fails if the label is not a whole number below 2^31; then the weight is nil too.
 func (c Cluster) Weight() (*int64, error) {
 	label := c.Labels[v1alpha1.WeightLabel]
 	if label == "" {
@@ -60,8 +61,8 @@ func (c Cluster) Weight() (*int64, error) {
 	return new(int64(weight)), nil
 }
 
-// Restrict restricts a claim by the State of its cluster: a Holding cluster gets no new replicas,
-// and a Draining one loses all.
+// Restrict returns the claim restricted by the State of its cluster: a Holding cluster gets no new
+// replicas, and a Draining one loses all.
 func Restrict(s Share, c Cluster) Share {
 	switch c.State {
 	case Holding:

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A Placement may return ErrUndecided, the mode Duplicate, and no shares.
+// A Placement may return ErrUndecided, the mode Duplicate, or no shares.
 func TestPlacements(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var place atomic.Pointer[splitter.Placement]
@@ -65,8 +65,8 @@ func TestPlacements(t *testing.T) {
 	})
 }
 
-// A weight that cannot be read counts as absent and is reported once; no parent waits for its
-// repair.
+// A weight that cannot be read counts as absent and is reported once. No parent waits for a valid
+// weight.
 func TestAWeightThatCannotBeReadStopsNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex

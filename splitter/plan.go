@@ -8,21 +8,20 @@ import (
 	"slices"
 )
 
-// Plan is the result of a division: the replicas of each cluster, the unplaced ones, and the
-// reasons. Dry runs and conditions are made from it.
+// Plan is the result of a division: the replicas of each cluster, the number of unplaced replicas, and the reasons.
+// Dry runs and conditions use it.
 type Plan struct {
-	// Shards are all clusters that took part, sorted by name, also those without replicas.
+	// Shards has an entry for each cluster that took part, sorted by name, also for a cluster without replicas.
 	Shards []Assignment
-	// Unplaced is how many replicas find no place within the bounds; with Duplicate, summed over
-	// all clusters.
+	// Unplaced is how many replicas do not fit within the bounds. With Duplicate it is the sum over all clusters.
 	Unplaced int64
-	// Moved is how many replicas leave clusters that could have kept them, to come nearer to the shares. It is never above
-	// Demand.Moves.
+	// Moved is how many replicas leave clusters that could keep them, to bring the clusters nearer to their shares.
+	// It is never above Demand.Moves.
 	Moved int64
-	// Due is how many more such moves would bring all clusters to their shares. It is above zero
-	// only if Demand.Moves was too small.
+	// Due is how many more moves would bring all clusters to their shares. It is above zero only if Demand.Moves
+	// was too small.
 	Due int64
-	// Reasons are the limits that were hit, sorted by name.
+	// Reasons lists the limits that clusters, regions and zones have hit, sorted by name.
 	Reasons []Reason
 }
 
@@ -32,27 +31,28 @@ type Assignment struct {
 	Replicas int64
 }
 
-// Limit is the reason why a cluster, region or zone does not get exactly its share.
+// Limit is the reason why a cluster, region or zone does not get exactly its share. The comments below call the
+// cluster, region or zone the place, and By is the field of the Reason.
 type Limit string
 
 const (
-	// LimitMin: it gets By more than its share, since its minimum asks for them.
+	// LimitMin: the place gets By more than its share, since its minimum requires them.
 	LimitMin Limit = "Min"
-	// LimitMax: it gets By less than its share, since its maximum does not allow more.
+	// LimitMax: the place gets By less than its share, since its maximum does not allow more.
 	LimitMax Limit = "Max"
-	// LimitCapacity: it gets By less than its share, since it has no room for more.
+	// LimitCapacity: the place gets By less than its share, since it has no room for more.
 	LimitCapacity Limit = "Capacity"
-	// LimitPresent: it keeps By more than its share, since it has them already and moving them was not allowed.
+	// LimitPresent: the place keeps By more than its share, since Demand.Moves does not allow moving them.
 	LimitPresent Limit = "Present"
-	// LimitUnmet: it lacks By of its minimum, since replicas or its room are too few.
+	// LimitUnmet: the place gets By less than its minimum, since the demand or its room is too small.
 	LimitUnmet Limit = "Unmet"
-	// LimitWeight: it gets none of the By replicas that find no place, since its weight is zero.
+	// LimitWeight: the place gets none of the By unplaced replicas, since its weight is zero.
 	LimitWeight Limit = "Weight"
 )
 
-// Reason is one limit that was hit, where, and by how much.
+// Reason records one limit that a cluster, region or zone has hit, and by how many replicas.
 type Reason struct {
-	// Name is the cluster's, or the region's or zone's.
+	// Name is the name of the cluster, region or zone.
 	Name  string
 	Limit Limit
 	By    int64

@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// meanwhile runs do, and then change while the first request with that verb for the object is
-// delayed.
+// meanwhile calls do. It then calls change while the first request that do has caused, with the
+// given verb for the named object, is delayed.
 func (w *world) meanwhile(verb, name string, change, do func()) {
 	w.t.Helper()
 	w.Inject(regiontest.Fault{Verb: verb, Resource: deployments.GroupResource(), Name: name, Do: regiontest.Delay(20 * time.Second)})
@@ -31,7 +31,7 @@ func (w *world) meanwhile(verb, name string, change, do func()) {
 	w.rest()
 }
 
-// deletions returns the status codes of an object's deletions.
+// deletions returns the status codes of the delete requests for an object.
 func (w *world) deletions(name string) (codes []int) {
 	for _, r := range w.Requests() {
 		if r.Verb == "delete" && r.Name == name && r.Code != 0 {
@@ -41,7 +41,8 @@ func (w *world) deletions(name string) (codes []int) {
 	return codes
 }
 
-// An object that has replaced a shard by the time of the deletion is not deleted.
+// If another object has replaced a shard by the time of the deletion, the new object is not
+// deleted.
 func TestAShardThatWasReplacedStays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -62,7 +63,8 @@ func TestAShardThatWasReplacedStays(t *testing.T) {
 	})
 }
 
-// The Splitter does not remove finalizers of others, nor any from a new parent of the same name.
+// The Splitter removes neither finalizers of other clients nor those of a new parent of the same
+// name.
 func TestFinalizersOfOthersStay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""))
@@ -86,7 +88,8 @@ func TestFinalizersOfOthersStay(t *testing.T) {
 	})
 }
 
-// A 404 because the type is not served does not prove that the parent is gone: its shards stay.
+// A 404 for a type that is not served does not prove that the parent is gone: the parent's shards
+// stay.
 func TestShardsWhoseParentIsNotServedStay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""))
@@ -124,7 +127,7 @@ func TestAStaleCacheWritesNothing(t *testing.T) {
 	})
 }
 
-// unknown are clusters whose list is not available until known is closed.
+// unknown is a Clusters whose list is not available until the channel known is closed.
 type unknown struct {
 	*script
 	known chan struct{}
@@ -138,7 +141,7 @@ func (u unknown) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
 	return u.script.Watch(ctx)
 }
 
-// A splitter that does not know the clusters yet removes nothing from them.
+// A Splitter that does not know the clusters yet removes no replicas from them.
 func TestClustersThatAreNotKnownTakeNothingAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -160,7 +163,8 @@ func TestClustersThatAreNotKnownTakeNothingAway(t *testing.T) {
 	})
 }
 
-// A parent is deleted after all its shards, also those whose marks another client has removed.
+// A parent is deleted after all its shards, also after shards from which another client has removed
+// the annotations.
 func TestAParentWaitsForShardsWithoutMarks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""))
@@ -178,8 +182,8 @@ func TestAParentWaitsForShardsWithoutMarks(t *testing.T) {
 	})
 }
 
-// If a shard has changed since the replicas were divided, the pass ends: the replicas that the
-// division takes from another shard may be the only available ones.
+// If a shard has changed since the replicas were divided, the Splitter stops and divides again: the
+// replicas that the old plan takes from another shard may be the only available ones.
 func TestAConflictEndsThePass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

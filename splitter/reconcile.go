@@ -23,8 +23,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// retried is the delay before the cache is read again for a shard that was created, or whose name
-// another object has.
+// retried is the delay before the Splitter reads the cache again for a shard that it created, or
+// whose name another object has.
 const retried = 10 * time.Second
 
 func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, err error) {
@@ -39,11 +39,11 @@ func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, e
 		if _, ok := k.objects.Get(parentKey); !ok {
 			k.writes.forget(parentKey) // no event follows for a deleted parent once the cache is fresh
 		}
-		return 0, nil // a stale cache decides nothing: Flows requeues all parents when it is fresh
+		return 0, nil // decide nothing from a stale cache: Flows requeues all parents when it is fresh
 	}
 	again, err = s.reconcile(ctx, k, parentKey)
 	if apierrors.IsConflict(err) {
-		return 0, loop.ErrBehind // another client has written: its event requeues the parent
+		return 0, loop.ErrBehind // another client has written: the event of its write requeues the parent
 	}
 	return again, err
 }
@@ -80,10 +80,10 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 	case !known:
 		return 0, nil // all parents are requeued when the clusters are known
 	case unseen > 0:
-		return unseen, nil // a plan from a stale cache would take away the same replicas twice
+		return unseen, nil // a plan from a stale cache would remove the same replicas twice
 	case !finalized(parent):
-		// Write the finalizer first, so that no shard outlives its parent. The event of this
-		// write continues.
+		// Write the finalizer first, so that no shard outlives its parent. The event of this write
+		// requeues the parent.
 		mark := identity(parent)
 		mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
 		_, err := k.apply(ctx, key, parent, mark)
@@ -105,8 +105,9 @@ func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// divide writes the desired shards of a parent, then its status. It reports whether the caller
-// has to look again, because an event is expected or a name is taken.
+// divide writes the desired shards of a parent, then the parent's status. soon asks the caller to
+// requeue the parent, because the cache must still show a write or another object has a shard's
+// name.
 func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (_ bool, err error) {
 	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
 	defer func() {
@@ -139,8 +140,8 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 		case errors.Is(err, errAwaited):
 			awaited = true
 		case apierrors.IsConflict(err):
-			// Do not go on with this plan, which is of an older state: the replicas that it
-			// removes elsewhere may be the only available ones.
+			// Stop here, since this plan comes from an older state: the replicas that it removes
+			// elsewhere may be the only available ones.
 			return false, joined(append(errs, err))
 		case err != nil:
 			errs = append(errs, err)
@@ -149,7 +150,7 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 			awaited = true
 		default:
 			part.Current = true
-			awaited = awaited || part.Object == nil // the shard exists, but was not in the cache: its event follows
+			awaited = awaited || part.Object == nil // the shard exists, but the cache did not show it: its event follows
 		}
 		parts = append(parts, part)
 		delete(have, w.Cluster)
@@ -159,13 +160,13 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 		return false, err
 	}
 	if awaited {
-		return true, nil // the events of the writes continue, and the status is written then
+		return true, nil // the events of the writes requeue the parent; the status is written then
 	}
 	return taken != nil, s.report(ctx, k, parent, plan, parts, lost, taken)
 }
 
-// removeUnplanned deletes shards in clusters that the plan does not name, and records it in event.
-// It returns those of lost clusters.
+// removeUnplanned deletes the shards in clusters that the plan does not name, and records the
+// deletions in event. It returns those shards that belong to lost clusters.
 func (s *Splitter) removeUnplanned(
 	ctx context.Context, k *kindState, shards map[string]Shard, event *DividedEvent,
 ) (lost []Shard, errs []error) {
@@ -185,8 +186,8 @@ func (s *Splitter) removeUnplanned(
 	return lost, errs
 }
 
-// joined drops Conflicts if there are other errors: a Conflict is not reported, and would hide
-// them.
+// joined returns the errors as one, without Conflicts if there are other errors: a Conflict is not
+// reported, and would hide the others.
 func joined(errs []error) error {
 	if others := slices.DeleteFunc(slices.Clone(errs), apierrors.IsConflict); len(others) > 0 {
 		errs = others
@@ -200,19 +201,21 @@ var (
 	errAwaited = errors.New("the cache does not show the object yet")
 )
 
-// write creates a shard or updates it to desired.
+// write creates a shard, or updates current to desired. It reports whether it changed the object.
+// The error is errTaken, errLeaving or errAwaited if another object has the name or the cache is
+// stale.
 func (s *Splitter) write(ctx context.Context, k *kindState, parent types.NamespacedName, current, desired *unstructured.Unstructured) (changed bool, err error) {
 	key := loop.KeyOf(desired)
 	obj, there := k.objects.Get(key)
 	if current == nil && there && obj.GetLabels()[v1alpha1.ParentLabel] == desired.GetLabels()[v1alpha1.ParentLabel] {
-		current = obj // another client has changed the other marks
+		current = obj // another client has changed the annotations of this shard
 	}
 	if current != nil {
 		if current.GetDeletionTimestamp() != nil {
-			return false, errLeaving // created again after the deletion
+			return false, errLeaving // the shard is created again after the deletion
 		}
 		desired.SetUID(current.GetUID())
-		desired.SetResourceVersion(current.GetResourceVersion()) // so that the next version in the cache is this write, or a later one: see written
+		desired.SetResourceVersion(current.GetResourceVersion()) // the next version in the cache is this write or later: see written
 		keepFinalizer(current, desired)
 		return k.apply(ctx, parent, current, desired)
 	}
@@ -222,8 +225,8 @@ func (s *Splitter) write(ctx context.Context, k *kindState, parent types.Namespa
 		}
 		return false, errLeaving // a shard of an earlier parent of this name: it is deleted first
 	}
-	// No object has resourceVersion 1: the apply creates the shard, or fails with a Conflict with an
-	// object that the cache does not show yet.
+	// No object has resourceVersion 1. The apply therefore creates the shard, or fails with a
+	// Conflict if an object exists that the cache does not show yet.
 	desired.SetResourceVersion("1")
 	if s.opts.Finalize {
 		desired.SetFinalizers([]string{syncersFinalizer(clusterOf(desired))})
@@ -236,7 +239,7 @@ func (s *Splitter) write(ctx context.Context, k *kindState, parent types.Namespa
 }
 
 // met reads live the object that has a shard's name and that the cache does not show. It returns
-// errTaken if that is no shard.
+// errTaken if the object is not a shard.
 func met(ctx context.Context, c dynamic.ResourceInterface, desired *unstructured.Unstructured) error {
 	live, err := c.Get(ctx, desired.GetName(), metav1.GetOptions{})
 	switch {
@@ -250,7 +253,8 @@ func met(ctx context.Context, c dynamic.ResourceInterface, desired *unstructured
 	return errAwaited // a shard of this parent, or of an earlier one of this name
 }
 
-// remove deletes the object that was read, and none that got its name since.
+// remove deletes the given object by UID, so that it does not delete a later object of the same
+// name.
 func (s *Splitter) remove(ctx context.Context, k *kindState, obj *unstructured.Unstructured) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return s.letGo(ctx, k, obj)
@@ -264,8 +268,8 @@ func (s *Splitter) remove(ctx context.Context, k *kindState, obj *unstructured.U
 	return nil
 }
 
-// orphans deletes shards whose parent is gone or was replaced. It reads the parent live, since
-// the cache may be stale.
+// orphans deletes those of the shards whose parent is gone or was replaced. It reads the parent
+// live, since the cache may be stale.
 func (s *Splitter) orphans(ctx context.Context, k *kindState, key types.NamespacedName, shards []*unstructured.Unstructured) error {
 	if len(shards) == 0 {
 		return nil
@@ -289,7 +293,7 @@ func (s *Splitter) orphans(ctx context.Context, k *kindState, key types.Namespac
 }
 
 // end deletes the shards of a parent, and then removes the parent's finalizer. It returns when to
-// look again at shards that the cache does not show as this parent's.
+// requeue the parent because of shards that the cache does not show as its own.
 func (s *Splitter) end(ctx context.Context, k *kindState, parent *unstructured.Unstructured, mine []Shard) (time.Duration, error) {
 	for _, shard := range mine {
 		if err := s.remove(ctx, k, shard.Object); err != nil {

@@ -16,13 +16,13 @@ import (
 )
 
 // ConditionPlaced is the type of a condition in the status of Deployments, StatefulSets and kinds
-// whose [Conditions] permit it: whether all replicas have a place. It is False if bounds or missing
-// clusters leave some unplaced (reason Unplaced), or if an object that is not a shard has a shard's
-// name (NameTaken). The message names the clusters and limits.
+// whose [Conditions] permit it. It is True if all replicas are placed. It is False if bounds or
+// missing clusters leave some unplaced (reason Unplaced), or if an object that is not a shard has a
+// shard's name (NameTaken). The message names the clusters and limits.
 const ConditionPlaced = "Placed"
 
-// report folds the status of the shards into the parent's. lost are shards that lost clusters
-// have yet to remove.
+// report writes the parent's status, computed from that of its shards. lost are the shards that
+// lost clusters have not removed yet.
 func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructured.Unstructured, plan Plan, shards, lost []Shard, taken []string) error {
 	status, err := k.kind.Fold(parent, shards)
 	if err != nil {
@@ -67,7 +67,8 @@ func placed(plan Plan, taken []string) map[string]any {
 	return condition(ConditionPlaced, false, "", "Unplaced", message)
 }
 
-// stamp sets the times of conditions. A condition that did not change keeps its times.
+// stamp sets the times of the conditions in status. A condition that did not change keeps its
+// times.
 func stamp(parent *unstructured.Unstructured, status map[string]any, form Conditions, now time.Time) {
 	conditions, _ := status["conditions"].([]any)
 	for _, v := range conditions {

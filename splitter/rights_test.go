@@ -20,7 +20,7 @@ import (
 )
 
 // The printed role is enough for a Splitter over SyncTargets, and the Splitter uses each right in
-// it.
+// the role.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		crd, err := config.CRD("synctargets.workload.kcp.io")

@@ -16,14 +16,14 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// alone watches the Deployments and fails if two of them are ever for one cluster.
+// alone watches the Deployments and fails the test if two of them are ever assigned to one cluster.
 func (w *world) alone() {
 	changes, err := w.of(deployments).Watch(w.t.Context(), metav1.ListOptions{})
 	require.NoError(w.t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		in := map[string]string{} // by name
+		in := map[string]string{} // cluster by name of the Deployment
 		for e := range changes.ResultChan() {
 			obj, ok := e.Object.(*unstructured.Unstructured)
 			if !ok {
@@ -48,8 +48,8 @@ func (w *world) alone() {
 	})
 }
 
-// The shards of a parent select the same pods, as does the parent: no two of them are ever for
-// one cluster.
+// The shards and the parent select the same pods. Two of these objects are therefore never assigned
+// to one cluster.
 func TestOneShardToACluster(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -70,7 +70,7 @@ func TestOneShardToACluster(t *testing.T) {
 		w.clusters.set(cluster("a", ""), drained, cluster("c", ""))
 		for range 5 {
 			for c, n := range w.shards() {
-				if w.get(deployments, "web--"+c) != nil { // the last report may have ended the shard
+				if w.get(deployments, "web--"+c) != nil { // the previous report may have removed the shard
 					w.works("web--"+c, n)
 					synctest.Wait()
 				}

@@ -14,12 +14,13 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// longestName is the longest name whose pods are valid for all kinds: their labels contain it
-// with a hash.
+// longestName is the greatest length of a shard's name with which the pods of all kinds are valid:
+// labels of the pods contain the name and a hash.
 const longestName = 52
 
-// ShardName returns the name of a parent's shard for a cluster: PARENT--CLUSTER. A name that
-// would be too long, or that another pair could have too, is cut and ends with a hash of both.
+// ShardName returns the name of a parent's shard for a cluster: PARENT--CLUSTER. If that name is
+// too long, or could also be the name for another parent and cluster, it is cut and ends with a
+// hash of both.
 func ShardName(parent, cluster string) string {
 	name := parent + "--" + cluster
 	if len(name) <= longestName && !strings.Contains(cluster, ".") && strings.Count(name, "--") == 1 &&
@@ -54,8 +55,8 @@ func (s *Splitter) dress(parent *unstructured.Unstructured, shard Shard) *unstru
 	return obj
 }
 
-// parentOf returns the name of a shard's parent, empty if the object is no shard. The Splitter's
-// marks on an object of another name do not make it a shard.
+// parentOf returns the name of a shard's parent, empty if the object is not a shard. An object that
+// has the Splitter's marks but not the name of a shard is not a shard.
 func parentOf(obj *unstructured.Unstructured) string {
 	annotations := obj.GetAnnotations()
 	parent, cluster := annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]
@@ -70,19 +71,19 @@ func clusterOf(shard *unstructured.Unstructured) string {
 	return shard.GetAnnotations()[v1alpha1.ClusterAnnotation]
 }
 
-// cutFrom reports whether a shard belongs to that very parent.
+// cutFrom reports whether an object is a shard of the given parent, by name and UID.
 func cutFrom(shard, parent *unstructured.Unstructured) bool {
 	return parent != nil && parentOf(shard) == parent.GetName() && shard.GetLabels()[v1alpha1.ParentLabel] == string(parent.GetUID())
 }
 
-// named reports whether an object with a parent's label also has the name of one of its shards. A
-// shard that a client copied with its labels has another name.
+// named reports whether an object that has the label of a parent also has the name of one of the
+// parent's shards. A copy of a shard that a client created, labels included, has another name.
 func (s *Splitter) named(obj, parent *unstructured.Unstructured) bool {
 	return cutFrom(obj, parent) || obj.GetName() == ShardName(parent.GetName(), obj.GetLabels()[s.opts.Label])
 }
 
-// divisible reports whether the Splitter divides an object: it is no shard, and no label assigns
-// it to a cluster as it is.
+// divisible reports whether the Splitter divides an object: it is not a shard, and no label assigns
+// the object itself to a cluster.
 func (s *Splitter) divisible(obj *unstructured.Unstructured) bool {
 	for label := range obj.GetLabels() {
 		if label == v1alpha1.ParentLabel || label == s.opts.Label || strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {

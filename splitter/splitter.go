@@ -30,9 +30,9 @@ import (
 // Manager is the field manager of the Splitter's writes.
 const Manager = v1alpha1.Manager
 
-// Splitter divides parents over clusters and folds the status of their shards back. It works on
-// one API server and meets syncers only in the objects there. Run one per API server, or several
-// with different kinds. Safe for concurrent use.
+// Splitter divides parents over clusters and computes their status from that of their shards. It works on
+// one API server and communicates with syncers only through the objects there. Run one per API server, or
+// several with different kinds. Safe for concurrent use.
 type Splitter struct {
 	up        region.API
 	clusters  Clusters
@@ -49,20 +49,20 @@ type Options struct {
 	// Place selects the clusters of a parent; nil: Everywhere. Package placement has one that
 	// follows policies.
 	Place Placement
-	// Label is the label by which a syncer finds the shards of its cluster; empty: that of
+	// Label is the label by which a syncer finds the shards of its cluster; empty: the label in
 	// syncer/v1alpha1.
 	Label string
 	// Grace is how long a cluster may be unreachable before its replicas are placed elsewhere;
 	// zero: 5 minutes.
 	Grace time.Duration
-	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets any;
-	// zero: 1 minute.
+	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets new ones; zero: 1
+	// minute.
 	Rejoin time.Duration
-	// Finalize creates shards with the finalizer of their cluster's syncer, which saves the
-	// syncer a write for each. Use it if each cluster has a syncer, or will have one: without a
-	// syncer, the deletion of a shard waits until Clusters no longer lists the cluster.
+	// Finalize creates shards with the finalizer of their cluster's syncer, which saves the syncer one write
+	// per shard. Use it if each cluster has a syncer, or will have one: without a syncer, the deletion of a
+	// shard waits until Clusters no longer lists the cluster.
 	Finalize bool
-	// Workers is how many parents are reconciled at once; zero: 8.
+	// Workers is how many parents are reconciled concurrently; zero: 8.
 	Workers int
 	// Observer receives events; nil: none.
 	Observer *Observer
@@ -75,20 +75,19 @@ type Options struct {
 // Observer has functions that a Splitter calls on events. Any of them may be nil. They must not
 // block and must be safe for concurrent use.
 type Observer struct {
-	// Divided is called after shards were written or removed, and after a failed attempt to
-	// divide.
+	// Divided is called after the Splitter wrote or removed shards, and after it failed to divide a parent.
 	Divided func(context.Context, DividedEvent)
-	// Cluster is called when the weight of a cluster cannot be read and so counts as absent: once
-	// per value of its label.
+	// Cluster is called when the weight of a cluster cannot be read and therefore counts as absent: once per
+	// value of the weight label.
 	Cluster func(context.Context, ClusterEvent)
 }
 
-// DividedEvent is the outcome for one parent.
+// DividedEvent is the outcome of one division of a parent.
 type DividedEvent struct {
 	Kind   string
 	Parent types.NamespacedName
 	Plan   Plan
-	// Written and Removed are the names of shards.
+	// Written and Removed are the names of the shards that were written and deleted.
 	Written, Removed []string
 	Err              error
 }
@@ -150,7 +149,7 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 	return s, nil
 }
 
-// Start runs until ctx ends, waits for all that it started, then returns nil. It waits for kinds
+// Start runs until ctx ends, waits for all goroutines that it started, then returns nil. It waits for kinds
 // that the API server does not serve yet. It writes nothing if nothing differs. Call it once.
 func (s *Splitter) Start(ctx context.Context) error {
 	if s.up == nil {
@@ -173,8 +172,8 @@ func (s *Splitter) Start(ctx context.Context) error {
 	return s.queue.Start(ctx, s.work)
 }
 
-// misread reports weights that cannot be read, except those in before, and returns all of them,
-// by cluster.
+// misread reports each weight that cannot be read, unless before has the same value. It returns all
+// unreadable weights, by cluster.
 func (s *Splitter) misread(ctx context.Context, list []Cluster, before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, c := range list {
@@ -188,7 +187,7 @@ func (s *Splitter) misread(ctx context.Context, list []Cluster, before map[strin
 	return now
 }
 
-// Again requeues all parents. Call it when a Placement would decide differently. It does not
+// Again requeues all parents. Call it when the Placement would decide differently than before. It does not
 // block.
 func (s *Splitter) Again() {
 	for _, k := range s.kinds {
@@ -196,8 +195,8 @@ func (s *Splitter) Again() {
 	}
 }
 
-// Plan returns the plan for one parent without writing anything. The object need not be in the
-// API server; its shards are read from there. It fails if Start does not run, or has not read the
+// Plan returns the plan for one parent without writing anything. The API server need not have the parent;
+// the parent's shards are read from the API server. Plan fails if Start does not run, or has not read the
 // clusters yet.
 func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) (Plan, error) {
 	if parent == nil {
@@ -240,7 +239,7 @@ func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, list []C
 	return plan, shards, nil
 }
 
-// have appends obj to the shards of a parent, if it is one.
+// have returns a list of a parent's shards with obj appended, if obj is a shard of the given parent.
 func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, silent map[string]bool) []Shard {
 	if !cutFrom(obj, parent) {
 		return have
@@ -273,7 +272,7 @@ func (k *kindState) client(namespace string) dynamic.ResourceInterface {
 	return k.dynamic.Resource(k.kind.Resource()).Namespace(namespace)
 }
 
-// meta returns a client for writes: of the responses only the metadata are read.
+// meta returns a client for writes. The client reads only the metadata of each response.
 func (k *kindState) meta(namespace string) metadata.ResourceInterface {
 	return k.metadata.Resource(k.kind.Resource()).Namespace(namespace)
 }
@@ -300,7 +299,7 @@ func (k *kindState) add(key types.NamespacedName) {
 	k.queue.Add(strconv.Itoa(k.place) + "/" + key.String())
 }
 
-// all requeues every parent, also parents that are gone and have shards left.
+// all requeues every parent, also deleted parents that still have shards.
 func (k *kindState) all() {
 	for _, obj := range k.objects.List() {
 		if parent := parentOf(obj); parent != "" {
@@ -314,7 +313,7 @@ func (k *kindState) all() {
 // index maps parents to the keys of their shards.
 type index struct {
 	mu      sync.Mutex
-	parents map[types.NamespacedName]string // by the key of a shard
+	parents map[types.NamespacedName]string // the parent's name by the key of a shard
 	shards  map[types.NamespacedName]map[types.NamespacedName]bool
 }
 
@@ -322,7 +321,7 @@ func newIndex() *index {
 	return &index{parents: map[types.NamespacedName]string{}, shards: map[types.NamespacedName]map[types.NamespacedName]bool{}}
 }
 
-// set records the parent of an object, empty if the object is no shard, and returns the parent
+// set records the name of an object's parent, empty if the object is not a shard, and returns the name
 // recorded before.
 func (i *index) set(key types.NamespacedName, parent string) (before string) {
 	i.mu.Lock()

@@ -79,7 +79,7 @@ func TestShardsAreLikeTheirParent(t *testing.T) {
 		require.Empty(t, shard.GetFinalizers())
 		require.Equal(t, []string{finalizer}, w.get(deployments, "web").GetFinalizers())
 
-		// The shards follow every change of the parent, and changes by others are reverted.
+		// The shards follow every change of the parent. Changes by other clients are reverted.
 		w.patch(deployments, "web", `{"metadata":{"annotations":{"note":null}},"spec":{"replicas":8,"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}}`)
 		w.patch(deployments, "web--b", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"z","theirs":"stays"}},"spec":{"replicas":1,"paused":true}}`)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--a", metav1.DeleteOptions{}))
@@ -112,7 +112,8 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 		require.Equal(t, foreign.Object["spec"], w.get(deployments, "web--a").Object["spec"])
 		require.NotContains(t, w.get(deployments, "web--a").GetLabels(), "splitter.atoll.dev/parent")
 
-		// The object is another parent itself. When it is deleted, its name is free.
+		// The object is itself a parent. When it is deleted, the Splitter creates a shard with its
+		// name.
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--a", metav1.DeleteOptions{}))
 		w.rest()
 		require.Equal(t, "web", w.get(deployments, "web--a").GetAnnotations()["splitter.atoll.dev/parent-name"])
@@ -137,10 +138,11 @@ func TestShardsGoWithTheirParent(t *testing.T) {
 		require.Nil(t, w.get(deployments, "web--a"))
 		require.Len(t, w.list(deployments), 3, "the other and its shards")
 
-		// Another client removes the finalizer, and a new parent gets the name at once.
+		// Another client removes the finalizer, and a new parent with the same name is created at
+		// once.
 		w.patch(deployments, "other", `{"metadata":{"finalizers":null}}`)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "other", metav1.DeleteOptions{}))
-		// The splitter may have added it again meanwhile.
+		// The Splitter may have added the finalizer again in the meantime.
 		_, err := w.of(deployments).Patch(t.Context(), "other", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: "user"})
 		if !apierrors.IsNotFound(err) {
 			require.NoError(t, err)
@@ -167,14 +169,14 @@ func TestMovesDoNotDip(t *testing.T) {
 				available := map[string]int64{}
 				report := func() {
 					for c := range w.shards() {
-						if w.get(deployments, "web--"+c) != nil { // the last report may have ended the shard
+						if w.get(deployments, "web--"+c) != nil { // the previous report may have removed the shard
 							w.works("web--"+c, available[c])
 							synctest.Wait()
 						}
 					}
 				}
 				// Each second one replica becomes available in some cluster; surplus replicas are
-				// gone at once.
+				// removed at once.
 				step := func() (sum int64) {
 					grown := false
 					shards := w.shards()
@@ -254,18 +256,18 @@ func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 5, "b": 7}, w.shards(), "it gets nothing more")
 
-		// It is reachable again in time, and nothing has moved.
+		// The cluster is reachable again in time, and no replica has moved.
 		w.clusters.set(cluster("a", ""), cluster("b", ""))
 		w.works("web--b", 7)
 		w.rest()
 		require.Equal(t, int64(12), w.shards()["a"]+w.shards()["b"])
 
-		// It stays unreachable for longer than Grace.
+		// The cluster stays unreachable for longer than Grace.
 		w.clusters.set(silent, cluster("b", ""))
 		time.Sleep(5 * time.Minute)
 		w.rest()
 		require.Equal(t, map[string]int64{"b": 12}, w.shards())
-		// It gets replicas again after a minute of readiness, not after a moment.
+		// The cluster gets replicas again after it was ready for a minute, not at once.
 		w.clusters.set(cluster("a", ""), cluster("b", ""))
 		w.works("web--b", 12)
 		w.rest()
@@ -276,7 +278,7 @@ func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
 	})
 }
 
-// A Splitter that stops removes nothing, and one that starts again writes nothing.
+// A Splitter that stops removes nothing, and a Splitter that starts again writes nothing.
 func TestARestartWritesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -294,7 +296,7 @@ func TestARestartWritesNothing(t *testing.T) {
 		require.Equal(t, "default/web", events[0].Parent.String())
 		mu.Unlock()
 		w.Reset()
-		// An object that cannot be listed for a while is not absent.
+		// An object that cannot be listed for some time does not count as absent.
 		w.Inject(regiontest.Fault{Verb: "list", Times: 5, Do: regiontest.Refuse(503)})
 		second, err := splitter.New(w.api, &script{list: w.clusters.list, changed: make(chan struct{})}, splitter.Options{})
 		require.NoError(t, err)
@@ -304,7 +306,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	})
 }
 
-// Another label, one worker, and shorter periods for Grace and Rejoin.
+// All options take effect: another label, one worker, and shorter periods for Grace and Rejoin.
 func TestOptions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Label: "example.org/cluster", Workers: 1, Grace: 10 * time.Second, Rejoin: 15 * time.Second}, cluster("a", ""), cluster("b", ""))

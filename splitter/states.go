@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// Periods are the waiting times before a change of a cluster takes effect. The zero value works.
+// Periods are the times that pass before a changed readiness of a cluster takes effect. The zero
+// value works.
 type Periods struct {
 	// Grace is how long a cluster may be unreachable before its replicas are placed elsewhere;
-	// zero: 5 minutes. While no cluster is ready, none loses its replicas, and Grace begins anew
-	// when one is ready again.
+	// zero: 5 minutes. While no cluster is ready, none loses its replicas. Grace begins anew when a
+	// cluster becomes ready again.
 	Grace time.Duration
-	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets any;
-	// zero: 1 minute.
+	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets new
+	// ones; zero: 1 minute.
 	Rejoin time.Duration
 }
 
@@ -33,9 +34,9 @@ func (p Periods) defaults() Periods {
 }
 
 // States yields the clusters with their States, sorted by name: at once, after each change, and
-// when a State changes by time, until ctx ends. A cluster that was unreachable for longer than
+// when time alone changes a State, until ctx ends. A cluster that was unreachable for longer than
 // Grace is missing until it has been ready for Rejoin. The Splitter gives its Placement the same
-// list; use States to make other decisions by it. It calls clusters.Watch, which may be called
+// list; use States to base other decisions on it. States calls clusters.Watch, which may be called
 // only once.
 func States(ctx context.Context, clusters Clusters, p Periods) iter.Seq[[]Cluster] {
 	p = p.defaults()

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// anyNumber draws any content of a field that should be a number.
+// anyNumber draws arbitrary content for a field that should hold a number.
 func anyNumber(t *rapid.T, label string) any {
 	return rapid.OneOf(
 		rapid.Map(rapid.Int64Range(0, 30), func(n int64) any { return n }),
@@ -23,7 +23,7 @@ func anyNumber(t *rapid.T, label string) any {
 	).Draw(t, label)
 }
 
-// anyStatus draws any content of a status, of any generation.
+// anyStatus draws an arbitrary status, with any observedGeneration.
 func anyStatus(t *rapid.T) any {
 	if rapid.IntRange(0, 4).Draw(t, "odd") == 0 {
 		return rapid.SampledFrom([]any{nil, "status", map[string]any{}}).Draw(t, "status")
@@ -37,7 +37,7 @@ func anyStatus(t *rapid.T) any {
 	return status
 }
 
-// working returns a shard with the status that its cluster reports once all replicas are
+// working returns the shard with the status that its cluster reports once all replicas are
 // available.
 func working(s splitter.Shard) splitter.Shard {
 	obj := s.Object.DeepCopy()
@@ -50,16 +50,16 @@ func working(s splitter.Shard) splitter.Shard {
 	return splitter.Shard{Cluster: s.Cluster, Object: obj, Current: true}
 }
 
-// From any shards with any numbers, repeated cuts of a parent reach shards that another cut does
-// not change, if the clusters follow. These have all the parent's replicas except unplaced ones,
-// and the parent's status is their sum.
+// From any shards with any numbers, repeated calls of Cut reach shards that another call does not
+// change, if the clusters follow. Together these shards have all of the parent's replicas except
+// unplaced ones, and the parent's status is the sum of theirs.
 func TestStatesOfShards(t *testing.T) {
 	most, states := 0, 0
 	for name, kind := range map[string]splitter.Kind{"Deployments": splitter.Deployments(), "StatefulSets": splitter.StatefulSets()} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				states++
-				d, shares := demand(t, splitter.Spread, splitter.Fill), flat(t) // Fewest does not promise to rest: docs/evidence/states.md
+				d, shares := demand(t, splitter.Spread, splitter.Fill), flat(t) // Fewest may not settle: docs/evidence/states.md
 				for i := range shares {
 					shares[i].Present = 0 // Cut sets it from the shards
 				}
@@ -89,7 +89,8 @@ func TestStatesOfShards(t *testing.T) {
 					}
 					if equal(before, now) && step > 2 {
 						most = max(most, step)
-						// Unplaced replicas stay in a cluster that the parent has to leave.
+						// Replicas that cannot be placed elsewhere stay in a cluster that the
+						// parent has to leave.
 						require.LessOrEqual(t, sum, n, "%v", now)
 						require.GreaterOrEqual(t, sum, n-plan.Unplaced, "%v, %d without a place", now, plan.Unplaced)
 						works, _, _ := unstructured.NestedInt64(parent.Object, "status", "availableReplicas")

@@ -11,14 +11,14 @@ import (
 )
 
 // ConditionScheduled is the type of a condition in the status of Deployments, StatefulSets,
-// DaemonSets and Jobs. It is False while pods in some cluster find no node (reason
-// Unschedulable). The message names the clusters, with the number of pods and the message of the
-// scheduler. It needs syncers that count such pods: see syncer.Options.Unscheduled. Otherwise,
-// and while all pods find a node, the condition is absent.
+// DaemonSets and Jobs. It is False (reason Unschedulable) while the scheduler of some cluster finds
+// no node for some pods. The message names the clusters, with the number of pods and the message of
+// the scheduler. The condition needs syncers that count such pods: see syncer.Options.Unscheduled.
+// Without such syncers, and while all pods have a node, the condition is absent.
 const ConditionScheduled = "Scheduled"
 
-// unscheduled returns the condition that names the clusters in which pods find no node; nil:
-// none.
+// unscheduled returns the condition that names the clusters with pods that have no node. It returns
+// no condition if there are no such clusters.
 func unscheduled(shards []Shard) []any {
 	var all []string
 	for _, s := range shards {

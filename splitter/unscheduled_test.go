@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A syncer's annotations on an object that is a parent now do not pass to its shards: no syncer
-// would remove them there.
+// If an object with a syncer's annotations becomes a parent, its shards do not get these
+// annotations: no syncer would remove them there.
 func TestWhatSyncersSayOfAParentStaysThere(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -30,8 +30,8 @@ func TestWhatSyncersSayOfAParentStaysThere(t *testing.T) {
 	})
 }
 
-// The parent reports the pods without a node that syncers count, with the cluster, while there
-// are any.
+// While syncers report pods without a node, the parent's condition reports their number for each
+// cluster.
 func TestUnscheduled(t *testing.T) {
 	const template = "template: {metadata: {labels: {app: x}}, spec: {restartPolicy: POLICY, containers: [{name: x, image: x}]}}"
 	for kind, test := range map[string]struct {
@@ -62,7 +62,7 @@ func TestUnscheduled(t *testing.T) {
 				w.Reset()
 				time.Sleep(time.Hour)
 				require.Empty(t, w.writes(), "at rest")
-				said("x--b", `"{\"pods\":9}"`) // with the annotation of another cluster
+				said("x--b", `"{\"pods\":9}"`) // by the annotation of another cluster
 				require.Equal(t, want, w.conditionOf(gvr, "x", splitter.ConditionScheduled))
 				said("x--a", "null")
 				require.Empty(t, w.conditionOf(gvr, "x", splitter.ConditionScheduled))

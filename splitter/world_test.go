@@ -32,8 +32,8 @@ import (
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// world is an API server with a splitter, and the clusters that a test sets. It runs in a bubble
-// of virtual time.
+// world is an API server with a Splitter over clusters that the test sets. It runs in a synctest
+// bubble, in virtual time.
 type world struct {
 	*regiontest.Server
 	t        *testing.T
@@ -90,12 +90,12 @@ func newAPI(t *testing.T, s *regiontest.Server) region.API {
 	return api
 }
 
-// newLateWorld is a world whose splitter observes each change with a delay.
+// newLateWorld returns a world whose Splitter observes each change with a delay.
 func newLateWorld(t *testing.T, opts splitter.Options, clusters ...splitter.Cluster) *world {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{History: 100000})
 	t.Cleanup(s.Close)
-	t.Cleanup(func() { time.Sleep(time.Second) }) // until a stopped watch has read its last event
+	t.Cleanup(func() { time.Sleep(time.Second) }) // a stopped watch reads its last event within a second
 	config := s.Config()
 	config.Wrap(latetest.Watches(300 * time.Millisecond))
 	api, err := region.APIFor(config)
@@ -131,7 +131,7 @@ func (w *world) start(s *splitter.Splitter) {
 	w.t.Cleanup(w.stop)
 }
 
-// rest waits until nothing happens.
+// rest waits until the Splitter has nothing left to do.
 func (w *world) rest() {
 	for range 20 {
 		time.Sleep(time.Second)
@@ -210,7 +210,7 @@ func (w *world) shards() map[string]int64 {
 	return m
 }
 
-// ready returns the column READY of `kubectl get deployments`.
+// ready returns the column READY of `kubectl get deployments` for the named object.
 func (w *world) ready(name string) string {
 	w.t.Helper()
 	obj := w.get(deployments, name)

@@ -19,16 +19,17 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// lag is how long the cache may take to show a write before the object is read live.
+// lag is how long to wait for the cache to show a write before reading the object live.
 const lag = 10 * time.Second
 
-// writes records the Splitter's own writes to a parent and its shards, by parent, that the cache
-// may not show yet. A division without them would take away the same replicas twice.
+// writes records, for each parent, the Splitter's writes to the parent and its shards that the
+// cache may not show yet. A division that ignored these writes would remove the same replicas
+// twice.
 //
 // A process starts without records: its cache starts with a consistent list, which shows all
-// earlier writes. The list lacks a write that a dead process sent and that the API server carries
-// out later: at most one for each shard, of the state desired just before. It fails if the shard
-// has changed since.
+// earlier writes. One kind of write is not in that list: a write that a dead process sent and that
+// the API server carries out later. There is at most one such write for each shard, with the state
+// desired just before. It fails if the shard has changed since.
 type writes struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]map[types.NamespacedName]written
@@ -38,17 +39,18 @@ func newWrites() *writes {
 	return &writes{of: map[types.NamespacedName]map[types.NamespacedName]written{}}
 }
 
-// written is one write.
+// written records one write of an object.
 type written struct {
-	// before is the resourceVersion of the object before the write; empty: the write creates it.
-	// The write of a shard carries it, so the next version in the cache is this write or a later
-	// one.
+	// before is the resourceVersion of the object before the write; empty if the write creates it.
+	// The write of a shard carries this resourceVersion, so the next version in the cache is this
+	// write or a later one.
 	before string
-	gone   types.UID // of a deletion, instead: the UID of the deleted object
+	gone   types.UID // for a deletion, which has no before: the UID of the deleted object
 	until  time.Time // when to read the object live
 }
 
-// shownBy reports whether obj, nil if there is no object, shows the write.
+// shownBy reports whether obj shows the effect of the write. A nil obj means that the object does
+// not exist.
 func (w written) shownBy(obj *unstructured.Unstructured) bool {
 	switch {
 	case w.gone != "":
@@ -59,8 +61,8 @@ func (w written) shownBy(obj *unstructured.Unstructured) bool {
 	return obj.GetResourceVersion() != w.before
 }
 
-// add records a write and its outcome. Rejected writes have no effect and are not recorded. On
-// any other error, the outcome is unknown, and on a Conflict the cache is stale: then the object
+// add records a write and its outcome. Rejected writes have no effect and are not recorded. If err
+// leaves the outcome unknown, or is a Conflict and thus proves that the cache is stale, the object
 // is read live before the next decision.
 func (w *writes) add(parent, object types.NamespacedName, what written, err error) {
 	what.until = time.Now().Add(lag)
@@ -95,7 +97,8 @@ func (w *writes) forget(parent types.NamespacedName) {
 	delete(w.of, parent)
 }
 
-// apply writes desired, which was derived from current (nil: no object), if they differ.
+// apply writes desired, which was derived from current, if the two differ. A nil current means that
+// no object exists. It records the write and reports whether it changed the object.
 func (k *kindState) apply(ctx context.Context, parent types.NamespacedName, current, desired *unstructured.Unstructured, subresources ...string) (changed bool, err error) {
 	if !loop.Differs(current, desired, Manager, subresources...) {
 		return false, nil
@@ -111,11 +114,12 @@ func (k *kindState) apply(ctx context.Context, parent types.NamespacedName, curr
 	return err == nil && after != before, err
 }
 
-// unseen returns how long to wait until the cache shows all writes to a parent and its shards; 0:
-// it does. An event ends the wait early. After lag it compares a write with a live read: the
-// cache never shows a write that the restore of a backup has undone.
+// unseen returns how long to wait until the cache shows all writes to a parent and its shards; zero
+// if the cache shows them all. An event ends the wait early. After lag, unseen looks for the write
+// with a live read: the cache never shows a write that the restore of a backup has undone.
 func (k *kindState) unseen(ctx context.Context, parent types.NamespacedName) (wait time.Duration, err error) {
-	// Only the one worker that reconciles the parent records writes for it.
+	// Only one worker reconciles a parent at a time, and only that worker changes the parent's
+	// records.
 	k.writes.mu.Lock()
 	all := k.writes.of[parent]
 	k.writes.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// line is the connection of a Splitter to its API server. It can hold back watch events.
+// line is the connection of a Splitter to its API server. It can delay watch events.
 type line struct {
 	to   http.RoundTripper
 	mu   sync.Mutex
-	free chan struct{} // closed while no events are held back
+	free chan struct{} // closed while no events are delayed
 }
 
 func newLine() *line {
@@ -39,7 +39,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// hold holds back watch events until release.
+// hold delays all watch events until the test calls release.
 func (l *line) hold() (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *line) hold() (release func()) {
 	return sync.OnceFunc(func() { close(free) })
 }
 
-// heard is the body of a watch response.
+// heard is the body of a watch response whose reads can be delayed.
 type heard struct {
 	io.ReadCloser
 	line *line
@@ -63,8 +63,8 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A replica is removed from one cluster. Before the cache shows that, a new placement would
-// remove one from another cluster. maxUnavailable is used up by then.
+// The Splitter has removed a replica from one cluster, which uses up maxUnavailable. A second
+// division before the cache shows that write must not remove a replica from another cluster.
 func TestNothingIsTakenTwice(t *testing.T) {
 	for name, test := range map[string]struct {
 		a     int64 // how many replicas cluster a has
@@ -133,7 +133,7 @@ func TestNothingIsTakenTwice(t *testing.T) {
 	}
 }
 
-// A lost write is repeated, whatever it was.
+// The Splitter repeats a write that was lost, whatever its verb.
 func TestWhatIsLostIsWrittenAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

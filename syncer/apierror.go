@@ -36,7 +36,8 @@ func causes(err error) []metav1.StatusCause {
 	return nil
 }
 
-// conflicts returns the conflicting fields of an apply without force, each as "field: conflict with manager".
+// conflicts returns the fields for which err, the error of an apply without force, reports a conflict, each as
+// "field: conflict with manager".
 func conflicts(err error) []string {
 	var fields []string
 	for _, cause := range causes(err) {
@@ -47,10 +48,12 @@ func conflicts(err error) []string {
 	return fields
 }
 
-// isStale reports whether err is a Conflict of versions, which means only that a cache was stale.
+// isStale reports whether err is a Conflict between resourceVersions, and not one between field managers. It means
+// only that a cache was stale.
 func isStale(err error) bool { return apierrors.IsConflict(err) && len(conflicts(err)) == 0 }
 
-// isAbsent reports whether the object was not found. The NotFound of a type that is not served does not count.
+// isAbsent reports whether err means that the object does not exist. The NotFound of a server that does not serve
+// the type does not count.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool {
 		return c.Type == metav1.CauseTypeUnexpectedServerResponse
@@ -58,7 +61,7 @@ func isAbsent(err error) bool {
 }
 
 // isSchemaError reports whether an apply failed because the server's schema lacks a field, or has another type for
-// it. The field may be an applied one, or one that the object has from before a change of the schema.
+// the field. The field may be in the applied content, or in the stored object since before the schema changed.
 func isSchemaError(err error) bool {
 	return apierrors.IsInternalError(err) &&
 		(strings.Contains(err.Error(), "failed to create typed patch object") || strings.Contains(err.Error(), "failed to create typed live object"))
@@ -70,21 +73,23 @@ func isMissingNamespace(err error, namespace string) bool {
 	return namespace != "" && apierrors.IsNotFound(err) && d != nil && d.Kind == "namespaces" && d.Name == namespace
 }
 
-// isRejected reports whether a server rejects an object for its content.
+// isRejected reports whether err means that a server rejects an object for its content.
 func isRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || isSchemaError(err)
 }
 
-// isRejectedStatus reports whether err rejects a status for its content.
+// isRejectedStatus reports whether err rejects a status for its content. Admission that forbids the status counts
+// as well.
 func isRejectedStatus(err error) bool {
 	return isRejected(err) || apierrors.IsForbidden(err) && !isMissingRight(err) && !isNotReady(err)
 }
 
-// isNotReady reports whether admission forbade a request because the server has just started: it then forbids any.
+// isNotReady reports whether admission forbade a request because the server has just started. At that time
+// admission forbids every request.
 func isNotReady(err error) bool {
 	return strings.Contains(err.Error(), "not yet ready to handle request")
 }
 
-// isMissingRight reports whether a request was forbidden because its user lacks a right, and not by admission. All
-// authorizers use these words.
+// isMissingRight reports whether a request was forbidden because its user lacks a right, and not by admission. The
+// message has these words with every authorizer.
 func isMissingRight(err error) bool { return strings.Contains(err.Error(), `forbidden: User "`) }

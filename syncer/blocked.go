@@ -30,8 +30,9 @@ const (
 	lastingWatch = 10 * time.Minute
 )
 
-// blockers are objects of other clients at the places of our objects. No cache shows them. Each is watched by its
-// name, so that its deletion is noticed at once and retries can be rare.
+// blockers are objects of other clients that have the namespace and name that a downstream object of ours needs.
+// No cache has them, since they lack our label or their type is refused. Each is watched by its name, so that the
+// syncer notices its deletion at once and can retry rarely.
 type blockers struct {
 	wake    func(of ref)
 	changed chan struct{}
@@ -41,14 +42,14 @@ type blockers struct {
 	watching int
 }
 
-// blocker is one object of another client at the place of one of ours.
+// blocker is one object of another client that has the namespace and name that an object of ours needs.
 type blocker struct {
 	of      ref // our object
 	client  metadata.ResourceInterface
 	name    string
 	uid     types.UID
 	version string
-	mark    string // a change of it is a reason to retry, see markOf
+	mark    string // the parts of its state that decide about a retry, see markOf
 	tries   int
 	tried   time.Time
 	watched bool
@@ -59,7 +60,8 @@ func newBlockers(wake func(ref)) *blockers {
 	return &blockers{wake: wake, changed: make(chan struct{}, 1), all: map[ref]*blocker{}}
 }
 
-// met records that obj is at the place of our object, and returns the retry delay.
+// met records that obj, an object of another client, has the namespace and name that our object needs. It returns
+// the retry delay.
 func (b *blockers) met(of ref, client metadata.ResourceInterface, obj metav1.Object, mark string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +78,7 @@ func (b *blockers) met(of ref, client metadata.ResourceInterface, obj metav1.Obj
 	return wait + rand.N(wait/10)
 }
 
-// gone drops the blocker of our object. It reports whether there was one.
+// gone drops the blocker of our object. It reports whether our object had a blocker.
 func (b *blockers) gone(of ref) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +120,8 @@ func (b *blockers) run(ctx context.Context) {
 	}
 }
 
-// begin returns a blocker that is to be watched, with the context of its watch; nil if no other one is to be watched.
+// begin marks one more blocker as watched, and returns the blocker and the context for its watch. It returns nil
+// if every blocker is watched, or if maxBlockerWatches watches run.
 func (b *blockers) begin(ctx context.Context) (*blocker, context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,8 +137,9 @@ func (b *blockers) begin(ctx context.Context) (*blocker, context.Context) {
 	return nil, nil
 }
 
-// follow watches one blocker, and queues our object when the blocker has changed so that a retry is of use. A watch
-// that ends by itself is restarted at once if it lasted for lastingWatch, otherwise with the next retry.
+// follow watches one blocker. It queues our object when the blocker has changed in a way that makes a retry
+// worthwhile. A watch that ends by itself is restarted at once if it lasted for lastingWatch, otherwise with the
+// next retry.
 func (b *blockers) follow(ctx context.Context, at *blocker) {
 	begun := time.Now()
 	again := b.awaitChange(ctx, at)
@@ -151,8 +155,8 @@ func (b *blockers) follow(ctx context.Context, at *blocker) {
 	}
 }
 
-// awaitChange returns true when the blocker was deleted or replaced, or its mark has changed; false if the watch ends
-// before.
+// awaitChange returns true when the blocker was deleted or replaced, or its mark has changed. It returns false if
+// the watch ends first.
 func (b *blockers) awaitChange(ctx context.Context, at *blocker) bool {
 	b.mu.Lock()
 	version, mark, tried := at.version, at.mark, at.tried
@@ -200,8 +204,8 @@ func (b *blockers) awaitChange(ctx context.Context, at *blocker) bool {
 // withContent is the prefix of marks that include the content of an object, and not only our labels and annotations.
 const withContent = "content "
 
-// markOf returns the state of a blocker that a decision about it depends on: our marks on it, and with content its
-// version.
+// markOf returns those parts of a blocker's state that decide whether a retry can succeed: our marks on the
+// blocker and, if content is true, its generation (or its resourceVersion, if it has no generation).
 func markOf(obj metav1.Object, content bool) string {
 	annotations := obj.GetAnnotations()
 	mark := strings.Join([]string{obj.GetLabels()[ownerLabel], annotations[originAnnotation], annotations[uidAnnotation]}, " ")
@@ -214,13 +218,14 @@ func markOf(obj metav1.Object, content bool) string {
 	return withContent + obj.GetResourceVersion() + " " + mark
 }
 
-// blockedBy records that present is at the place of our downstream object, and returns the retry delay.
+// blockedBy records that present has the namespace and name that our downstream object needs. It returns the retry
+// delay.
 func (r *syncedType) blockedBy(of ref, present metav1.Object) time.Duration {
 	return r.blockers.met(of, r.down.meta(present.GetNamespace()), present, markOf(present, r.syncer.opts.Adopt == AdoptEqual))
 }
 
-// reportBlocked reports present, the object at the place of our downstream object, and returns the retry delay. The
-// desired state with that hash is not written before.
+// reportBlocked reports present, the object that has the namespace and name of our downstream object, and returns
+// the retry delay. Until the delay has passed, the desired state with the given hash is not written.
 func (r *syncedType) reportBlocked(ctx context.Context, of ref, present metav1.Object, hash string, reason Reason, message string) time.Duration {
 	r.report(ctx, of, reason, message)
 	wait := r.blockedBy(of, present)

@@ -62,7 +62,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// While another client's object has the place of ours, the cost at rest falls to two requests and one watch an hour.
+// While another client's object has the name that our object needs, the cost at rest falls to two requests and one
+// watch an hour.
 func TestAForeignObjectCostsLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -135,8 +136,8 @@ func TestAForeignObjectThatLeavesIsNoticed(t *testing.T) {
 	})
 }
 
-// Another client's object is adopted once a change makes it equal. While it keeps changing, it is tried once a minute at
-// most.
+// Another client's object is adopted once a change makes it equal to ours. While it keeps changing, the syncer
+// tries to adopt it once a minute at most.
 func TestAForeignObjectThatChangesIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{Adopt: syncer.AdoptEqual}))
@@ -157,7 +158,8 @@ func TestAForeignObjectThatChangesIsNoticed(t *testing.T) {
 	})
 }
 
-// The same holds upstream, if another client's object has the place of one that Upsync would create.
+// An object of another client upstream also costs little at rest, if it has the name of an object that Upsync
+// would create.
 func TestAForeignObjectUpstreamCostsLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{Upsync: syncer.DefaultTypes}))
@@ -173,7 +175,8 @@ func TestAForeignObjectUpstreamCostsLittle(t *testing.T) {
 	})
 }
 
-// An object of a refused type that is deleted upstream waits for its downstream object, which a person deletes.
+// An object of a refused type that is deleted upstream waits until a person deletes its downstream object. The
+// wait costs little.
 func TestARefusedObjectThatWaitsCostsLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{}))

@@ -29,7 +29,7 @@ type typeClass struct {
 }
 
 // builtinTypes classifies each type that kube-apiserver 1.36 serves, and some types of older releases. A test
-// compares it with a real server. Any other type in a group of Kubernetes is refused: see classify.
+// compares the table with a real server. For any other type in a group of Kubernetes see classify.
 var builtinTypes = classes(
 	class{byDefault, "", "workloads", "daemonsets.apps deployments.apps replicasets.apps statefulsets.apps cronjobs.batch jobs.batch " +
 		"replicationcontrollers podtemplates podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"},
@@ -102,9 +102,9 @@ func classes(rows ...class) map[schema.GroupResource]typeClass {
 	return all
 }
 
-// classify returns how a type may be synced. A type that the table lacks, in a group of Kubernetes, has an unknown
-// effect: it needs the Power with its own name, or is never synced if it is in the core group, which does not grow.
-// It does not matter whether kube-apiserver or a custom resource serves the group.
+// classify returns how a type may be synced. A type in a group of Kubernetes that the table lacks has an unknown
+// effect. It needs the Power with its own name; in the core group, to which Kubernetes adds no types, it is never
+// synced. It does not matter whether kube-apiserver or a custom resource serves the group.
 func classify(gr schema.GroupResource) typeClass {
 	if c, ok := builtinTypes[gr]; ok {
 		return c
@@ -121,9 +121,9 @@ func classify(gr schema.GroupResource) typeClass {
 // customGroups are groups of add-ons with names like those of Kubernetes itself.
 var customGroups = []string{"app.k8s.io", "autoscaling.k8s.io", "metrics.k8s.io"}
 
-// isOfKubernetes reports whether kube-apiserver itself serves a group, or the group has such a name. A group without
-// a dot cannot be one of custom resources. Groups of add-ons have longer names, such as gateway.networking.k8s.io,
-// except customGroups.
+// isOfKubernetes reports whether kube-apiserver itself serves a group, or whether the group is named like such a
+// group. A group without a dot cannot be a group of custom resources. Groups of add-ons have longer names, such as
+// gateway.networking.k8s.io, except customGroups.
 func isOfKubernetes(group string) bool {
 	first, rest, dotted := strings.Cut(group, ".")
 	switch {

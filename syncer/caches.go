@@ -22,13 +22,14 @@ import (
 
 // caches are the caches of one type.
 type caches struct {
-	// one has the upstream objects with the label of this target alone, many those with labels of several targets, down
-	// the downstream objects that this syncer made.
+	// The cache one has the upstream objects that are labelled for this target alone, the cache many those that
+	// are labelled for several targets, and the cache down the downstream objects that this syncer created.
 	one, many, down *loop.Objects
-	// born has the downstream objects that are to be brought up, raised the upstream objects that were made for them.
-	// nil: Options.Upsync does not select the type.
+	// The cache born has the downstream objects that are to be brought up, and the cache raised the upstream
+	// objects that were created for them. Both are nil if Options.Upsync does not select the type.
 	born, raised *loop.Objects
-	// reportOnly: the type is refused. Its objects are read only on the side that they come from, to be reported.
+	// reportOnly is true if the type is refused. Its objects are then read only on the side that they come from,
+	// and only to report them.
 	reportOnly bool
 
 	mu     sync.Mutex
@@ -38,7 +39,8 @@ type caches struct {
 // cacheEvents are the callbacks for changes of the caches. They must not block.
 type cacheEvents struct {
 	fresh func() // a cache has become fresh, or stale
-	// object, place, raised and born get the key of a changed object. listed: a list showed it, and not a watch.
+	// object, place, raised and born receive the key of a changed object. listed is true if a list showed the
+	// change, and false if a watch did.
 	object, place, raised, born func(key types.NamespacedName, listed bool)
 	appeared                    func(place types.NamespacedName)     // a watch shows a downstream object for the first time
 	withdrawn                   func(obj *unstructured.Unstructured) // a watch reports that an origin was deleted or is no longer selected
@@ -77,8 +79,8 @@ func newCaches(s *Syncer, k kind, of rules, on cacheEvents) *caches {
 	return c
 }
 
-// keepContent returns a func that strips an object for a cache. It keeps the managedFields of the managers only, and
-// drops kubectl's last-applied annotation, which can be half of an object.
+// keepContent returns a func that strips an object for a cache. Of the managedFields it keeps only those of the
+// given managers. It drops kubectl's last-applied annotation, which can be half of an object.
 func keepContent(managers ...string) func(*unstructured.Unstructured) {
 	keep := loop.KeepManager(managers...)
 	return func(obj *unstructured.Unstructured) {
@@ -136,8 +138,8 @@ func (c *caches) used() []*loop.Objects {
 	return all
 }
 
-// required returns the caches that reconciles of origins need. The right to read a refused type downstream may be
-// missing.
+// required returns the caches that reconciles of origins need. The cache of downstream objects is not required for
+// a refused type, since the right to read the type downstream may be missing.
 func (c *caches) required() []*loop.Objects {
 	if c.reportOnly {
 		return []*loop.Objects{c.one, c.many}
@@ -160,7 +162,7 @@ func (c *caches) fresh() error {
 	return up
 }
 
-// bornFresh is fresh for objects that were born downstream.
+// bornFresh returns an error if a cache that reconciles of objects born downstream need is stale.
 func (c *caches) bornFresh() error {
 	if c.reportOnly {
 		return wrap("downstream", c.born.Err())
@@ -168,15 +170,15 @@ func (c *caches) bornFresh() error {
 	return errors.Join(wrap("upstream", c.raised.Err()), wrap("downstream", c.born.Err()))
 }
 
-// deny records why the objects of a refused type cannot be listed; nil: they can.
+// deny records why the objects of a refused type cannot be listed. A nil err means that they can be listed.
 func (c *caches) deny(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.denied = err
 }
 
-// mayRead waits until the objects of a refused type may be listed on that side. It returns false if ctx ends first. A
-// syncer does not need that right, so retries are rare.
+// mayRead waits until the objects of a refused type may be listed on the given side. It returns false if ctx ends
+// first. A syncer does not need the right to list them, so retries are rare.
 func (c *caches) mayRead(ctx context.Context, side client) bool {
 	for {
 		err := side.probe(ctx)
@@ -209,8 +211,8 @@ func (c *caches) hasOrigin(key types.NamespacedName) bool {
 	return one+many > 0
 }
 
-// versions returns the states of an object in the caches, and its resourceVersions upstream and downstream. It
-// decodes nothing.
+// versions returns the numbers that the caches give the present states of an object, and its resourceVersions
+// upstream and downstream. It decodes nothing.
 func (c *caches) versions(key, place types.NamespacedName) (now versions, up, down string) {
 	var one, many string
 	one, now.one = c.one.Seen(key)

@@ -25,7 +25,8 @@ var nodes = corev1.SchemeGroupVersion.WithResource("nodes")
 // nodePage bounds the nodes of one list request. A node is large: it lists all its images.
 const nodePage = 100
 
-// measured are the resources whose capacity is reported. Clusters choose the names of all others.
+// measured lists the resources whose capacity is reported. The names of all other resources may differ between
+// clusters.
 var measured = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
 // capacity reads the capacity of the downstream, in a goroutine of its own: a heartbeat must not wait for a list of
@@ -68,8 +69,8 @@ func (c *capacity) run(ctx context.Context) {
 	}
 }
 
-// describe sets the capacity of a SyncTarget to the last one that was read. It removes the capacity if none is to be
-// reported.
+// describe sets the capacity in now to the last one that was read. It leaves the capacity as it is if no read has
+// succeeded yet or the downstream is unreachable. It removes the capacity if Options.Capacity is negative.
 func (c *capacity) describe(now *v1alpha1.SyncTargetStatus, unreachable error) {
 	if c.syncer.opts.Capacity < 0 {
 		now.Capacity = nil // the server removes only values that this field manager wrote

@@ -101,7 +101,7 @@ const (
 	small = `{"cpu":"500m","memory":"1024Mi","pods":"30"}`
 )
 
-// The heartbeat has the sum of what the nodes that take pods can hold.
+// The capacity in the heartbeat is the sum of the allocatable resources of the nodes that take pods.
 func TestCapacity(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRoom(t)

@@ -49,14 +49,14 @@ func (c client) get(ctx context.Context, key types.NamespacedName) (*metav1.Part
 	return obj, nil
 }
 
-// page lists the metadata of objects in a namespace; "": in all.
+// page lists one page of the metadata of the objects in a namespace, or in all namespaces if namespace is "".
 func (c client) page(ctx context.Context, namespace string, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return c.meta(namespace).List(ctx, opts)
 }
 
-// probe lists at most one object.
+// probe returns the error of a list of at most one object, to find out whether the type can be listed.
 func (c client) probe(ctx context.Context) error {
 	_, err := c.page(ctx, "", metav1.ListOptions{Limit: 1})
 	return err
@@ -71,7 +71,7 @@ func (c client) apply(ctx context.Context, obj *unstructured.Unstructured, manag
 	return c.applyEncoded(ctx, loop.KeyOf(obj), data, manager, force, subresources...)
 }
 
-// applyEncoded is apply for an encoded object.
+// applyEncoded does the same as apply, for an object that is already encoded as JSON.
 func (c client) applyEncoded(ctx context.Context, key types.NamespacedName, data []byte, manager string, force bool, subresources ...string) (*metav1.PartialObjectMetadata, error) {
 	opts := metav1.PatchOptions{FieldManager: manager, Force: &force, DryRun: c.dryRun}
 	return c.meta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data, opts, subresources...)
@@ -114,7 +114,8 @@ func (c client) createNamespace(ctx context.Context, name, owner string) (create
 	return err == nil, wrap("create namespace "+name, err)
 }
 
-// each calls do for each object in a namespace, or in all with "", that has those labels, page by page, until an error.
+// each lists, page by page, the objects that have the given labels in a namespace, or in all namespaces if
+// namespace is "". It calls do for each object, and returns the first error.
 func (c client) each(ctx context.Context, namespace, labels string, do func(*metav1.PartialObjectMetadata) error) error {
 	opts := metav1.ListOptions{LabelSelector: labels, Limit: 500}
 	for {

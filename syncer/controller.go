@@ -24,12 +24,12 @@ type controller struct {
 	sweeper sweeper
 	stop    context.CancelFunc
 
-	// missed are the reconciles that were queued while a cache of origins was stale, missedBorn those of objects that
-	// were born downstream.
+	// missed holds the reconciles that were queued while a cache of origins was stale. missedBorn does so for
+	// objects that were born downstream.
 	missed, missedBorn missed
 
 	mu     sync.Mutex
-	stale  time.Time // since when a cache is stale; zero: none is
+	stale  time.Time // when a cache became stale; zero if none is stale
 	losses []string  // how the schemas of the two sides differ, one line each
 }
 
@@ -42,7 +42,7 @@ func newController(s *Syncer, name string, k kind) *controller {
 	r.caches = newCaches(s, k, r.rules, cacheEvents{
 		fresh: c.resume, object: enqueue(originRef), place: enqueue(r.refAt), raised: enqueue(bornRef),
 		born: func(place types.NamespacedName, listed bool) {
-			if key, ok := r.originAt(place); ok { // otherwise no upstream namespace maps there
+			if key, ok := r.originAt(place); ok { // otherwise no upstream namespace maps to the namespace of place
 				c.enqueue(bornRef(key), listed)
 			}
 		},
@@ -54,8 +54,8 @@ func newController(s *Syncer, name string, k kind) *controller {
 	return c
 }
 
-// enqueue queues a reconcile. listed: a list showed the object, so that it is queued behind those that have just
-// changed.
+// enqueue queues a reconcile. If listed is true, a list showed the object, and it is queued behind the objects
+// that have just changed.
 func (c *controller) enqueue(of ref, listed bool) {
 	if listed {
 		c.syncer.addBehind(of.queueKey(c.name))
@@ -90,12 +90,13 @@ func (c *controller) run(ctx context.Context) {
 // mayDecide returns an error if nothing may be decided now: a cache is stale, or the lease is lost.
 func (c *controller) mayDecide() error { return errors.Join(c.syncer.lease.err(), c.caches.fresh()) }
 
-// mayDecideBorn is mayDecide for objects that were born downstream.
+// mayDecideBorn does the same as mayDecide, for objects that were born downstream.
 func (c *controller) mayDecideBorn() error {
 	return errors.Join(c.syncer.lease.err(), c.caches.bornFresh())
 }
 
-// resume queues all objects when all caches have become fresh, and the reconciles that were missed meanwhile.
+// resume runs when a cache has become fresh or stale. If all caches of a reconcile are fresh, it queues every
+// object in them, and the reconciles that were missed while a cache was stale.
 func (c *controller) resume() {
 	err := c.caches.fresh()
 	c.mu.Lock()
@@ -128,7 +129,7 @@ func (c *controller) enqueueAll() {
 	}
 }
 
-// enqueueBorn is enqueueAll for objects that were born downstream.
+// enqueueBorn queues each object in the caches of objects that were born downstream and of their upstream objects.
 func (c *controller) enqueueBorn() {
 	for _, place := range c.caches.born.Keys() {
 		if key, ok := c.originAt(place); ok {

@@ -20,8 +20,9 @@ import (
 // exists.
 const neverVersion = "1"
 
-// create creates the downstream object, and never merges into an existing one. after is nil if nothing was written;
-// then again is the retry delay. changed: the desired object has changed since it was left to another client.
+// create creates the downstream object, and never merges into an existing one. It returns the created object as
+// after. If nothing was written, after is nil and again is the retry delay. changed reports that the desired
+// object has changed since a fight, after which the syncer left the object to another client.
 func (s specs) create(ctx context.Context, of ref, want *desired, changed bool) (after *metav1.PartialObjectMetadata, again time.Duration, err error) {
 	if !changed && len(s.rivals.overCap(of, objectDeleted)) > 0 {
 		return nil, 0, s.rivals.yield(ctx, of, []string{objectDeleted})
@@ -52,7 +53,8 @@ func (s specs) create(ctx context.Context, of ref, want *desired, changed bool) 
 	return nil, 0, err
 }
 
-// meet decides about an object that is at the place of ours and not in the cache: it is taken over, or reported.
+// meet decides about an object that has the namespace and name of want and is not in the cache. It takes the
+// object over, or reports the object. It returns loop.ErrBehind if the object is ours.
 func (s specs) meet(ctx context.Context, of ref, want *desired) (after *metav1.PartialObjectMetadata, again time.Duration, err error) {
 	present, err := s.down.objects(want.GetNamespace()).Get(ctx, want.GetName(), metav1.GetOptions{})
 	if err != nil {
@@ -60,7 +62,7 @@ func (s specs) meet(ctx context.Context, of ref, want *desired) (after *metav1.P
 	}
 	want.SetUID(present.GetUID())
 	uid := types.UID(want.GetAnnotations()[uidAnnotation])
-	// The finalizer upstream was just added, so it is no evidence.
+	// The finalizer of the origin was added just before, so it does not prove that the object is ours.
 	is := provenanceOf(present, manager, s.syncer.owner).to(of.NamespacedName, uid, false)
 	switch {
 	case present.GetLabels()[ownerLabel] == s.syncer.owner:

@@ -54,11 +54,12 @@ func (w *desired) body() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	return slices.Concat([]byte(`{"metadata":`), meta, []byte(","), w.content[1:]), nil // content has a kind at least
+	return slices.Concat([]byte(`{"metadata":`), meta, []byte(","), w.content[1:]), nil // content is never an empty object: it has at least a kind
 }
 
-// desired returns the desired downstream object of u at place. d is the present one; nil: absent. The result takes
-// over the content of u, which must not be used afterwards.
+// desired returns the desired downstream object of u, with the namespace and name of place. d is the present
+// downstream object, or nil if it is absent. The result takes over the content of u, which must not be used
+// afterwards.
 func (s specs) desired(u, d *unstructured.Unstructured, place types.NamespacedName) (*desired, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	for field, value := range u.Object {

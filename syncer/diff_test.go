@@ -175,7 +175,8 @@ func TestDiffWhileACopyIsNotFresh(t *testing.T) {
 		}
 		return p
 	}
-	// told returns the changes and errors that Diff yields. It calls after once it has the first change.
+	// told returns the changes and errors that Diff yields. It calls the func after as soon as it has the first
+	// change.
 	told := func(p *pair, after func()) (changes []string, errs []error) {
 		s, err := syncer.New(p.up.api, p.down.api, opts)
 		require.NoError(p.t, err)

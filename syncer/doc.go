@@ -18,15 +18,16 @@
 //     origin is being deleted; or it is no longer for this cluster and still has the finalizer of this target; or a
 //     watch reported that it was deleted or is no longer for this cluster; or the Syncer itself removed that finalizer.
 //   - Without evidence the downstream object stays, with [ReasonOriginGone]: an upstream that was restored from a
-//     backup lacks the objects that are newer than the backup. If the upstream has another object with its name for
-//     this target, the downstream object becomes its downstream object: it is changed, and not deleted.
-//   - While the cache of one side is stale, nothing of the type is written or deleted. To stop the Syncer, to lose a
-//     type and to lose a connection delete nothing. Too many deletions at once wait for [Syncer.Release].
+//     backup lacks the objects that are newer than the backup. If the upstream now has another object for this target
+//     with the name of the origin, that object becomes the origin: the downstream object is changed, and not deleted.
+//   - While the cache of one side is stale, nothing of the type is written or deleted. Nothing is deleted because
+//     the Syncer stops, a type is no longer served, or a connection breaks. Too many deletions at once wait for
+//     [Syncer.Release].
 //   - The marks of a downstream object are the label and the annotations by which the syncer recognises it. If it loses
 //     them, the syncer recognises it by its managedFields, by the marks that are left and by the finalizer of its
 //     origin, and writes the marks again. An object that another client copied with its marks is not taken for a
-//     downstream object. If the origin remains unknown, the object stays as it is, and its problem has the remedy. A
-//     mark that names an impossible object counts as lost.
+//     downstream object. If the origin remains unknown, the object stays as it is, and the reported problem has the
+//     remedy. A mark that names an impossible object counts as lost.
 //   - If another client adds the finalizer of this target to an object that is not for the cluster, the finalizer is
 //     removed within 36 minutes.
 //   - Another client's object may have the name of a downstream object that is to be created. Up to 100 such objects of
@@ -39,7 +40,8 @@
 //     this cluster.
 //   - The status upstream belongs to the present spec, and has the generations of the upstream object. Until there is
 //     such a status the last known one stays. A value that is not known is never written as zero or empty.
-//   - The heartbeat has the capacity of the cluster's nodes, if they can be read. It does not wait for them.
+//   - The heartbeat has the capacity of the cluster's nodes, if they can be read. A heartbeat does not wait for
+//     the nodes to be read.
 //   - At rest, and at a restart, the Syncer writes nothing: annotations of the downstream object record the last write,
 //     and its managedFields show changes by other clients. A new object costs two writes (the finalizer and the
 //     downstream object), or one if it was created with v1alpha1.FinalizerPrefix; a change of its spec costs one, a
@@ -97,9 +99,9 @@
 //   - Namespaces are not deleted, and their labels do not go down, unless [NamespaceOptions] or PermitNamespaces allow
 //     it. Diff does not show the effects of NamespaceOptions, and targets.Manifests do not grant the rights that these
 //     need.
-//   - A request that was sent before the lease was lost is not recalled. When it has the lease again, the syncer also
-//     waits for deletions that DeleteCap holds before it creates anything, unless they were held before:
-//     [Syncer.Release] ends the wait.
+//   - A request that was sent before the lease was lost is not recalled. When the syncer has the lease
+//     again, it also waits for deletions that DeleteCap holds before it creates anything, unless DeleteCap held them
+//     already before the lease was back. [Syncer.Release] ends the wait.
 //   - Workloads are not checked. The downstream's own admission decides which pods a namespace admits, and restricts
 //     external IPs of Services and priorities of pods.
 //   - Package crds, not this one, syncs the definitions of types. Objects of a type wait until both sides serve it.
@@ -122,10 +124,10 @@
 //   - A forced deletion is not noticed while no Syncer runs: a person removes the finalizer and deletes the object, or
 //     SyncTarget and objects are deleted and the SyncTarget is created again. The downstream object then waits for a
 //     decision.
-//   - A field that the downstream dropped, in a parent object of which its definition declares no field, is sent again
-//     when the object changes, but not when that definition changes.
+//   - The downstream may drop a field if its definition of the type declares no field of the parent object. Such a
+//     field is sent again when the object changes, but not when the definition changes.
 //   - If the status is not a subresource downstream, the spec that a status belongs to is unknown: the status goes up
-//     once the present spec is there.
+//     once the downstream object has the present spec.
 //   - The syncer does not remove finalizers that the upstream's own admission adds. Without kube-controller-manager,
 //     kubernetes.io/pvc-protection stays on claims: run such an upstream without StorageObjectInUseProtection.
 //   - Pods without a node are counted if [Options.Unscheduled] is set, and only those whose controller, or the

@@ -170,7 +170,8 @@ func TestForeignObjectLeaves(t *testing.T) {
 	})
 }
 
-// Two upstreams with targets of the same name are two owners.
+// Two upstreams with targets of the same name have different owner labels, so that neither takes the other's
+// objects for its own.
 func TestCopiesOfAnotherUpstreamAreForeign(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one := newPair(t, syncer.Options{})

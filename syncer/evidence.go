@@ -22,11 +22,12 @@ const (
 	rulingUndecided ruling = iota
 	// rulingRemove: the origin was withdrawn from this Syncer, or its downstream object belongs at another place.
 	rulingRemove
-	// rulingStale: the origin is selected, so that a cache is stale.
+	// rulingStale: the origin is selected, so a cache is stale.
 	rulingStale
-	// rulingTakeOver: another object with the name of the origin is selected. It takes the downstream object over.
+	// rulingTakeOver: another object with the name of the origin is selected. That object takes over the
+	// downstream object.
 	rulingTakeOver
-	// The others keep the downstream object until a person decides: see heldBecause.
+	// All other rulings keep the downstream object until a person decides: see heldBecause.
 	holdMissing
 	holdMissingChanged
 	holdReplaced
@@ -44,8 +45,8 @@ func (s *Syncer) originState(u metav1.Object) originState {
 	return originState{uid: u.GetUID(), selected: s.selects(u), deleting: u.GetDeletionTimestamp() != nil, finalizer: s.holds(u)}
 }
 
-// ruleCached decides about a downstream object by its provenance and its origin in the cache, as far as the cache can
-// decide.
+// ruleCached decides about a downstream object by its provenance and its origin in the cache. It returns
+// rulingUndecided if these are not sufficient.
 func ruleCached(from provenance, origin originState) ruling {
 	ours := origin.uid == from.uid || from.lostUID && origin.finalizer
 	switch {
@@ -92,9 +93,9 @@ func heldBecause(r ruling, origin types.NamespacedName, was, is types.UID) (fact
 	return fmt.Sprintf("origin %s is not labelled for this target and never had its finalizer", origin), "label the object upstream again, to keep the copy"
 }
 
-// mayRemove reports whether d may be deleted: its origin was withdrawn from this Syncer, or has its downstream object
-// elsewhere. If that is unknown, d is held, and the problem of the object has the reason and the remedies. It reads
-// the upstream live only if the caches cannot decide.
+// mayRemove reports whether d may be deleted: its origin was withdrawn from this Syncer, or its origin has its
+// downstream object at another place. If neither is known, d stays, and the problem of the object has the reason
+// and the remedies. mayRemove reads the upstream live only if the caches cannot decide.
 func (m removals) mayRemove(ctx context.Context, of ref, d *unstructured.Unstructured) (bool, error) {
 	from := provenanceOf(d, manager, m.syncer.owner)
 	if m.withdrawn.has(of, from.evidence(d)) {
@@ -138,9 +139,10 @@ func (m removals) mayRemove(ctx context.Context, of ref, d *unstructured.Unstruc
 	return false, nil
 }
 
-// takeOver makes d the downstream object of the upstream object that now has the name of its origin, as after a
-// restore, or after a tool created objects again. The next reconcile writes the rest of d. Two upstreams that both
-// have such an object and sync to one place would do this in turns, which is a fight.
+// takeOver assigns d to the upstream object with the given UID, which now has the name of d's origin. This happens
+// after a restore, or after a tool created objects again. takeOver writes only the annotation with the UID; the
+// next reconcile writes the rest of d. Two upstreams that both have such an object would take d over in turns,
+// which is a fight.
 func (m removals) takeOver(ctx context.Context, of ref, d *unstructured.Unstructured, uid types.UID) error {
 	if len(m.rivals.overCap(of, originReplaced)) > 0 {
 		m.syncer.otherSyncers.notice(ctx, fmt.Sprintf("%s %s downstream is made the copy of objects with different UIDs in turns", m.name, loop.KeyOf(d)))

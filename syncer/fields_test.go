@@ -79,7 +79,7 @@ func TestFieldsGoUp(t *testing.T) {
 		require.Equal(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
 		require.Equal(t, []string{"patch deployments/status web"}, p.up.writes())
 
-		// If both change at once, the field goes up before the status of its generation.
+		// If the field and the status change at once, the field goes up before the status of its generation.
 		p.down.patch(deployments, "web", `{"spec":{"replicas":9}}`)
 		p.down.patch(deployments, "web", fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":9}}`, generation+1), "status")
 		p.rest()
@@ -239,7 +239,8 @@ func TestMadeAnewAgainAndAgain(t *testing.T) {
 	})
 }
 
-// A status that belongs to the upstream goes down when the downstream object is created, without a change of it.
+// A status that belongs to the upstream goes down when the downstream object is created, although the status does
+// not change then.
 func TestStatusGoesDownWithTheObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: schema.GroupKind{Group: "example.org", Kind: "Widget"}, Path: "status", Owner: syncer.Upstream}}})

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FightCap limits how often the syncer overwrites another client that keeps changing its writes downstream. After a
-// field was changed back Times times Within the time, the object is left as it is, with ReasonFight. It is written
-// again when it changes upstream, and after 10 minutes.
+// FightCap limits how often the syncer overwrites another client that keeps changing downstream objects. When the
+// syncer has changed a field back as often as Times allows, within the duration Within, it leaves the object as it
+// is, with ReasonFight. It writes the object again when the object changes upstream, and after 10 minutes.
 type FightCap struct {
-	// Times is the number of rewrites; zero: 5; negative: without limit.
+	// Times is the number of rewrites that are allowed; zero: 5; negative: without limit.
 	Times int
 	// Within is the time over which rewrites are counted; zero: 5 minutes.
 	Within time.Duration
@@ -33,15 +33,15 @@ const (
 	objectDeleted = "it was deleted"
 	// originReplaced: the origin had another UID than the upstream object that has its name now.
 	originReplaced = "the UID of its origin"
-	// changedUpstream is for objects that were born downstream.
+	// changedUpstream: another client changes the upstream object of an object that was born downstream.
 	changedUpstream = "another client changes it upstream"
 )
 
 // errFight means that an object is left to another client.
 var errFight = errors.New("another client keeps changing it")
 
-// fights are the times at which one object was rewritten, by cause. They are never modified, since records are
-// copied.
+// fights holds the times at which one object was rewritten, by cause. A value is never modified, since copies of a
+// record share it.
 type fights struct{ times map[string][]time.Time }
 
 // add returns f with one more rewrite for each of the causes.

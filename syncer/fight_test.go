@@ -75,7 +75,7 @@ func resourceProblems(p *pair) []string {
 	return found
 }
 
-// Ten minutes later the object is written again.
+// Ten minutes after a fight was reported, the object is written again.
 func TestFightIsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Fights: syncer.FightCap{Times: 2, Within: time.Minute}})

@@ -20,8 +20,8 @@ import (
 // finalizers adds and removes the finalizer that keeps an origin until its downstream object is gone.
 type finalizers struct{ *syncedType }
 
-// add adds our finalizer to u, and updates its finalizers and resourceVersion. It returns the versions that the cache
-// will show, or the zero value if u had changed meanwhile.
+// add adds our finalizer to u, and updates the finalizers and the resourceVersion in u. It returns the versions
+// that the cache will show, or the zero value if u had changed meanwhile.
 func (f finalizers) add(ctx context.Context, u *unstructured.Unstructured) (created, error) {
 	version := u.GetResourceVersion()
 	shows := created{before: version, up: version, uid: u.GetUID()}
@@ -61,8 +61,8 @@ func (f finalizers) addLive(ctx context.Context, u *unstructured.Unstructured) (
 	return f.write(ctx, live, append(live.Finalizers, f.syncer.finalizer))
 }
 
-// write sets the finalizers of u. It returns a Conflict if u has changed upstream. It is a merge patch, which costs the
-// server much less than an apply; an apply would not need the version.
+// write sets the finalizers of u. It returns a Conflict if u has changed upstream. The request is a merge patch,
+// which costs the server much less than an apply; only an apply would not need the resourceVersion.
 func (f finalizers) write(ctx context.Context, u metav1.Object, finalizers []string) (*metav1.PartialObjectMetadata, error) {
 	return f.up.merge(ctx, u, f.syncer.upManager, map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": finalizers})
 }

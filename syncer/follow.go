@@ -17,15 +17,15 @@ type DeletePolicy int
 const (
 	// RecreateCopy creates the downstream object again.
 	RecreateCopy DeletePolicy = iota
-	// DeleteUpstream deletes the upstream object as well. Two conditions must hold: this process saw the downstream
-	// object in place, and a live read of the same downstream cluster does not find it. It counts as a deletion, see
-	// DeleteCap. A downstream object that was deleted while no syncer ran is created again, and so is one whose
-	// upstream object is for several clusters.
+	// DeleteUpstream deletes the upstream object as well. Two conditions must hold: this process saw the
+	// downstream object in place, and a live read of the same downstream cluster does not find it. The deletion
+	// upstream counts as a deletion, see DeleteCap. A downstream object is created again instead if it was deleted
+	// while no syncer ran, or if its upstream object is for several clusters.
 	DeleteUpstream
 )
 
-// follow deletes the origin of a downstream object that another client deleted. done is false if another object is at
-// its place.
+// follow deletes the origin of a downstream object that another client deleted. done is false if a live read finds
+// an object with the namespace and name of the downstream object: then follow deletes nothing.
 func (m removals) follow(ctx context.Context, o observed) (again time.Duration, done bool, err error) {
 	present, err := m.down.get(ctx, o.place)
 	switch {

@@ -40,7 +40,8 @@ func (s statuses) statusFor(u, d *unstructured.Unstructured) (map[string]any, bo
 	_, known, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	switch {
 	case !s.kind.DownStatus:
-		// Each write of the status makes a generation, so that no status can have observed the present one.
+		// Without a status subresource each write of the status increments the generation, so that no status can
+		// have observed the present one.
 	case has && observed < d.GetGeneration():
 		return nil, false
 	case !has && known:
@@ -50,18 +51,19 @@ func (s statuses) statusFor(u, d *unstructured.Unstructured) (map[string]any, bo
 	unreported(s.kind.GroupKind(), status)
 	ours := u.GetGeneration()
 	if !s.kind.UpStatus {
-		ours++ // writing it makes another generation
+		ours++ // writing the status will increment it
 	}
 	theirs := d.GetGeneration()
 	if !s.kind.DownStatus {
-		theirs-- // the last write of the status made one
+		theirs-- // the last write of the status incremented it
 	}
 	translateGenerations(status, theirs, ours)
 	return status, true
 }
 
-// translateGenerations translates each observedGeneration in v, from the side whose present generation is theirs to
-// the side whose present one is ours.
+// translateGenerations replaces each observedGeneration in v, which was observed on another side. The argument
+// theirs is the present generation on that side, ours the present generation on the side that v is written to. A
+// status that is n generations late stays n generations late.
 func translateGenerations(v any, theirs, ours int64) {
 	switch v := v.(type) {
 	case map[string]any:

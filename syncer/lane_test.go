@@ -104,8 +104,8 @@ func TestStrayWentWhileACopyWasNotFresh(t *testing.T) {
 	})
 }
 
-// However often objects change or leave while a cache is stale, and however often it becomes stale: once it is fresh, each is
-// reconciled once, and only those that left are written.
+// Many objects change or leave while a cache is stale, and the cache becomes stale several times. Once it is
+// fresh, each object is reconciled once, and only the objects that left are written.
 func TestMuchWhileACopyWasNotFresh(t *testing.T) {
 	const objects = 12
 	inBubble(t, func(t *testing.T) {

@@ -54,7 +54,8 @@ func (l *lease) staleLocked() bool { return elapsed(l.renewed) >= l.length }
 // stands still while a machine is suspended.
 func elapsed(t time.Time) time.Duration { return max(time.Since(t), time.Since(t.Round(0))) }
 
-// returning reports whether objects that moved away are being deleted, so that nothing may be started.
+// returning reports whether the deletion of objects that moved away is in progress, so that nothing may be created
+// or changed downstream.
 func (l *lease) returning() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +68,8 @@ func (l *lease) returnsSince() time.Time {
 	return l.returns
 }
 
-// away returns the message of Ready if a return goes on, or begins with the heartbeat that is about to be written; ""
-// otherwise. last is the heartbeat that the SyncTarget has; zero: none.
+// away returns the message of the condition Ready if a return is in progress, or begins with the heartbeat that is
+// about to be written; "" otherwise. last is the heartbeat that the SyncTarget has; zero: none.
 func (l *lease) away(last time.Time) string {
 	if l.length == 0 {
 		return ""
@@ -93,9 +94,9 @@ func (l *lease) lapsedLocked(last time.Time) bool {
 	return l.staleLocked()
 }
 
-// renew renews the lease from sent, the time at which the accepted heartbeat was sent. If the lease was lost, it begins
-// a return: objects that moved away are deleted first. A new process judges this by last, the heartbeat before. renew
-// reports whether writes were blocked until now.
+// renew renews the lease from sent, the time at which the accepted heartbeat was sent. If the lease was lost, it
+// begins a return: objects that moved away are deleted first. A new process decides by last, the heartbeat of its
+// predecessor, whether the lease was lost. renew reports whether writes were blocked until now.
 func (l *lease) renew(sent, last time.Time) (began bool) {
 	if l.length == 0 {
 		return false
@@ -135,8 +136,8 @@ func (l *lease) reportOnce() bool {
 	return true
 }
 
-// progress records how many objects are left to delete. It ends the return, and returns true, if known and none is
-// left.
+// progress records how many objects are left to delete. If known is true and left is zero, it ends the return and
+// returns true.
 func (l *lease) progress(left int, known bool) (over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

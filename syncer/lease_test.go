@@ -159,7 +159,8 @@ func TestAReturnWaitsForHeldDeletions(t *testing.T) {
 	})
 }
 
-// A syncer that has its lease again does not wait for a deletion that fails for ten minutes, or that a person has to decide.
+// A syncer that has its lease again does not wait for a deletion that has failed for ten minutes, or that waits
+// for the decision of a person.
 func TestAReturnEnds(t *testing.T) {
 	for name, world := range map[string]struct {
 		away func(p *pair)
@@ -196,7 +197,7 @@ func TestAReturnEnds(t *testing.T) {
 	}
 }
 
-// The lease can be longer than three heartbeats, or endless.
+// The lease can be longer than three heartbeat intervals, or endless.
 func TestTheLengthOfTheLease(t *testing.T) {
 	for length, writes := range map[time.Duration]bool{0: false, 10 * time.Minute: true, -1: true} {
 		inBubble(t, func(t *testing.T) {

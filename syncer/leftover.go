@@ -51,9 +51,9 @@ func finishReturns(ctx context.Context, s *Syncer) {
 // until its caches were fresh once.
 type leftovers map[*syncedType]map[types.NamespacedName]bool
 
-// count drops the objects that are settled, and returns how many are left. known is false while a type is missing; a
-// missing type is no longer waited for once length has passed since begun. stuck leaves out the objects whose
-// deletion fails.
+// count drops the objects that no longer wait for their deletion, and returns how many are left. known is false
+// while a type is missing; a missing type is no longer waited for once length has passed since begun. If stuck is
+// true, objects whose deletion fails are dropped as well.
 func (l leftovers) count(all []*controller, begun time.Time, length time.Duration, stuck bool) (n int, known bool) {
 	late := time.Since(begun) >= length
 	known = len(all) > 0 || late
@@ -78,8 +78,9 @@ func (l leftovers) count(all []*controller, begun time.Time, length time.Duratio
 	return n, known
 }
 
-// isLeftover reports whether a downstream object is to be deleted and its deletion has not begun. An object that is
-// kept until a person decides is no leftover, nor is one whose deletion was held before since.
+// isLeftover reports whether a downstream object is to be deleted and its deletion has not begun. An object that
+// is kept until a person decides is no leftover, nor is an object whose deletion was already held at the time
+// since.
 func (r *syncedType) isLeftover(place types.NamespacedName, since time.Time, stuck bool) bool {
 	d, ok := r.caches.down.Get(place)
 	if !ok || d.GetDeletionTimestamp() != nil {

@@ -19,14 +19,15 @@ type missed struct {
 	queued map[string]bool
 }
 
-// check returns the error of fresh, and remembers queued if there is an error.
+// check calls fresh and returns its error. If there is an error, it remembers the queue key of the reconcile.
 func (m *missed) check(queued string, fresh func() error) error {
 	if fresh() == nil {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// Checked again under the lock: requeue, which runs after the caches have become fresh, then finds queued.
+	// The caches may have become fresh since the first call. Under the lock, requeue cannot run between the call
+	// of fresh and the write of queued.
 	err := fresh()
 	if err != nil {
 		if m.queued == nil {
@@ -50,8 +51,8 @@ func (m *missed) requeue(add func(queued string)) {
 
 var errNotFresh = errors.New("a cache is stale")
 
-// putOff returns the result of a reconcile that may not decide because of err. It is queued again when it may. In a
-// dry run it is not, so that it fails.
+// putOff returns the result of a reconcile that may not decide because of err. That is no error, since the
+// reconcile is queued again when it may decide. In a dry run it is not queued again, so putOff returns an error.
 func (s *Syncer) putOff(err error) (time.Duration, error) {
 	if s.dry {
 		return 0, fmt.Errorf("%w: %w", errNotFresh, err)

@@ -25,8 +25,8 @@ type namespaceEnd struct {
 	sync *namespaceSync
 }
 
-// end handles an upstream namespace that is being deleted. As far as the options ask, it deletes the synced objects
-// in it, then the downstream namespace, then removes our finalizer.
+// end handles an upstream namespace that is being deleted. If the options ask for it, end deletes the synced
+// objects in the namespace and then the downstream namespace. After that it removes our finalizer.
 func (n namespaceEnd) end(ctx context.Context, key types.NamespacedName, place string, u, d *unstructured.Unstructured) (time.Duration, error) {
 	if !n.sync.opts.Finish && !n.syncer.holds(u) {
 		return 0, nil
@@ -62,7 +62,8 @@ func (n namespaceEnd) end(ctx context.Context, key types.NamespacedName, place s
 	return 0, n.release(ctx, key)
 }
 
-// ending reads an upstream namespace live. It is ErrBehind if u, which is being deleted, is no longer the latest state.
+// ending reads an upstream namespace live. It returns loop.ErrBehind if u, which is being deleted, is no longer
+// the latest state.
 func (n namespaceEnd) ending(
 	ctx context.Context, key types.NamespacedName, u *unstructured.Unstructured,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -113,7 +114,7 @@ func (n namespaceEnd) empty(ctx context.Context, name, place string) (left bool,
 	return left, nil
 }
 
-// emptyOf is empty for the objects of one cache, which may be nil.
+// emptyOf does the same as the method empty, for the objects of one cache, which may be nil.
 func (n namespaceEnd) emptyOf(ctx context.Context, c *controller, cache *loop.Objects, name string) (left bool, err error) {
 	if cache == nil {
 		return false, nil
@@ -153,8 +154,9 @@ func (n namespaceEnd) removeOrphan(ctx context.Context, key types.NamespacedName
 	return again, err
 }
 
-// remove deletes the downstream namespace d, unless it contains objects of other clients or too much would be
-// deleted. kept is true if it stays for such objects: the end of the upstream namespace does not wait then.
+// remove deletes the downstream namespace d, unless it contains objects of other clients or the delete cap holds
+// the deletion. kept is true if d stays because of such objects: then the upstream namespace ends without waiting
+// for d.
 func (n namespaceEnd) remove(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (again time.Duration, kept bool, err error) {
 	if d.GetDeletionTimestamp() != nil {
 		return cacheDelay, false, nil
@@ -187,8 +189,8 @@ var inEachNamespace = map[string]bool{
 	"configmaps/kube-root-ca.crt": true, "configmaps/openshift-service-ca.crt": true, "serviceaccounts/default": true,
 }
 
-// occupants names the objects of the synced types in a downstream namespace, except those that controllers made. Objects
-// of ours are gone by then; one that is not is named too.
+// occupants names the objects of the synced types in a downstream namespace, except those that controllers made.
+// Our own objects in it were deleted before; if one is left, it is named too.
 func (n namespaceEnd) occupants(ctx context.Context, place string) (all []string, err error) {
 	synced := n.types()
 	if len(synced) == 0 {

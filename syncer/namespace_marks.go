@@ -57,7 +57,7 @@ func (o NamespaceOptions) check() error {
 	return errors.Join(wrong...)
 }
 
-// names reports whether Metadata has a key.
+// names reports whether an entry of Metadata selects the key of a label or annotation.
 func (o NamespaceOptions) names(key string) bool {
 	return slices.ContainsFunc(o.Metadata, func(pattern string) bool {
 		start, open := strings.CutSuffix(pattern, "*")
@@ -82,9 +82,9 @@ func ofKubernetes(key string) bool {
 // podSecurityLevels are ordered, the level that allows most first.
 var podSecurityLevels = map[string]int{"privileged": 1, "baseline": 2, "restricted": 3}
 
-// podSecurity returns the desired pod security labels of a downstream namespace: up and down are the labels of the
-// two namespaces, and ours reports whether this syncer has set one. A label that another client has set is left out
-// unless it becomes stricter.
+// podSecurity returns the pod security labels that the syncer applies to a downstream namespace. up and down are
+// the labels of the two namespaces. ours reports whether this syncer has set the label with that key. A label that
+// another client has set downstream is left out unless it becomes stricter.
 func (o NamespaceOptions) podSecurity(up, down map[string]string, ours func(key string) bool) map[string]string {
 	wanted := map[string]string{}
 	for _, mode := range []string{"enforce", "audit", "warn"} {
@@ -94,7 +94,7 @@ func (o NamespaceOptions) podSecurity(up, down map[string]string, ours func(key 
 		switch {
 		case !labelled && o.DefaultPodSecurity != "":
 			least = podSecurityLevels[o.DefaultPodSecurity]
-		case least == 0: // an unknown level may be anything but the strictest
+		case least == 0: // a missing or invalid level may be any but the strictest
 			least = podSecurityLevels["baseline"]
 		}
 		switch level := up[key]; {

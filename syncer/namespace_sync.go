@@ -106,7 +106,7 @@ func (n *namespaceSync) resume() {
 	n.missed.requeue(n.syncer.addBehind)
 }
 
-// synced records that an object in an upstream namespace is synced.
+// synced records that the syncer syncs an object in the upstream namespace with that name.
 func (n *namespaceSync) synced(name string) {
 	if n == nil || name == "" {
 		return
@@ -139,7 +139,7 @@ func (n *namespaceSync) reconcile(ctx context.Context, of ref) (again time.Durat
 	u, _ := n.upstream.Get(key)
 	d, _ := n.downstream.Get(types.NamespacedName{Name: place})
 	if d != nil && !n.created(d) {
-		d = nil // another client wrote our label
+		d = nil // another client wrote our label: the namespace is not ours
 	}
 	switch {
 	case u == nil && d == nil:
@@ -165,8 +165,8 @@ func (n *namespaceSync) reconcile(ctx context.Context, of ref) (again time.Durat
 	return again, wrap("sync namespace "+key.Name, err)
 }
 
-// created reports whether this syncer wrote the owner label of a namespace. Earlier releases wrote it by a create
-// request, not by an apply.
+// created reports whether this syncer wrote the owner label of a namespace. It does not matter by which operation:
+// earlier releases wrote the label by a create request, not by an apply.
 func (n *namespaceSync) created(d metav1.Object) bool {
 	return slices.ContainsFunc(d.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == manager && e.FieldsV1 != nil && strings.Contains(string(e.FieldsV1.GetRawBytes()), `"f:`+ownerLabel+`"`)
@@ -191,7 +191,8 @@ func (n *namespaceSync) keep(ctx context.Context, key types.NamespacedName, u, d
 	return n.mark(ctx, key, u, d)
 }
 
-// desired returns the desired downstream namespace of u, which may be nil. d is the present one; nil: absent.
+// desired returns the desired downstream namespace of u, which may be nil. d is the present downstream namespace,
+// or nil if it is absent.
 func (n *namespaceSync) desired(place string, u, d *unstructured.Unstructured) *unstructured.Unstructured {
 	want := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	want.SetName(place)

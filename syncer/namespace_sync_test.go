@@ -70,7 +70,7 @@ func TestANamespaceEndsUpstream(t *testing.T) {
 	}
 }
 
-// A namespace that is created again while a reconcile ends the one before it keeps its objects.
+// If a namespace is created again while a reconcile ends its predecessor, the new namespace keeps its objects.
 func TestANamespaceThatWasCreatedAgainIsNotEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, _ := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true}})
@@ -131,8 +131,8 @@ func TestANamespaceEndsDownstream(t *testing.T) {
 	}
 }
 
-// A namespace was deleted upstream while no syncer ran: the one downstream is deleted once a person releases the objects in
-// it.
+// A namespace was deleted upstream while no syncer ran: the downstream namespace is deleted once a person releases
+// the objects in it.
 func TestAMissedEndOfANamespace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, opts := shops(t, false, syncer.Options{})
@@ -153,7 +153,8 @@ func TestAMissedEndOfANamespace(t *testing.T) {
 	})
 }
 
-// A namespace downstream that another client created or uses stays, and the one upstream does not wait for it.
+// A namespace downstream that another client created or uses stays, and the upstream namespace does not wait for
+// it.
 func TestANamespaceOfOthersStays(t *testing.T) {
 	for name, theirs := range map[string]func(p *pair){
 		"objects of others": func(p *pair) {

@@ -29,7 +29,7 @@ type condition struct {
 	LastTransitionTime string                 `json:"lastTransitionTime"`
 }
 
-// same reports whether the two conditions differ in their times at most.
+// same reports whether the two conditions are equal except for their times.
 func (c condition) same(other condition) bool {
 	c.LastTransitionTime = other.LastTransitionTime
 	return c == other
@@ -38,8 +38,8 @@ func (c condition) same(other condition) bool {
 // conditions writes the condition of objects upstream, see Options.Conditions.
 type conditions struct{ *syncedType }
 
-// next returns the desired condition of an object. done: its downstream object is in place. ok is false if the
-// condition is unknown: the object has no problem, and is not done.
+// next returns the desired condition of an object. done reports that its downstream object is in place. ok is
+// false if the condition is unknown: the object has no problem, and its downstream object is not in place yet.
 func (c conditions) next(problem Problem, done bool) (next condition, ok bool) {
 	if problem.Reason != "" {
 		return condition{Status: metav1.ConditionFalse, Reason: string(problem.Reason), Message: loop.Shorten(problem.Message, maxMessage)}, true
@@ -47,8 +47,8 @@ func (c conditions) next(problem Problem, done bool) (next condition, ok bool) {
 	return condition{Status: metav1.ConditionTrue, Reason: "Synced"}, done
 }
 
-// show writes the condition upstream if it differs, and updates the resourceVersion of o.u. done: the downstream
-// object is in place.
+// show writes the condition upstream if it differs, and updates the resourceVersion of o.u. done reports that the
+// downstream object is in place.
 func (c conditions) show(ctx context.Context, o observed, done bool) error {
 	if !c.syncer.opts.Conditions {
 		return nil
@@ -84,7 +84,8 @@ func (c conditions) show(ctx context.Context, o observed, done bool) error {
 		return err
 	}
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) || isSchemaError(err) {
-		// The type has no conditions, has conditions of another form, or an atomic list of them.
+		// The type has no conditions, has conditions of another form, or an atomic list of them: use the
+		// annotation.
 		c.records.dropConditions()
 		return c.annotate(ctx, o.u, next)
 	}
@@ -108,7 +109,7 @@ func (c conditions) read(u *unstructured.Unstructured, name string, inStatus boo
 	return present
 }
 
-// annotate writes the condition as an annotation, for types that have no place for it.
+// annotate writes the condition as an annotation, for types whose status has no place for it.
 func (c conditions) annotate(ctx context.Context, u *unstructured.Unstructured, next condition) error {
 	data, err := json.Marshal(next)
 	if err != nil {

@@ -120,7 +120,7 @@ func TestConditionsWithoutAPlace(t *testing.T) {
 	})
 }
 
-// A refused type gets its condition as an annotation: a write of the status may be a power by itself.
+// A refused type gets its condition as an annotation: to write the status of the type may already exert its power.
 func TestTheConditionOfARefusedTypeIsNotInItsStatus(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Conditions: true, Refuse: func(gr schema.GroupResource, obj *unstructured.Unstructured) string {
@@ -153,8 +153,8 @@ func TestConditionsOfSeveralClusters(t *testing.T) {
 	})
 }
 
-// A long message is cut between two characters. Half a character would be stored otherwise, and so be written again and
-// again.
+// A long message is cut between two characters. Half a character would be stored in another form, so that the
+// syncer would write the message again and again.
 func TestConditionOfManyWords(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		opts := syncer.Options{Conditions: true, Transform: []syncer.Transformer{func(*unstructured.Unstructured) error {

@@ -16,17 +16,17 @@ import (
 type Observer struct {
 	// Wrote is called after each write that a server accepted.
 	Wrote func(ctx context.Context, e WriteEvent)
-	// Problem is called when an object gets a problem, gets another one, or has none any longer. It is also called,
-	// with the Resource pods and without an Object, when pods may not be counted, and when they may again: see
-	// Options.Unscheduled.
+	// Problem is called when an object gets a problem, when its problem changes, and when its problem is over. It
+	// is also called, with the Resource pods and without an Object, when the syncer may not list pods, and when it
+	// may again: see Options.Unscheduled.
 	Problem func(ctx context.Context, e ProblemEvent)
 	// Overruled is called after the syncer has changed fields back downstream that belong to the upstream and that
 	// another client had changed.
 	Overruled func(ctx context.Context, e OverruledEvent)
 	// Type is called when the syncer begins or ceases to sync a type.
 	Type func(ctx context.Context, e TypeEvent)
-	// Another is called when another Syncer of the same target is noticed, and when no sign of one was seen for 10
-	// minutes.
+	// Another is called when another Syncer of the same target is noticed, and when there was no sign of another
+	// Syncer for 10 minutes.
 	Another func(ctx context.Context, e AnotherEvent)
 	// Capacity is called when the nodes of the downstream cannot be read, and when they can be read again.
 	Capacity func(ctx context.Context, e CapacityEvent)

@@ -72,12 +72,12 @@ type Options struct {
 	// Rules define who owns which fields, in addition to the built-in rules for core types. Later rules win.
 	Rules []Rule
 
-	// Adopt is the policy for a downstream object that this syncer did not create and that has the name of one to
-	// create; zero: AdoptNever.
+	// Adopt is the policy for an object downstream that this syncer did not create and that has the name of an
+	// object to be created; zero: AdoptNever.
 	Adopt AdoptPolicy
 
-	// OnDownstreamDelete is the policy for a downstream object that another client deletes; zero: RecreateCopy. The
-	// upstream object of one that was born downstream is deleted in any case.
+	// OnDownstreamDelete is the policy for a downstream object that another client deletes; zero: RecreateCopy. If
+	// the object was born downstream, its upstream object is deleted in any case.
 	OnDownstreamDelete DeletePolicy
 
 	// DeleteCap stops deletions that look like an accident; zero: more than 10 objects and 30 % of a type within a
@@ -127,10 +127,10 @@ type Options struct {
 	// the time after which a cluster's workloads are placed elsewhere.
 	Lease time.Duration
 
-	// Capacity is how often the nodes of the downstream are read, page by page, for the capacity in the status of the
-	// SyncTarget; zero: a minute, up to a fifth longer at random. Negative: never; a capacity that the syncer wrote is
-	// removed, and one of another writer stays. While nodes cannot be read, the last known capacity stays. It is empty
-	// if there are no nodes.
+	// Capacity is how often the nodes of the downstream are read, page by page, for the capacity in the status of
+	// the SyncTarget; zero: a minute, up to a fifth longer at random. Negative: never; a capacity that the syncer
+	// wrote is removed, and one of another writer stays. While nodes cannot be read, the last known capacity
+	// stays. If there are no nodes, the capacity is empty.
 	Capacity time.Duration
 
 	// Observer receives events. May be nil.
@@ -158,9 +158,10 @@ func DefaultTypes(gr schema.GroupResource) bool {
 	return false
 }
 
-// defaultTypes selects DefaultTypes and the types that need a Power: without the Power these are watched, and their
-// objects reported. Without a permit it leaves out Namespaces, Endpoints and EndpointSlices: tools label a Namespace
-// for the objects in it, and controllers copy the labels of a Service to its endpoints.
+// defaultTypes selects the types of DefaultTypes, and the types that need a Power. If Permit lacks the Power, the
+// objects of such a type are only watched and reported. Namespaces, Endpoints and EndpointSlices are selected only
+// with a permit: tools label a Namespace for the objects in it, and controllers copy the labels of a Service to
+// its endpoints.
 func (o Options) defaultTypes(gr schema.GroupResource) bool {
 	c := classify(gr)
 	derived := c.power == PermitNamespaces || c.power == PermitEndpoints
@@ -205,8 +206,8 @@ type Transformer func(obj *unstructured.Unstructured) error
 // exists stays; its status does not go up.
 var Skip = errors.New("skipped by a transformer") //nolint:errname,revive,staticcheck // named like fs.SkipDir
 
-// AdoptPolicy is the policy for a downstream object that this syncer did not create and that has the name of one to
-// create.
+// AdoptPolicy is the policy for an object downstream that this syncer did not create and that has the name of an
+// object to be created.
 type AdoptPolicy int
 
 const (
@@ -219,10 +220,10 @@ const (
 	AdoptAlways
 )
 
-// DeleteCap limits deletions downstream, and those upstream that follow a deletion downstream. It is exceeded when,
-// Within the time, more than Objects and more than Share of the objects of one type would be deleted. Then no object
-// of this type is deleted until Syncer.Release is called, or until no deletion waits any longer. The count starts
-// anew with the process.
+// DeleteCap limits deletions downstream, and those upstream that follow a deletion downstream. It is exceeded when
+// more than Objects objects, and more than the part Share of all objects, of one type would be deleted within the
+// time Within. Then no object of this type is deleted until Syncer.Release is called, or until no deletion waits
+// any longer. The count starts anew with the process.
 type DeleteCap struct {
 	// Objects is the number of objects that may be deleted in any case; zero: 10; negative: without limit.
 	Objects int

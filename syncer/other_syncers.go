@@ -41,8 +41,8 @@ func (o *otherSyncers) beat(at metav1.Time) {
 	o.beats = o.beats[max(0, len(o.beats)-last):]
 }
 
-// heard reports whether another process keeps writing the heartbeat of the SyncTarget, which is at now. A single
-// foreign heartbeat may be the last one of a process that has ended.
+// heard reports whether another process keeps writing the heartbeat of the SyncTarget. at is the present
+// heartbeat. A single foreign heartbeat may be the last one of a process that has ended.
 func (o *otherSyncers) heard(at *metav1.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,8 +77,8 @@ func (o *otherSyncers) now() (message string, at time.Time) {
 	return o.message, o.at
 }
 
-// changed returns the present message, and whether since the last call a first sign came or the last one became too
-// old.
+// changed returns the present message. It also reports whether, since the last call, a first sign was noticed or
+// the last sign became too old.
 func (o *otherSyncers) changed() (message string, changed bool) {
 	message, _ = o.now()
 	o.mu.Lock()
@@ -88,7 +88,7 @@ func (o *otherSyncers) changed() (message string, changed bool) {
 	return message, changed
 }
 
-// report calls the Observer if the first sign of another Syncer came, or the last one became too old.
+// report calls the Observer if a first sign of another Syncer was noticed, or the last sign became too old.
 func (o *otherSyncers) report(ctx context.Context) {
 	message, changed := o.changed()
 	if !changed {
@@ -100,8 +100,8 @@ func (o *otherSyncers) report(ctx context.Context) {
 	o.syncer.opts.Observer.another(ctx, AnotherEvent{Message: message})
 }
 
-// describe sets the condition AnotherSyncer if a sign was ever noticed. Both Syncers write it, so that one which has
-// noticed nothing leaves it as it is for rememberOthers.
+// describe sets the condition AnotherSyncer if a sign was ever noticed. Both Syncers write this condition. So a
+// Syncer sets it to False only after it has run, and noticed no sign, for rememberOthers.
 func (o *otherSyncers) describe(now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	message, at := o.now()
 	switch {

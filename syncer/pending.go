@@ -24,7 +24,8 @@ type writes struct {
 	statusUp, statusDown rejection
 }
 
-// inPlace returns the part of w that is still of use when the downstream object is proven to have the desired spec.
+// inPlace returns the part of w that is still needed when the downstream object is proven to have the desired
+// spec.
 func (w writes) inPlace() writes {
 	return writes{status: w.status, statusUp: w.statusUp, statusDown: w.statusDown}
 }
@@ -44,8 +45,9 @@ func newPending(hash, before, after string) pending {
 	return pending{hash: hash, before: before, after: after, until: time.Now().Add(cacheDelay)}
 }
 
-// wait returns how long to wait for the cache, which shows version, to show the write of hash. 0: the cache shows the
-// write, the last write was another one, or the time is over.
+// wait returns how long to wait until the cache shows the write of the content with that hash; version is the
+// version that the cache shows now. It returns 0 if the cache shows the write, the last write had other content,
+// or the time is over.
 func (p pending) wait(hash, version string) time.Duration {
 	if p.hash != hash {
 		return 0
@@ -53,7 +55,7 @@ func (p pending) wait(hash, version string) time.Duration {
 	return p.waitAny(version)
 }
 
-// waitAny is wait for a write of any content.
+// waitAny does the same as wait, for a write of any content.
 func (p pending) waitAny(version string) time.Duration {
 	if p.before == p.after || version != p.before {
 		return 0
@@ -61,19 +63,20 @@ func (p pending) waitAny(version string) time.Duration {
 	return max(0, time.Until(p.until))
 }
 
-// wrote reports whether version is the result of the write of hash, even if the object looks different.
+// wrote reports whether the write of the content with that hash resulted in version. The server may have changed
+// the content.
 func (p pending) wrote(hash, version string) bool { return p.hash == hash && p.after == version }
 
 const deletionPrefix = "deleted "
 
-// deletionOf returns the text that stands for the hash in a pending deletion of d.
+// deletionOf returns the text that a pending deletion of d has in place of a hash.
 func deletionOf(d *unstructured.Unstructured) string { return deletionPrefix + string(d.GetUID()) }
 
 // isDeletion reports whether the write was a deletion.
 func (p pending) isDeletion() bool { return strings.HasPrefix(p.hash, deletionPrefix) }
 
-// created is the versions that the caches show of an object that was just created downstream, if no other client
-// changes it.
+// created holds the versions that the caches will show of an object that was just created downstream, if no other
+// client changes it.
 type created struct {
 	before, up string    // the resourceVersions upstream, before our finalizer and with it
 	down       string    // the one downstream
@@ -92,7 +95,8 @@ type rejection struct {
 // anyState is the state of a rejection that holds in any state of the object.
 const anyState = "any"
 
-// wait returns how long the write of hash to an object in that state is not retried; 0: it may be made now.
+// wait returns how long not to retry the write of the content with that hash to an object in that state; 0: the
+// write may be made now.
 func (r rejection) wait(hash, state string) time.Duration {
 	if r.hash != hash || r.state != state && r.state != anyState {
 		return 0

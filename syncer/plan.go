@@ -11,14 +11,14 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// facts are the facts about an upstream object, and about the downstream object at its place, by which a reconcile
-// decides.
+// facts are the facts by which a reconcile decides: about an upstream object, and about the downstream object that
+// has the namespace and name to which the upstream object maps.
 type facts struct {
 	refused       bool     // the type, the namespace or the content may not be synced
 	hasOrigin     bool     // the upstream has the object, selected for this target
 	deleting      bool     // it is being deleted
 	finished      bool     // it is complete, such as a Job, and must not run again
-	hasDownstream bool     // the downstream has an object of ours at its place
+	hasDownstream bool     // the downstream has an object of ours with that namespace and name
 	relation      relation // between the downstream object and the origin
 	vanished      bool     // another client deleted the downstream object, and the deletion is to be followed upstream
 }
@@ -27,10 +27,10 @@ type facts struct {
 type action int
 
 const (
-	// actRefuse: report it and write nothing downstream.
+	// actRefuse: report that the object is refused, and write nothing downstream.
 	actRefuse action = iota
-	// actForget: neither side has it: drop the record, and remove our finalizer from an object that is no longer
-	// selected.
+	// actForget: neither side has the object: drop its record, and remove our finalizer if the object exists
+	// upstream and is no longer selected.
 	actForget
 	// actRemoveOrphan: delete the downstream object of an origin that is not selected.
 	actRemoveOrphan
@@ -38,7 +38,7 @@ const (
 	actFinish
 	// actReplace: delete the downstream object of another origin of the same name; the next reconcile creates ours.
 	actReplace
-	// actReportTaken: report that another object is at the place.
+	// actReportTaken: report that another object has the namespace and name of the downstream object.
 	actReportTaken
 	// actLeave: do nothing.
 	actLeave
@@ -94,8 +94,9 @@ type specPlan struct {
 	proven bool
 }
 
-// planSpec decides about the spec of d, which is nil if there is no downstream object. returning: objects that moved
-// away are being deleted, and nothing may be created or changed before. It is pure except for the time.
+// planSpec decides about the spec of d, which is nil if there is no downstream object. While returning is true,
+// objects that moved away are being deleted, and nothing is created or changed. planSpec is pure except for the
+// time.
 func planSpec(w writes, d *unstructured.Unstructured, want *desired, returning bool) specPlan {
 	version := ""
 	if d != nil {
@@ -128,6 +129,7 @@ func planSpec(w writes, d *unstructured.Unstructured, want *desired, returning b
 	case d == nil:
 		return specPlan{action: specCreate}
 	}
-	// Each write of ours sets the hash. If our manager does not own it, another client has changed the object too.
+	// Each write of ours sets the hash. If our manager no longer owns the hash, another client has changed the
+	// object, even if the desired state has changed as well.
 	return specPlan{action: specUpdate, drift: applied == want.hash || !loop.Applied(d, manager, "metadata", "annotations", appliedAnnotation)}
 }

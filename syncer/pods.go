@@ -37,7 +37,7 @@ func ownerOf(obj metav1.Object) podOwner {
 	if ref == nil {
 		return podOwner{}
 	}
-	gv, _ := schema.ParseGroupVersion(ref.APIVersion) // an invalid one is that of no synced type
+	gv, _ := schema.ParseGroupVersion(ref.APIVersion) // no synced type has an invalid one
 	return podOwner{
 		kind:  schema.GroupKind{Group: gv.Group, Kind: ref.Kind},
 		place: types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}, uid: ref.UID,
@@ -47,7 +47,8 @@ func ownerOf(obj metav1.Object) podOwner {
 // podCounter counts the downstream pods that have no node, by the downstream object that owns them.
 type podCounter struct {
 	syncer *Syncer
-	// sets are the owners of the ReplicaSets that had such pods at the last count, so that each is read once.
+	// sets are the owners of the ReplicaSets that had pods without a node at the last count, so that each owner is
+	// read only once.
 	sets    map[types.UID]podOwner
 	refused bool // pods may not be listed, which was reported
 }
@@ -79,8 +80,8 @@ func (c *podCounter) start(ctx context.Context) {
 	}
 }
 
-// count counts once. If a request fails, the last counts of all types stay. If a cache is stale, those of its type
-// stay.
+// count counts the pods once and records the counts. If a request fails, the last counts of all types stay. If a
+// cache is stale, the last counts of its type stay.
 func (c *podCounter) count(ctx context.Context) error {
 	byKind, counted := map[schema.GroupKind]*syncedType{}, map[*syncedType]map[types.NamespacedName]v1alpha1.Unscheduled{}
 	for _, t := range c.syncer.synced() {
@@ -171,8 +172,8 @@ func (c *podCounter) above(ctx context.Context, set podOwner, byKind map[schema.
 	return ownerOf(obj), nil
 }
 
-// ownedAt returns the upstream key of the downstream object at the place of an owner of pods, whether that object
-// exists, and whether it is the owner. r may be nil.
+// ownedAt looks up the downstream object that has the namespace and name of an owner of pods. It returns the
+// upstream key of this object, whether the object exists, and whether it is the owner. r may be nil.
 func (r *syncedType) ownedAt(owner podOwner) (key types.NamespacedName, exists, same bool) {
 	if r == nil {
 		return key, false, false

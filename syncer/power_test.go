@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// powerful has the types of Kubernetes that need each permit.
+// powerful has, for each permit, the types of Kubernetes that need it.
 var powerful = map[syncer.Power]string{
 	syncer.PermitAdmissionPolicies: "mutatingadmissionpolicies.admissionregistration.k8s.io mutatingadmissionpolicybindings.admissionregistration.k8s.io " +
 		"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io",

@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// meanwhile calls do, and then change while the first deletion of a ConfigMap on that side is delayed.
+// meanwhile calls the func do, which makes the syncer delete a ConfigMap on that side, and calls the func change
+// while the request is delayed.
 func (p *pair) meanwhile(on *side, change, do func()) {
 	p.t.Helper()
 	on.Inject(regiontest.Fault{Verb: "delete", Resource: configMaps.GroupResource(), Do: regiontest.Delay(20 * time.Second)})
@@ -49,7 +50,7 @@ func TestAnUpstreamDeletionMeetsAChange(t *testing.T) {
 	})
 }
 
-// An object of another client that has replaced one which Upsync created is not deleted.
+// If another client replaces an object that Upsync created, the new object is not deleted.
 func TestAnObjectThatReplacedOneThatWasBroughtUpStays(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -108,7 +109,7 @@ func TestAnUpdateReachesOnlyTheObjectItIsFor(t *testing.T) {
 	})
 }
 
-// A status is not written to an object that has replaced the one it is for.
+// A status is not written to an object that has replaced the one that the status is for.
 func TestAStatusReachesOnlyTheObjectItIsFor(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

@@ -19,14 +19,14 @@ type provenance struct {
 	uid    types.UID
 	// lostOrigin and lostUID: the annotation is missing or malformed, or another client has changed it.
 	lostOrigin, lostUID bool
-	// signed: our manager applied our owner label. A client that copies an object copies the label, but not its
-	// manager.
+	// signed: our manager applied our owner label. A client that copies an object copies the label, but not the
+	// managedFields.
 	signed bool
 	// unlabelled: our manager applied the object, and it has no owner label.
 	unlabelled bool
 }
 
-// provenanceOf returns the provenance of obj, which has the managedFields of manager.
+// provenanceOf returns the provenance of obj. obj must have its managedFields of manager.
 func provenanceOf(obj metav1.Object, manager, owner string) provenance {
 	annotations := obj.GetAnnotations()
 	label, labelled := obj.GetLabels()[ownerLabel]
@@ -42,7 +42,8 @@ func provenanceOf(obj metav1.Object, manager, owner string) provenance {
 	return p
 }
 
-// evidence returns the UID whose withdrawal allows to delete obj: the UID of its origin, or its own if that is lost.
+// evidence returns the UID by which withdrawn records that obj may be deleted: the UID of its origin, or the UID
+// of obj if the UID of its origin is lost.
 func (p provenance) evidence(obj metav1.Object) types.UID {
 	if p.lostUID {
 		return obj.GetUID()
@@ -50,24 +51,24 @@ func (p provenance) evidence(obj metav1.Object) types.UID {
 	return p.uid
 }
 
-// relation is the relation of a downstream object to the upstream object that belongs at its place.
+// relation is the relation of a downstream object to the upstream object that maps to its namespace and name.
 type relation int
 
 const (
-	// foreign: this syncer did not make it.
+	// foreign: this syncer did not make the downstream object.
 	foreign relation = iota
-	// copied: it is the downstream object of the upstream object.
+	// copied: the downstream object belongs to this upstream object.
 	copied
-	// preceded: it is the downstream object of a predecessor, which had the same name and was replaced.
+	// preceded: the downstream object belongs to a predecessor, which had the same name and was replaced.
 	preceded
-	// misplaced: this syncer made it for an object of another name or namespace.
+	// misplaced: this syncer made the downstream object for an object of another name or namespace.
 	misplaced
-	// unknown: this syncer made it, and the marks that are left do not name its origin.
+	// unknown: this syncer made the downstream object, and the marks that are left do not name its origin.
 	unknown
 )
 
-// to returns the relation to the upstream object with that key and UID. held: that object has our finalizer, so that
-// this syncer has made a downstream object for it.
+// to returns the relation to the upstream object with that key and UID. held reports that the upstream object has
+// our finalizer, which means that this syncer has made a downstream object for it.
 func (p provenance) to(key types.NamespacedName, uid types.UID, held bool) relation {
 	sameOrigin, sameUID := p.origin == key, p.uid == uid
 	switch {

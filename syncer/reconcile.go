@@ -153,7 +153,7 @@ func (r reconciler) act(ctx context.Context, o observed) (again time.Duration, e
 	return again, err
 }
 
-// reportTaken reports the object at the place of o's downstream object.
+// reportTaken reports the object that has the namespace and name of o's downstream object.
 func (r reconciler) reportTaken(ctx context.Context, o observed, is relation) {
 	switch is {
 	case misplaced:

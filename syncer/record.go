@@ -18,7 +18,7 @@ import (
 // versions are the states of one object in the three caches, by the numbers that the caches give them; 0: absent.
 type versions struct{ one, many, down uint64 }
 
-// record is the memory of a controller about one object between two reconciles. To lose a record costs a request.
+// record is the memory of a controller about one object between two reconciles. Losing a record costs one request.
 type record struct {
 	settled versions // the versions at the last reconcile, if it left nothing to do; else zero
 	*detail          // nil: empty, as for most objects at rest
@@ -33,8 +33,8 @@ type detail struct {
 	spec, status rewritten
 	downstream   lastSeen // with DeleteUpstream only
 	appeared     bool     // a watch has just shown the downstream object for the first time
-	// unscheduled is the desired text upstream about pods without a node, published the present one: see
-	// Options.Unscheduled.
+	// unscheduled is the desired text upstream about pods without a node, and published is the present text there:
+	// see Options.Unscheduled.
 	unscheduled, published string
 }
 
@@ -49,7 +49,8 @@ type records struct {
 }
 
 func newRecords(opts Options) *records {
-	// Without Options.Unscheduled every text is known to be empty, so that texts of an earlier process are removed.
+	// Without Options.Unscheduled the desired text is known: it is empty. So texts of an earlier process are
+	// removed.
 	return &records{deleteUpstream: opts.OnDownstreamDelete == DeleteUpstream, all: map[ref]record{}, counted: opts.Unscheduled <= 0}
 }
 
@@ -129,8 +130,8 @@ func (r *records) forget(of ref) {
 	})
 }
 
-// dropAppeared records that a reconcile has handled the downstream object. Each reconcile calls it, so that for objects at rest
-// it changes and allocates nothing.
+// dropAppeared records that a reconcile has handled the appearance of the downstream object. Each reconcile calls
+// it, so that for objects at rest it changes and allocates nothing.
 func (r *records) dropAppeared(of ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,9 +140,9 @@ func (r *records) dropAppeared(of ref) {
 	}
 }
 
-// due returns how long to wait before a reconcile is of use: 0 if it is now, negative if there is nothing to do. now,
-// up and down are the versions that the caches show. Most reconciles end here, including those that our own writes
-// cause.
+// due returns how long to wait until a reconcile can do something: 0 if it can now, negative if there is nothing
+// to do. now, up and down are the versions that the caches show. Most reconciles end here, including those that
+// our own writes cause.
 func (r *records) due(of ref, now versions, up, down string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -292,15 +293,15 @@ func (r *records) noteDownstream(d *detail, up, down types.UID) {
 	d.downstream = lastSeen{of: up}
 }
 
-// seeDownstream is noteDownstream for a caller that does not have the detail.
+// seeDownstream does the same as noteDownstream, for a caller that does not have the detail.
 func (r *records) seeDownstream(of ref, up, down types.UID) {
 	if r.deleteUpstream {
 		r.update(of, func(d *detail) { r.noteDownstream(d, up, down) })
 	}
 }
 
-// dropDownstream drops the downstream object of an object from the record: the syncer itself deletes the one with the
-// UID deleted, or, if that is empty, nothing is known of it any longer.
+// dropDownstream drops the record that an object has a downstream object. deleted is the UID of the downstream
+// object if the syncer itself deletes it. It is empty if the syncer only no longer knows about it.
 func (r *records) dropDownstream(of ref, deleted types.UID) {
 	if r.deleteUpstream {
 		r.update(of, func(d *detail) { d.downstream = lastSeen{deleted: deleted} })

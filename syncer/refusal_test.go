@@ -109,7 +109,8 @@ func TestRefusedStatusThatGoes(t *testing.T) {
 	})
 }
 
-// The same holds for a part of the status that the downstream rejects. The other fields of the status still go up.
+// A part of the status that the downstream rejects is reported as well. The other fields of the status still go
+// up.
 func TestRefusedStatusDownstream(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", choosyOnly("boolean"))}

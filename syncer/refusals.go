@@ -18,8 +18,8 @@ import (
 const keptDownstream = "; an earlier release made a copy downstream, which stays as it is"
 
 // refusals reports refused objects. It writes nothing downstream. Upstream it removes our finalizer from an object
-// that is being deleted or is no longer selected, once its downstream object is gone: the finalizer is only for that
-// one.
+// that is being deleted or is no longer selected, once the downstream object is gone: the finalizer exists only to
+// wait for that.
 type refusals struct {
 	*syncedType
 	removals removals
@@ -63,7 +63,7 @@ func (r refusals) keepOut(ctx context.Context, o observed, reason Reason, why st
 		why += keptDownstream
 		if held && origin.GetDeletionTimestamp() != nil {
 			why += ", and the deletion waits for it: delete the copy, permit the type, or stop the syncer and call Detach"
-			again = r.blockedBy(o.ref, present) // the caches of a refused type do not show it
+			again = r.blockedBy(o.ref, present) // no cache shows objects of a refused type, so watch the copy by name
 		}
 	}
 	r.report(ctx, o.ref, reason, why)

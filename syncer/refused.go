@@ -31,8 +31,8 @@ func secretType(obj *unstructured.Unstructured) string {
 	return t
 }
 
-// refuses returns why an object is not synced, in either direction; "" if it is. key is its upstream key, place its
-// downstream key. obj is the object on the side where it was born; nil if only its keys are known.
+// refuses returns why an object is not synced, in either direction; "" if it is synced. key is its upstream key,
+// place its downstream key. obj is the object on the side where it was born; nil if only its keys are known.
 func (r *syncedType) refuses(key, place types.NamespacedName, obj *unstructured.Unstructured) (Reason, string) {
 	if r.kind.Refused != "" {
 		return ReasonNotPermitted, r.kind.Refused

@@ -71,7 +71,7 @@ func minimal(r metav1.APIResource, gv string) *unstructured.Unstructured {
 	return obj
 }
 
-// each finds all types in discovery, and calls do for each with a client and a minimal object.
+// each finds the given types in discovery, and calls the func do for each type with a client and a minimal object.
 func (s *side) each(all []schema.GroupResource, do func(gr schema.GroupResource, client dynamic.ResourceInterface, obj *unstructured.Unstructured)) {
 	s.t.Helper()
 	_, lists, err := s.api.Discovery().ServerGroupsAndResources()
@@ -97,7 +97,8 @@ func (s *side) each(all []schema.GroupResource, do func(gr schema.GroupResource,
 	require.Empty(s.t, left, "types that are not served")
 }
 
-// No type that gives power over a cluster is synced without its permit, and each is with it.
+// No type that gives power over a cluster is synced without its permit, and each such type is synced with its
+// permit.
 func TestPowerIsNotSynced(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		all, defined := servedPowerful()
@@ -140,7 +141,8 @@ func TestPowerIsNotSynced(t *testing.T) {
 	})
 }
 
-// A type that kube-apiserver may serve one day is refused until this package knows it, and a permit of its name lets it in.
+// A type that kube-apiserver may serve one day is refused until this package knows it. A permit of its name allows
+// it.
 func TestUnknownTypeIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		unknown := copied(schema.ParseGroupResource("things.future.k8s.io"))
@@ -350,8 +352,8 @@ func TestDetachOfRefused(t *testing.T) {
 	})
 }
 
-// Objects in a namespace of a cluster itself stay as well. The deletion of one that has the finalizer, and no downstream
-// object, does not wait.
+// Objects that an earlier release synced in a namespace of a cluster itself stay as well. If such an object has
+// the finalizer and no downstream object, its deletion does not wait.
 func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -385,8 +387,8 @@ func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 	})
 }
 
-// A syncer needs no rights on types that it refuses: without them it reports that, asks every ten minutes, and syncs all
-// else.
+// A syncer needs no rights on types that it refuses. Without them it reports that, tries again every ten minutes,
+// and syncs all other types.
 func TestRefusedTypesNeedNoRights(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}

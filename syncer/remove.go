@@ -31,8 +31,9 @@ func newRemovals(r *syncedType) removals {
 	return removals{syncedType: r, rivals: rivals{r}, finalizers: finalizers{r}, conditions: conditions{r}}
 }
 
-// finish deletes the downstream object of an origin that is being deleted, and removes our finalizer once that is
-// gone. is relates the downstream object in the cache, if there is one, to the origin.
+// finish deletes the downstream object of an origin that is being deleted, and removes our finalizer once the
+// downstream object is gone. The argument is has the relation of the downstream object in the cache, if there is
+// one, to the origin.
 func (m removals) finish(ctx context.Context, o observed, is relation) (time.Duration, error) {
 	if o.d != nil && (is == copied || is == preceded) {
 		return m.remove(ctx, o.ref, o.d)
@@ -96,8 +97,8 @@ func (m removals) orphan(ctx context.Context, o observed) (time.Duration, error)
 	return again, m.release(ctx, u)
 }
 
-// misplaced deletes a downstream object that is not at the place of its origin: the namespaces were mapped otherwise
-// when it was created. The origin has its downstream object elsewhere.
+// misplaced deletes a downstream object whose namespace and name are not those that its origin maps to. The
+// namespaces were mapped otherwise when it was created. The origin now has its downstream object elsewhere.
 func (m removals) misplaced(ctx context.Context, of ref, d *unstructured.Unstructured) (time.Duration, error) {
 	if right, err := m.placeOf(originOf(d)); err != nil || right == loop.KeyOf(d) {
 		return 0, err
@@ -105,7 +106,7 @@ func (m removals) misplaced(ctx context.Context, of ref, d *unstructured.Unstruc
 	return m.remove(ctx, of, d)
 }
 
-// remove deletes d if its origin was withdrawn, unless too much would be deleted.
+// remove deletes d if its origin was withdrawn, unless the delete cap holds the deletion.
 func (m removals) remove(ctx context.Context, of ref, d *unstructured.Unstructured) (time.Duration, error) {
 	if done, wait := m.deleted(of, d); done {
 		return wait, nil
@@ -135,7 +136,7 @@ func (m removals) deleted(of ref, d *unstructured.Unstructured) (done bool, wait
 	return wait > 0, wait
 }
 
-// delete deletes d, and no other object of its name, unless too much would be deleted.
+// delete deletes d, and no other object of its name, unless the delete cap holds the deletion.
 func (m removals) delete(ctx context.Context, of ref, d *unstructured.Unstructured) (time.Duration, error) {
 	if !m.valve.admit(of, m.caches.down.Len()) {
 		m.report(ctx, of, ReasonHeld, "too many deletions at once: they wait for a person to allow them")
@@ -175,8 +176,8 @@ func (m removals) release(ctx context.Context, u *metav1.PartialObjectMetadata) 
 	return m.finalizers.drop(ctx, u)
 }
 
-// sameCluster returns an error if the API reaches another cluster than at the start. An object that this one lacks
-// was not deleted.
+// sameCluster returns an error if the API reaches another cluster than at the start. An object that the other
+// cluster lacks was not deleted.
 func sameCluster(now, before types.UID, err error) error {
 	if err == nil && now != before {
 		return fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", now, before)

@@ -36,7 +36,8 @@ func (s *side) count() int {
 	return len(list.Items)
 }
 
-// A deleted object stays upstream until its downstream object is gone, however long another client's finalizer holds that.
+// A deleted object stays upstream until its downstream object is gone, however long another client's finalizer
+// keeps that object.
 func TestObjectWaitsForItsCopy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -73,8 +74,8 @@ func TestFinalizersOfOthers(t *testing.T) {
 	})
 }
 
-// A deletion while no syncer runs is made up for at the next start. If the finalizer was removed as well, there is no
-// evidence of the deletion, and a person has to decide.
+// If an object is deleted while no syncer runs, its downstream object is deleted at the next start. If the
+// finalizer was removed as well, there is no evidence of the deletion, and a person has to decide.
 func TestMissedDeletes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Workers: 1})
@@ -335,7 +336,8 @@ func TestChangedNamespaceMap(t *testing.T) {
 	})
 }
 
-// A downstream object without our label is in no cache. A deleted object upstream waits for its deletion all the same.
+// A downstream object without our label is in no cache. If its origin is deleted, the origin waits all the same
+// until the downstream object is deleted.
 func TestCopyWithoutItsLabel(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

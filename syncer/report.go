@@ -17,26 +17,28 @@ type Reason string
 
 // Reasons of objects.
 const (
-	// ReasonForeign: an object that this syncer did not create has the name of the downstream object.
+	// ReasonForeign: an object that this syncer did not create has the name that the downstream object needs.
 	ReasonForeign Reason = "Foreign"
-	// ReasonCollision: the downstream object of another, or of an unknown, upstream object has the name of its own.
+	// ReasonCollision: a downstream object that the syncer made for another, or for an unknown, upstream object
+	// has the name that this object needs downstream.
 	ReasonCollision Reason = "Collision"
-	// ReasonRefused: the downstream rejects it. It is sent again when either side changes, and every 10 minutes.
+	// ReasonRefused: the downstream rejects the object. It is sent again when either side changes, and every 10
+	// minutes.
 	ReasonRefused Reason = "Refused"
 	// ReasonForbidden: a request is forbidden; the message names the request.
 	ReasonForbidden Reason = "Forbidden"
 	// ReasonStatusRefused: the upstream rejects the status, or the downstream rejects the part of the status that a
 	// Rule sends down. It is sent again when the status or the spec changes, and every hour.
 	ReasonStatusRefused Reason = "StatusRefused"
-	// ReasonNotSyncable: it has a meaning in its own cluster only.
+	// ReasonNotSyncable: the object has a meaning in its own cluster only.
 	ReasonNotSyncable Reason = "NotSyncable"
-	// ReasonNotPermitted: it would give its author power over the other cluster, by its type (see Options.Permit), its
-	// namespace or its content; or Options.Refuse refuses it. Nothing is written to the other side for it. A downstream
-	// object that an earlier release made stays as it is. If the upstream object is deleted, its deletion waits until
-	// the downstream object is gone, or until Syncer.Detach.
+	// ReasonNotPermitted: the object would give its author power over the other cluster, by its type (see
+	// Options.Permit), its namespace or its content; or Options.Refuse refuses it. The syncer writes nothing for
+	// it to the other side. A downstream object that an earlier release made stays as it is. If the upstream
+	// object is deleted, its deletion waits until the downstream object is gone, or until Syncer.Detach.
 	ReasonNotPermitted Reason = "NotPermitted"
-	// ReasonNamespace: NamespaceMap rejects its namespace. Of a Namespace: NamespaceOptions.Finish waits for objects in
-	// it that are not synced.
+	// ReasonNamespace: NamespaceMap rejects the object's namespace. If the object is a Namespace:
+	// NamespaceOptions.Finish waits for objects in it that are not synced.
 	ReasonNamespace Reason = "Namespace"
 	// ReasonTransform: a Transformer returned an error.
 	ReasonTransform Reason = "Transform"
@@ -51,7 +53,7 @@ const (
 	// ReasonAnotherSyncer: another Syncer of the same target keeps writing the downstream object with other content.
 	// The object is left as it is. It is written again when it changes upstream, and after 10 minutes.
 	ReasonAnotherSyncer Reason = "AnotherSyncer"
-	// ReasonHeld: its deletion waits for Release, see DeleteCap.
+	// ReasonHeld: a deletion waits for Release, see DeleteCap.
 	ReasonHeld Reason = "Held"
 )
 
@@ -96,8 +98,8 @@ type TypeStatus struct {
 	// one line each: for the spec, the losses downstream; for the status, those upstream. Objects of the type are
 	// synced all the same. It is empty until the OpenAPI documents of both sides have been read.
 	Losses []string
-	// Err is why the cache of a side is stale. While it is not nil, nothing of the type is written or deleted. Since is
-	// when that began; the other fields are as old.
+	// Err is why the cache of a side is stale. While it is not nil, nothing of the type is written or deleted.
+	// Since is when the cache became stale; the other fields may be as old as that.
 	Err   error
 	Since time.Time
 	// Upstream and Downstream count the objects on each side.

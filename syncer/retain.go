@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/tracker"
 )
 
-// unsyncable returns why an object of a core type has no meaning in another cluster; "" if it has.
+// unsyncable returns why an object of a core type has no meaning in another cluster; "" if it has a meaning there.
 func unsyncable(kind schema.GroupKind, obj *unstructured.Unstructured) string {
 	switch kind {
 	case schema.GroupKind{Kind: "Secret"}:
@@ -29,8 +29,8 @@ func unsyncable(kind schema.GroupKind, obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// finished reports whether an object is complete. If its downstream object is gone, it is not created again: it would
-// run once more.
+// finished reports whether an object is complete. If the downstream object of a complete object is gone, it is not
+// created again, since it would run once more.
 func finished(kind schema.GroupKind, obj *unstructured.Unstructured) bool {
 	if kind != (schema.GroupKind{Group: "batch", Kind: "Job"}) {
 		return false
@@ -50,7 +50,7 @@ var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/cont
 func localize(kind schema.GroupKind, obj *unstructured.Unstructured) {
 	switch kind {
 	case schema.GroupKind{Kind: "Service"}:
-		// The default of the upstream need not be that of the cluster.
+		// SingleStack is the default upstream. The default of the cluster may be another one.
 		if policy, _, _ := unstructured.NestedString(obj.Object, "spec", "ipFamilyPolicy"); policy == "SingleStack" {
 			unstructured.RemoveNestedField(obj.Object, "spec", "ipFamilyPolicy")
 		}
@@ -81,7 +81,7 @@ func (r rules) apply(kind schema.GroupKind, obj *unstructured.Unstructured, take
 	}
 	localize(kind, obj)
 	if ip == "None" && kind == (schema.GroupKind{Kind: "Service"}) {
-		_ = unstructured.SetNestedField(obj.Object, ip, "spec", "clusterIP") // a headless Service is so everywhere
+		_ = unstructured.SetNestedField(obj.Object, ip, "spec", "clusterIP") // a Service that is headless upstream is headless downstream too
 	}
 }
 

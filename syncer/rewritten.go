@@ -55,9 +55,9 @@ func (r rivals) countSpec(of ref, hash, shown, after string) {
 	r.records.update(of, func(d *detail) { d.spec = d.spec.next(hash, shown, after, r.syncer.opts.Fights.Within) })
 }
 
-// contested returns errFight if another Syncer keeps writing d: only syncers of this target write its annotation of
-// the applied content. At the first sign d is written once more, so that the other one gets a sign too; then it is
-// left alone.
+// contested returns errFight if another Syncer keeps writing d: only syncers of this target write the annotation
+// with the hash of the applied content. At the first sign, d is written once more, so that the other Syncer gets a
+// sign too. After that, d is left alone.
 func (r rivals) contested(ctx context.Context, of ref, d *unstructured.Unstructured, hash string) error {
 	theirs := d.GetAnnotations()[appliedAnnotation]
 	if theirs == "" || theirs == hash || !loop.OwnsPath(d, manager, "metadata", "annotations", appliedAnnotation) {

@@ -28,7 +28,7 @@ import (
 // few are the types in the tests of rights: one without a status and one with a status.
 var few = []schema.GroupResource{configMaps.GroupResource(), deployments.GroupResource()}
 
-// guarded returns a side that allows a program only what grants has, and the program's API.
+// guarded returns a side that allows a program only the rights in grants, and the API that the program uses.
 func guarded(t *testing.T, name string, opts regiontest.Options, grants *rightstest.Grants) (*side, region.API) {
 	t.Helper()
 	opts.Name, opts.History, opts.Tokens, opts.Authorize = name, 100000, rightstest.Tokens(), grants.Authorize

@@ -41,7 +41,8 @@ const (
 	Report OnChange = iota
 	// Recreate deletes the downstream object, with all its dependents, and creates it again. It counts as a deletion
 	// (see DeleteCap). The Path of the rule must cover the field that the server names: spec.selector of Deployments,
-	// spec.template of Jobs, data of immutable ConfigMaps; for StatefulSets it is only spec.
+	// spec.template of Jobs, data of immutable ConfigMaps. For StatefulSets, servers name only
+	// spec.
 	Recreate
 )
 
@@ -52,7 +53,7 @@ const (
 	// Upstream owns each field without a rule: its value goes down. A change by another client downstream is
 	// overwritten and reported.
 	Upstream Owner = iota
-	// Downstream owns the field: its value is never sent.
+	// Downstream owns the field: the upstream value is never sent down.
 	Downstream
 	// FirstWriter lets the value go down until another client changes it downstream, as an autoscaler changes replicas.
 	// From then on the field is left to that client. The path must not have [*].
@@ -94,7 +95,7 @@ type step struct {
 	each bool // all items of a list
 }
 
-// rulesFor returns the rules of a type: the last one of each path.
+// rulesFor returns the rules of a type. Of several rules for one path, it returns the last.
 func rulesFor(kind schema.GroupKind, custom []Rule) rules {
 	var found rules
 	for _, r := range slices.Concat(builtin, custom) {

@@ -23,7 +23,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/schema"
 )
 
-// schemaComparer finds the fields and bounds that the two sides define differently. It is for one goroutine.
+// schemaComparer finds the fields and bounds that the two sides define differently. Only one goroutine may use it.
 type schemaComparer struct {
 	up, down openapi.Client
 	known    map[runtimeschema.GroupVersion]comparedGroup
@@ -99,7 +99,7 @@ func (c *schemaComparer) compare(kinds map[runtimeschema.GroupVersion][]kind) er
 	return all
 }
 
-// holds reports whether a known result is for the documents of now and for all kinds.
+// holds reports whether g, a known result, is for the same documents as now and for all the kinds.
 func (g comparedGroup) holds(now comparedGroup, kinds []kind) bool {
 	lacks := func(k kind) bool { _, ok := g.losses[k]; return !ok }
 	if g.up != now.up || g.down != now.down || slices.ContainsFunc(kinds, lacks) {

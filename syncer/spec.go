@@ -21,7 +21,8 @@ import (
 const (
 	// retryRejected is the retry delay of a write that a server rejected, if nothing changes.
 	retryRejected = 10 * time.Minute
-	// retryStatus is the same for a status, which changes often enough by itself.
+	// retryStatus is the retry delay of a status that a server rejected. It can be long, since a status changes
+	// often enough by itself.
 	retryStatus = time.Hour
 )
 
@@ -32,8 +33,9 @@ type specs struct {
 	removals removals
 }
 
-// bring makes the spec of o's downstream object the desired one. inPlace is true if it is, and the caches show all
-// our writes. shows are the versions that the cache will show of the upstream object.
+// bring writes the desired spec to o's downstream object if the object does not have it. inPlace is true if the
+// object has the desired spec and the caches show all our writes. shows are the versions that the cache will show
+// of the upstream object.
 func (s specs) bring(ctx context.Context, o observed, want *desired, shows created) (again time.Duration, inPlace bool, err error) {
 	w := s.records.get(o.ref).writes
 	plan := planSpec(w, o.d, want, s.syncer.lease.returning())
@@ -75,7 +77,7 @@ func (s specs) bring(ctx context.Context, o observed, want *desired, shows creat
 }
 
 // shown completes the versions that the caches will show of an object that was created downstream. It returns the
-// zero value if more is to be written when they show them.
+// zero value if a reconcile has more to write once the caches show these versions.
 func (s specs) shown(shows created, after *metav1.PartialObjectMetadata) created {
 	if shows == (created{}) || after == nil || s.syncer.opts.Conditions || slices.ContainsFunc(s.rules, isReverse) {
 		return created{}
@@ -84,7 +86,8 @@ func (s specs) shown(shows created, after *metav1.PartialObjectMetadata) created
 	return shows
 }
 
-// failed decides about a write that failed, or that was not made: then again is the retry delay.
+// failed decides about a write that failed with err, or that was not made. If it was not made, again is the retry
+// delay.
 func (s specs) failed(ctx context.Context, o observed, want *desired, again time.Duration, err error) (time.Duration, bool, error) {
 	reject := func(state string) (time.Duration, bool, error) {
 		s.records.update(o.ref, func(d *detail) {
@@ -196,7 +199,8 @@ func (s specs) createNamespace(ctx context.Context, name string) error {
 	return wrap("create namespace "+name, err)
 }
 
-// reportForeign reports the object at the place of ours, and returns the retry delay.
+// reportForeign reports the object that has the namespace and name of our downstream object, and returns the retry
+// delay.
 func (s specs) reportForeign(ctx context.Context, of ref, present metav1.Object, hash string) time.Duration {
 	message := "an object that this syncer did not make has this name downstream"
 	if owner := present.GetLabels()[ownerLabel]; owner != "" {

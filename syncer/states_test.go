@@ -80,8 +80,9 @@ func setManagedFields(t require.TestingT, obj *unstructured.Unstructured, manage
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 }
 
-// An object in the place of a downstream object is taken for ours only if this syncer wrote its label, or if it has the UID
-// of the object upstream. After it was applied, the next reconcile wants the same object, so that it writes nothing.
+// An object that has the namespace and name of a downstream object is taken for ours only if this syncer wrote its
+// label, or if its marks have the UID of the object upstream. After the desired object was applied, the next
+// reconcile computes the same desired object, so that it writes nothing.
 func TestStatesOfCopies(t *testing.T) {
 	key, place := types.NamespacedName{Namespace: "default", Name: "x"}, types.NamespacedName{Namespace: "default", Name: "x"}
 	deployment := schema.GroupKind{Group: "apps", Kind: "Deployment"}

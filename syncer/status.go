@@ -27,7 +27,7 @@ type statuses struct {
 	rivals rivals
 }
 
-// bring brings the statuses of o's two objects up to date. The downstream object has the desired spec.
+// bring brings the statuses of o's two objects up to date. The downstream object must have the desired spec.
 func (s statuses) bring(ctx context.Context, o observed) (again time.Duration, err error) {
 	down, err := s.bringDown(ctx, o)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s statuses) bring(ctx context.Context, o observed) (again time.Duration, e
 	return max(down, up), nil
 }
 
-// bringUp writes the status of o's downstream object upstream, if it belongs to the present spec.
+// bringUp writes the status of o's downstream object upstream, if that status belongs to the present spec.
 func (s statuses) bringUp(ctx context.Context, o observed) (time.Duration, error) {
 	plan, err := s.planUp(s.records.get(o.ref).writes, o)
 	if err != nil {
@@ -110,15 +110,15 @@ func (s statuses) writeUp(ctx context.Context, o observed, plan statusPlan) (tim
 type statusAction int
 
 const (
-	// statusLeave: the downstream object has no status of the present spec; the one upstream stays.
+	// statusLeave: the downstream object has no status of the present spec; the status upstream stays.
 	statusLeave statusAction = iota
 	// statusInPlace: the upstream has the status, or the rejected status no longer exists.
 	statusInPlace
 	// statusShown: the cache shows our last write of this status.
 	statusShown
-	// statusTooLarge: it does not fit into an annotation.
+	// statusTooLarge: the status does not fit into an annotation.
 	statusTooLarge
-	// statusWait: it was rejected, or the cache does not show our write yet: see statusPlan.wait.
+	// statusWait: the status was rejected, or the cache does not show our write yet: see statusPlan.wait.
 	statusWait
 	statusWrite
 )
@@ -199,14 +199,14 @@ func (s statuses) bringDown(ctx context.Context, o observed) (again time.Duratio
 	}
 	status, _ := fields(o.u, statusGoesDown, s.rules)["status"].(map[string]any)
 	if len(status) == 0 {
-		return accepted() // the one downstream stays
+		return accepted() // the status downstream stays
 	}
 	var subresources []string
 	if s.kind.DownStatus {
 		subresources = []string{"status"}
 		translateGenerations(status, o.u.GetGeneration(), o.d.GetGeneration())
 	} else {
-		delete(status, "observedGeneration") // the write makes another generation
+		delete(status, "observedGeneration") // the write increments the generation
 	}
 	want := bare(o.d)
 	want.SetAPIVersion(o.u.GetAPIVersion())

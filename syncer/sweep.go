@@ -47,7 +47,7 @@ func (s sweeper) run(ctx context.Context) {
 	}
 }
 
-// sweep lists and queues these objects once.
+// sweep lists once the upstream objects that are not selected, and queues those that have our finalizer.
 func (s sweeper) sweep(ctx context.Context) error {
 	target := s.syncer.opts.Target
 	unselected := fmt.Sprintf("%s!=%s,%s%s!=%s", s.syncer.opts.Label, target, v1alpha1.StateLabelPrefix, target, v1alpha1.StateSync)

@@ -37,7 +37,7 @@ func newSyncedType(s *Syncer, name string, k kind) *syncedType {
 	}
 	r.blockers = newBlockers(r.retryNow)
 	if k.Refused != "" {
-		r.records.dropConditions() // a write of the status may be a power by itself
+		r.records.dropConditions() // to write the status of a refused type may already exert its power
 	}
 	return r
 }
@@ -49,7 +49,7 @@ func (r *syncedType) report(ctx context.Context, of ref, reason Reason, message 
 		return
 	}
 	if reason == "" && r.blockers.gone(of) {
-		r.syncer.queue.Cancel(of.queueKey(r.name)) // the retry, which may be an hour away
+		r.syncer.queue.Cancel(of.queueKey(r.name)) // cancels the retry, which may be an hour away
 	}
 	r.syncer.opts.Observer.problem(ctx, ProblemEvent{Resource: r.kind.GVR.GroupResource(), Object: of.NamespacedName, Reason: reason, Message: message})
 }
@@ -85,7 +85,8 @@ func (r *syncedType) placeOf(key types.NamespacedName) (types.NamespacedName, er
 	return types.NamespacedName{Namespace: ns, Name: key.Name}, err
 }
 
-// originAt returns the key of the upstream object that belongs at place; false if no upstream namespace maps there.
+// originAt returns the key of the upstream object whose downstream object has the namespace and name of place. It
+// returns false if no upstream namespace maps to the namespace of place.
 func (r *syncedType) originAt(place types.NamespacedName) (types.NamespacedName, bool) {
 	if !r.kind.Namespaced {
 		return place, true

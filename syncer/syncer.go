@@ -81,7 +81,7 @@ var (
 	errNotMade    = errors.New("syncer: the Syncer was not made by New")
 )
 
-// newSyncer is New without the check that Permit has the powers which Types needs.
+// newSyncer does the same as New, but does not check that Permit has the powers which Types needs.
 func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 	opts, err := given.complete()
 	if err != nil {
@@ -157,7 +157,8 @@ func (s *Syncer) Start(ctx context.Context) error {
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// identify finds out which clusters the two APIs reach. It retries until ctx ends; then it returns nil.
+// identify finds out which clusters the two APIs reach. It retries until ctx ends; then it returns nil. It returns
+// an error if both APIs reach the same cluster.
 func (s *Syncer) identify(ctx context.Context) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := s.identifyOnce(ctx)
@@ -234,7 +235,7 @@ func (s *Syncer) work(ctx context.Context, queued string) (time.Duration, error)
 	return c.reconcile(ctx, of)
 }
 
-// resume queues all objects again that were put off.
+// resume queues all objects whose reconciles were put off.
 func (s *Syncer) resume() {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.controllers))

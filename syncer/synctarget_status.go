@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// describe sets the conditions of a SyncTarget by the state of its Syncer. unreachable is the error of the
+// describe sets the conditions of a SyncTarget from the state of its Syncer. unreachable is the error of the
 // downstream; nil if it is reachable. It is pure.
 func describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	if unreachable != nil {
@@ -105,8 +105,8 @@ func describeHeld(state Status, set synctarget.SetCondition) {
 	}
 }
 
-// describeUnsynced sets the condition that names the objects which are labelled for the target although their type is
-// not synced. It is set only once there was such an object.
+// describeUnsynced sets the condition that names the objects which are labelled for the target although their type
+// is not synced. The condition is not set before the first such object is found.
 func describeUnsynced(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	var asking []string
 	for _, t := range state.Types {
@@ -136,7 +136,8 @@ func originsGone(state Status) []string {
 	return all
 }
 
-// describeRefused sets the condition that names the refused objects. It is set only once there was one.
+// describeRefused sets the condition that names the refused objects. The condition is not set before the first
+// object is refused.
 func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	var refused []string
 	for _, t := range state.Types {

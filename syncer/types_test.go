@@ -34,8 +34,8 @@ func (p *pair) reason(gvr schema.GroupVersionResource) syncer.Reason {
 
 var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Types appear and disappear on either side. Objects of a type that one side lacks are not synced, and none is deleted for
-// that.
+// Types appear and disappear on either side. Objects of a type that one side lacks are not synced, and none is
+// deleted for that reason.
 func TestTypesComeAndGo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		only := func(crds ...*apiextensionsv1.CustomResourceDefinition) regiontest.Options {
@@ -209,8 +209,8 @@ func (d unansweredDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*
 	return groups, lists, errors.Join(err, &discovery.ErrGroupDiscoveryFailed{Groups: failed})
 }
 
-// While discovery of the synced version of a type fails, that version stays synced, although there is another. The type is
-// not listed again then or afterwards, and has no reason.
+// While discovery of the synced version of a type fails, that version stays synced, although another version is
+// served. The type is not listed again then or afterwards, and has no reason.
 func TestDiscoveryOfOneVersionFails(t *testing.T) {
 	two := crd("widgets", "Widget", true)
 	newer := *two.Spec.Versions[0].DeepCopy()

@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// maxScheduler bounds the message of a scheduler, in bytes: the condition of a parent workload contains those of ten
-// clusters.
+// maxScheduler bounds the message of a scheduler, in bytes: the condition of a parent workload contains the
+// messages of ten clusters.
 const maxScheduler = 256
 
 // unschedulable returns the scheduler's message about a pod for which it finds no node; ok is false for any other
@@ -37,8 +37,8 @@ func unschedulable(pod *unstructured.Unstructured) (message string, ok bool) {
 	return "", false
 }
 
-// plusUnscheduled adds two counts of one workload. It keeps the message that is shortest without its numbers, so that
-// the next count has the same one.
+// plusUnscheduled adds two counts of one workload. It keeps the message that is shortest without its numbers, so
+// that the next count keeps the same message.
 func plusUnscheduled(a, b v1alpha1.Unscheduled) v1alpha1.Unscheduled {
 	if x, y := withoutNumbers(a.Message), withoutNumbers(b.Message); a.Pods == 0 || cmp.Or(cmp.Compare(len(y), len(x)), cmp.Compare(y, x)) < 0 {
 		a.Message = b.Message
@@ -75,7 +75,7 @@ func (p unscheduledPods) publish(ctx context.Context, o observed) error {
 	if !differs {
 		return nil
 	}
-	var value any // null removes it
+	var value any // null removes the annotation
 	if next != "" {
 		value = next
 	}

@@ -235,8 +235,8 @@ func TestUnscheduledIsTakenBack(t *testing.T) {
 	})
 }
 
-// A recreated Deployment adopts the ReplicaSets of the one before, whether or not these still name that one:
-// their pods count again.
+// A recreated Deployment adopts the ReplicaSets of its predecessor, whether or not these still name the
+// predecessor as their owner: their pods count again.
 func TestUnscheduledOfACopyMadeAnew(t *testing.T) {
 	for _, left := range []string{`{}`, `{"metadata":{"ownerReferences":null}}`} {
 		inBubble(t, func(t *testing.T) {

@@ -36,7 +36,8 @@ type unsyncedObjects struct {
 	found map[schema.GroupVersionResource][]Problem
 }
 
-// run lists them until ctx ends: at the start, when the types that are not synced change, and every askingEvery.
+// run lists these objects until ctx ends: at the start, when the set of types that are not synced changes, and
+// every askingEvery.
 func (u *unsyncedObjects) run(ctx context.Context) {
 	s := u.syncer
 	var before map[schema.GroupVersionResource]Reason
@@ -125,7 +126,7 @@ func (u *unsyncedObjects) listOf(ctx context.Context, gvr schema.GroupVersionRes
 	return sorted, all
 }
 
-// of returns the objects of one type at the last list.
+// of returns the objects of one type that the last list found.
 func (u *unsyncedObjects) of(gvr schema.GroupVersionResource) []Problem {
 	u.mu.Lock()
 	defer u.mu.Unlock()

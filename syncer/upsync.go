@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// upsync brings up the objects that were born downstream, with their status. The upstream object that it makes is the
-// raised one.
+// upsync brings up the objects that were born downstream, with their status. The upstream object that it creates
+// for a born object is called the raised object.
 type upsync struct {
 	*syncedType
 	rivals rivals
@@ -39,10 +39,10 @@ type bornState struct {
 type bornAction int
 
 const (
-	bornForget  bornAction = iota // neither side has it
-	bornRemove                    // it is gone downstream: delete the raised object
-	bornWait                      // it is being deleted downstream
-	bornReport                    // it is the downstream object of an upstream object
+	bornForget  bornAction = iota // neither side has the object
+	bornRemove                    // the born object is gone downstream: delete the raised object
+	bornWait                      // the born object is being deleted downstream
+	bornReport                    // the born object is the downstream object of an upstream object
 	bornReplace                   // the raised object was made for a predecessor of the same name, or is being deleted
 	bornForeign                   // the raised object belongs to another client
 	bornSync
@@ -75,7 +75,7 @@ func (s upsync) action(o bornState) bornAction {
 func (s upsync) reconcile(ctx context.Context, of ref) (time.Duration, error) {
 	place, err := s.placeOf(of.NamespacedName)
 	if err != nil {
-		return 0, nil // no upstream object belongs there
+		return 0, nil // no downstream namespace belongs to this key
 	}
 	o := bornState{ref: of, place: place}
 	o.born, _ = s.caches.born.Get(place)
@@ -112,7 +112,7 @@ func (s upsync) act(ctx context.Context, o bornState) (again time.Duration, err 
 	case bornReport:
 		s.report(ctx, o.ref, ReasonNotSyncable, "it is a copy of an object upstream")
 	case bornReplace:
-		err = s.deleteRaised(ctx, o) // the next reconcile creates the raised object of the present one
+		err = s.deleteRaised(ctx, o) // the next reconcile creates the raised object of the present born object
 	case bornForeign:
 		s.report(ctx, o.ref, ReasonForeign, fmt.Sprintf("%s upstream has the label %s=%s, which another client wrote, and stays as it is: delete it, or remove the label",
 			loop.KeyText(o.NamespacedName), ownerLabel, s.syncer.owner))
@@ -151,7 +151,7 @@ func (s upsync) desired(o bornState) (*unstructured.Unstructured, string, error)
 	return want, hash, nil
 }
 
-// sync makes the raised object the desired one; if it is, sync writes its status.
+// sync writes the desired raised object. If the raised object is already as desired, sync writes its status.
 func (s upsync) sync(ctx context.Context, o bornState) (time.Duration, error) {
 	want, hash, err := s.desired(o)
 	if err != nil {
@@ -223,7 +223,7 @@ func (s upsync) bringStatus(ctx context.Context, o bornState) error {
 		subresources = []string{"status"}
 		translateGenerations(status, o.born.GetGeneration(), o.raised.GetGeneration())
 	} else {
-		delete(status, "observedGeneration") // the write makes another generation
+		delete(status, "observedGeneration") // the write increments the generation
 	}
 	want.Object["status"] = status
 	if !loop.Differs(o.raised, want, s.syncer.statusManager, subresources...) {
@@ -237,8 +237,8 @@ func (s upsync) bringStatus(ctx context.Context, o bornState) error {
 	return nil
 }
 
-// removeRaised deletes the raised object of one that is gone downstream or has lost its label, after a live read
-// there.
+// removeRaised deletes the raised object if its born object is gone downstream or has lost its label, after a live
+// read downstream.
 func (s upsync) removeRaised(ctx context.Context, o bornState) error {
 	if from := provenanceOf(o.raised, s.syncer.bornManager, s.syncer.owner); from.origin != o.place && !(from.signed && from.lostOrigin) {
 		return nil // the namespaces were mapped otherwise, or another client copied our label
@@ -257,7 +257,7 @@ func (s upsync) removeRaised(ctx context.Context, o bornState) error {
 	return s.deleteRaised(ctx, o)
 }
 
-// deleteRaised deletes the raised object, and no other of its name, unless too much would be deleted.
+// deleteRaised deletes the raised object, and no other of its name, unless the delete cap holds the deletion.
 func (s upsync) deleteRaised(ctx context.Context, o bornState) error {
 	if o.raised.GetDeletionTimestamp() != nil {
 		return nil

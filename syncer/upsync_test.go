@@ -25,7 +25,8 @@ metadata: {name: a, labels: {state.workload.kcp.io/my-cluster: Upsync, tier: fro
 spec: {size: 1, gone: soon}
 `
 
-// Upsync creates an object of the downstream upstream with its status, follows its changes, and deletes it when it is gone.
+// Upsync takes an object that was born downstream, creates it upstream with its status, follows its changes, and
+// deletes the upstream object when the downstream object is gone.
 func TestUpsync(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -136,8 +137,8 @@ func TestUpsyncMeetsOthers(t *testing.T) {
 	})
 }
 
-// Upsync deletes nothing upstream while the downstream is unreachable, or another cluster answers, and holds too many
-// deletions.
+// Upsync deletes nothing upstream while the downstream is unreachable, or while another cluster answers. It holds
+// the deletions if there are too many.
 func TestUpsyncDeletesWithCare(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		up, one, two := newSide(t, "up", regiontest.Options{}), newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})

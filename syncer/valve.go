@@ -16,7 +16,7 @@ type valve struct {
 
 	mu      sync.Mutex
 	gone    []time.Time // times of the deletions that count
-	total   int         // how many objects there were before them
+	total   int         // how many objects there were before these deletions
 	shut    bool
 	open    int              // deletions that Release has allowed
 	waiting map[ref]struct{} // the objects whose deletion is held
@@ -26,8 +26,8 @@ func newValve(c DeleteCap) *valve {
 	return &valve{cap: c, waiting: map[ref]struct{}{}}
 }
 
-// admit reports whether the object may be deleted now, if so many objects are present. If not, the deletion waits
-// until settle or release.
+// admit reports whether the object may be deleted now. present is the number of objects that there are now. If the
+// object may not be deleted, its deletion waits until withdraw or release.
 func (v *valve) admit(of ref, present int) bool {
 	if v.cap.Objects < 0 {
 		return true
@@ -70,7 +70,8 @@ func (v *valve) withdraw(of ref) {
 	}
 }
 
-// release opens the valve for the deletions that wait and for more others, and returns the objects that wait.
+// release allows the deletions that wait, and further deletions, as many as the argument more. It returns the
+// objects whose deletion waits.
 func (v *valve) release(more int) []ref {
 	v.mu.Lock()
 	defer v.mu.Unlock()

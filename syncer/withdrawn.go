@@ -11,8 +11,8 @@ import (
 )
 
 // withdrawals remembers which origins of one type were withdrawn from this Syncer: deleted, or no longer selected.
-// Only that is a reason to delete a downstream object. An absent origin is no reason: the upstream may have been
-// restored from a backup.
+// Only a withdrawal is a reason to delete a downstream object. An absent origin is no reason: the upstream may
+// have been restored from a backup.
 type withdrawals struct {
 	mu      sync.Mutex
 	known   map[types.UID]uint64 // when each was added
@@ -53,8 +53,9 @@ func (w *withdrawals) now() uint64 {
 	return w.clock
 }
 
-// drop forgets that an origin was withdrawn, since a cache has it that was read after the clock was at. A later
-// withdrawal stays: the watch may report the deletion of an object while a reconcile works with its cached state.
+// drop forgets that an origin was withdrawn, since a cache has the origin. The argument at is the result of now,
+// called before the cache was read. A later withdrawal stays: the watch may report the deletion of an object while
+// a reconcile works with its cached state.
 func (w *withdrawals) drop(uid types.UID, at uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +65,7 @@ func (w *withdrawals) drop(uid types.UID, at uint64) {
 	}
 }
 
-// has reports whether an origin was withdrawn; if so, of no longer waits.
+// has reports whether an origin was withdrawn. If it was, the downstream object of the ref is no longer held.
 func (w *withdrawals) has(of ref, uid types.UID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +86,8 @@ func (w *withdrawals) wait(of ref, uid types.UID) {
 	w.waiting[of] = uid
 }
 
-// release treats the origins of those waiting objects for which held is true as withdrawn, and returns these objects.
+// release treats the origins of the held objects as withdrawn, if the func held returns true for the object. It
+// returns these objects.
 func (w *withdrawals) release(held func(ref) bool) []ref {
 	w.mu.Lock()
 	defer w.mu.Unlock()

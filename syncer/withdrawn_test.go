@@ -284,8 +284,8 @@ func TestOriginTakenByForce(t *testing.T) {
 	}
 }
 
-// An object that leaves the cluster loses our finalizer after its downstream object was deleted. If the process ends
-// between the two, the next one completes them. The same holds if the object is being deleted.
+// An object that leaves the cluster loses our finalizer after its downstream object was deleted. If the process
+// ends between these two steps, the next process completes them. The same holds if the object is being deleted.
 func TestEndWhileAnObjectLeaves(t *testing.T) {
 	for name, fault := range map[string]struct {
 		side func(*pair) *side

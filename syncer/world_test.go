@@ -245,7 +245,8 @@ func (p *pair) heard() []string {
 	return slices.Clone(p.told)
 }
 
-// run runs s until the end of the test, or until the func that it returns is called, which waits.
+// run runs s until the end of the test, or until the func that it returns is called. That func waits until s has
+// ended.
 func run(t *testing.T, s *syncer.Syncer) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Each missing argument is named in the error, and calls of a closed or zero File return an error that says so.
+// If an argument is missing, the error names it. Calls of a closed or zero File return an error that names this
+// cause.
 func TestArguments(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // ends a call that would block for ever
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 )
 
 // BenchmarkBegin compares Begin with one synced bbolt.Update per call of the same bytes, with the same number of
-// goroutines on the same disk. It reports calls per second of both and their ratio.
+// goroutines on the same disk. It reports the calls per second of both and their ratio.
 func BenchmarkBegin(b *testing.B) {
 	for _, goroutines := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("goroutines=%d", goroutines), func(b *testing.B) {
@@ -64,9 +64,9 @@ func BenchmarkBegin(b *testing.B) {
 	}
 }
 
-// slow is a disk whose fdatasync takes latency. bbolt cannot sync through another func, so all variants write without
-// a sync and instead wait twice in each commit, while they hold the file: for the data pages and for the meta page,
-// as bbolt's own commit syncs twice.
+// slow is a disk whose fdatasync takes the time latency. bbolt cannot sync through another func, so all variants
+// write without a sync. Instead they wait twice in each commit, while they hold the file: once for the data pages
+// and once for the meta page, since bbolt's own commit syncs twice.
 type slow struct {
 	latency time.Duration
 	synced  atomic.Int64 // nanoseconds
@@ -104,7 +104,7 @@ func (d *slow) openPlain(b *testing.B) (db *bbolt.DB, put func(*bbolt.Tx, int64)
 	b.Cleanup(func() { require.NoError(b, db.Close()) })
 	require.NoError(b, db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("ops")); return err }))
 	data := make([]byte, 512)
-	synced := -1 // ID of the last synced transaction: Batch runs several functions in one. Only the writer uses it.
+	synced := -1 // ID of the last synced transaction: Batch runs several funcs in one transaction. Only the writer uses it.
 	return db, func(tx *bbolt.Tx, n int64) error {
 		if tx.ID() != synced {
 			synced = tx.ID()
@@ -115,8 +115,8 @@ func (d *slow) openPlain(b *testing.B) (db *bbolt.DB, put func(*bbolt.Tx, int64)
 }
 
 // BenchmarkSlowSync appends on a disk whose fdatasync takes 1 ms or 5 ms. The baselines run with the same number of
-// goroutines, alternating with the subject: ratio is against one bbolt.Update per call, batch-ratio against
-// bbolt.Batch, and sync-ratio is the part of the time in which the disk was syncing (1 is all of it).
+// goroutines, in turn with File: ratio compares with one bbolt.Update per call, batch-ratio with bbolt.Batch, and
+// sync-ratio is the fraction of the time in which the disk was syncing.
 func BenchmarkSlowSync(b *testing.B) {
 	for _, latency := range []time.Duration{time.Millisecond, 5 * time.Millisecond} {
 		for _, goroutines := range []int{1, 8, 64} {
@@ -129,7 +129,7 @@ func BenchmarkSlowSync(b *testing.B) {
 				b.ResetTimer()
 				b.StopTimer()
 				var ours, plain, batch rate
-				for done := 0; done < b.N; { // alternate: load on the machine slows all of them
+				for done := 0; done < b.N; { // take turns, so that load on the machine slows all of them
 					n := min(b.N-done, 8*goroutines)
 					b.StartTimer()
 					ours.run(b, n, goroutines, func(i int64) error {
@@ -155,7 +155,7 @@ func BenchmarkSlowSync(b *testing.B) {
 	}
 }
 
-// rate sums calls and their duration.
+// rate is a sum of calls and of their durations.
 type rate struct {
 	calls int
 	took  time.Duration
@@ -170,8 +170,8 @@ func (r *rate) run(b *testing.B, n, goroutines int, call func(int64) error) {
 func (r *rate) perSecond() float64 { return float64(r.calls) / r.took.Seconds() }
 
 // BenchmarkOpenList opens a log with pending entries and lists them, as a program does first after a restart. The
-// list is paged: memory-ratio compares the peak of live memory with that of a log with a tenth of the entries (1 is
-// flat).
+// list is paged: memory-ratio compares the peak of live memory with that of a log with a tenth of the entries (1
+// means that the peak does not grow).
 func BenchmarkOpenList(b *testing.B) {
 	const n, size = 10_000, 1024
 	large, small := pending(b, n, size), pending(b, n/10, size)
@@ -200,7 +200,7 @@ func pending(b *testing.B, n, size int) string {
 	return path
 }
 
-// listed opens and lists the log and returns the peak of live bytes.
+// listed opens a log, lists it and returns the peak of live bytes.
 func listed(b *testing.B, path string, want int) (peak uint64) {
 	b.Helper()
 	alive := func() {

@@ -9,8 +9,9 @@ import (
 	"hash/fnv"
 )
 
-// census is the count and the hash sum of the names in all buckets. It is written with each commit, so that a damaged
-// name, or one lost with its page, is detected and not treated as absent: bbolt has no checksums for keys.
+// census is the count and the hash sum of the names in all buckets. It is written with each commit. A damaged name,
+// or a name lost with its page, is therefore detected and does not count as absent: bbolt has no checksums for
+// keys.
 type census struct{ count, sum uint64 }
 
 func nameSum(bucket string, key []byte) uint64 {

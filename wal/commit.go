@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// maxBatch bounds the calls that share a commit, and with MaxData its size.
+// maxBatch is the maximum number of calls that share a commit. Together with MaxData it bounds the size of a
+// commit.
 const maxBatch = 256
 
-// request is one writing call, sent to the owner. Once the owner has received it, its result is the outcome of a
-// commit, and no longer the end of its context.
+// request is one writing call, sent to the owner. Once the owner has received it, the outcome of a commit
+// determines its result; the end of its context no longer does.
 type request struct {
 	id    string
 	apply func(*state) (Entry, error)
@@ -24,8 +25,8 @@ type request struct {
 	done  chan struct{}
 }
 
-// own runs the only goroutine that writes. It collects the waiting calls, commits once and answers all. It uses no
-// timer, so a lone call is never delayed.
+// own runs the owner, the only goroutine that writes. It collects the waiting calls, commits them together and
+// returns their results. It uses no timer, so a lone call is never delayed.
 func (f *File) own() {
 	defer close(f.stopped)
 	var last group
@@ -47,7 +48,8 @@ func (f *File) own() {
 	}
 }
 
-// turn makes the owner run do between two commits, and returns its error. op names it in errors.
+// turn makes the owner run the func do between two commits, and returns do's error. op names the operation in
+// errors.
 func (f *File) turn(ctx context.Context, op string, do func() error) error {
 	if err := f.enter(ctx); err != nil {
 		return f.wrap(op, "", err)
@@ -69,18 +71,18 @@ func (f *File) turn(ctx context.Context, op string, do func() error) error {
 	}
 }
 
-// group describes the callers at the end of a commit. Those that were just answered are likely to call again soon,
-// and a commit that starts without them makes them wait for it.
+// group describes the callers at the end of a commit. Callers whose calls have just ended are likely to call again
+// soon. A commit that starts without them makes them wait for its end.
 type group struct {
-	callers  int           // callers within a call, answered or waiting
-	patience time.Duration // how long gather may wait: a small part of a commit
+	callers  int           // callers whose call waits or has just been answered
+	patience time.Duration // how long gather may wait: a small fraction of a commit's time
 }
 
-// maxYields bounds the wait of gather where the clock does not move.
+// maxYields limits the wait of gather if the clock does not advance.
 const maxYields = 1 << 10
 
-// gather collects the waiting calls. If fewer wait than there were callers after the last commit, it yields to them
-// for a moment. It uses no timer, and does not delay a lone call.
+// gather collects the waiting calls. If fewer calls wait than there were callers after the last commit, it yields
+// to the other callers for a moment. It uses no timer, and does not delay a lone call.
 func gather(requests <-chan *request, first *request, last group) []*request {
 	batch := []*request{first}
 	start := time.Now()
@@ -98,7 +100,7 @@ func gather(requests <-chan *request, first *request, last group) []*request {
 	return batch
 }
 
-// commit applies batch in one transaction and sets the results.
+// commit applies batch in one transaction and sets the results of its requests.
 func (f *File) commit(batch []*request) {
 	if err := f.latch.refusal(); err != nil {
 		for _, r := range batch {
@@ -119,7 +121,7 @@ func (f *File) commit(batch []*request) {
 			if r.err == nil {
 				r.err = &InDoubtError{Path: f.path, ID: r.id, Err: err}
 			} else {
-				r.err = f.latch.refusal() // what r found may include changes in doubt
+				r.err = f.latch.refusal() // r may have read changes that are in doubt
 			}
 			r.entry = Entry{}
 		}
@@ -129,7 +131,7 @@ func (f *File) commit(batch []*request) {
 		}
 		return
 	case len(batch) > 1:
-		// Nothing was written: retry one by one, so that the error of one call does not fail the others.
+		// Nothing was written: retry the calls one by one, so that the error of one does not fail the others.
 		for _, r := range batch {
 			f.commit([]*request{r})
 		}
@@ -143,7 +145,8 @@ func (f *File) commit(batch []*request) {
 	}
 }
 
-// transact applies batch and returns whether it began to write, and the error. If it did not, nothing has changed.
+// transact applies batch. It returns the error, and whether it began to write. If it did not begin, nothing has
+// changed.
 func (f *File) transact(batch []*request) (wrote bool, err error) {
 	tx, err := f.store.begin(true)
 	if err != nil {

@@ -14,17 +14,18 @@ import (
 )
 
 // Compact rewrites the log without its free space, which bbolt reuses and never returns to the file system. It also
-// restores damaged idempotency keys from their entries. Open does the same for files that match Options.CompactAbove.
+// restores damaged idempotency keys from their entries. Open does the same for files that match
+// Options.CompactAbove.
 //
-// Writing calls wait meanwhile, reading calls do not. A crash at any moment leaves the old file or the new one, both
-// complete and with the same content. After an error the log remains usable, unless the error is ErrClosed: then the
-// path names either file, nothing is lost, and the log must be reopened. Where a file in use cannot be replaced
-// (Windows), Compact returns an error; only Open compacts there.
+// Writing calls wait until Compact ends, reading calls do not. A crash at any moment leaves the old file or the new
+// one, both complete and with the same content. After an error the log remains usable, unless the error is
+// ErrClosed: then the old or the new file is at the path, nothing is lost, and the log must be reopened. Where a
+// file in use cannot be replaced (Windows), Compact returns an error; only Open compacts there.
 func (f *File) Compact(ctx context.Context) error {
 	return f.turn(ctx, "compact", func() error { return f.compact(ctx) })
 }
 
-// compact is called by the owner, so that nothing is written meanwhile.
+// compact does the work of Compact. The owner calls it, so that no other goroutine writes at the same time.
 func (f *File) compact(ctx context.Context) (err error) {
 	if err := f.latch.refusal(); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (f *File) compact(ctx context.Context) (err error) {
 		}
 		return errors.Join(err, os.Remove(temporary))
 	}
-	// From here on the old file must not be written.
+	// From here on the old file must not be written: after a crash, the path may name the new file.
 	if err := syncDir(filepath.Dir(f.path)); err != nil {
 		return f.lapse(err)
 	}
@@ -75,7 +76,7 @@ func (f *File) compact(ctx context.Context) (err error) {
 	return nil
 }
 
-// lapse latches the File because it is unknown which file the path names after a crash.
+// lapse latches the File: after a crash, the path may name either file, so no write would be safe.
 func (f *File) lapse(err error) error {
 	f.latch.set(fmt.Errorf("compact: %w", err))
 	return f.latch.refusal()
@@ -87,7 +88,7 @@ func (s *store) isAt(path string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// sizeOf returns the size of the file for events, or 0 on an error.
+// sizeOf returns the size of the file, for events. It returns 0 on an error.
 func sizeOf(file *os.File) int64 {
 	info, err := file.Stat()
 	if err != nil {
@@ -96,8 +97,8 @@ func sizeOf(file *os.File) int64 {
 	return info.Size()
 }
 
-// compactAtOpen compacts a file that is mostly free space. If that fails, the log is used as it is. The caller holds
-// the lock.
+// compactAtOpen compacts a file that is mostly free space. If that fails, Open continues with the log as it is. The
+// caller holds the lock.
 func compactAtOpen(path string, opts Options, found findings) (CompactEvent, bool) {
 	if found.broken != nil || opts.CompactAbove < 0 || found.size <= opts.CompactAbove || found.used > found.size/4 {
 		return CompactEvent{}, false
@@ -109,9 +110,9 @@ func compactAtOpen(path string, opts Options, found findings) (CompactEvent, boo
 	return event, true
 }
 
-// rewrite replaces a log by a compact copy and returns the new size. The caller holds the lock.
+// rewrite replaces a log by a compact copy and returns the size of the copy. The caller holds the lock.
 func rewrite(path string) (size int64, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR, 0) // fails for a read-only file, which must not be replaced either
+	file, err := os.OpenFile(path, os.O_RDWR, 0) // fails for a read-only file, which must not be replaced
 	if err != nil {
 		return 0, err
 	}
@@ -120,7 +121,7 @@ func rewrite(path string) (size int64, err error) {
 	if err == nil {
 		temporary, err = prepare(path, func(w *filler) error { return copyTo(context.Background(), w, file, m) })
 	}
-	if err = errors.Join(err, file.Close()); err != nil { // closed before it is replaced
+	if err = errors.Join(err, file.Close()); err != nil { // close the file before it is replaced
 		return 0, err
 	}
 	info, err := os.Stat(temporary)

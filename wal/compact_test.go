@@ -25,7 +25,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// grown writes and closes a log that was large once and holds few entries, and returns them by ID.
+// grown writes and closes a log that was once large and now holds few entries. It returns these entries
+// by ID.
 func grown(t *testing.T, path string) map[string]wal.Entry {
 	t.Helper()
 	f, err := wal.Open(path, wal.Options{Retention: 1})
@@ -40,7 +41,7 @@ func grown(t *testing.T, path string) map[string]wal.Entry {
 		require.NoError(t, f.End(t.Context(), e, nil))
 	}
 	live := map[string]wal.Entry{}
-	for n := range 5 { // the first of these prunes the large ones
+	for n := range 5 { // the first of these commits prunes the large entries
 		e, err := f.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("small-%02d", n), Key: fmt.Sprintf("key-%02d", n), Data: []byte{byte(n)}})
 		require.NoError(t, err)
 		live[e.ID] = e
@@ -99,7 +100,7 @@ func TestCompactAtOpen(t *testing.T) {
 	}
 }
 
-// A file whose space is in use is not compacted, however large.
+// A file whose space is in use is not compacted, however large it is.
 func TestFullFileIsNotCompacted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	f, err := wal.Open(path, wal.Options{})
@@ -112,7 +113,7 @@ func TestFullFileIsNotCompacted(t *testing.T) {
 	open(t, path, wal.Options{Observer: &wal.Observer{Compacted: func(e wal.CompactEvent) { t.Errorf("compacted: %+v", e) }}})
 }
 
-// Versions continue after a compaction, even if no remaining entry has the last one.
+// Versions continue after a compaction, even if no remaining entry has the last version.
 func TestCompactKeepsVersions(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "wal.db"), wal.Options{Retention: 1})
 	var last wal.Entry
@@ -235,7 +236,7 @@ func TestCompactKeepsDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	entries := filled(t, path, 12)
 	damage(t, path, "operation-005\x01", 40)
-	damage(t, path, "request-006\x01", 25) // the record that maps the key to the ID
+	damage(t, path, "request-006\x01", 25) // damages the record that maps the key to the ID
 	f, err := wal.Open(path, wal.Options{})
 	require.NoError(t, err)
 	_, err = f.Find(t.Context(), "request-006")
@@ -257,7 +258,8 @@ func TestCompactKeepsDamage(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// damage flips a bit in every record that follows the text what, at an offset from the start of the text.
+// damage flips a bit in every record that follows the text in what, at an offset from the start of this
+// text.
 func damage(t *testing.T, path, what string, offset int) {
 	t.Helper()
 	image, err := os.ReadFile(path)
@@ -275,7 +277,7 @@ func damage(t *testing.T, path, what string, offset int) {
 	require.NoError(t, os.WriteFile(path, image, 0o600))
 }
 
-// shrink runs work on a log that is compacted all the time, at open too.
+// shrink runs work on a log that is compacted again and again, also when it is opened.
 func shrink(path string) {
 	f, err := wal.Open(path, wal.Options{CompactAbove: 1})
 	must(err)
@@ -307,7 +309,7 @@ func create(path string) {
 	}
 }
 
-// A process that is killed while it creates a log leaves a complete one or none.
+// If a process is killed while it creates a log, it leaves either a complete log or no log.
 func TestKillDuringCreation(t *testing.T) {
 	const kills = 30
 	random := rand.New(rand.NewPCG(9, 10))
@@ -323,7 +325,7 @@ func TestKillDuringCreation(t *testing.T) {
 			made++
 		}
 		_ = cmd.Wait()
-		for n := range made + 1 { // the last is the one that was in progress
+		for n := range made + 1 { // the last log is the one that was being created
 			path := filepath.Join(dir, fmt.Sprint(n), "deep", "wal.db")
 			_, err := os.Stat(path)
 			if n < made {

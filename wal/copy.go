@@ -18,8 +18,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// build writes a log with the content of fill to path, which must be unused. On success the file is synced, but its
-// directory entry may not be. On an error build removes the file.
+// build writes a new log to path and calls fill to write its content. path must be unused. On success the file is
+// synced, but its directory entry may not be. On an error build removes the file.
 func build(path string, fill func(*filler) error) (err error) {
 	options := boltOptions(time.Second, 0)
 	options.NoSync, options.NoGrowSync = true, true // sync once, at the end
@@ -44,10 +44,10 @@ func build(path string, fill func(*filler) error) (err error) {
 	return nil
 }
 
-// fillStep bounds the memory of a filler.
+// fillStep is the number of bytes after which a filler begins a new transaction. It bounds the filler's memory.
 const fillStep = 4 << 20
 
-// filler writes a log that is not in use yet, in transactions of bounded size.
+// filler writes the content of a log that is not in use yet, in transactions of bounded size.
 type filler struct {
 	db   *bbolt.DB
 	tx   *bbolt.Tx
@@ -75,7 +75,7 @@ func (w *filler) schema() error {
 	)
 }
 
-// put stores copies of key and value.
+// put stores a copy of key and value in a bucket.
 func (w *filler) put(bucket string, key, value []byte) error {
 	if w.size > fillStep {
 		if err := errors.Join(w.finish(), w.begin()); err != nil {
@@ -84,7 +84,7 @@ func (w *filler) put(bucket string, key, value []byte) error {
 	}
 	w.size += len(key) + len(value)
 	b := w.tx.Bucket([]byte(bucket))
-	b.FillPercent = 0.9 // written in order
+	b.FillPercent = 0.9 // the keys are written in order
 	return b.Put(bytes.Clone(key), bytes.Clone(value))
 }
 
@@ -105,7 +105,7 @@ func (w *filler) abort() {
 	}
 }
 
-// create writes a log under a temporary name and renames it once it is on disk, so that a file at path is always
+// create writes a log under a temporary name and renames it once it is on disk. A file at path is therefore always
 // complete. The caller holds the lock.
 func create(path string, fill func(*filler) error) error {
 	temporary, err := prepare(path, fill)
@@ -135,7 +135,7 @@ func prepare(path string, fill func(*filler) error) (temporary string, err error
 	return temporary, nil
 }
 
-// discardPrepared removes the leftover of a prepare that crashed. It was never the log.
+// discardPrepared removes the file that a prepare leaves behind in a crash. That file was never in use as a log.
 func discardPrepared(path string) error {
 	if err := os.Remove(path + ".new"); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -154,13 +154,13 @@ func publish(path string, fill func(*filler) error) error {
 	}
 	temporary := filepath.Join(dir, "log")
 	if err = build(temporary, fill); err == nil {
-		err = errors.Join(os.Link(temporary, path), os.Remove(temporary)) // unlike a rename, a link fails if path exists by now
+		err = errors.Join(os.Link(temporary, path), os.Remove(temporary)) // unlike a rename, a link fails if path exists now
 	}
 	return errors.Join(err, os.Remove(dir), syncDir(filepath.Dir(path)))
 }
 
-// copyTo copies all pairs below a meta page to a new log, without free space. Names are taken from the sound records:
-// records repeat their names, and entries their keys. Damaged records are copied unchanged.
+// copyTo copies all pairs below a meta page to a new log, without free space. It takes the names from the undamaged
+// records, which repeat their names, and as entries their keys. It copies damaged records unchanged.
 func copyTo(ctx context.Context, w *filler, file *os.File, m meta) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -210,7 +210,7 @@ func copyTo(ctx context.Context, w *filler, file *os.File, m meta) error {
 	return w.tx.Bucket([]byte(opsBucket)).SetSequence(max(last, walked.sequences[opsBucket]))
 }
 
-// metaOf returns the meta page of the transaction txid, or the newest for zero.
+// metaOf returns the meta page of the transaction txid. For a txid of zero it returns the newest meta page.
 func metaOf(file *os.File, txid uint64) (meta, error) {
 	metas, damage, err := readMetas(file)
 	if err != nil {

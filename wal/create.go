@@ -30,7 +30,7 @@ func makeDirs(dir string) error {
 	return syncDir(parent)
 }
 
-// asideName returns an unused name for a damaged log.
+// asideName returns an unused name, to which a damaged log at path can be renamed.
 func asideName(path string) string {
 	stamp := path + ".damaged-" + time.Now().UTC().Format("20060102T150405Z")
 	name := stamp
@@ -42,7 +42,7 @@ func asideName(path string) string {
 	}
 }
 
-// setAside renames a damaged log. The caller holds the lock.
+// setAside renames a damaged log and returns its new name. The caller holds the lock.
 func setAside(path string) (string, error) {
 	name := asideName(path)
 	if err := os.Rename(path, name); err != nil {
@@ -51,7 +51,8 @@ func setAside(path string) (string, error) {
 	return name, syncDir(filepath.Dir(path))
 }
 
-// lastSetAside returns the newest damaged log that was renamed from path, or "".
+// lastSetAside returns the newest damaged log that was renamed from path, or "" if there is no such
+// log.
 func lastSetAside(path string) (string, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -74,8 +75,8 @@ func boltOptions(timeout time.Duration, maxSize int64) *bbolt.Options {
 	return &bbolt.Options{
 		Timeout:         max(timeout, time.Millisecond), // zero means no timeout
 		FreelistType:    bbolt.FreelistMapType,
-		NoFreelistSync:  true,     // rebuilt at open: one kind of page fewer that can be damaged
-		InitialMmapSize: 16 << 20, // remapping a grown file waits for readers
+		NoFreelistSync:  true,     // bbolt rebuilds the list at open: this leaves fewer pages that can be damaged
+		InitialMmapSize: 16 << 20, // a large first map, since remapping a grown file waits for readers
 		MaxSize:         int(maxSize),
 		NoStatistics:    true,
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// filled writes and closes a log with entries on several pages, and returns the open ones by ID.
+// filled writes and closes a log with entries on several pages. It returns the open entries by ID.
 func filled(t *testing.T, path string, n int) map[string]wal.Entry {
 	t.Helper()
 	f, err := wal.Open(path, wal.Options{})
@@ -43,7 +43,7 @@ func filled(t *testing.T, path string, n int) map[string]wal.Entry {
 	return entries
 }
 
-// survey opens and lists a log: sound entries by ID, and the IDs of damaged ones.
+// survey opens and lists a log. It returns the undamaged entries by ID, and the IDs of the damaged ones.
 func survey(t *testing.T, path string) (found map[string]wal.Entry, damaged map[string]bool, openErr error) {
 	t.Helper()
 	f, err := wal.Open(path, wal.Options{})
@@ -63,7 +63,8 @@ func survey(t *testing.T, path string) (found map[string]wal.Entry, damaged map[
 	return found, damaged, nil
 }
 
-// A flipped bit anywhere in a record, its name included, is reported by the entry's ID; all others stay readable.
+// A flipped bit anywhere in a record, its name included, is reported with the entry's ID; all other entries stay
+// readable.
 func TestFlippedRecords(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -73,10 +74,10 @@ func TestFlippedRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	flipped := 0
 	for id, e := range entries {
-		// The pages of former commits hold copies of the record: damage all of them, at the same offset.
+		// Pages of earlier commits hold copies of the record: damage all copies, at the same offset.
 		for range 6 {
 			bad := bytes.Clone(image)
-			offset := random.IntN(330) // name, header, fields, data
+			offset := random.IntN(330) // an offset in the name, header, fields or data
 			name := offset < len(id)
 			bit := byte(1) << random.IntN(8)
 			for at := 0; ; {
@@ -103,7 +104,7 @@ func TestFlippedRecords(t *testing.T) {
 				require.Equal(t, entries[e.ID], e)
 				sound++
 			}
-			if name { // the record repeats the name: Open has repaired it, and reports that
+			if name { // the record repeats the name: Open has repaired the name and reports the repair
 				require.Equal(t, []string{""}, damaged, "offset %d bit %d", offset, bit)
 				require.Equal(t, len(entries), sound)
 				require.NoError(t, f.Verify(t.Context()))
@@ -257,13 +258,13 @@ func TestSetAside(t *testing.T) {
 	bad := bytes.Clone(whole)
 	for _, at := range usedBytes(t, path) {
 		if at%4096 == 8 && at > 8192 {
-			bad[at] = 0x77 // the page's type
+			bad[at] = 0x77 // overwrite the page's type
 		}
 	}
 	require.NoError(t, os.WriteFile(path, bad, 0o600))
 
 	var aside string
-	for range 2 { // the next start does not create an empty log either
+	for range 2 { // a second start does not create an empty log either
 		_, err := wal.Open(path, wal.Options{})
 		c, ok := errors.AsType[*wal.CorruptError](err)
 		require.True(t, ok, "%v", err)
@@ -278,7 +279,7 @@ func TestSetAside(t *testing.T) {
 	f, err := wal.Open(path, wal.Options{AcceptLoss: true})
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	require.NoError(t, os.WriteFile(path, whole, 0o600)) // or a backup takes its place
+	require.NoError(t, os.WriteFile(path, whole, 0o600)) // a backup takes its place
 	open(t, path, wal.Options{})
 }
 

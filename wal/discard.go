@@ -10,11 +10,11 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Discard removes the damaged entry id, open or ended, and its idempotency keys. It resolves a *CorruptError of one
-// entry by hand. Afterwards only the affected systems show how far the operation got, and its keys are free for a new
-// one, so inspect those systems first. If id is not an entry but a damaged idempotency key, Discard restores that key
-// from its entry, or removes it if it has none. It returns ErrNotDamaged for a readable entry or key, and ErrNotFound
-// if there is neither. The other errors are those of Advance.
+// Discard removes the damaged entry id, open or ended, and its idempotency keys. With it an operator resolves a
+// *CorruptError of one entry. Afterwards only the affected systems show how far the operation got, and a new
+// operation may use its keys, so inspect those systems first. If id is not an entry but a damaged idempotency key,
+// Discard restores that key from its entry, or removes the key if it has no entry. Discard returns ErrNotDamaged
+// for a readable entry or key, and ErrNotFound if neither exists. The other errors are those of Advance.
 func (f *File) Discard(ctx context.Context, id string) error {
 	_, err := f.write(ctx, "discard", id, func(s *state) (Entry, error) { return Entry{}, s.discard(id) })
 	return err
@@ -34,7 +34,7 @@ func (s *state) discard(id string) error {
 	if err := errors.Join(s.remove(s.ops, opsBucket, id), s.remove(s.hist, histBucket, id)); err != nil {
 		return stored(err)
 	}
-	var keys []string // removed after the loop: a cursor skips the pair after a deletion
+	var keys []string // removed after the loop, because a cursor skips the pair after a deletion
 	c := s.idem.Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
 		if _, owner, err := decodeName(v); err == nil && owner == id {

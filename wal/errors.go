@@ -11,34 +11,36 @@ import (
 )
 
 var (
-	// ErrExists means that the ID or the Key of a new entry is known already. The call returns the stored Entry.
+	// ErrExists means that the ID or the Key of a new entry is known already. The call also returns the stored
+	// Entry.
 	ErrExists = errors.New("entry exists")
 	// ErrStale means that the entry was changed since the caller read it. Nothing was written.
 	ErrStale = errors.New("entry is stale")
 	// ErrNotFound means that there is no such entry, neither open nor ended within the retention time.
 	ErrNotFound = errors.New("entry not found")
-	// ErrInDoubt means that it is unknown whether the change was stored, or will be. Every Log returns it, inside a
-	// more specific error, and in no other case.
+	// ErrInDoubt means that it is unknown whether the change was stored or will be stored later. Every Log returns
+	// it for this case only, wrapped in a more specific error.
 	ErrInDoubt = errors.New("change is in doubt")
-	// ErrNoDecisions means that a Log has never held records with a decision (of the first release), so that it
-	// cannot tell whether one exists.
+	// ErrNoDecisions means that a Log has never held a record with a decision (of the first release). The decision
+	// of an operation may then be in another log.
 	ErrNoDecisions = errors.New("log holds no records that decide")
 	// ErrNotDamaged means that an entry can be read, and therefore cannot be discarded.
 	ErrNotDamaged = errors.New("entry is not damaged")
-	// ErrClosed means that the Log accepts no further calls: it was closed, or a commit failed, whose error is then in
-	// the chain. The call that returned it changed nothing.
+	// ErrClosed means that the Log accepts no further calls: it was closed, or a commit failed. In the latter case
+	// the error wraps the cause. The call that returned ErrClosed changed nothing, unless the error is also
+	// ErrInDoubt.
 	ErrClosed = errors.New("log is closed")
 )
 
 // InDoubtError is returned by the calls whose commit failed. Their change may be durable or not; reopening the log
-// shows which. It is also an ErrClosed, since the log accepts no further calls.
+// shows which. The error wraps ErrClosed too, since the log accepts no further calls.
 type InDoubtError struct {
 	Path string // of the file
 	ID   string // of the entry in doubt
 	Err  error  // the error of the storage
 }
 
-// Error returns the file, the entry and the remedy.
+// Error returns a text with the file, the entry and the remedy.
 func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("wal %s: entry %q is in doubt, reopen the log to see whether it was written: %v", e.Path, e.ID, e.Err)
 }
@@ -46,8 +48,8 @@ func (e *InDoubtError) Error() string {
 // Unwrap returns the storage's own error, ErrInDoubt and ErrClosed.
 func (e *InDoubtError) Unwrap() []error { return []error{e.Err, ErrInDoubt, ErrClosed} }
 
-// CorruptError reports damage: of one record (ID is set, the rest of the log is readable) or of the whole file
-// (SetAside is set, nothing was deleted).
+// CorruptError reports damage. Either one record is damaged (ID is set, the rest of the log is readable), or the
+// whole file (SetAside is set, nothing was deleted).
 type CorruptError struct {
 	Path     string // of the file
 	ID       string // of the damaged entry, if known
@@ -56,7 +58,7 @@ type CorruptError struct {
 	Err      error  // the damage
 }
 
-// Error returns the file, the entry and the damage.
+// Error returns a text with the file, the entry and the damage.
 func (e *CorruptError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wal %s: ", e.Path)
@@ -76,7 +78,7 @@ func (e *CorruptError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the error that describes the damage.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
 // SchemaError reports a file that this version does not read: written by a newer version, or by another program. The
@@ -87,12 +89,12 @@ type SchemaError struct {
 	Want  string // the format that this version reads
 }
 
-// Error returns the file, its format and the expected one.
+// Error returns a text with the file, its format and the expected format.
 func (e *SchemaError) Error() string {
 	return fmt.Sprintf("wal %s: file is %s, this version reads %s; it was left as it is: use another path or a matching version", e.Path, e.Found, e.Want)
 }
 
-// LockedError reports that another process, or another File of this one, has the log open.
+// LockedError reports that another process, or another File of this process, has the log open.
 type LockedError struct {
 	Path   string
 	Holder Holder        // zero if the holder could not be read
@@ -115,7 +117,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d (%s) on %s since %s", h.PID, h.Command, h.Host, h.Since.Format(time.RFC3339))
 }
 
-// Error returns the file and its holder.
+// Error returns a text with the file and its holder.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("wal %s: in use by %s (waited %s): stop it first or use another path", e.Path, e.Holder, e.Waited)
 }
@@ -126,5 +128,5 @@ type FieldError struct {
 	Reason string // the fault and the remedy
 }
 
-// Error returns the field and the reason.
+// Error returns a text with the field and the reason.
 func (e *FieldError) Error() string { return "wal: " + e.Field + ": " + e.Reason }

@@ -12,7 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// An operation is recorded before its first effect and ended after its last.
+// The program records an operation before its first effect, and ends the entry after its last
+// effect.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "wal")
 	if err != nil {
@@ -34,7 +35,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	for open, err := range journal.Open(ctx) { // the first step after a start
+	for open, err := range journal.Open(ctx) { // do this first after a start
 		fmt.Println("to finish:", open.ID, open.State, err)
 	}
 	if err := journal.End(ctx, e, []byte("added")); err != nil {

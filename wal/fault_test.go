@@ -24,8 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// After a failed commit the calls that shared it are in doubt, and all later ones are refused. Reopening resolves the
-// doubt.
+// After a failed commit the calls that shared it are in doubt, and all later calls are refused. Reopening the log
+// resolves the doubt.
 func TestFailedCommit(t *testing.T) {
 	for _, durable := range []bool{false, true} {
 		t.Run(fmt.Sprintf("durable=%t", durable), func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestFailedCommit(t *testing.T) {
 	}
 }
 
-// refused requires the error of a closed log, with its cause, and without doubt.
+// refused requires that err is the error of a closed log, with its cause, and not ErrInDoubt.
 func refused(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, wal.ErrClosed)
@@ -84,7 +84,7 @@ func refused(t *testing.T, err error) {
 	require.False(t, ok, "a refused call is not in doubt: %v", err)
 }
 
-// Damage under an open log closes it: no call waits for a lock that a panic of bbolt has left locked.
+// Damage under an open log closes it. No call waits for a lock that bbolt still holds after a panic.
 func TestDamageWhileOpen(t *testing.T) {
 	for _, first := range []string{"read", "write"} {
 		t.Run(first, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestFullLog(t *testing.T) {
 	require.Len(t, found, begun-1)
 }
 
-// A call that waits during another's commit returns when its context ends, and changes nothing.
+// A call that waits during another call's commit returns when its own context ends, and changes nothing.
 func TestCancelWhileQueued(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	f := open(t, path, wal.Options{})
@@ -156,14 +156,14 @@ func TestCancelWhileQueued(t *testing.T) {
 		returned <- err
 	}()
 	cancel(cause)
-	require.ErrorIs(t, <-returned, cause) // while the first one is being committed
+	require.ErrorIs(t, <-returned, cause) // while the first call is being committed
 	close(release)
 	wg.Wait()
 	_, err := f.Begin(t.Context(), wal.Entry{ID: "second"})
 	require.NoError(t, err)
 }
 
-// The calls that wait during one commit share the next.
+// The calls that wait during one commit share the next commit.
 func TestGroupCommit(t *testing.T) {
 	const callers = 64
 	var mu sync.Mutex
@@ -205,9 +205,9 @@ func TestGroupCommit(t *testing.T) {
 	require.Less(t, len(events), callers)
 }
 
-// Close waits for the call that is being committed and for those that wait behind it.
+// Close waits for the call that is being committed and for the calls that wait behind it.
 func TestCloseWaits(t *testing.T) {
-	for range 12 { // a stopping File receives a waiting call only by chance
+	for range 12 { // repeated: whether a stopping File receives a waiting call is random
 		synctest.Test(t, func(t *testing.T) {
 			f, err := wal.Open(filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
 			require.NoError(t, err)
@@ -309,7 +309,7 @@ func TestUnusablePath(t *testing.T) {
 	require.Contains(t, err.Error(), "use a directory")
 
 	if os.Getuid() == 0 {
-		dir = "/proc/self/task" // where even root cannot write
+		dir = "/proc/self/task" // even root cannot write there
 	} else {
 		require.NoError(t, os.Chmod(dir, 0o500))
 	}

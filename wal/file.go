@@ -15,31 +15,32 @@ import (
 )
 
 // File is a Log in one bbolt file, owned by one process. Concurrent calls share commits: the calls that wait during
-// one commit are written by the next. So a lone call is not delayed, and many calls cost little more than one.
+// one commit are written by the next commit. So a lone call is not delayed, and many calls cost little more than
+// one.
 type File struct {
 	path   string
 	opts   Options
 	lock   *lock
-	damage []*CorruptError // found at open
+	damage []*CorruptError // that Open found
 
 	requests  chan *request
 	writers   atomic.Int64  // number of writing calls in progress
-	turns     chan func()   // run by the owner, between commits
+	turns     chan func()   // funcs that the owner runs between commits
 	stop      chan struct{} // closed to end the owner, once no call is in progress
-	stopped   chan struct{} // the owner has returned
-	released  chan struct{} // Close is done
+	stopped   chan struct{} // closed when the owner has returned
+	released  chan struct{} // closed when Close is done
 	abandon   sync.Once
 	abandoned chan struct{} // closed if the owner may wait for ever for a lock of bbolt
 
-	// Used only by the owner.
+	// Only the owner uses these fields.
 	pruned   []byte
 	commitTx func(*bbolt.Tx) error
 
 	latch latch
 
 	mu       sync.Mutex
-	store    *store         // replaced by Compact
-	retired  sync.WaitGroup // for the stores that Compact replaced
+	store    *store         // Compact replaces it
+	retired  sync.WaitGroup // waits for the end of the stores that Compact replaced
 	closed   bool
 	calls    sync.WaitGroup
 	closeErr error
@@ -86,7 +87,7 @@ func (f *File) Open(ctx context.Context) iter.Seq2[Entry, error] {
 		}
 		var after []byte
 		for {
-			// Read in short transactions: an open one would block the growth of the file.
+			// Read in short transactions: an open transaction would block the growth of the file.
 			var page []opened
 			err := f.read(ctx, func(s *state) error {
 				page, after = s.openAfter(after)
@@ -127,10 +128,10 @@ func (f *File) Find(ctx context.Context, key string) (Entry, error) {
 	return e, nil
 }
 
-// Shared implements [Log]: a File is exclusive to the process that has it open.
+// Shared implements [Log]. It returns false: a File is exclusive to the process that has it open.
 func (f *File) Shared() bool { return false }
 
-// Decision implements [Log]: a File never held records with a decision.
+// Decision implements [Log]. It returns ErrNoDecisions: a File never held records with a decision.
 func (f *File) Decision(context.Context, string) (Decision, error) {
 	return Decision{}, ErrNoDecisions
 }
@@ -165,10 +166,10 @@ func (f *File) Close() error {
 
 var errNotOpened = errors.New("the File was not made by wal.Open")
 
-// opened is false for a nil and a zero File, whose channels would block for ever.
+// opened reports whether the File was made by Open. The channels of a nil or zero File would block for ever.
 func (f *File) opened() bool { return f != nil && f.requests != nil }
 
-// enter registers a call in calls, so that Close waits for its end.
+// enter registers a call in calls, so that Close waits for the call to end.
 func (f *File) enter(ctx context.Context) error {
 	if !f.opened() {
 		return errNotOpened
@@ -239,8 +240,8 @@ func (f *File) view(fn func(*store, *bbolt.Tx) error) error {
 	return err
 }
 
-// settle latches the File and, if bbolt panicked with locks held, releases the calls that wait for the owner, which
-// may itself be blocked by one of these locks.
+// settle latches the File after a failure. If bbolt panicked with locks held, the owner may be blocked by one of
+// these locks: settle then releases the calls that wait for the owner.
 func (f *File) settle(err error) {
 	f.latch.set(err)
 	f.mu.Lock()

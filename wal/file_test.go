@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	maintest.Main(m)
 }
 
-// open opens a log and checks it when the test ends, by Verify and by bbolt.
+// open opens a log. When the test ends, it closes the log and checks the file by Verify and by
+// bbolt.
 func open(t testing.TB, path string, opts wal.Options) *wal.File {
 	t.Helper()
 	f, err := wal.Open(path, opts)
@@ -37,7 +38,7 @@ func open(t testing.TB, path string, opts wal.Options) *wal.File {
 	return f
 }
 
-// sound closes f and checks its file.
+// sound closes f and checks that its file is undamaged.
 func sound(t testing.TB, f *wal.File, path string) {
 	t.Helper()
 	require.NoError(t, f.Close())

@@ -14,10 +14,10 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// errDamaged means that bbolt read a page with impossible content.
+// errDamaged means that bbolt read a page whose content is impossible.
 var errDamaged = errors.New("page tree is damaged")
 
-// guard runs fn and converts a panic of bbolt, and a fault in the mapped file, to an error.
+// guard runs fn. It converts a panic of bbolt, and a memory fault in the mapped file, to an error.
 func guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -28,7 +28,7 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
-// explain adds path, operation and, if there is one, a remedy to a system error.
+// explain adds path and operation to a system error, and a remedy if one is known.
 func explain(path, op string, err error) error {
 	remedy := ""
 	switch {
@@ -48,8 +48,8 @@ func explain(path, op string, err error) error {
 	return fmt.Errorf("wal %s: %s: %w%s", path, op, err, remedy)
 }
 
-// says is errors.Is that also recognizes the text of a system error, which is all that bbolt keeps when it grows the
-// file.
+// says reports whether err is the system error number. Like errors.Is it checks the chain, but it also recognizes
+// the error's text: bbolt keeps only the text when it fails to grow the file.
 func says(err error, number syscall.Errno) bool {
 	return errors.Is(err, number) || strings.Contains(err.Error(), number.Error())
 }

@@ -13,13 +13,13 @@ import (
 	"slices"
 )
 
-// Buckets and the names in the first of them. The marker distinguishes our files from those of other programs that
-// use bbolt, even if the rest of a file is unreadable.
+// Names of the buckets and of the records in metaBucket. The marker distinguishes our files from those of other
+// programs that use bbolt, even if the rest of a file is unreadable.
 const (
 	metaBucket = "meta"
-	opsBucket  = "ops"  // ID: open entry
-	histBucket = "hist" // ID: ended entry
-	idemBucket = "idem" // idempotency key: ID
+	opsBucket  = "ops"  // from ID to open entry
+	histBucket = "hist" // from ID to ended entry
+	idemBucket = "idem" // from idempotency key to ID
 
 	formatName = "format"
 	schemaName = "schema"
@@ -29,17 +29,17 @@ const (
 	schemaVersion = 1
 )
 
-// findings are the result of a complete reading of a file.
+// findings are the result of reading a whole file.
 type findings struct {
 	damage   []*CorruptError // all damage found
 	broken   error           // the page tree is damaged: bbolt must not map it
-	misnamed bool            // all records are readable, but a search would miss some
+	misnamed bool            // all records are readable, but bbolt's search would miss some
 	size     int64           // of the file
 	used     int64           // bytes of pages in use
 }
 
-// inspect reads all of a file, without a lock and without bbolt. Pages of the transaction txid must not change
-// meanwhile; zero selects the newest. The error is a *SchemaError or a read error.
+// inspect reads all of a file, without a lock and without bbolt. The pages of the transaction txid must not change
+// while inspect runs; a txid of zero selects the newest transaction. The error is a *SchemaError or a read error.
 func inspect(path string, file *os.File, txid uint64) (findings, error) {
 	var found findings
 	info, err := file.Stat()
@@ -88,14 +88,14 @@ func inspect(path string, file *os.File, txid uint64) (findings, error) {
 	return found, r.finish(file)
 }
 
-// errOvertaken means that newer commits replaced the requested meta page.
+// errOvertaken means that newer commits have replaced the requested meta page.
 var errOvertaken = errors.New("overtaken by newer commits")
 
 func foreign(path, what string) error {
 	return &SchemaError{Path: path, Found: what, Want: fmt.Sprintf("%s schema %d", marker, schemaVersion)}
 }
 
-// unlessOurs returns a *SchemaError unless a damaged file contains our marker.
+// unlessOurs returns a *SchemaError if a damaged file does not contain our marker.
 func unlessOurs(path string, file io.ReaderAt) error {
 	const chunk = 1 << 20
 	buf := make([]byte, chunk+len(marker))
@@ -114,17 +114,17 @@ func unlessOurs(path string, file io.ReaderAt) error {
 
 func (f *findings) add(e *CorruptError) { f.damage = append(f.damage, e) }
 
-// inspection collects findings from the pairs of a file.
+// inspection collects findings from the key-value pairs of a file.
 type inspection struct {
 	path     string
 	findings *findings
-	short    bool // the marker may have been in the part that was truncated
+	short    bool // the marker may have been in the part of the file that is missing
 
 	format, schema []byte
 	stored         census
 	storedErr      error
-	counted        census // by the names in the file
-	meant          census // by the names in the records
+	counted        census // computed from the names in the file
+	meant          census // computed from the names in the records
 	storedSeen     bool
 }
 

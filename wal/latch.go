@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// latch closes a File for good after a failure that leaves the state of the file unknown.
+// latch closes a File permanently after a failure that leaves the state of the file unknown.
 type latch struct {
 	mu      sync.Mutex
 	failure error
@@ -22,7 +22,7 @@ func (l *latch) set(err error) {
 	l.failure = cmp.Or(l.failure, err)
 }
 
-// refusal returns the error for calls in progress after set, or nil.
+// refusal returns the error with which calls fail after set, or nil before set.
 func (l *latch) refusal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// overwrite writes into an open log, and returns a func that undoes it.
+// overwrite writes bytes into the file of an open log, and returns a func that restores the old bytes.
 func overwrite(t *testing.T, path string, at int, with []byte) (undo func()) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -81,12 +81,12 @@ func TestDamagedMetaPageWhileOpen(t *testing.T) {
 			require.NotErrorIs(t, err, wal.ErrNotFound, "page %d: the last commit is undone", page)
 			refused++
 		}
-		_ = f.Close() // of a damaged file
+		_ = f.Close() // fails for a damaged file
 	}
 	require.Equal(t, 1, refused, "one of the pages is the newer one")
 }
 
-// A call that finds damage does not fail the calls that share its commit, and none is acknowledged without being
+// A call that finds damage does not fail the calls that share its commit. No call is acknowledged without being
 // stored.
 func TestDamageThatOneCallMeets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
@@ -117,7 +117,7 @@ func TestDamageThatOneCallMeets(t *testing.T) {
 			synctest.Wait()
 		}
 		begin(0, wal.Entry{ID: "first"})
-		overwrite(t, path, keys*os.Getpagesize()+8, []byte{0x77}) // the page's type
+		overwrite(t, path, keys*os.Getpagesize()+8, []byte{0x77}) // overwrite the page's type
 		begin(1, wal.Entry{ID: "plain"})
 		begin(2, wal.Entry{ID: "keyed", Key: "new"})
 		close(release)
@@ -135,7 +135,7 @@ func TestDamageThatOneCallMeets(t *testing.T) {
 	})
 }
 
-// If the log is deleted before its database is opened, it is not replaced by an empty one.
+// If the log is deleted before its database is opened, no empty log takes its place.
 func TestNoLogIsMadeWithoutASchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	require.ErrorIs(t, wal.OpenStore(path), fs.ErrNotExist)

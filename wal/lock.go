@@ -13,8 +13,8 @@ import (
 
 const lockPoll = 20 * time.Millisecond
 
-// lock is the file beside a log that its process keeps locked and that names the process. It is never deleted: a lock
-// on a deleted file would exclude no other process.
+// lock is the file beside a log that the log's process keeps locked and that names this process. It is never
+// deleted: a lock on a deleted file would exclude no other process.
 type lock struct{ file *os.File }
 
 func acquireLock(path string, timeout time.Duration) (*lock, error) {
@@ -36,7 +36,7 @@ func acquireLock(path string, timeout time.Duration) (*lock, error) {
 	}
 }
 
-// sign writes the holder of the lock, as information for people. Errors are ignored.
+// sign writes this process into the lock file as the holder, as information for people. Errors are ignored.
 func (l *lock) sign() {
 	host, _ := os.Hostname()
 	b, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Command: filepath.Base(os.Args[0]), Since: time.Now().UTC().Truncate(time.Second)})

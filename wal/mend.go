@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// mend rewrites a log with damaged names, using the names in the records. Every pair is kept; a damaged record keeps
-// its name in the file. The old file is kept beside the new one. It returns the findings about the new file, plus one
-// about the old file. The caller holds the lock.
+// mend rewrites a log with damaged names: it takes the names from the records. Every pair is kept; a damaged record
+// keeps its name in the file. The old file is kept beside the new one. mend returns the findings about the new
+// file, plus one about the old file. The caller holds the lock.
 func mend(path string, old findings) (findings, error) {
 	aside := asideName(path)
 	if err := os.Link(path, aside); err != nil {
@@ -25,7 +25,7 @@ func mend(path string, old findings) (findings, error) {
 	return found, err
 }
 
-// dropLink removes aside if it is still the same file as path.
+// dropLink removes the file aside if it is still the same file as path.
 func dropLink(path, aside string) error {
 	a, errA := os.Stat(path)
 	b, errB := os.Stat(aside)

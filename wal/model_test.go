@@ -49,7 +49,7 @@ type model struct {
 
 var sentinels = []error{wal.ErrExists, wal.ErrStale, wal.ErrNotFound, wal.ErrClosed}
 
-// same requires equal results of both, except for versions.
+// same requires that the file and the memory log return equal results, except for versions.
 func (m *model) same(t *rapid.T, a, b wal.Entry, errA, errB error) {
 	require.Equal(t, errA == nil, errB == nil, "%v, %v", errA, errB)
 	for _, s := range sentinels {
@@ -73,7 +73,8 @@ func draw(t *rapid.T) wal.Entry {
 	}
 }
 
-// versioned returns e with the last known versions, or with wrong ones.
+// versioned returns e twice: with the last known version in the file and with that in memory, or with
+// wrong versions.
 func (m *model) versioned(t *rapid.T, e wal.Entry) (file, memory wal.Entry) {
 	file, memory = e, e
 	v := m.versions[e.ID]

@@ -12,14 +12,14 @@ import (
 	"path/filepath"
 )
 
-// Move renames the log to another path and closes it: open it there to continue. Missing directories are created. It
-// holds the locks of both paths, so no other process opens the log meanwhile. A crash at any moment leaves the log
-// complete at one of the two paths.
+// Move renames the log to another path and closes it: to continue, open it there. Missing directories are created.
+// Move holds the locks of both paths, so that no other process opens the log at the same time. A crash at any
+// moment leaves the log complete at one of the two paths.
 //
-// Errors: fs.ErrExist if a log, or a damaged one that was renamed, is at to; *LockedError if a process holds that
-// path; *FieldError, ErrClosed, or a file system error, for example where a file in use cannot be renamed (Windows).
-// After an error the File stays usable at its old path, unless later calls return ErrClosed: then its directories
-// could not be synced, and it is at one of the two paths.
+// Errors: fs.ErrExist if a log, or a damaged log that was renamed, exists at to; *LockedError if a process holds
+// that path; *FieldError, ErrClosed, or a file system error, for example where a file in use cannot be renamed
+// (Windows). After an error the File stays usable at its old path, unless later calls return ErrClosed: then its
+// directories could not be synced, and it is at one of the two paths.
 func (f *File) Move(ctx context.Context, to string) error {
 	if to == "" {
 		return &FieldError{Field: "to", Reason: "is empty, must name a new file"}
@@ -41,7 +41,8 @@ func (f *File) Move(ctx context.Context, to string) error {
 	return errors.Join(err, held.release())
 }
 
-// move is called by the owner, so that nothing is written meanwhile. The caller holds the lock of to.
+// move does the work of Move. The owner calls it, so that no other goroutine writes at the same time. Move
+// holds the lock of to.
 func (f *File) move(to string) error {
 	if err := f.latch.refusal(); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (f *File) move(to string) error {
 	return errors.Join(syncDir(filepath.Dir(to)), syncDir(filepath.Dir(f.path)))
 }
 
-// vacant returns fs.ErrExist unless a log may be created at path. The caller holds the lock.
+// vacant returns an error that wraps fs.ErrExist if no log may be created at path. The caller holds the lock.
 func vacant(path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fs.ErrExist)

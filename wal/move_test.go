@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// A moved log is at its new path with all entries, and no longer at the old one.
+// A moved log is at its new path with all entries, and no longer at the old path.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old.db"), filepath.Join(dir, "ring", "deep", "new.db")
@@ -43,8 +43,8 @@ func TestMove(t *testing.T) {
 	require.Equal(t, begun, found)
 }
 
-// Move is refused if a log or a damaged one exists at the target, or the target cannot be created; the log stays
-// usable at its path.
+// Move fails if a log or a damaged log exists at the target, or if the target cannot be created. The log stays
+// usable at its old path.
 func TestMoveRefused(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "old.db")

@@ -15,11 +15,11 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Open opens or creates the log at path, and creates missing directories. Beside it (or beside the target of a link)
-// is the file path.lock, which names the process that holds the log. Errors: *LockedError (names the holder),
-// *SchemaError (a newer or foreign file, left unchanged), *CorruptError (the file was renamed; the error has the new
-// name), *FieldError, or a file system error with the path and a remedy. It waits at most Options.LockTimeout for
-// another process. Close the File.
+// Open opens or creates the log at path, and creates missing directories. Beside the log (or beside the target of a
+// link) is the file path.lock, which names the process that holds the log. Errors: *LockedError (names the holder),
+// *SchemaError (a newer or foreign file, left unchanged), *CorruptError (the file was renamed; the error has the
+// new name), *FieldError, or a file system error with the path and a remedy. Open waits at most Options.LockTimeout
+// for another process. The caller must close the File.
 func Open(path string, opts Options) (*File, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -30,10 +30,10 @@ func Open(path string, opts Options) (*File, error) {
 	}
 	path = filepath.Clean(path)
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		// The lock is beside the file itself: one file has one lock, by whatever name it is opened.
+		// The lock is beside the file itself: a file has only one lock, whatever name it is opened by.
 		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			// Creating a link's target would begin an empty log where a disk is not mounted yet.
+			// Do not create a link's target: its disk may not be mounted yet, and the log would be empty.
 			return nil, explain(path, "follow link", err)
 		}
 		path = target
@@ -58,7 +58,7 @@ func Open(path string, opts Options) (*File, error) {
 	return f, nil
 }
 
-// openHeld is Open for a caller that holds the lock.
+// openHeld opens the log at path, like Open, for a caller that holds the lock.
 func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 	if err := provide(path, opts); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 	return nil, explain(path, "open", err)
 }
 
-// provide makes sure that there is a regular file at path.
+// provide makes sure that a regular file exists at path.
 func provide(path string, opts Options) error {
 	info, err := os.Stat(path)
 	switch {
@@ -117,8 +117,8 @@ func provide(path string, opts Options) error {
 	return nil
 }
 
-// begin creates the log. It fails if the log must exist, or if a damaged one was renamed and the caller does not
-// accept its loss.
+// begin creates the log. It fails if opts require an existing log, or if a damaged log was renamed and the caller
+// does not accept its loss.
 func begin(path string, opts Options) error {
 	name, err := lastSetAside(path)
 	switch {
@@ -175,5 +175,5 @@ func (o Options) withDefaults() (Options, error) {
 
 const (
 	minMaxSize = 16 << 20
-	allocSize  = 256 << 10 // a log is small: bbolt's own step is 16 MiB
+	allocSize  = 256 << 10 // a log is small, and bbolt's default step is 16 MiB
 )

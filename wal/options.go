@@ -7,23 +7,23 @@ import "time"
 
 // Options configure a File. The zero value is usable.
 type Options struct {
-	// LockTimeout bounds how long Open waits for another process to release the file. Zero: 2 seconds. Negative: no
-	// wait.
+	// LockTimeout is how long Open waits at most for another process to release the file. Zero: 2 seconds.
+	// Negative: no wait.
 	LockTimeout time.Duration
 
 	// Retention is how long an ended entry can still be found by its ID and Key. Zero: 24 hours.
 	Retention time.Duration
 
 	// MaxSize is the maximum size of the file in bytes. A commit that would exceed it fails, and the log closes.
-	// Zero: 1 GiB. At least 16 MiB.
+	// Zero: 1 GiB. A value must be at least 16 MiB.
 	MaxSize int64
 
-	// CompactAbove is the size in bytes above which Open rewrites a file of which less than a quarter is in use, to
-	// return the rest to the file system. Zero: 8 MiB. Negative: never.
+	// CompactAbove is a size of the file in bytes. Open rewrites a larger file if less than a quarter of it is in
+	// use, to return the rest to the file system. Zero: 8 MiB. Negative: never.
 	CompactAbove int64
 
-	// AcceptLoss creates an empty log even if a damaged one was renamed from this path. Without it Open returns the
-	// *CorruptError until an operator puts a file at the path or moves the damaged one to another directory.
+	// AcceptLoss creates an empty log even if a damaged log was renamed from this path. Without it Open returns the
+	// *CorruptError until an operator puts a file at the path or moves the damaged file to another directory.
 	AcceptLoss bool
 
 	// Existing makes Open return fs.ErrNotExist if there is no log, instead of creating one.
@@ -37,19 +37,19 @@ type Options struct {
 // must return quickly: commits wait for them.
 type Observer struct {
 	Committed func(CommitEvent)
-	Compacted func(CompactEvent) // called by Open too
+	Compacted func(CompactEvent) // Open calls it too
 }
 
-// CompactEvent is one rewrite of the file without its free space.
+// CompactEvent is one rewrite of the file, which removes its free space.
 type CompactEvent struct {
 	Before, After int64         // size of the file in bytes; After is zero if Err is not nil
-	Elapsed       time.Duration // how long it took
-	Err           error         // nil, or why the file was not rewritten
+	Elapsed       time.Duration // duration of the rewrite
+	Err           error         // why the file was not rewritten; nil if it was
 }
 
 // CommitEvent is one commit to disk.
 type CommitEvent struct {
-	Calls   int           // how many calls shared it
+	Calls   int           // how many calls shared the commit
 	Elapsed time.Duration // how long storage needed
-	Err     error         // nil, or why the log is closed now
+	Err     error         // why the commit failed and the log is closed now; nil after a success
 }

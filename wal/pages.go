@@ -12,9 +12,9 @@ import (
 	"io"
 )
 
-// The layout of a bbolt file, version 2. This package reads it page by page before bbolt maps the file, because bbolt
-// does not validate it: a damaged page makes bbolt panic, and a page beyond the end of the file causes a fault that
-// cannot be recovered.
+// This is the layout of a bbolt file, version 2. This package reads a file page by page before bbolt maps it,
+// because bbolt does not validate pages: a damaged page makes bbolt panic, and a page beyond the end of the file
+// causes a fault that cannot be recovered.
 const (
 	boltMagic   = 0xED0CDAED
 	boltVersion = 2
@@ -29,7 +29,7 @@ const (
 	bucketLeaf = 0x01
 )
 
-// errNotBolt means that neither meta page was written by bbolt.
+// errNotBolt means that bbolt has written neither meta page.
 var errNotBolt = errors.New("not a bbolt file")
 
 // meta is the content of one of the two meta pages.
@@ -66,8 +66,9 @@ func parseMeta(b []byte) (m meta, bolt bool, err error) {
 	}, true, nil
 }
 
-// readMetas returns the valid meta pages, newest first, and the error of an invalid one. A meta page lies within one
-// sector and is written atomically, so an invalid one is damage and not a commit that a crash interrupted.
+// readMetas returns the valid meta pages, newest first, and in damage the fault of an invalid one. A meta page lies
+// within one sector and is written atomically, so an invalid page is damage and not a commit that a crash
+// interrupted.
 func readMetas(f io.ReaderAt) (metas []meta, damage error, err error) {
 	buf := make([]byte, pageHeader+metaSize)
 	n, err := f.ReadAt(buf, 0)
@@ -99,13 +100,13 @@ func readMetas(f io.ReaderAt) (metas []meta, damage error, err error) {
 
 // secondMeta is the result of a search for the second meta page.
 type secondMeta struct {
-	found  []meta // one, or none
-	bolt   bool   // there is a meta page of bbolt, valid or not
-	damage error  // of the last page that was read
+	found  []meta // the valid second meta page, if any
+	bolt   bool   // bbolt has written a meta page there, valid or not
+	damage error  // the fault of the last page that was read
 }
 
-// readSecondMeta reads the page after the first one. Its position is the page size, which only a valid first meta page
-// tells; without one all sizes are tried.
+// readSecondMeta reads the page after the first one. Its position is the page size, which only a valid first meta
+// page contains; without a valid first page, it tries all sizes.
 func readSecondMeta(f io.ReaderAt, first []meta) (secondMeta, error) {
 	var second secondMeta
 	buf := make([]byte, pageHeader+metaSize)
@@ -127,9 +128,9 @@ func readSecondMeta(f io.ReaderAt, first []meta) (secondMeta, error) {
 	return second, nil
 }
 
-// isCut reports whether a file is the beginning of a longer bbolt file. The marker of a log may be in the missing
-// part, so at the path of a log such a file counts as a log. So does an empty file, since a log is renamed to its
-// path when it is complete.
+// isCut reports whether a file is the beginning of a longer bbolt file. The missing part may contain the marker of
+// a log, so at the path of a log such a file counts as a damaged log. So does an empty file: a log gets its path
+// only when it is complete.
 func isCut(file io.ReaderAt, size int64, metas []meta) (bool, error) {
 	if len(metas) > 0 {
 		m := metas[0]
@@ -157,9 +158,9 @@ type walker struct {
 	seen  map[uint64]bool
 	visit func(bucket string, key, value []byte)
 
-	buckets    map[string]bool // the names found
+	buckets    map[string]bool // the names of the buckets found
 	sequences  map[string]uint64
-	misordered bool // a search would not find some key
+	misordered bool // a search would miss some key
 }
 
 // walk checks the page tree of m and calls visit for each pair in the buckets of the root, in order. The slices
@@ -184,7 +185,7 @@ func walk(file io.ReaderAt, size int64, m meta, visit func(bucket string, key, v
 	return w, err
 }
 
-// page visits the tree below page id, whose keys should not be smaller than least.
+// page visits the tree below page id, whose keys must not be smaller than least.
 func (w *walker) page(id uint64, bucket string, least []byte) error {
 	head := make([]byte, pageHeader)
 	if id >= w.meta.pages {
@@ -221,7 +222,7 @@ func (w *walker) elements(p []byte, bucket string, least []byte) error {
 	if err != nil {
 		return err
 	}
-	// Damage in one element must not hide the others.
+	// Damage in one element must not hide the other elements.
 	var errs []error
 	for i := range count {
 		e, ok := parseElement(p, flags, i, count)
@@ -246,7 +247,8 @@ func (w *walker) elements(p []byte, bucket string, least []byte) error {
 	return errors.Join(errs...)
 }
 
-// parseHeader returns the type of page p and the number of its elements, which fit into p.
+// parseHeader returns the type of page p and the number of its elements. It checks that so many elements fit into
+// p.
 func parseHeader(p []byte) (flags uint16, count int, err error) {
 	flags, count = binary.NativeEndian.Uint16(p[8:]), int(binary.NativeEndian.Uint16(p[10:]))
 	switch {
@@ -262,12 +264,13 @@ func parseHeader(p []byte) (flags uint16, count int, err error) {
 
 // element is one element of a page.
 type element struct {
-	kind       uint32 // of a leaf: bucketLeaf, or zero for a pair
-	child      uint64 // of a branch: the page with the keys from key on
+	kind       uint32 // on a leaf: bucketLeaf, or zero for a key-value pair
+	child      uint64 // on a branch: the page with the keys that are not smaller than key
 	key, value []byte
 }
 
-// parseElement returns element i of count in page p. ok is false if it lies outside the part of p for keys and values.
+// parseElement returns element i of count in page p. ok is false if the element lies outside the part of p for keys
+// and values.
 func parseElement(p []byte, flags uint16, i, count int) (e element, ok bool) {
 	at := pageHeader + i*elementSize
 	head := p[at : at+elementSize]

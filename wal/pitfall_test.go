@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Open waits for a program that holds only bbolt's lock, at most for LockTimeout.
+// Open waits for a program that holds only bbolt's own lock, for at most LockTimeout.
 func TestHeldByAnotherProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	filled(t, path, 2)
@@ -41,7 +41,7 @@ func TestHeldByAnotherProgram(t *testing.T) {
 	open(t, path, wal.Options{})
 }
 
-// After a failed commit the disk is not used again.
+// After a failed commit the log does not write to the disk again.
 func TestFailedCommitIsNotRepeated(t *testing.T) {
 	f, err := wal.Open(filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestEntriesOutliveTheLog(t *testing.T) {
 		data := bytes.Repeat([]byte{byte(n)}, 2000)
 		stored, err := f.Begin(t.Context(), wal.Entry{ID: id, Key: id, Data: data})
 		require.NoError(t, err)
-		clear(data) // the caller may use it again
+		clear(data) // the caller may use its slice again
 		found, err := f.Find(t.Context(), id)
 		require.NoError(t, err)
 		kept = append(kept, stored, found)
@@ -94,10 +94,11 @@ func TestEntriesOutliveTheLog(t *testing.T) {
 	}
 }
 
-// The file can outgrow its map during an iteration in the same goroutine: no transaction is left open.
+// The file can outgrow its memory map during an iteration in the same goroutine: the iteration keeps no transaction
+// open.
 func TestGrowWhileIterating(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
-	for n := range 70 { // more than one read transaction yields
+	for n := range 70 { // more entries than one read transaction returns
 		_, err := f.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("%02d", n)})
 		require.NoError(t, err)
 	}
@@ -110,7 +111,7 @@ func TestGrowWhileIterating(t *testing.T) {
 		if seen++; seen != 10 {
 			continue
 		}
-		for n := range 20 { // the first map is 16 MiB
+		for n := range 20 { // the first memory map is 16 MiB
 			_, err := f.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("x%02d", n), Data: make([]byte, wal.MaxData)})
 			require.NoError(t, err)
 		}
@@ -118,8 +119,8 @@ func TestGrowWhileIterating(t *testing.T) {
 	require.Equal(t, 70, seen)
 }
 
-// A lone call waits for no timer, and each change is applied once. Virtual time stands still unless a goroutine waits
-// for it.
+// A lone call waits for no timer, and each change is applied once. The test runs in virtual time, which advances
+// only while all goroutines wait.
 func TestLoneCallWaitsForNoTimer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -138,7 +139,7 @@ func TestLoneCallWaitsForNoTimer(t *testing.T) {
 	})
 }
 
-// A copy of the file is a log of its own with the same entries: both can be open at once, and neither detects the
+// A copy of the file is a separate log with the same entries. Both can be open at once, and neither detects the
 // other. Only the caller's fencing in the affected systems does.
 func TestCopiedLog(t *testing.T) {
 	dir := t.TempDir()
@@ -156,7 +157,8 @@ func TestCopiedLog(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An empty log behind a dangling link would hide the one on a disk that is not mounted.
+// Open does not create a log behind a dangling link: the empty log would hide the one on a disk that is not
+// mounted.
 func TestDanglingLink(t *testing.T) {
 	dir := t.TempDir()
 	link, target := filepath.Join(dir, "wal.db"), filepath.Join(dir, "disk", "wal.db")
@@ -177,8 +179,8 @@ func TestDanglingLink(t *testing.T) {
 	require.True(t, ok, "%v", err)
 }
 
-// Every caller of a damaged log gets an answer, whichever finds the damage first. The test runs in another process,
-// because a lock of bbolt may stay held by a goroutine for ever.
+// Every caller of a damaged log gets an answer, whichever call finds the damage first. The test runs in another
+// process, because a goroutine may hold a lock of bbolt for ever.
 func TestDamageUnderConcurrentCalls(t *testing.T) {
 	cmd, out := second(t, "trample", t.TempDir())
 	said, err := io.ReadAll(out)
@@ -217,7 +219,7 @@ func trample(dir string) {
 			wg.Wait()
 			close(answered)
 		}()
-		for damaging := true; damaging; { // a commit may rewrite one of them
+		for damaging := true; damaging; { // repeated, since a commit may rewrite a meta page
 			select {
 			case <-answered:
 				damaging = false
@@ -227,7 +229,7 @@ func trample(dir string) {
 			}
 		}
 		must(file.Close())
-		_ = f.Close() // it must return, with any result
+		_ = f.Close() // only checks that Close returns
 	}
 	fmt.Print("20 answered")
 }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// openLocked opens path and takes an exclusive lock that ends with the process. locked is false if another process
-// holds it.
+// openLocked opens path and takes an exclusive lock, which ends with the process. locked is false if another
+// process holds the lock.
 func openLocked(path string) (f *os.File, locked bool, err error) {
 	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 const sharingViolation = syscall.Errno(32)
 
-// openLocked opens path with shared read access and exclusive write access. locked is false if another process holds
-// it.
+// openLocked opens path with shared read access and exclusive write access. locked is false if another process has
+// the file open for writing.
 func openLocked(path string) (f *os.File, locked bool, err error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

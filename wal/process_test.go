@@ -30,7 +30,8 @@ import (
 // children are the functions that a second process of this test program can run.
 var children = map[string]func(path string){"hold": hold, "work": work, "fill": fill, "shrink": shrink, "create": create, "trample": trample, "shift": shift}
 
-// child runs the function that a test selected for a second process, and reports whether this process is one.
+// child runs the func that a test selected for a second process. It returns false if this process is not a second
+// one.
 func child() bool {
 	run, ok := children[os.Getenv("ATOLL_WAL_CHILD")]
 	if ok {
@@ -87,7 +88,7 @@ func TestLocked(t *testing.T) {
 	require.Contains(t, locked.Error(), fmt.Sprintf("process %d (%s)", cmd.Process.Pid, filepath.Base(os.Args[0])))
 	require.False(t, locked.Holder.Since.IsZero())
 
-	// A killed process holds no lock, whatever it left behind.
+	// A killed process holds no lock, whatever files it left behind.
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	f := open(t, path, wal.Options{})
@@ -137,7 +138,7 @@ func workWith(f *wal.File) {
 	wg.Wait()
 }
 
-// One file has one lock, by whatever name it is opened.
+// A file has only one lock, whatever name it is opened by.
 func TestLockedByAnotherName(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "wal.db"), filepath.Join(dir, "link.db")
@@ -149,28 +150,28 @@ func TestLockedByAnotherName(t *testing.T) {
 	require.Equal(t, os.Getpid(), locked.Holder.PID)
 }
 
-// Acknowledged calls survive a kill, and no entry has ended whose end was not called.
+// Acknowledged calls survive a kill. An entry has ended only if its End was called.
 func TestKill(t *testing.T) {
 	const kills = 100
 	t.Logf("%d acknowledged entries over %d kills", killed(t, "work", filepath.Join(t.TempDir(), "wal.db"), kills), kills)
 }
 
-// killed runs a child that works with the log at path and kills it, many times, and checks the log after each kill.
-// It returns the number of acknowledged entries.
+// killed starts a child that works with the log at path and kills it, many times. It checks the log after each
+// kill. It returns the number of acknowledged entries.
 func killed(t *testing.T, name, path string, kills int) (entries int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(7, 8))
 	type call struct{ what, version string }
-	calls := map[string]call{} // the last acknowledged one, by ID
+	calls := map[string]call{} // by ID: the last acknowledged call
 	note := func(line string) {
-		if f := strings.Fields(line); len(f) == 3 { // the last line may be cut
+		if f := strings.Fields(line); len(f) == 3 { // the last line may be incomplete
 			calls[f[1]] = call{f[0], f[2]}
 		}
 	}
 	for range kills {
 		cmd, out := second(t, name, path)
 		lines := bufio.NewScanner(out)
-		for range 1 + random.IntN(60) { // killed after some acknowledgements, during other calls
+		for range 1 + random.IntN(60) { // kill after some acknowledgements, during other calls
 			if !lines.Scan() {
 				break
 			}
@@ -207,7 +208,7 @@ func killed(t *testing.T, name, path string, kills int) (entries int) {
 	return len(calls)
 }
 
-// fill writes under a limit of the file size until a call fails, and prints the results.
+// fill writes until a call fails at the process's file size limit, and prints the results.
 func fill(path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	f, err := wal.Open(path, wal.Options{})
@@ -243,7 +244,7 @@ func TestFileSizeLimit(t *testing.T) {
 	open(t, path, wal.Options{})
 }
 
-// shift moves the log between two paths in an endless loop, and begins an entry after each move.
+// shift moves the log to and fro between two paths, in an endless loop, and begins an entry after each move.
 func shift(path string) {
 	from, to := path, filepath.Join(filepath.Dir(path), "ring", "wal.db")
 	if _, err := os.Stat(from); err != nil {
@@ -260,7 +261,7 @@ func shift(path string) {
 	}
 }
 
-// A kill during a move leaves one log, at one of the two paths, with all acknowledged entries.
+// If a process is killed during a move, one log remains, at one of the two paths, with all acknowledged entries.
 func TestKillDuringMove(t *testing.T) {
 	const kills = 30
 	random := rand.New(rand.NewPCG(11, 12))

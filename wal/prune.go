@@ -5,12 +5,12 @@ package wal
 
 import "time"
 
-// pruneStep bounds the additional work of a commit. Each operation adds one record, so the whole history is scanned
-// many times before the number of expired records can grow by its length.
+// pruneStep is the number of history records that each commit checks. Each operation adds one record, so the whole
+// history is scanned many times before the expired records double its length.
 const pruneStep = 32
 
-// prune deletes ended entries older than retention among the next pruneStep ones after the name after, and returns
-// the name at which it stopped. It keeps damaged records.
+// prune checks the next pruneStep ended entries after the name after, and deletes those older than retention. It
+// returns the name at which it stopped. It keeps damaged records.
 func (s *state) prune(after []byte, retention time.Duration) ([]byte, error) {
 	c := s.hist.Cursor()
 	k, v := c.First()
@@ -19,7 +19,7 @@ func (s *state) prune(after []byte, retention time.Duration) ([]byte, error) {
 			k, v = c.First()
 		}
 	}
-	var expired []Entry // removed after the loop: a cursor skips the pair after a deletion
+	var expired []Entry // removed after the loop, because a cursor skips the pair after a deletion
 	var last []byte
 	for n := 0; n < pruneStep && k != nil; n++ {
 		if e, err := s.decode(k, v); err == nil && s.now.Sub(e.Ended) > retention {

@@ -5,20 +5,20 @@ package wal
 
 import "bytes"
 
-// These bound one read transaction of Open.
+// These limit the entries and bytes of one read transaction of Open.
 const (
 	readEntries = 64
 	readBytes   = 4 << 20
 )
 
-// opened is one element that Open yields.
+// opened is one result that Open yields.
 type opened struct {
 	entry Entry
 	err   error
 }
 
-// openAfter returns the open entries after a name (nil: from the first), and the name to continue from (nil: at the
-// end).
+// openAfter returns one page of open entries, beginning after a name; nil means from the first entry. last is the
+// name to continue from, or nil at the end.
 func (s *state) openAfter(after []byte) (page []opened, last []byte) {
 	c := s.ops.Cursor()
 	k, v := c.First()

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Without write permission nothing is written, and the error has the path and a remedy.
+// Without write permission the log writes nothing, and the error has the path and a remedy.
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -28,7 +28,7 @@ func TestReadOnly(t *testing.T) {
 		require.Contains(t, err.Error(), "make file and directory writable")
 		require.NoError(t, os.Chmod(path, 0o600))
 
-		// In a directory without write permission the log works, but cannot be compacted.
+		// In a directory without write permission the log can be used, but not compacted.
 		require.NoError(t, os.Chmod(dir, 0o500))
 		var events []wal.CompactEvent
 		f, err := wal.Open(path, wal.Options{Observer: &wal.Observer{Compacted: func(e wal.CompactEvent) { events = append(events, e) }}})
@@ -68,7 +68,7 @@ func unprivileged(t *testing.T, dir string, fn func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 		_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, nobody, 0, 0)
 		fn()
 	}()

@@ -36,7 +36,7 @@ func recordSum(b []byte) uint32 {
 	return crc32.Update(sum, castagnoli, b[5:])
 }
 
-// openRecord returns the payload, which shares memory with b.
+// openRecord returns the payload of a record. The payload shares memory with b.
 func openRecord(b []byte) ([]byte, error) {
 	if len(b) < recordHeader {
 		return nil, fmt.Errorf("record of %d bytes is shorter than its header", len(b))
@@ -53,7 +53,8 @@ func openRecord(b []byte) ([]byte, error) {
 	return b[recordHeader:], nil
 }
 
-// encodeEntry encodes all fields: strings with their length in front, times as seconds and nanoseconds.
+// encodeEntry returns the record of an entry with all its fields. A string is preceded by its length; a time is
+// encoded as seconds and nanoseconds.
 func encodeEntry(e Entry) []byte {
 	b := make([]byte, 0, recordHeader+len(e.Data)+len(e.Outcome)+256)
 	for _, s := range []string{e.ID, e.Kind, e.Key, e.Owner, e.State, e.Version} {
@@ -83,8 +84,8 @@ func decodeEntry(record []byte) (Entry, error) {
 	return e, nil
 }
 
-// encodeName returns the record that maps an idempotency key to an ID. It repeats the key, since bbolt has no
-// checksum for it.
+// encodeName returns the record that maps an idempotency key to an ID. The record repeats the key, since bbolt
+// has no checksum for keys.
 func encodeName(key, id string) []byte {
 	return sealRecord(appendBytes(appendBytes(nil, key), id))
 }
@@ -142,7 +143,7 @@ func (r *reader) time() time.Time {
 	return time.Unix(sec, int64(nsec)).UTC()
 }
 
-// validate returns an error if no Log accepts the Entry.
+// validate returns an error if the Entry breaks a rule that all Logs share.
 func (e Entry) validate() error {
 	if e.ID == "" {
 		return &FieldError{Field: "ID", Reason: "is empty, must be unique and ordered by time"}

@@ -18,17 +18,17 @@ import (
 type Salvaged struct {
 	Open   int             // open entries that were copied
 	Ended  int             // ended entries that were copied
-	Damage []*CorruptError // all damage of the damaged file
+	Damage []*CorruptError // all damage found in the damaged file
 }
 
-// Salvage copies the readable entries of the damaged log from, usually one that Open renamed, to a new log at to,
-// which must not exist. from is not changed. Names and idempotency keys are restored from the entries, which repeat
-// them. Damaged entries are left out: the new log does not know them, so check Salvaged.Damage, and the affected
-// systems.
+// Salvage copies the readable entries of the damaged log at from, usually a file that Open has renamed, to a new
+// log at to, which must not exist. The file at from is not changed. Names and idempotency keys are restored from
+// the entries, which repeat them. Damaged entries are left out: the new log does not know them, so check
+// Salvaged.Damage, and the affected systems.
 //
-// Errors: *LockedError if a process has from open, *SchemaError if it is not a log of this version, *CorruptError if
-// none of it can be read, fs.ErrExist if there is a file at to, or a file system error. It blocks for as long as
-// storage needs.
+// Errors: *LockedError if a process has from open, *SchemaError if from is not a log of this version, *CorruptError
+// if no entry can be read, fs.ErrExist if a file exists at to, or a file system error. Salvage blocks for as long
+// as storage needs.
 func Salvage(ctx context.Context, from, to string) (Salvaged, error) {
 	switch {
 	case from == "":
@@ -86,7 +86,7 @@ func (s *salvage) fill(ctx context.Context, w *filler, file *os.File, size int64
 			failed = w.put(bucket, []byte(name), value)
 		}
 	}
-	walked, _ := walk(file, size, m, func(bucket string, _, value []byte) { // its error is in Damage
+	walked, _ := walk(file, size, m, func(bucket string, _, value []byte) { // the error of walk is in Damage
 		if ctx.Err() != nil {
 			failed = context.Cause(ctx)
 		}

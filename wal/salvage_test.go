@@ -21,11 +21,11 @@ import (
 func TestDiscard(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	entries := filled(t, path, 12)
-	damage(t, path, "operation-005\x01", 40) // open
-	damage(t, path, "operation-008\x01", 40) // ended
+	damage(t, path, "operation-005\x01", 40) // an open entry
+	damage(t, path, "operation-008\x01", 40) // an ended entry
 	damage(t, path, "operation-009\x01", 40)
-	damage(t, path, "request-009\x01", 25) // both
-	damage(t, path, "request-010\x01", 25) // the key alone
+	damage(t, path, "request-009\x01", 25) // the entry of the line above, and its key
+	damage(t, path, "request-010\x01", 25) // only a key
 	f := open(t, path, wal.Options{})
 	require.Error(t, f.Verify(t.Context()))
 	require.ErrorIs(t, f.Discard(t.Context(), "operation-006"), wal.ErrNotDamaged)
@@ -53,7 +53,7 @@ func TestDiscard(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Of a file with an unreadable page everything else can be salvaged.
+// Salvage copies every entry except those on an unreadable page.
 func TestSalvage(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -61,7 +61,7 @@ func TestSalvage(t *testing.T) {
 	image, err := os.ReadFile(path)
 	require.NoError(t, err)
 	page := newestPage(t, path, "operation-030\x01")
-	image[page+8] = 0x77 // its type
+	image[page+8] = 0x77 // overwrite the page's type
 	require.NoError(t, os.WriteFile(path, image, 0o600))
 	_, err = wal.Open(path, wal.Options{})
 	c, ok := errors.AsType[*wal.CorruptError](err)
@@ -117,7 +117,7 @@ func TestSalvageRefuses(t *testing.T) {
 	copy(image[pageSize+16:], make([]byte, 64))
 	image[16+3] = 1
 	image[8] = 4
-	copy(image[16:], []byte{0xED, 0xDA, 0x0C, 0xED}) // bbolt's magic number, and nothing else
+	copy(image[16:], []byte{0xED, 0xDA, 0x0C, 0xED}) // only bbolt's magic number
 	require.NoError(t, os.WriteFile(path, image, 0o600))
 	_, err = wal.Salvage(t.Context(), path, to)
 	_, ok = errors.AsType[*wal.CorruptError](err)
@@ -125,7 +125,7 @@ func TestSalvageRefuses(t *testing.T) {
 	require.NoFileExists(t, to)
 }
 
-// newestPage returns the offset of the page that holds what, in the newest tree.
+// newestPage returns the offset of the page that contains the text what, in the newest tree.
 func newestPage(t *testing.T, path, what string) int {
 	t.Helper()
 	image, err := os.ReadFile(path)

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// state is the log within one transaction.
+// state is the log as one transaction reads and changes it.
 type state struct {
 	path                  string
 	now                   time.Time
@@ -33,7 +33,7 @@ func newState(f *File, tx *bbolt.Tx) *state {
 	return s
 }
 
-// finish writes the census after changes.
+// finish writes the census at the end of a transaction with changes.
 func (s *state) finish() error {
 	if !s.counting {
 		return nil
@@ -68,7 +68,7 @@ func (s *state) byID(id string) (Entry, error) {
 	return Entry{}, ErrNotFound
 }
 
-// decode decodes a record and checks its name.
+// decode decodes a record and checks that it contains the name under which it was found.
 func (s *state) decode(name, record []byte) (Entry, error) {
 	e, err := decodeEntry(record)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *state) decode(name, record []byte) (Entry, error) {
 	return e, nil
 }
 
-// byKey returns the entry of an idempotency key. The error is ErrNotFound or a *CorruptError.
+// byKey returns the entry with an idempotency key. The error is ErrNotFound or a *CorruptError.
 func (s *state) byKey(key string) (Entry, error) {
 	record := s.idem.Get([]byte(key))
 	if record == nil {
@@ -170,7 +170,7 @@ func (s *state) write(e *Entry) error {
 	return stored(s.put(s.ops, opsBucket, e.ID, encodeEntry(*e)))
 }
 
-// storageError is an error of bbolt within a transaction, which then cannot be committed.
+// storageError is an error of bbolt within a transaction. The transaction cannot be committed then.
 type storageError struct{ err error }
 
 func (e *storageError) Error() string { return e.err.Error() }

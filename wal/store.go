@@ -17,21 +17,21 @@ import (
 // store is the bbolt database of a File.
 type store struct {
 	db      *bbolt.DB
-	file    *os.File       // bbolt's own
+	file    *os.File       // the file that bbolt has open
 	last    atomic.Uint64  // the newest committed transaction
-	readers sync.WaitGroup // increased only under the File's mutex, while this is its store
+	readers sync.WaitGroup // increased only under the File's mutex, while the File uses this store
 
-	// bbolt begins and ends transactions under a lock that it keeps when it panics; later callers would block for
-	// ever. They wait for this lock instead, and get an error.
+	// bbolt begins and ends transactions under a lock that it keeps if it panics. Later callers would wait for
+	// that lock for ever. So they wait for turn instead, and get an error if wedged is set.
 	turn   sync.Mutex
-	wedged bool // bbolt panicked with its locks held: it can be neither used nor closed
+	wedged bool // bbolt panicked with its locks held: the store can be neither used nor closed
 }
 
 func openStore(path string, timeout time.Duration, maxSize int64) (*store, error) {
 	s := &store{}
 	options := boltOptions(timeout, maxSize)
 	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
-		// The log exists by now: bbolt must not create an empty file, which would be a log without a schema.
+		// The log exists now. bbolt must not create an empty file, which would be a log without a schema.
 		file, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
 		s.file = file
 		return file, err
@@ -47,15 +47,15 @@ func openStore(path string, timeout time.Duration, maxSize int64) (*store, error
 		})
 	})
 	if errors.Is(err, errDamaged) && s.file != nil {
-		_ = s.file.Close() // releases bbolt's own lock too
+		_ = s.file.Close() // also releases bbolt's own lock
 	}
 	return s, err
 }
 
-// check detects damaged meta pages before bbolt reads them. bbolt would panic with locks held, which blocks every
-// later call for ever, or use the older of the two, which would undo a commit.
+// check detects damaged meta pages before bbolt reads them. bbolt would either panic with locks held, which
+// blocks every later call for ever, or use the older of the two pages, which would undo a commit.
 func (s *store) check() error {
-	last := s.last.Load() // before the pages are read: a commit may end in between
+	last := s.last.Load() // read before the pages: a commit may end in between
 	metas, damage, err := readMetas(s.file)
 	switch {
 	case errors.Is(err, errNotBolt), err == nil && len(metas) == 0:
@@ -104,7 +104,7 @@ func (s *store) isWedged() bool {
 	return s.wedged
 }
 
-// close releases the file, unless bbolt panicked.
+// close releases the file. It does nothing if bbolt has panicked with locks held.
 func (s *store) close() error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

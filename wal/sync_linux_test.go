@@ -21,11 +21,12 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// syncs are the two system calls that make content and names durable. No call that needs one may succeed if it fails.
+// syncs are the two system calls that make content and names durable. A call of the log that needs one of them must
+// fail if that system call fails.
 var syncs = map[string]uintptr{"content": syscall.SYS_FDATASYNC, "names": syscall.SYS_FSYNC}
 
-// unsynced are calls of the log, each with its preparation. They call broken to make syncs fail, in this process for
-// good.
+// unsynced holds calls of the log, each with its preparation. Each func calls broken before the call under test:
+// from then on one of the syncs fails in this process.
 var unsynced = map[string]func(path string, broken func()) error{
 	"create": func(path string, broken func()) error {
 		broken()
@@ -43,7 +44,7 @@ var unsynced = map[string]func(path string, broken func()) error{
 		log, err := os.ReadFile(path)
 		must(err)
 		for page := 2 * 4096; page < len(log); page += 4096 {
-			log[page+8] = 0x77 // its type
+			log[page+8] = 0x77 // overwrite the page's type
 		}
 		must(os.WriteFile(path, log, 0o600))
 		broken()
@@ -126,7 +127,7 @@ func refuse(call uintptr) error {
 	return nil
 }
 
-// A call succeeds only after a sync: of the content before the name that refers to it, and of the name.
+// A call succeeds only after its syncs: first of the content, before a name refers to it, and then of the name.
 func TestNothingIsDoneUnlessItWasSynced(t *testing.T) {
 	for call, needs := range map[string][]string{
 		"create": {"content", "names"}, "create directory": {"names"}, "damaged": {"names"}, "begin": {"content"}, "": {"content"},

@@ -27,9 +27,9 @@ const (
 	sectorSize = 512
 )
 
-// A disk that loses power keeps any part of the unsynced writes, in any order, down to sectors. All such images of a
-// series of commits must open as the state before or after the commit, and as the one before it without the meta
-// page.
+// A disk that loses power keeps any part of the unsynced writes, in any order, in units of sectors. All such images
+// of a series of commits must open as the state before or after the commit. Images without the new meta page must
+// open as the state before it.
 func TestTornImages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: thousands of files, read by one goroutine")
@@ -88,7 +88,7 @@ type images struct {
 	after  int // images that opened as the state after the commit
 }
 
-// commit tries the images between before and after. Pages 0 and 1 are the meta pages.
+// commit tries the images that are possible between before and after. Pages 0 and 1 are the meta pages.
 func (im *images) commit(before, after []byte, old, now map[string]wal.Entry) {
 	grown := append(bytes.Clone(before), make([]byte, max(0, len(after)-len(before)))...)
 	var data []int
@@ -118,7 +118,7 @@ func (im *images) commit(before, after []byte, old, now map[string]wal.Entry) {
 		}
 		im.try(image, old, nil)
 	}
-	for range 40 { // pages torn at sectors
+	for range 40 { // images with pages torn at sectors
 		image := bytes.Clone(grown)
 		for _, p := range data {
 			for at := p * pageSize; at < (p+1)*pageSize; at += sectorSize {
@@ -130,7 +130,7 @@ func (im *images) commit(before, after []byte, old, now map[string]wal.Entry) {
 		im.try(image, old, nil)
 	}
 	meta := metas - 1
-	for n := range pageSize / sectorSize { // the meta page torn at each sector, after its data
+	for n := range pageSize / sectorSize { // images with the meta page torn at each sector, after all data
 		image := bytes.Clone(after)
 		copy(image[meta*pageSize:(meta+1)*pageSize], grown[meta*pageSize:])
 		at := meta*pageSize + n*sectorSize
@@ -141,7 +141,7 @@ func (im *images) commit(before, after []byte, old, now map[string]wal.Entry) {
 	im.after++
 }
 
-// try opens one image and requires that it holds a or, unless that is nil, b.
+// try opens one image and requires that its entries are those of a or, unless b is nil, those of b.
 func (im *images) try(image []byte, a, b map[string]wal.Entry) {
 	t := im.t
 	t.Helper()
@@ -161,8 +161,8 @@ func (im *images) try(image []byte, a, b map[string]wal.Entry) {
 	}
 }
 
-// A log is created under another name, so no crash leaves a partial one. If the file is truncated, or its end
-// overwritten, by other means, it is refused or reported, without a panic.
+// A log is created under another name, so a crash never leaves a partial log. If the file is truncated, or its end
+// overwritten, by other means, Open refuses or reports the file, without a panic.
 func TestCutFirstFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -209,8 +209,8 @@ func TestCutFirstFile(t *testing.T) {
 	docpage.Section(t, "torn-images.md", "cut", said+".\n")
 }
 
-// A truncated log, however short, is damaged: it is renamed, and no new one is created in its place. It is not
-// mistaken for a file of another program.
+// A truncated log, however short, counts as damaged: it is renamed, and no new log is created in its place. It is
+// not mistaken for a file of another program.
 func TestCutIsDamage(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -228,7 +228,7 @@ func TestCutIsDamage(t *testing.T) {
 		require.NoError(t, os.WriteFile(target, whole[:cut], 0o600))
 		for range 2 {
 			f, err := wal.Open(target, wal.Options{})
-			if err == nil { // bbolt allocates space in advance, which was unused here
+			if err == nil { // bbolt allocates space in advance; here the missing part was unused
 				require.Greater(t, cut, 6*pageSize)
 				require.NoError(t, f.Verify(t.Context()))
 				require.NoError(t, f.Close())
@@ -246,7 +246,7 @@ func TestCutIsDamage(t *testing.T) {
 	}
 }
 
-// Files of other programs with such a length are left unchanged.
+// Short files of other programs are left unchanged.
 func TestShortForeignFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	for _, content := range []string{"x", "dear diary", "\x00\x00\x00\x00\x00\x00\x00\x00\x08", strings.Repeat("\x00", 80)} {
@@ -273,7 +273,7 @@ func TestCrashDuringCreation(t *testing.T) {
 	}
 }
 
-// bbolt selects the meta page with the newer transaction: a damaged page may have hidden the newer one.
+// bbolt selects the meta page with the newer transaction. If one page is damaged, it may have been the newer one.
 func TestDamagedMetaPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	filled(t, path, 3)

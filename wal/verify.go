@@ -11,16 +11,16 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Verify reads every record and every page and returns all damage, joined, each a *CorruptError; nil means that the
-// whole file is sound. The log can be used meanwhile.
+// Verify reads every record and every page. It returns all damage, joined, each a *CorruptError; nil means that the
+// whole file is undamaged. Other calls may use the log at the same time.
 func (f *File) Verify(ctx context.Context) error {
 	if err := f.enter(ctx); err != nil {
 		return f.wrap("verify", "", err)
 	}
 	defer f.calls.Done()
 	for {
-		// The transaction keeps its pages from being reused while they are read. A retry is needed only if two
-		// commits complete before its meta page is read.
+		// The transaction keeps its pages from being reused while inspect reads them. A retry is needed only if two
+		// commits complete before inspect reads the transaction's meta page.
 		var found findings
 		err := f.view(func(s *store, tx *bbolt.Tx) (err error) {
 			found, err = inspect(f.path, s.file, uint64(tx.ID()))
@@ -40,8 +40,9 @@ func (f *File) Verify(ctx context.Context) error {
 	}
 }
 
-// Backup writes a consistent copy to path, which must not exist, while the log is in use. The copy is durable when
-// Backup returns nil. It is a separate log: never open original and copy for the same work at once.
+// Backup writes a consistent copy of the log to path, which must not exist, while the log is in use. The copy is
+// durable when Backup returns nil. The copy is a separate log: never open original and copy for the same work at
+// once.
 func (f *File) Backup(ctx context.Context, path string) error {
 	if err := f.enter(ctx); err != nil {
 		return f.wrap("backup", "", err)

@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/logtest"
 )
 
-// controller-runtime starts loops with a context without a logger; the program logs their lines
-// anyway.
+// controller-runtime starts loops with a context without a logger. The program logs the lines of
+// its loops nevertheless.
 func TestLogs(t *testing.T) {
 	defer klog.SetLogger(logr.Discard())
 	defer log.SetLogger(logr.Discard())
@@ -35,7 +35,7 @@ func TestLogs(t *testing.T) {
 	lines.Await(t, `"logger":"master"`, "connection refused")
 }
 
-// unregister removes the program's metrics from the global registry, for the tests after it.
+// unregister removes the program's metrics from the global registry, for the tests that run later.
 func unregister(t *testing.T) {
 	t.Helper()
 	n, err := newNumbers(prometheus.NewRegistry())

@@ -49,7 +49,7 @@ func (b *blueprint) ready() error {
 	}
 }
 
-// run makes the loops and runs them until ctx ends, or one of them ends, which ends all.
+// run makes the loops and runs them until ctx ends or one of them returns. Then it ends all loops.
 func (b *blueprint) run(ctx context.Context) error {
 	local, err := region.FromConfig(b.config)
 	if err != nil {
@@ -95,7 +95,7 @@ func (b *blueprint) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Tenants find the regions that they may use in their namespaces of the plane.
+	// The Catalog lists, in the namespaces of tenants in the plane, the regions that they may use.
 	catalog, err := account.NewCatalog(b.plane, ring, account.CatalogOptions{Shard: b.members})
 	if err != nil {
 		return err

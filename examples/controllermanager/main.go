@@ -4,10 +4,10 @@
 // Command controllermanager runs the loops of Atoll under controller-runtime, in any number of
 // replicas, beside the central plane with its Peers, Accounts and KubeCarrier.
 //
-// There is no leader: the replicas share the work by Leases. While the plane's KubeCarrier has
-// spec.master: true, each runs the ring of peers, the status of Peers, the arbitration of
-// RegionClaims, the replication and upkeep of Accounts, and the catalogue of regions. /healthz and
-// /readyz report its health, /metrics its work, and Events the changes of objects.
+// The replicas have no leader: they share the work by Leases. While the plane's KubeCarrier has
+// spec.master: true, each replica runs the ring of peers, the status of Peers, the arbitration of
+// RegionClaims, the replication and upkeep of Accounts, and the catalogue of regions. /healthz
+// and /readyz report the health of the replica, /metrics its work, and Events the changes of objects.
 package main
 
 import (

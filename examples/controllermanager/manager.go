@@ -36,8 +36,8 @@ type options struct {
 }
 
 // newManager returns a controller-runtime manager of three Runnables: the members, which share the
-// work; the recorder of Events; and the master, which runs the loops while the installation is one.
-// It starts nothing.
+// work among the replicas; the recorder of Events; and the master, which runs the loops while the
+// installation is a master. It starts nothing.
 func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.Manager, error) {
 	if opts.Registry == nil {
 		opts.Registry = metrics.Registry
@@ -89,8 +89,8 @@ func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.
 	)
 }
 
-// everywhere is a loop that runs in each replica. Every loop of Atoll is a Runnable as it is;
-// controller-runtime only has to know that it needs no leader.
+// everywhere is the Start function of a loop that runs in each replica. Every loop of Atoll is a
+// manager.Runnable already; this type only declares that the loop needs no leader election.
 type everywhere func(context.Context) error
 
 // Start runs the loop.

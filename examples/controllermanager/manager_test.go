@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// plants are a central plane and two peers that grant a manager exactly the rights of deploy.
+// plants holds a central plane and two peers, which grant a manager exactly the rights of deploy.
 type plants struct {
 	t       *testing.T
 	servers map[string]*regiontest.Server
@@ -152,8 +152,8 @@ func (p *plants) eventually(what string, done func() bool) {
 	require.Eventually(p.t, done, 2*time.Minute, 50*time.Millisecond, what)
 }
 
-// logTo returns a logger to the test until it ends: goroutines of controller-runtime log after
-// Start has returned.
+// logTo returns a logger that writes to the log of the test, and drops lines after the test has
+// ended: goroutines of controller-runtime log after Start has returned.
 func logTo(t *testing.T) logr.Logger {
 	var mu sync.Mutex
 	over := false

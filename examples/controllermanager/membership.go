@@ -18,9 +18,9 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// membership makes every peer with a Peer object a member of the ring: the first ones together,
-// later ones one by one. It never removes a member: a person does so (atollctl peer leave) before
-// deleting the Peer.
+// membership makes every peer with a Peer object a member of the ring. The first peers become
+// members together, later peers one by one. membership never removes a member: a person does so
+// (atollctl peer leave) before deleting the Peer.
 type membership struct {
 	ring        region.Directory
 	coordinator *fanout.Coordinator
@@ -28,7 +28,7 @@ type membership struct {
 	every       time.Duration
 }
 
-// membershipKey is the key whose owning replica does this work.
+// membershipKey is a key for the shards: only the replica that owns it changes the membership.
 const membershipKey = "membership"
 
 // Start works until ctx ends. It retries failures.
@@ -50,7 +50,7 @@ func (m *membership) Start(ctx context.Context) error {
 	return nil
 }
 
-// admit makes peers members that are not.
+// admit makes each reachable peer without a PeerSet a member of the ring.
 func (m *membership) admit(ctx context.Context) error {
 	sets := fanoutv1alpha1.GroupVersion.WithResource("peersets")
 	present, err := region.Each(ctx, m.ring, "read the PeerSet", region.BestEffort(), func(ctx context.Context, c *region.Conn) (bool, error) {
@@ -77,7 +77,7 @@ func (m *membership) admit(ctx context.Context) error {
 	case len(newcomers) == 0:
 		return present.Err()
 	case len(members) == 0 && !present.Complete():
-		return present.Err() // an unreachable peer may be a member of a ring
+		return present.Err() // an unreachable peer may already have a ring
 	case len(members) == 0:
 		return m.coordinator.InitPeers(ctx)
 	}

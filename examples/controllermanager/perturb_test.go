@@ -72,8 +72,8 @@ func (m secretMaker) run(ctx context.Context, access perturb.Access) error {
 	return manager.Start(ctx)
 }
 
-// A controller of controller-runtime passes the plans unchanged. One that does not watch the
-// objects it creates fails.
+// An unmodified controller of controller-runtime passes the perturbation plans. A controller that
+// does not watch the objects it creates fails them.
 func TestPlansOfAController(t *testing.T) {
 	step := func(name string, do func(context.Context, kubernetes.Interface) error) perturb.Step {
 		return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {

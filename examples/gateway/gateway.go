@@ -65,8 +65,8 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 
 // newHandler returns the gateway's handler, without a listener.
 func newHandler(ring region.Directory, known users, o options) (http.Handler, error) {
-	// Requests that the proxy admits must not wait again. Reads of all regions add half as many
-	// requests as those of one region.
+	// The proxy has its own limits, so a request that it admits must not wait here again. Reads of
+	// all regions need up to half as many requests as reads of one region.
 	budget := router.Budget{QPS: float32(o.qps), InFlight: o.limits.RequestsPerRegion * 3 / 2, Streams: 1500}
 	routes, err := router.New(ring, router.Options{Budget: budget})
 	if err != nil {

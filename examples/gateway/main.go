@@ -31,7 +31,7 @@ import (
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	listen, peers, users string
 	certificate, key     string

@@ -78,7 +78,8 @@ func cutAll(path string) (rest string, ok bool) {
 	return strings.CutPrefix(path, "/clusters/*/")
 }
 
-// serve returns an error only if it has not written a response.
+// serve serves a request about all regions. It returns an error only if it has not written a
+// response.
 func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identity) error {
 	rest, _ := cutAll(r.URL.Path)
 	t, ok := parseTarget(rest)
@@ -90,7 +91,7 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identit
 		return err
 	}
 	if strings.Contains(rest, "//") {
-		return apierrors.NewBadRequest("path: it has an empty segment") // an empty namespace would mean all
+		return apierrors.NewBadRequest("path: it has an empty segment") // an empty namespace would mean all namespaces
 	}
 	if err := t.validate(); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -128,8 +129,8 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identit
 	return nil
 }
 
-// api returns the API of the caller. It is kept, so that its versions and continue tokens stay
-// valid.
+// api returns the API of the caller. The API is kept for each token, so that its resource versions
+// and continue tokens stay valid.
 func (m *merged) api(r *http.Request, id router.Identity) (*aggregate.API, error) {
 	token := r.Header.Get("Authorization")
 	m.mu.Lock()
@@ -148,8 +149,9 @@ func (m *merged) api(r *http.Request, id router.Identity) (*aggregate.API, error
 	return api, err
 }
 
-// types maps a group such as couchdbs.loodse to couchdbs.eu-west-1.loodse and its like, for each
-// provider of a region.
+// types maps a group that is the name of a provider, as in couchdbs.loodse, to the group of region
+// k, as in couchdbs.eu-west-1.loodse. It returns false if k belongs to another provider. Other
+// groups stay as they are.
 func (m *merged) types(common schema.GroupVersionResource, k region.Key) (schema.GroupVersionResource, bool) {
 	ofProvider := func(r router.Route) bool { return r.Region.Provider == common.Group }
 	if !slices.ContainsFunc(m.routes.Routes(), ofProvider) {
@@ -158,7 +160,7 @@ func (m *merged) types(common schema.GroupVersionResource, k region.Key) (schema
 	return aggregate.ByProvider(common.Group)(common, k)
 }
 
-// target is the resource or object that a path names.
+// target is the resource or object that the path of a request names.
 type target struct {
 	schema.GroupVersionResource
 	namespace, name string
@@ -210,7 +212,7 @@ func (t target) validate() error {
 	return nil
 }
 
-// follow serves a watch until it or the request ends.
+// follow serves a watch until the watch or the request ends.
 func follow(w http.ResponseWriter, r *http.Request, reader *aggregate.Reader, opts metav1.ListOptions) error {
 	stream, err := reader.WatchWithContext(r.Context(), opts)
 	if err != nil {

@@ -156,7 +156,7 @@ func TestAllRegionsRefuses(t *testing.T) {
 	}
 }
 
-// A request to impersonate another user is refused, for all regions as for one.
+// A request that impersonates another user is refused, whether it is for all regions or for one.
 func TestAllRegionsRefuseImpersonation(t *testing.T) {
 	s := newScene(t, options{})
 	for _, path := range []string{
@@ -246,7 +246,8 @@ func TestRefuseWithAnyCode(t *testing.T) {
 	}
 }
 
-// A group that is a provider's name stands for the groups of its regions, and for none elsewhere.
+// A group that is a provider's name maps to the groups of the regions of this provider. Regions of
+// other providers have no such type.
 func TestTypes(t *testing.T) {
 	ring := regiontest.NewRing("peer-a")
 	t.Cleanup(ring.Close)

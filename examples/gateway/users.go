@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// users are the known users, by token.
+// users holds the known users, by token.
 type users struct {
 	byToken map[string]router.User
 	madeUp  []string // sample tokens, which may be printed

@@ -84,7 +84,8 @@ func (s *story) showTargets(ctx context.Context, n int) error {
 	return nil
 }
 
-// divide is the first part of the original demonstration.
+// divide creates the Deployment and shows how its replicas are divided over two clusters, until all
+// are ready.
 func (s *story) divide(ctx context.Context) error {
 	// The mirror records all states from here on.
 	if _, err := s.mirror.next(ctx, "the mirror", func(state) bool { return true }); err != nil {
@@ -236,7 +237,7 @@ func (s *story) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// await polls holds until it returns true.
+// await polls the function holds until holds returns true.
 func await(ctx context.Context, what string, holds func() (bool, error)) error {
 	for {
 		ok, err := holds()

@@ -30,8 +30,8 @@ type counter struct {
 // sampling is the interval of reads.
 const sampling = 30 * time.Millisecond
 
-// while counts until do returns, and prints each change. It returns the lowest number of ready
-// replicas.
+// while calls do, and counts the ready replicas and prints each change until do returns. It returns
+// the lowest number of ready replicas in that time.
 func (c *counter) while(ctx context.Context, do func() error) (lowest int, err error) {
 	c.mu.Lock()
 	c.before, c.lowest, c.begin = "", replicas, time.Now()
@@ -89,7 +89,7 @@ func (c *counter) sample(ctx context.Context) {
 	c.lowest = min(c.lowest, total)
 }
 
-// readyIn returns the number of ready replicas in a cluster, or -1 if it cannot be read.
+// readyIn returns the number of ready replicas in a cluster, or -1 if the cluster cannot be read.
 func readyIn(ctx context.Context, c *cluster) (int, error) {
 	if c.link.isCut() {
 		return -1, nil

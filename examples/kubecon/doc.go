@@ -8,10 +8,10 @@
 //
 //	go run ./examples/kubecon
 //
-// The API servers and the clusters' controllers run in the program, in memory. By a script of the
-// controllers, at first one of six and seven of nine replicas are ready. Real servers are given by
-// their kubeconfigs: upstream, in which no workload controllers may run, and cluster-1 to
-// cluster-3, in which they must run:
+// The API servers and the clusters' controllers run in the program, in memory. The controllers
+// follow a script: at first one of six and seven of nine replicas are ready. To use real
+// servers, pass their kubeconfigs: upstream, in which no workload controllers may run, and cluster-1
+// to cluster-3, in which workload controllers must run:
 //
 //	go run ./examples/kubecon -kubeconfig upstream=up.yaml -kubeconfig cluster-1=1.yaml ...
 //

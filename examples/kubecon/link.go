@@ -112,7 +112,8 @@ func (l *link) forget(conn net.Conn) {
 	delete(l.conns, conn)
 }
 
-// cut closes all connections and rejects new ones, or accepts them again.
+// cut closes all connections and rejects new ones if down is true. Otherwise the link accepts
+// connections again.
 func (l *link) cut(down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -131,7 +131,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// A cut link accepts no connection, and closes the existing ones.
+// A cut link accepts no connection, and closes its open connections.
 func TestLink(t *testing.T) {
 	m, err := listen(t.Context())
 	require.NoError(t, err)

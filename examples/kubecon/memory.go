@@ -54,7 +54,7 @@ type script struct {
 
 func newScript() *script { return &script{} }
 
-// play begins the next act. Real clusters have no script.
+// play begins the next act. It does nothing on a nil script, as real clusters have.
 func (s *script) play() {
 	if s == nil {
 		return
@@ -67,8 +67,9 @@ func (s *script) play() {
 // some is the number of ready replicas in the second act.
 var some = map[string]int64{"cluster-1": 1, "cluster-2": 7}
 
-// ready returns the next number of ready replicas after is: one more at a time. It returns false in
-// the first act, in which no status is written.
+// ready returns the number of ready replicas that a cluster reports next: in the second act the
+// number in the map some, in the last act one more than the argument is, at most wanted. It returns
+// false in the first act, in which no status is written.
 func (s *script) ready(cluster string, is, wanted int64) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +85,8 @@ func (s *script) ready(cluster string, is, wanted int64) (int64, bool) {
 // tick is the time until another replica is ready.
 const tick = 100 * time.Millisecond
 
-// control stands for the Deployment controller in each cluster. The returned func waits for its
-// end, after ctx has ended.
+// control plays the Deployment controller of each cluster, until ctx ends: it reports the ready
+// replicas of the script. The returned function waits for the end of these controllers.
 func (m *memory) control(ctx context.Context, s *script) (wait func() error) {
 	var group errgroup.Group
 	for i, server := range m.servers[1:] {

@@ -19,8 +19,8 @@ import (
 	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// mirror follows the workload and its shards upstream, and records each state, so that the story
-// can also show short-lived ones.
+// mirror watches the workload and its shards upstream, and records each state. So the story can
+// also show states that soon end.
 type mirror struct {
 	deployments dynamic.ResourceInterface
 
@@ -93,8 +93,8 @@ func (m *mirror) add(s state) {
 	m.changed = make(chan struct{})
 }
 
-// next returns the first recorded state that holds accepts, starting with the one that it returned
-// before.
+// next returns the first recorded state for which the function holds returns true. It begins with
+// the state that the previous call returned.
 func (m *mirror) next(ctx context.Context, what string, holds func(state) bool) (state, error) {
 	for {
 		m.mu.Lock()

@@ -24,11 +24,12 @@ const (
 	workload  = "my-deployment"
 	namespace = "default"
 	replicas  = 15
-	// budget is how many replicas must always be available, by the Deployment's own maxUnavailable.
+	// budget is the number of replicas that must always be available. It follows from the
+	// maxUnavailable of the Deployment.
 	budget = replicas - 1
 )
 
-// newDeployment is deployment.yaml.
+// newDeployment returns the Deployment that the story creates as deployment.yaml.
 func newDeployment() *unstructured.Unstructured {
 	labels := map[string]any{"app": workload}
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -44,7 +45,8 @@ func newDeployment() *unstructured.Unstructured {
 	}}
 }
 
-// newSyncTarget is NAME.yaml: the cluster of a kubeconfig.
+// newSyncTarget returns the SyncTarget that the story creates as NAME.yaml, for the cluster of a
+// kubeconfig.
 func newSyncTarget(name, weight string, kubeconfig []byte) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": syncerv1alpha1.GroupVersion.String(), "kind": "SyncTarget",
@@ -87,7 +89,8 @@ func (s state) rows() [][2]string {
 	return rows
 }
 
-// readiness returns the column READY of a Deployment: empty until a controller has observed it.
+// readiness returns the column READY of a Deployment, or "" until a controller has observed the
+// Deployment.
 func readiness(obj *unstructured.Unstructured) string {
 	if !observed(obj) {
 		return ""

@@ -83,7 +83,8 @@ func (s *story) tell(ctx context.Context) (err error) {
 	return nil
 }
 
-// show prints the first state from now on that holds accepts.
+// show prints the first state for which the function holds returns true, beginning with the state
+// that it printed last.
 func (s *story) show(ctx context.Context, what string, holds func(state) bool) error {
 	now, err := s.mirror.next(ctx, what, holds)
 	if err != nil {
@@ -93,8 +94,8 @@ func (s *story) show(ctx context.Context, what string, holds func(state) bool) e
 	return nil
 }
 
-// divided accepts a state in which shards of exactly these sizes are ready, the parent is ready,
-// and leaving further shards are being deleted.
+// divided returns a function that accepts a state in which shards of exactly these sizes are ready,
+// the parent is ready, and as many further shards as leaving are being deleted.
 func divided(want map[string]int, leaving int) func(state) bool {
 	return func(now state) bool {
 		if len(now) != 1+len(want)+leaving || !slices.Equal(now.shards(), slices.Sorted(maps.Keys(want))) || !complete(now[workload]) {

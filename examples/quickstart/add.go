@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// addAccount adds an Account, and its namespace, to all peers.
+// addAccount adds an Account to all peers. Each peer also gets the namespace of the Account.
 func (s *story) addAccount(ctx context.Context) error {
 	op, err := s.coordinator.Add(ctx, newAccount(s.account), fanout.AddOptions{})
 	return s.showAdded(ctx, s.accountObject(), op, err)

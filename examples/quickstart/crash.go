@@ -21,7 +21,8 @@ func (s *story) killBeforeCommit(ctx context.Context) error {
 	return s.kill(ctx, "db-2", beforeCommit)
 }
 
-// killAfterCommit kills a coordinator between its commit and its result. The object must stay.
+// killAfterCommit kills a coordinator after its commit, before it returns a result. The object must
+// stay.
 func (s *story) killAfterCommit(ctx context.Context) error {
 	return s.kill(ctx, "db-3", afterCommit)
 }
@@ -66,9 +67,9 @@ func (s *story) kill(ctx context.Context, name string, when moment) error {
 func (s *story) recoverLog(ctx context.Context, path string) (operations []*fanout.Operation, err error) {
 	heir, journal, err := newCoordinator(s.ring, path, fanout.Options{
 		Identity: "heir",
-		// The killed process had a response to every request, so none can still be in flight. By
-		// default an aborted operation stays in the log for some minutes, in case a reservation
-		// appears.
+		// The killed process had a response to every request, so no request can still be in flight.
+		// By default an aborted operation stays in the log for some minutes, in case a late request
+		// creates a reservation.
 		MaxInFlight: time.Nanosecond,
 	})
 	if err != nil {

@@ -7,8 +7,8 @@
 //
 //	go run ./examples/quickstart
 //
-// The peers are API servers in the memory of the program, reached over TLS on loopback. Real ones
-// are given by their kubeconfigs:
+// The peers are API servers in the memory of the program, reached over TLS on loopback. To use real
+// API servers, pass their kubeconfigs:
 //
 //	go run ./examples/quickstart -kubeconfig eu-west=eu.yaml -kubeconfig us-east=us.yaml
 //

@@ -33,8 +33,8 @@ type errand struct {
 // arrived is the line that the doomed process prints when it is to be killed.
 const arrived = "arrived"
 
-// killAt runs this program as another process with the errand, and kills it when its moment has
-// come. It returns the process ID.
+// killAt runs this program as another process with the errand, and kills that process at the moment
+// that the errand names. It returns the process ID.
 func (e errand) killAt(ctx context.Context) (pid int, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -65,8 +65,8 @@ func (e errand) killAt(ctx context.Context) (pid int, err error) {
 	return cmd.Process.Pid, nil
 }
 
-// runDoomed runs the errand on stdin until its moment has come, prints arrived, and waits to be
-// killed. It returns an exit code if that does not happen.
+// runDoomed runs the errand on stdin up to the moment that the errand names, prints arrived, and
+// waits to be killed. If the moment does not come, it returns an exit code.
 func runDoomed(stdin io.Reader, stdout, stderr io.Writer) int {
 	var e errand
 	in := json.NewDecoder(stdin)
@@ -74,7 +74,7 @@ func runDoomed(stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = e.carryOut(func() {
 			_, _ = fmt.Fprintln(stdout, arrived)
-			// stdin is closed when the parent ends; then this process ends, too.
+			// When the parent process ends, stdin is closed, and this process ends too.
 			_, _ = io.Copy(io.Discard, stdin)
 			os.Exit(1)
 		})

@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// kubeconfig is the kubeconfig of a peer, for this process and for the one that it kills.
+// kubeconfig is the kubeconfig of a peer. This process uses it, and passes it to the process that
+// it kills.
 type kubeconfig struct {
 	Peer region.PeerName
 	Data []byte

@@ -36,7 +36,7 @@ func newServiceCluster(account, name string) *regionv1alpha1.ServiceCluster {
 	}
 }
 
-// object is one name of a kind in all peers.
+// object is the name of an object, and its kind. Each peer may have an object of this name.
 type object struct {
 	kind fanout.Kind
 	key  types.NamespacedName
@@ -66,7 +66,7 @@ func (o object) in(api region.API) dynamic.ResourceInterface {
 	return client
 }
 
-// found is the claim of an object in a peer. Its Claim is nil if there is no object.
+// found is the claim of an object in a peer. Its Claim is nil if the peer has no object.
 type found = fanoutv1alpha1.Fanout
 
 // find reads the object of o's name in each peer.
@@ -96,7 +96,7 @@ func (s *story) find(ctx context.Context, o object) (map[region.PeerName]found, 
 	return all, nil
 }
 
-// show prints a row per peer: the object of o's name there.
+// show prints a row per peer, about the object that the peer has under the name of o.
 func (s *story) show(ctx context.Context, o object) error {
 	all, err := s.find(ctx, o)
 	if err != nil {

@@ -49,7 +49,8 @@ func regionOf(peer region.PeerName) region.Key {
 // peer returns the i-th peer of the command line, modulo their number.
 func (r *ring) peer(i int) region.PeerName { return r.files[i%len(r.files)].Peer }
 
-// lasting reports whether the user gave the peers, so that they outlive the program.
+// lasting reports whether the user gave the peers. Such peers outlive the program, so it must
+// remove its objects.
 func (r *ring) lasting() bool { return r.files[0].own }
 
 // String lists the peers.
@@ -89,7 +90,7 @@ func (m *memory) close() {
 	}
 }
 
-// onlyMasters authorizes like RBAC without any roles.
+// onlyMasters allows only the group system:masters, as an API server without any RBAC roles does.
 func onlyMasters(r regiontest.Request) error {
 	if slices.Contains(r.User.Groups, "system:masters") {
 		return nil

@@ -42,7 +42,8 @@ const (
 	red  = "31"
 )
 
-// chapter prints a title, the output of tell, and one line about why it is safe.
+// chapter prints a title, the output of tell, and one line about why the chapter's operation is
+// safe.
 func (n *narrator) chapter(title, safe string, tell func() error) error {
 	n.chapters++
 	n.say("")
@@ -68,7 +69,8 @@ func (n *narrator) row(cells ...any) {
 	n.rows = append(n.rows, strings.Join(texts, "\t"))
 }
 
-// note prints a line within a chapter. Rows before and after it are aligned separately.
+// note prints a line within a chapter. It aligns the rows before the line separately from the rows
+// after it.
 func (n *narrator) note(format string, args ...any) {
 	n.flush()
 	n.line("", "   "+fmt.Sprintf(format, args...))

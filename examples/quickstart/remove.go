@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// remove removes all objects and checks that none is left.
+// remove removes all objects of the story and checks that no object is left.
 func (s *story) remove(ctx context.Context) error {
 	if err := s.removeAll(ctx); err != nil {
 		return err

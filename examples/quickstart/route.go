@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// route finds the peer of a region and sends requests to it: as the program itself, as alice, and
-// to a region that does not exist.
+// route finds the peer of a region, and sends it requests as the program itself and as alice. It
+// also sends a request to a region that does not exist.
 func (s *story) route(ctx context.Context) error {
 	routes, err := router.New(s.ring, router.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// loops are the loops that a program embeds.
+// loops holds the loops that a program embeds.
 type loops struct {
 	ring        *region.Ring
 	coordinator *fanout.Coordinator
@@ -59,8 +59,8 @@ func newLoops(file, dir string) (*loops, error) {
 	return l, nil
 }
 
-// run starts the loops, runs engaged for each peer while it is in the file, and runs main. When
-// main returns, everything ends, and run returns after that.
+// run starts the loops, runs engaged for each peer while the peer is in the file, and runs main.
+// When main returns, run ends the loops and all calls of engaged, waits for them, and returns.
 func (l *loops) run(ctx context.Context, engaged func(context.Context, *region.Conn) error, main func(context.Context) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()

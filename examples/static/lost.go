@@ -17,7 +17,8 @@ import (
 
 const lost region.PeerName = "ap-south"
 
-// lose cuts one peer off. Operations that need all peers wait for it; others proceed.
+// lose cuts one peer off the network. Operations that need all peers wait for that peer; other
+// operations proceed.
 func (s *story) lose(ctx context.Context) error {
 	s.plant.servers[lost].Partition(true)
 	err := s.health(ctx, func(name region.PeerName) region.HealthState {
@@ -57,7 +58,8 @@ func (s *story) lose(ctx context.Context) error {
 	return nil
 }
 
-// comeBack reconnects the peer. The loops have kept retrying, and its engagement has not ended.
+// comeBack reconnects the peer. Meanwhile the loops have kept retrying, and engage has not
+// returned.
 func (s *story) comeBack(ctx context.Context) error {
 	s.plant.servers[lost].Partition(false)
 	if err := s.health(ctx, func(region.PeerName) region.HealthState { return region.Healthy }); err != nil {
@@ -71,8 +73,8 @@ func (s *story) comeBack(ctx context.Context) error {
 	return nil
 }
 
-// leave removes the peer: first the others remove it from the ring, then it is removed from the
-// file.
+// leave removes the peer. First the other peers remove it from the ring; then the file no longer
+// lists it.
 func (s *story) leave(ctx context.Context) error {
 	if _, err := s.loops.coordinator.Leave(ctx, lost); err != nil {
 		return err

@@ -76,6 +76,6 @@ func static(ctx context.Context, stdout io.Writer) (err error) {
 	s := &story{out: out, plant: plant, loops: loops, engaged: map[region.PeerName]bool{}}
 	out.say("A file lists the peers, without any other source:")
 	out.note("%s", sample)
-	// The story runs while the loops run; when it ends, they are stopped.
+	// The story runs while the loops run. The loops end with the story.
 	return loops.run(ctx, s.engage, s.tell)
 }

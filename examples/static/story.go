@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// story is the state of the story.
+// story is the state that the chapters share.
 type story struct {
 	out   *narrator
 	plant *plant
@@ -51,7 +51,7 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
-// engage is called for each peer, in a goroutine of its own, and runs while the peer is configured.
+// engage is called for each peer in a goroutine of its own, and runs while the peer is in the file.
 // A program starts its own work for a peer here.
 func (s *story) engage(ctx context.Context, c *region.Conn) error {
 	note := func(is bool) {
@@ -80,7 +80,7 @@ func (s *story) meet(ctx context.Context) error {
 	return s.health(ctx, func(region.PeerName) region.HealthState { return region.Healthy })
 }
 
-// health waits until each peer has the wanted health, and prints it.
+// health waits until each peer has the wanted health state, and prints the states.
 func (s *story) health(ctx context.Context, want func(region.PeerName) region.HealthState) error {
 	for _, name := range s.plant.names {
 		conn, err := s.loops.ring.Conn(name)
@@ -111,7 +111,7 @@ func (s *story) makeRing(ctx context.Context) error {
 	return nil
 }
 
-// until polls done until it returns true.
+// until polls the function done until done returns true.
 func until(ctx context.Context, done func() (bool, error)) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -39,7 +39,7 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// When its context ends, the program ends at any point of the story, with its loops.
+// The program and its loops end when the context ends, at whatever point of the story.
 func TestInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// options are the flags of the command line.
+// options holds the flags of the command line.
 type options struct {
 	syncer.Options
 	Up, Down string        // paths of kubeconfigs

@@ -89,7 +89,7 @@ func TestReadme(t *testing.T) {
 	require.Equal(t, 30*time.Second, all[2].Unscheduled)
 }
 
-// It syncs from one kubeconfig to the other, also after they change.
+// The program syncs from one API server to the other, also after the kubeconfig files change.
 func TestRun(t *testing.T) {
 	crd, err := config.CRD("synctargets.workload.kcp.io")
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestRun(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// A new kubeconfig in the file is used, and an unusable one changes nothing.
+// The program uses a new kubeconfig in the file, and ignores an unusable kubeconfig.
 func TestFollow(t *testing.T) {
 	server := regiontest.NewServer(regiontest.Options{Name: "up"})
 	defer server.Close()
@@ -172,7 +172,7 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, next, s.read)
 }
 
-// Without its API servers it logs the cause.
+// The program logs the cause if its API servers are unreachable.
 func TestLogs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(path, logtest.Kubeconfig(), 0o600))

@@ -43,7 +43,8 @@ func read(path string) ([]byte, region.Credentials, error) {
 	return data, credentials, err
 }
 
-// follow uses each new kubeconfig in the file, until ctx ends. An unusable one changes nothing.
+// follow reads the file at the interval every until ctx ends, and uses each new kubeconfig. It logs
+// an unusable kubeconfig and keeps the previous one.
 func (s *side) follow(ctx context.Context, every time.Duration) error {
 	for {
 		select {

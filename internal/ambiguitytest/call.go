@@ -24,8 +24,8 @@ type call struct {
 	nth   int    // index among such steps in that peer, from zero
 }
 
-// script is an operation with its calls: all its writes, and the reads on which it bases a
-// decision.
+// script is an operation with its calls: all its writes, and the reads on which the operation bases
+// a decision.
 type script struct {
 	name string
 	operation
@@ -65,7 +65,8 @@ var scripts = []script{
 	}},
 }
 
-// is matches a write, under the protocol, of an object in that stage. An empty stage matches any.
+// is returns a function that matches writes with the method, of an Account or a ServiceCluster in
+// the stage. An empty stage matches any.
 func is(method, stage string) func(boxtest.Request) bool {
 	return func(r boxtest.Request) bool {
 		return r.Method == method && claimed(r) && (stage == "" || stageOf(r) == stage)
@@ -82,8 +83,8 @@ func withoutFinalizer(r boxtest.Request) bool {
 	return is(http.MethodPut, "Removing")(r) && !slices.Contains(bodyOf(r).Metadata.Finalizers, v1alpha1.PrimaryFinalizer)
 }
 
-// claimed reports whether a request addresses an Account or a ServiceCluster itself. A dry run only
-// tests its schema and does not count.
+// claimed reports whether a request addresses an Account or a ServiceCluster itself, rather than a
+// subresource. It returns false for a dry run, which only validates the schema.
 func claimed(r boxtest.Request) bool {
 	if r.Query.Has("dryRun") {
 		return false

@@ -23,11 +23,11 @@ import (
 type operation struct {
 	kind fanout.Kind
 	// before runs first, through connections that bypass the boxes. It creates the object that the
-	// operation updates or removes; nil if the operation needs none.
+	// operation updates or removes. before is nil if the operation needs no object.
 	before func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error
 	run    func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error
-	// effect reports whether the operation is in effect, judged by the primary, which is nil if it
-	// does not exist.
+	// effect reports whether the operation is in effect. primary is the primary of the object, or
+	// nil if it does not exist.
 	effect func(primary *unstructured.Unstructured) bool
 }
 

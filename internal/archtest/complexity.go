@@ -10,7 +10,8 @@ import (
 	"slices"
 )
 
-// simple is the complexity that all but one function in a hundred stay at or below. The linter gocyclo keeps the maximum.
+// simple is the highest complexity of ordinary functions: fewer than one function in a hundred may exceed it. The
+// linter gocyclo enforces a maximum for all functions.
 const simple = 15
 
 // Complexity counts the paths through a function as gocyclo does: one, and one more for each if, loop, case, && and ||.
@@ -38,8 +39,8 @@ func Complexity(fn *ast.FuncDecl) int {
 	return n
 }
 
-// Complexities names the functions above complexity 15 if they are one in a hundred or more. functions has the complexity of
-// each.
+// Complexities returns violations if at least one function in a hundred exceeds the complexity simple, with a sentence
+// for each of these functions. functions maps names to complexities.
 func Complexities(functions map[string]int) []string {
 	var above []string
 	for name, n := range functions {

@@ -21,7 +21,7 @@ import (
 
 const root = "../.."
 
-// none fails with all violations at once, one per line.
+// none fails the test if there are violations, and prints each on a line of its own.
 func none(t *testing.T, violations []string) {
 	t.Helper()
 	for _, v := range violations {
@@ -115,8 +115,8 @@ func TestRequirements(t *testing.T) {
 	none(t, Requirements(mod.Require))
 }
 
-// walk calls visit for each file with that extension in all modules of the repository, and returns how many there are. Paths
-// are relative to the root.
+// walk calls visit for each file with the extension ext in all modules of the repository, and returns the number of
+// these files. Paths are relative to the root.
 func walk(t *testing.T, ext string, visit func(path, content string)) (files int) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -144,7 +144,8 @@ func walk(t *testing.T, ext string, visit func(path, content string)) (files int
 	return files
 }
 
-// TestWords checks all modules of the repository. Tests write the evidence, and the change log quotes old names.
+// TestWords checks the words in all modules of the repository. It skips the evidence, which tests write, and the change
+// log, which quotes old names.
 func TestWords(t *testing.T) {
 	files := walk(t, ".go", func(path, content string) {
 		if (File{Path: path}).isGenerated() {

@@ -15,10 +15,11 @@ import (
 // everything stands for any package.
 const everything = "*"
 
-// mayImport maps a package, or a directory of packages, to the packages it may import: exactly
-// those named, without their subpackages, except for internal ones. The longest prefix of a
-// package's path applies. Every package may also import below its own internal directory, and the
-// types (v1alpha1) of its own directory tree and of the packages that it may import.
+// mayImport maps a package, or a directory of packages, to the packages that it may import: exactly
+// the named packages, without their subpackages except internal ones. The key with the longest
+// prefix of a package's path applies. Every package may also import below its own internal
+// directory, and the types (v1alpha1) of its own directory tree and of the packages that it may
+// import.
 var mayImport = map[string][]string{
 	".":        nil,
 	"region":   {"internal"},
@@ -92,7 +93,8 @@ func Imports(packages []Package) []string {
 	return wrong
 }
 
-// roomOf returns the key of mayImport that applies to a package, or false without one.
+// roomOf returns the key of mayImport that applies to a package. It returns false if no key
+// applies.
 func roomOf(p string) (string, bool) {
 	for room := p; ; room = path.Dir(room) {
 		if _, ok := mayImport[room]; ok {
@@ -132,7 +134,7 @@ func describe(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// forbidden are packages of client-go that would double the code that every user of the module
+// forbidden lists packages of client-go that would double the code that every user of the module
 // compiles.
 var forbidden = []string{
 	"k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/listers",
@@ -140,7 +142,7 @@ var forbidden = []string{
 	"k8s.io/client-go/tools/leaderelection", "k8s.io/client-go/tools/events",
 }
 
-// Forbidden checks that no package imports a forbidden one, directly or indirectly.
+// Forbidden checks that no package imports a package of the list forbidden, directly or indirectly.
 func Forbidden(packages []Package) []string {
 	var wrong []string
 	for _, p := range packages {
@@ -169,19 +171,20 @@ func Mains(p Package, tests []*ast.File) []string {
 	return []string{p.Path + ": let its TestMain call internal/maintest.Main, or its tests depend on clocks and seeds that vary between runs"}
 }
 
-// requirements are the modules that the root go.mod may name without "// indirect".
+// requirements lists the modules that the root go.mod may name without "// indirect".
 var requirements = []string{
 	"github.com/go-logr/logr", "github.com/hashicorp/go-multierror", "go.etcd.io/bbolt", "golang.org/x/sync",
 	"k8s.io/api", "k8s.io/apiextensions-apiserver", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/kube-openapi", "k8s.io/utils",
-	// apiextensions-apiserver's schema packages have its types in their signatures.
+	// The schema packages of apiextensions-apiserver use types of k8s.io/apiserver in their
+	// signatures.
 	"k8s.io/apiserver",
 	"sigs.k8s.io/structured-merge-diff/v6", "sigs.k8s.io/yaml",
-	// Tests only.
+	// Only tests import these modules.
 	"github.com/anishathalye/porcupine", "github.com/cockroachdb/datadriven", "github.com/google/go-cmp",
 	"github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid",
 }
 
-// inStep are the modules that must all have the same version.
+// inStep lists the modules that must all have the same version.
 var inStep = []string{"k8s.io/api", "k8s.io/apiextensions-apiserver", "k8s.io/apimachinery", "k8s.io/apiserver", "k8s.io/client-go"}
 
 // Requirement is a line of go.mod.

@@ -18,7 +18,7 @@ import (
 // optional matches the names of structs with which a program configures the library.
 var optional = regexp.MustCompile(`^([A-Z][A-Za-z]*)?Options$|^Budget$|^Trust$`)
 
-// option is a field of such a struct.
+// option is a field of a struct that optional matches.
 type option struct{ pkg, typ, field string }
 
 // A user relies on each documented option. So a package must read each of its options, and a test
@@ -97,8 +97,8 @@ func selected(f *ast.File) map[string]bool {
 	return names
 }
 
-// given returns the options that a test sets: in a composite literal, also one whose type is elided
-// inside another, or by assignment.
+// given returns the options that a test sets, in a composite literal or by assignment. The type of
+// the literal may be elided inside another literal.
 func given(f *ast.File, pkg string) map[option]bool {
 	options := map[option]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {

@@ -18,8 +18,8 @@ import (
 // Module is the path of the root module.
 const Module = "github.com/atoll-dev/atoll"
 
-// Package is the part of "go list" for one package of the root module. Paths of the module's
-// packages are relative to its root.
+// Package describes one package of the root module, with the part of the output of "go list" that
+// the rules need. Paths of packages of the module are relative to its root.
 type Package struct {
 	Path        string   // "." is the root package
 	Name        string   // as its files declare it
@@ -41,7 +41,7 @@ func under(p string, roots ...string) bool {
 	return slices.ContainsFunc(roots, func(r string) bool { return p == r || strings.HasPrefix(p, r+"/") })
 }
 
-// listed is the part of go list -json that is used.
+// listed is the part of the output of go list -json that Packages uses.
 type listed struct {
 	ImportPath, Name, Dir                        string
 	Imports, TestImports, XTestImports, Deps     []string

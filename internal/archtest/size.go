@@ -54,7 +54,8 @@ func promoted(name string, own map[string]int, embedded map[string][]string, cou
 	return n
 }
 
-// subject is the name of the type that a function is about: of its receiver, else of its first parameter.
+// subject returns the name of the type that a function is about: the type of its receiver, otherwise of its first
+// parameter.
 func subject(fn *ast.FuncDecl) string {
 	fields := fn.Recv
 	if fields == nil {
@@ -79,7 +80,8 @@ func embeddedIn(t ast.Expr) (names []string) {
 	return names
 }
 
-// typeName is the name of a type of the same package, pointers and type arguments apart; "" for others.
+// typeName returns the name of a type of the same package, without pointers and type arguments. It returns "" for other
+// types.
 func typeName(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.Ident:

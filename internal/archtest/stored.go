@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// storedValue matches names that others store: labels, annotations and finalizers (a domain and a name), field managers,
-// metrics.
+// storedValue matches names that clusters and other programs store: labels, annotations and finalizers (a domain and a
+// name), field managers, metrics.
 var storedValue = regexp.MustCompile(`^([a-z0-9-]+\.)+(dev|io)(/|$)|^atoll(-[a-z-]+)?$|^atoll_[a-z_]+$`)
 
-// storedConst matches the constants for the parts of a file.
+// storedConst matches the names of constants for parts of the log file, and of exit codes.
 var storedConst = regexp.MustCompile(`Bucket$|^(marker|fileFormat|exit[A-Z]\w*)$`)
 
-// StoredConstants returns the constants of a package whose values are stored outside the process: each string constant of API
-// types, and those whose value or name shows it.
+// StoredConstants returns the constants of a package whose values are stored outside the process: each string constant
+// of API types, and each constant whose value matches storedValue or whose name matches storedConst.
 func StoredConstants(p Package, files []*ast.File) []string {
 	var found []string
 	for _, f := range files {

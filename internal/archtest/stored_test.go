@@ -18,8 +18,9 @@ import (
 	"github.com/atoll-dev/atoll/internal/storedtest"
 )
 
-// TestStoredNames compares the names that clusters, logs, scripts and dashboards store with those of testdata/stored.txt. A name
-// that is missing or differs breaks an installation that is upgraded. ATOLL_STORED=add adds new names to the file.
+// TestStoredNames compares the names that clusters, logs, scripts and dashboards store with the names in
+// testdata/stored.txt. If a name is missing or different, an upgrade breaks installations. ATOLL_STORED=add adds new
+// names to the file.
 func TestStoredNames(t *testing.T) {
 	packages, err := Packages(t.Context(), root)
 	require.NoError(t, err)

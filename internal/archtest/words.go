@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// riddles are phrases that stand for something which the sentence does not name. The sentence is to be rewritten, and not the
-// phrase replaced.
+// riddles matches phrases that replace the name of a thing. A match means that the whole sentence must be rewritten,
+// not only the phrase.
 var riddles = regexp.MustCompile(`(?i)\bwhat (is|was|has|it|they|we|there|stands|one|others|who)\b|\bwhoever\b|\b(no|some)body\b|` +
 	`\b(is|are|was|were|be) (told|said)\b|\bis none\b|\bno more\b|\bthat is there\b|\bof that\b|\bsays what\b`)
 
@@ -37,10 +37,10 @@ func Comments(path string, file *ast.File, set *token.FileSet) []string {
 	return wrong
 }
 
-// riddleNames stand for something which they do not name.
+// riddleNames matches identifiers that hide their meaning.
 var riddleNames = regexp.MustCompile(`^(mine|others|made|place|seen|soon|told|said|whole|sight|wish)$`)
 
-// Names checks that no type, function or method of a file has a riddleNames name.
+// Names checks that no type, function or method of a file has a name that riddleNames matches.
 func Names(path string, file *ast.File, set *token.FileSet) []string {
 	var wrong []string
 	check := func(name *ast.Ident) {

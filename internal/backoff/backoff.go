@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Doubling returns delays: its Step returns first, then twice the delay before, at most limit. It is not safe for
-// concurrent use. A copy of it continues on its own.
+// Doubling returns a Backoff whose Step returns first, then twice the previous delay, at most limit. The Backoff is not
+// safe for concurrent use; a copy of it continues independently.
 func Doubling(first, limit time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: min(first, limit), Factor: 2, Cap: limit, Steps: math.MaxInt}
 }
 
-// After returns the delay of Doubling after that number of failures in a row, which is at least one.
+// After returns the delay that Doubling has after that number of failures in a row. failures is at least one.
 func After(failures int, first, limit time.Duration) time.Duration {
 	delays := Doubling(first, limit)
 	for range min(failures, 64) - 1 {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Sleep waits for d, and returns false if ctx ended before.
+// Sleep waits for d and returns true. It returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -22,8 +22,9 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Retry calls attempt until it succeeds, and returns false if ctx ended before. It calls failed,
-// which may be nil, after each failure with the delay before the next attempt, unless ctx has ended.
+// Retry calls attempt until attempt succeeds, and returns true. It returns false if ctx ends first.
+// After each failure, unless ctx has ended, it calls failed with the delay before the next attempt.
+// failed may be nil.
 func Retry(ctx context.Context, delays wait.Backoff, attempt func(context.Context) error, failed func(err error, delay time.Duration)) bool {
 	for {
 		err := attempt(ctx)

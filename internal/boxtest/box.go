@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Box is a proxy before one API server, for which it holds the credentials. It is safe for
-// concurrent use.
+// Box is a proxy before one API server. It sends requests with the credentials for that API server.
+// It is safe for concurrent use.
 type Box struct {
 	upstream   http.RoundTripper
 	base       *url.URL
@@ -98,7 +98,7 @@ func New(kubeconfig []byte) (*Box, error) {
 // Kubeconfig returns a kubeconfig for clients that connect through the box.
 func (b *Box) Kubeconfig() []byte { return b.kubeconfig }
 
-// Close stops the box and drops the requests that it still holds back.
+// Close stops the box. It drops requests that the box has not forwarded yet.
 func (b *Box) Close() {
 	_ = b.server.Close()
 	b.running.Wait()
@@ -240,5 +240,6 @@ func (x *exchange) answer(a reply) {
 	_, _ = x.w.Write(a.body)
 }
 
-// hopByHop are headers that belong to one connection, and the length, which the box sets itself.
+// hopByHop lists headers that belong to one connection, and Content-Length, which the box sets
+// itself.
 var hopByHop = []string{"Connection", "Transfer-Encoding", "Keep-Alive", "Upgrade", "Content-Length"}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		fault   boxtest.Fault
-		status  int // zero: an error
+		status  int // of the answer; zero: the client gets an error
 		applied int // when the client has its answer
 		late    int // after Release
 		arrived int // how often the client sent it

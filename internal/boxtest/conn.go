@@ -15,7 +15,7 @@ import (
 // connKey is the context key of a request's connection.
 type connKey struct{}
 
-// listen accepts TLS connections and returns them as plain ones.
+// listen is a listener that accepts TLS connections and returns them decrypted.
 type listen struct {
 	net.Listener
 	config *tls.Config
@@ -141,8 +141,8 @@ func (c *conn) abort() {
 	c.once.Do(func() { close(c.closed) })
 }
 
-// enter reports whether a request may proceed. A request that must be alone makes the connection
-// hold all further ones.
+// enter reports whether a request may proceed. If a request must be alone, the connection holds all
+// further requests.
 func (c *conn) enter(alone bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,8 +225,8 @@ type frames struct {
 // between reports whether the last frame is complete.
 func (f *frames) between() bool { return len(f.head) == 0 && f.left == 0 }
 
-// feed calls see for each frame whose header is complete in p, with the part of its payload that p
-// holds.
+// feed parses p, the next bytes of the connection. It calls see for each frame whose header is
+// complete, with the part of the payload that p holds.
 func (f *frames) feed(p []byte, see func(frame, []byte)) {
 	for len(p) > 0 {
 		if f.left > 0 {

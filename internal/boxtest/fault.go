@@ -120,8 +120,8 @@ func GoAway() Fault {
 	}}
 }
 
-// GoAwayLost forwards the request, sends a GOAWAY that includes it among the processed ones, and
-// closes the connection without an answer.
+// GoAwayLost forwards the request, sends a GOAWAY that declares the request processed, and closes
+// the connection without an answer.
 func GoAwayLost() Fault {
 	return Fault{name: "GOAWAY instead of the reply", do: func(x *exchange) {
 		x.pass()
@@ -140,8 +140,8 @@ func GoAwayBefore() Fault {
 	}}
 }
 
-// Refuse does not forward the request and resets the stream with REFUSED_STREAM, which declares it
-// unprocessed. HTTP/2 clients send it again by themselves.
+// Refuse does not forward the request. It resets the stream with REFUSED_STREAM, which declares the
+// request unprocessed. HTTP/2 clients then send the request again by themselves.
 func Refuse() Fault {
 	return Fault{name: "REFUSED_STREAM", do: func(x *exchange) {
 		x.conn.reset(refusedStream)

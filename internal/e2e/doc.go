@@ -29,7 +29,7 @@
 // The functions and options:
 //
 //   - planetest.Shared(t, n): planes without controllers, for all tests of the
-//     package. An API and etcd, nothing else: no garbage collection, namespaces
+//     package. They have an API and etcd, nothing else: no garbage collection, namespaces
 //     that are deleted stay Terminating, no default service account.
 //   - planetest.SharedPods(t, n): planes with controllers, a scheduler and a node
 //     on which pods run at once.
@@ -50,7 +50,7 @@
 //   - Plane.Pause, Resume: a frozen API server, requests time out. Kill: refused
 //     connections. Restart: same data, same address, same credentials.
 //
-// When a test fails, the log says where the logs of its planes are.
+// When a test fails, its output names the directories of the logs of its planes.
 //
 // # By hand
 //

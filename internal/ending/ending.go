@@ -11,7 +11,7 @@ import (
 )
 
 // Context returns a context that is cancelled by the first SIGINT, SIGTERM or SIGHUP. The second
-// signal kills the process. If SIGHUP was ignored at the start, as under nohup, it stays ignored.
+// signal kills the process. If SIGHUP was ignored at the start, as under nohup, SIGHUP stays ignored.
 func Context(parent context.Context) context.Context {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

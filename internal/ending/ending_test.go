@@ -61,8 +61,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// Each program of the examples uses Context. thirdparty cannot import internal packages, so it has
-// equal code.
+// Each program of the examples uses Context. thirdparty cannot import internal packages, so it
+// contains a copy of the code.
 func TestEachProgramEndsSo(t *testing.T) {
 	mains, err := filepath.Glob("../../examples/*/main.go")
 	require.NoError(t, err)

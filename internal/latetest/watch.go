@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Watches wraps a transport so that each read of a watch is delayed by that time. Stopping a watch
-// may wait for one delayed read.
+// Watches returns a wrapper for transports that delays each read from a watch by the duration by.
+// Stopping a watch may wait for one delayed read.
 func Watches(by time.Duration) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return late{next, by} }
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Into returns ctx with the logger that From then returns: chosen, unless it is the zero value,
-// else the one of ctx, else slog.Default. Lines have the name of the component.
+// Into returns a copy of ctx from which From returns the logger chosen. If chosen is the zero
+// value, Into takes the logger of ctx, or slog.Default if ctx has none. Log lines have the name of
+// the component.
 func Into(ctx context.Context, chosen logr.Logger, component string) context.Context {
 	if chosen.IsZero() {
 		chosen = From(ctx)

@@ -3,8 +3,8 @@
 
 // Package logtest lets tests read log lines.
 //
-// Guaranteed: Await returns when a line that contains all parts has been logged, also before the
-// call.
+// Guaranteed: Await returns when a line that contains all parts has been logged, whether before or
+// after the call.
 //
 // Not guaranteed: which lines are logged, or how often.
 package logtest

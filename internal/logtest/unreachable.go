@@ -21,7 +21,7 @@ func Unreachable(t testing.TB) region.API {
 	return api
 }
 
-// Kubeconfig returns a kubeconfig of such a server.
+// Kubeconfig returns a kubeconfig of a server that refuses all connections.
 func Kubeconfig() []byte {
 	return []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
   clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {token: secret}}]}`)

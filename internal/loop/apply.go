@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Patcher is a dynamic.ResourceInterface or a metadata.ResourceInterface. Only the metadata of the
-// answer is used, so the latter suffices and saves the server the rest.
+// Patcher is a dynamic.ResourceInterface or a metadata.ResourceInterface. Apply uses only the
+// metadata of the answer, so a metadata.ResourceInterface suffices, and its answers are shorter.
 type Patcher[T metav1.Object] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }
@@ -27,7 +27,7 @@ type Patcher[T metav1.Object] interface {
 // object.
 //
 // desired contains apiVersion, kind, name, the namespace if there is one, and all the fields that
-// manager wants. With a UID the write fails with a Conflict if the object was replaced. API servers
+// manager wants. If desired has a UID, the write fails with a Conflict if the object was replaced. API servers
 // do not check the UID in writes of a custom resource's status, so for a subresource of current the
 // write also has current's resourceVersion, and fails with a Conflict if the object changed at all.
 //
@@ -42,8 +42,8 @@ func Apply[T metav1.Object](ctx context.Context, c Patcher[T], current, desired 
 	return true, err
 }
 
-// Write is [Apply] without the comparison. It returns the object's resourceVersion after the write,
-// which is that of current if nothing changed.
+// Write does the same as [Apply], without the comparison. It returns the resourceVersion of the
+// object after the write, which is that of current if the server changed nothing.
 func Write[T metav1.Object](ctx context.Context, c Patcher[T], current, desired *unstructured.Unstructured, manager string, subresources ...string) (version string, err error) {
 	if current != nil && len(subresources) > 0 && desired.GetUID() != "" {
 		desired = desired.DeepCopy()

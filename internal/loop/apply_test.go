@@ -169,7 +169,8 @@ func TestKeepManager(t *testing.T) {
 	loop.KeepManager("two")(&unstructured.Unstructured{Object: map[string]any{}})
 }
 
-// Apply makes a request exactly if the server changes the object by it, for any previous state.
+// Apply makes a request if the server would change the object, and none otherwise, for any previous
+// state.
 func TestApplyIsExact(t *testing.T) {
 	s, _, c := newBoxes(t, regiontest.Options{Events: 10})
 	content := rapid.Custom(func(t *rapid.T) *unstructured.Unstructured {

@@ -5,8 +5,8 @@ package loop
 
 import "time"
 
-// Sooner returns the shorter of two delays until a key is to be reconciled again. Zero or less stands for no delay at all:
-// time alone requires no reconcile.
+// Sooner returns the shorter of two delays until a key is to be reconciled again. A delay of zero or less means that no
+// reconcile is needed; if both are, Sooner returns zero.
 func Sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return max(0, b)

@@ -7,13 +7,13 @@
 //
 // Guaranteed:
 //   - A cache that is not [Objects.Synced] does not prove absence. A cache with an [Objects.Err] is
-//     stale, and keeps its objects: an unreachable API server removes none.
+//     stale, and keeps its objects: objects stay in the cache while the API server is unreachable.
 //   - After a broken connection a cache lists again and uses no resourceVersion from before, so the
 //     state of a server that was restored from a backup is read. A watch that ends at its own time
 //     limit is resumed.
 //   - Lists are consistent reads, in pages. Each page is decoded and stripped before the next is
 //     requested.
-//   - One worker at a time works on a key. A key that is added meanwhile is worked on again.
+//   - One worker at a time works on a key. If the key is added meanwhile, it is worked on again.
 //   - An object without a difference is not written: no request is made.
 //   - Start waits for its goroutines. Nothing global is set, and client-go logs nothing of its own.
 //

@@ -20,15 +20,16 @@ func Differs(current, desired *unstructured.Unstructured, manager string, subres
 }
 
 // Owns reports whether, in current, manager still owns each field of desired that it has applied,
-// whatever the value. If so, no other client has changed one, even if the server rewrites values.
-// It returns true if that cannot be determined: for empty maps and lists, which have no owner, and
-// for list items without their keys. current must contain manager's entry of its managedFields.
+// whatever the value. If it does, no other client has changed such a field, even if the server
+// rewrites values. Owns returns true if ownership cannot be determined: for empty maps and lists,
+// which have no owner, and for list items without their keys. current must contain manager's entry
+// of its managedFields.
 func Owns(current, desired *unstructured.Unstructured, manager string) bool {
 	owned, ok := ownedBy(current, desired.GetAPIVersion(), manager, "")
 	return ok && covers(owned, appliedFields(desired))
 }
 
-// OwnsPath reports whether, in current, manager owns the field at that path, or one below it.
+// OwnsPath reports whether, in current, manager owns the field at that path, or a field below it.
 func OwnsPath(current *unstructured.Unstructured, manager string, path ...string) bool {
 	owned, ok := ownedBy(current, current.GetAPIVersion(), manager, "")
 	for i, name := range path {
@@ -120,7 +121,8 @@ func differs(current, desired *unstructured.Unstructured, manager string, subres
 	return !same(current.Object, fields, owned)
 }
 
-// ownedBy returns the fields that manager has applied, false if it has applied none.
+// ownedBy returns the fields that manager has applied. It returns false if manager has applied no
+// field.
 func ownedBy(current *unstructured.Unstructured, apiVersion, manager, subresource string) (*fieldpath.Set, bool) {
 	for _, e := range current.GetManagedFields() {
 		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != subresource ||
@@ -133,8 +135,8 @@ func ownedBy(current *unstructured.Unstructured, apiVersion, manager, subresourc
 	return nil, false
 }
 
-// identity are the fields that identify the object, and those that only the server writes. They
-// have no owner.
+// identity lists the fields that identify the object, and the fields that only the server writes.
+// These fields have no owner.
 var identity = []string{"name", "namespace", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
 
 // appliedFields returns the fields of obj that can have an owner.
@@ -198,7 +200,7 @@ func same(current, desired any, owned *fieldpath.Set) bool {
 	return elements == size(owned)
 }
 
-// sameAt is same for one element of a map or list.
+// sameAt compares one element of a map or list, as the function same does for all elements.
 func sameAt(at fieldpath.PathElement, current, desired any, owned *fieldpath.Set) bool {
 	if below, ok := owned.Children.Get(at); ok && !below.Empty() {
 		return same(current, desired, below)
@@ -206,7 +208,7 @@ func sameAt(at fieldpath.PathElement, current, desired any, owned *fieldpath.Set
 	return owned.Members.Has(at) && value.Equals(value.NewValueInterface(current), value.NewValueInterface(desired))
 }
 
-// size returns how many elements of its top level a set names.
+// size returns the number of elements that a set names at its top level.
 func size(s *fieldpath.Set) int {
 	n := s.Members.Size()
 	for e := range s.Children.All() {
@@ -251,9 +253,9 @@ func elementOf(item any, kind fieldpath.PathElement) (fieldpath.PathElement, boo
 	return fieldpath.KeyElement(key...), true
 }
 
-// StatusManagers returns the managers that own the field of obj's status at that path, or one below
-// it, by apply or update, in the order of its managedFields. If a manager is missing, it has not
-// written the field, or another client has changed it since.
+// StatusManagers returns the managers that own the field of obj's status at that path, or a field
+// below it, by apply or update, in the order of obj's managedFields. A manager that is missing has
+// not written the field, or another client has changed the field since.
 func StatusManagers(obj *unstructured.Unstructured, path ...string) []string {
 	var managers []string
 	entries, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "metadata", "managedFields")
@@ -283,7 +285,8 @@ func Applied(obj metav1.Object, manager string, path ...string) bool {
 	})
 }
 
-// Wrote is Applied for writes of any kind by manager, such as a patch.
+// Wrote reports the same as Applied, for writes of any kind by manager, such as a patch or an
+// update.
 func Wrote(obj metav1.Object, manager string, path ...string) bool {
 	return written(obj, path, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 }

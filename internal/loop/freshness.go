@@ -12,8 +12,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// grace is the time without a watch after which a cache is stale: watches end and restart
-// regularly.
+// grace is the time without a watch after which a cache counts as stale. It is not zero, since
+// watches end and restart regularly.
 const grace = 5 * time.Second
 
 var errLapsed = errors.New("the watch has ended and no new one has begun")

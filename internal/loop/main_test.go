@@ -68,8 +68,8 @@ func box(name string, labels ...string) *unstructured.Unstructured {
 	return obj
 }
 
-// newBoxes starts a server of boxes. It returns it with clients for all boxes and for those in
-// default.
+// newBoxes starts a server that serves the type Box. It returns the server, a client for all
+// namespaces, and a client for the Boxes in the namespace default.
 func newBoxes(t *testing.T, opts regiontest.Options) (*regiontest.Server, dynamic.Interface, dynamic.ResourceInterface) {
 	t.Helper()
 	opts.CRDs = []*apiextensionsv1.CustomResourceDefinition{boxCRD()}
@@ -88,7 +88,8 @@ func create(t *testing.T, c dynamic.ResourceInterface, names ...string) {
 	}
 }
 
-// start runs o until the returned func is called, which waits for its end.
+// start runs o until the returned function is called. That function waits until o.Start has
+// returned.
 func start(t *testing.T, o *loop.Objects) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

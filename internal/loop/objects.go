@@ -34,10 +34,10 @@ type ObjectsOptions struct {
 	// Packed stores objects as JSON, which takes a tenth of the memory. Get and List then decode
 	// them each time, so their results may be modified.
 	Packed bool
-	// Note returns the note that Seen returns for an object. It is called after Strip. May be nil.
+	// Note computes the note that Seen returns for an object. It is called after Strip. May be nil.
 	Note func(*unstructured.Unstructured) string
 	// Changed is called after each change of an object, with its key, and for each object of the
-	// first list. It must not block; Queue.Add does not. May be nil.
+	// first list. It must not block; it may call Queue.Add, which does not block. May be nil.
 	Changed func(types.NamespacedName)
 	// Appeared is called before Changed, with the key of an object that a watch reports and that
 	// was not in the cache. It is not called for objects of a list. It must not block. May be nil.
@@ -47,11 +47,11 @@ type ObjectsOptions struct {
 	// has returned. It is not called for an object that a list lacks: the list may be the state of
 	// a backup. It must not block and must not read the cache. May be nil.
 	Removed func(*unstructured.Unstructured)
-	// Listed is called instead of Changed for changes found by a list; nil means Changed.
+	// Listed is called instead of Changed for changes that a list shows; nil means Changed.
 	Listed func(types.NamespacedName)
-	// Indexed calls Listed for all changes of a list before Err becomes nil, instead of after. It
-	// suits a Listed that updates an index. With it, a loop that pauses while Err is not nil must
-	// read all objects again in Flows.
+	// Indexed makes the cache call Listed for all changes of a list before Err becomes nil, instead
+	// of after. That suits a Listed that updates an index. A loop that pauses while Err is not nil
+	// must then read all objects again in Flows.
 	Indexed bool
 	// Flows is called after the cache has become fresh and after it has become stale, as Err then
 	// shows. It must not block. May be nil.
@@ -108,7 +108,7 @@ func (o *Objects) Start(ctx context.Context) error {
 		Name: describe(o.resource), TypeDescription: describe(o.resource), Logger: &silent,
 	})
 	reflector.WatchListPageSize = pageSize
-	// Not the reflector's Run: it passes errors to global handlers, which sleep.
+	// Do not use the Run method of the reflector: it passes errors to global handlers, which sleep.
 	ctx = logr.NewContext(ctx, silent)
 	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		begun := time.Now()
@@ -139,21 +139,21 @@ func (o *Objects) Synced() <-chan struct{} { return o.store.synced }
 // failed, or the last watch ended more than 5 seconds ago. It returns nil while the cache is fresh.
 func (o *Objects) Err() error { return o.freshness.get() }
 
-// Get returns the object of a key, or false without one. It must not be modified, unless the cache
-// is Packed.
+// Get returns the object of a key, or false if the cache has none. The caller must not modify the
+// object, unless the cache is Packed.
 func (o *Objects) Get(key types.NamespacedName) (*unstructured.Unstructured, bool) {
 	return o.store.get(key)
 }
 
-// Seen returns the Note of a key's object, and a number that changes whenever the object changes.
-// Unlike a resourceVersion, a number is never reused in a process. It decodes nothing. Without an
-// object it returns "" and 0.
+// Seen returns the Note of a key's object, and a serial number that changes whenever the object
+// changes. Unlike a resourceVersion, a serial number is never reused in a process. Seen decodes
+// nothing. If the cache has no object, it returns "" and 0.
 func (o *Objects) Seen(key types.NamespacedName) (note string, serial uint64) {
 	return o.store.noteOf(key)
 }
 
-// List returns all objects, sorted by namespace and name. Neither they nor the slice must be
-// modified, unless the cache is Packed.
+// List returns all objects, sorted by namespace and name. The caller must not modify the objects or
+// the slice, unless the cache is Packed.
 func (o *Objects) List() []*unstructured.Unstructured { return o.store.list() }
 
 // Keys returns the keys of all objects, unsorted. It decodes nothing.

@@ -86,7 +86,8 @@ func follow(t *testing.T, packed bool) {
 	require.ErrorContains(t, o.Start(t.Context()), "twice")
 }
 
-// The number of an object changes only with its content, also when all objects are listed again.
+// The serial that Seen returns for an object changes only with its content, also when all objects
+// are listed again.
 func TestObjectsSeen(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("packed=%t", packed), func(t *testing.T) {
@@ -258,8 +259,8 @@ func TestObjectsAreReadAgainAfterARestore(t *testing.T) {
 	}
 }
 
-// An object with the same UID and resourceVersion but other content counts as changed; one with the
-// same content does not.
+// An object counts as changed if its UID and resourceVersion are the same but its content is
+// different. It does not count as changed if the content is the same.
 func TestObjectsTellOfWhatARestoreChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, c := newBoxes(t, regiontest.Options{})
@@ -404,8 +405,8 @@ func TestObjectsOfAFakeClient(t *testing.T) {
 	require.Error(t, errors.Unwrap(o.Err()))
 }
 
-// Appeared and Removed are called for changes that a watch reports, not for those that a list
-// shows.
+// Appeared and Removed are called for changes that a watch reports, not for changes that only a
+// list shows.
 func TestObjectsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, d, c := newBoxes(t, regiontest.Options{})

@@ -11,8 +11,8 @@ import (
 
 var _ workqueue.Queue[string] = (*order)(nil)
 
-// order is the order of keys in a queue: keys added with put come after all others. All methods but
-// put are called under the queue's lock.
+// order is the order of keys in a queue: keys that put added come after all other keys. All methods
+// but put are called under the queue's lock.
 type order struct {
 	first, last []string
 	behind      map[string]bool // keys of last that have not been moved to first
@@ -23,7 +23,7 @@ type order struct {
 
 func newOrder() *order { return &order{behind: map[string]bool{}, asking: map[string]int{}} }
 
-// put calls add, and marks the key meanwhile, so that it is put behind all others.
+// put calls add, and marks the key meanwhile, so that Push places the key behind all others.
 func (o *order) put(key string, add func(string)) {
 	o.mu.Lock()
 	o.asking[key]++

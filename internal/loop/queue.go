@@ -20,8 +20,8 @@ import (
 type QueueOptions struct {
 	// Workers is the number of concurrent workers; zero means 8.
 	Workers int
-	// MinBackoff is the retry delay after a key's first failure. It doubles with each further one,
-	// up to MaxBackoff, plus up to a fifth at random. Zero means 500 ms and 1 minute.
+	// MinBackoff is the retry delay after a key's first failure. The delay doubles with each further
+	// failure, up to MaxBackoff, plus up to a fifth at random. Zero means 500 ms and 1 minute.
 	MinBackoff, MaxBackoff time.Duration
 }
 
@@ -64,7 +64,8 @@ func NewQueue(opts QueueOptions) *Queue {
 	o := newOrder()
 	return &Queue{
 		opts: opts, order: o,
-		// Not client-go's delaying and rate-limiting queue: its goroutines cannot be waited for.
+		// client-go's delaying and rate-limiting queue does not fit: a caller cannot wait for the
+		// end of its goroutines.
 		keys:     workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Queue: o}),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[string](opts.MinBackoff, opts.MaxBackoff),
 		later:    map[string]*alarm{},
@@ -119,7 +120,8 @@ func (q *Queue) Cancel(key string) {
 	}
 }
 
-// Len returns the number of keys that wait for a worker, without those of AddAfter.
+// Len returns the number of keys that wait for a worker. It does not count keys that AddAfter will
+// add later.
 func (q *Queue) Len() int { return q.keys.Len() }
 
 // Start works on keys until ctx ends, waits for its workers, and returns nil. It drops the keys

@@ -167,7 +167,8 @@ func TestQueueDropsWhatWaitsInTheEnd(t *testing.T) {
 	})
 }
 
-// A key of AddBehind runs after all others, and once. Add moves it to the front.
+// A key of AddBehind runs once, after all other keys. Add of the same key moves it before the keys
+// of AddBehind.
 func TestQueueWorksOnWhatIsBehindLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := loop.NewQueue(loop.QueueOptions{Workers: 1})

@@ -8,7 +8,7 @@ import (
 	"iter"
 )
 
-// A shard is a region.Shard; nil owns every key.
+// shard has the methods of region.Shard that loops use. A nil shard owns every key.
 type shard interface {
 	Owns(key string) bool
 	Watch(ctx context.Context) iter.Seq[uint64]

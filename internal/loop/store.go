@@ -152,7 +152,7 @@ func (s *store) Add(v any) error {
 	return nil
 }
 
-// Update is Add.
+// Update stores the object of a watch event, like Add.
 func (s *store) Update(v any) error { return s.Add(v) }
 
 // Delete removes the object of a watch event.

@@ -25,7 +25,7 @@ const gcPercent = 400
 // Main is the body of a TestMain. It removes apimachinery's delay of errors, sets the seed of
 // property tests unless the command line does, collects garbage less often unless GOGC is set,
 // drops the lines of slog.Default unless -v is set, runs the tests, and fails if a goroutine is
-// left. Errors reported to apimachinery go to hear; without one, they are logged as by default. It
+// left. Errors reported to apimachinery go to hear; without hear, they are logged as by default. Main
 // does not return.
 func Main(m *testing.M, hear ...utilruntime.ErrorHandler) {
 	if len(hear) == 0 {

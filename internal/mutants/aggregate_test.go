@@ -85,7 +85,7 @@ var aggregateMutants = []mutant{
 	{
 		"an interrupted repair continues, and ends in one state", "the target changes only once nothing is missing",
 		"feed.go",
-		"f.at = at // whatever", "defer func() {\n\t\t\tif len(f.ledger.missing()) == 0 {\n\t\t\t\tf.at = at\n\t\t\t}\n\t\t}() // whatever", "TestARepairIsGoneOnWith",
+		"f.at = at // if only", "defer func() {\n\t\t\tif len(f.ledger.missing()) == 0 {\n\t\t\t\tf.at = at\n\t\t\t}\n\t\t}() // if only", "TestARepairIsGoneOnWith",
 	},
 	{
 		"a version in the middle of a repair resumes nothing", "such a version is issued",

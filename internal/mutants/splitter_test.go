@@ -10,7 +10,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a shard is written over the version that was read", "the write has no resourceVersion",
-		"reconcile.go", "		desired.SetResourceVersion(current.GetResourceVersion()) // so", "		// so", "TestAFinalizerDoesNotComeBack",
+		"reconcile.go", "		desired.SetResourceVersion(current.GetResourceVersion()) // the next", "		// the next", "TestAFinalizerDoesNotComeBack",
 	},
 	{
 		"an object of another client does not become a shard", "the create is an apply",

@@ -81,7 +81,7 @@ var walMutants = []mutant{
 	},
 	{
 		"an answer that rests on a commit in doubt is refused", "it is given",
-		"commit.go", "r.err = f.latch.refusal() // what", "_ = r // what", "TestAnswersThatRestOnADoubtfulCommit",
+		"commit.go", "r.err = f.latch.refusal() // r may", "_ = r // r may", "TestAnswersThatRestOnADoubtfulCommit",
 	},
 	{
 		"one call that cannot be stored does not fail those that share its commit", "it fails all of them",

@@ -75,7 +75,7 @@ func replicator(ctx context.Context, access perturb.Access) error {
 }
 
 // coordinate runs a program with a Coordinator over eu and us, and the loops that more returns. The
-// log of the Coordinator is kept with the server beside.
+// Coordinator uses one of the logs that are kept with the server named beside.
 func coordinate(ctx context.Context, access perturb.Access, beside string, kinds []fanout.Kind,
 	more func(*region.Ring, *fanout.Coordinator) ([]func(context.Context) error, error),
 ) error {

@@ -32,8 +32,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// alone are scenarios that only TestWriters runs, undisturbed. They write fields that the others do
-// not.
+// alone holds the scenarios that only TestWriters runs, without faults. They cover fields that the
+// other scenarios do not write.
 var alone = map[string]func() perturb.Scenario{
 	"splitter-autoscaler": splitterAutoscaler, "operations": operations, "catalog": catalog, "shards": shardMembers, "kinds": kinds,
 	"pull": pulled, "syncer-ends": syncerEnds, "syncer-capacity": syncerCapacity,

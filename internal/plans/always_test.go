@@ -18,10 +18,10 @@ import (
 // judgment checks a condition that must hold after each write.
 type judgment func(ctx context.Context, w perturb.Write, access perturb.Access) error
 
-// enoughAvailable requires of each write by which a Splitter takes replicas from a shard of web
-// that at least least of them are still available, or as many as before. Shards in clusters without
-// a SyncTarget may be deleted, also if there is a new one of the name. A shard that is being
-// deleted does not count.
+// enoughAvailable returns a judgment on each write by which a Splitter takes replicas from a shard
+// of web. Afterwards as many replicas as the argument least, or as many as before, must still be
+// available. Shards in clusters without a SyncTarget may be deleted, also if a new SyncTarget has
+// the same name. A shard that is being deleted does not count.
 func enoughAvailable(least int64) judgment {
 	return func(ctx context.Context, w perturb.Write, access perturb.Access) error {
 		taken := availableIn(w.Before) - availableIn(w.After)

@@ -26,7 +26,7 @@ func carrier(master bool) string {
 	return fmt.Sprintf("{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: %t}}", master)
 }
 
-// peerObject returns the manifest of a Peer whose Secret has its name.
+// peerObject returns the manifest of a Peer. Its Secret has the same name as the Peer.
 func peerObject(name string) string {
 	return fmt.Sprintf("{apiVersion: master.kubecarrier.io/v1alpha1, kind: Peer, metadata: {name: %s}, spec: {kubeconfigSecret: {name: %s}}}", name, name)
 }

@@ -81,8 +81,9 @@ func arbiter(peers ...region.PeerName) func(context.Context, perturb.Access) err
 	}
 }
 
-// oneHolder requires that one claim of each region is Bound, and that the others are in Conflict
-// with it. It also requires that a ServiceCluster is open exactly if its claim is Bound.
+// oneHolder requires that one claim of each region is Bound, and that all other claims of the
+// region are in Conflict with it. It also requires that a ServiceCluster is open if its claim is
+// Bound, and closed otherwise.
 func oneHolder(peers ...string) func(context.Context, perturb.Access) error {
 	return func(ctx context.Context, access perturb.Access) error {
 		bound := map[string]string{}

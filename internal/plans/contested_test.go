@@ -10,9 +10,9 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// contested is a scenario in which three peers claim a region and keep their claims. The final
-// holder depends on the disturbance. That there is one holder, and that all claims name it, does
-// not.
+// contested is a scenario in which three peers claim a region and keep their claims. The faults
+// decide which peer holds the region at the end. In any case exactly one peer holds it, and all
+// claims name that peer.
 func contested() perturb.Scenario {
 	types := map[string]func() (*regiontest.Definitions, error){"plane": nil}
 	manifests := map[string][]string{"plane": {kubecarrier}}

@@ -23,7 +23,8 @@ import (
 // cases.
 type unrestored struct{ hosted }
 
-// Save and Load hide those of the server: without them it is not perturb.Restorable.
+// Save and Load hide the methods of the embedded server, so that unrestored is not a
+// perturb.Restorable.
 func (unrestored) Save() {}
 func (unrestored) Load() {}
 

@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// journals are the logs of the coordinators of one run. A log survives the crashes of its
-// coordinator, as a file does, and two concurrent coordinators never have the same.
+// journals holds the logs of the coordinators of one run. A log survives the crashes of its
+// coordinator, as a file does. Two concurrent coordinators never get the same log.
 type journals struct {
 	mu   sync.Mutex
 	free []*waltest.Memory

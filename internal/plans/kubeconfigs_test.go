@@ -20,8 +20,8 @@ import (
 )
 
 // A kubeconfig names a server in memory by a host of its own, https://NAME.RUN.invalid. Requests
-// without TLS options and Dial use http.DefaultTransport, which router replaces. It finds the
-// server by the host, and the faults of the calling loop by the request's context.
+// without TLS options and Dial use http.DefaultTransport, which router replaces. router finds the
+// server by the host of the request, and the faults of the calling loop by its context.
 
 // hosted is a server that kubeconfigs can reach.
 type hosted struct {
@@ -108,5 +108,6 @@ func secret(step, plane, namespace, name, server, token string) perturb.Step {
 	}}
 }
 
-// ofOneRun is the data of Secrets with kubeconfigs: their hosts differ in each run.
+// ofOneRun is a field that differs between runs: the data of Secrets with kubeconfigs, whose hosts
+// are different in each run.
 var ofOneRun = perturb.Field{Resource: "secrets", Path: "data"}

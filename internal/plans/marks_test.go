@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unwritten are labels, annotations and finalizers in the source that no scenario writes.
+// unwritten lists labels, annotations and finalizers that occur in the source and that no scenario
+// writes, with the place of each.
 var unwritten = map[string]string{
 	"atoll.dev/schema-version":         "on our CustomResourceDefinitions; `config.InstallCRDs` writes it",
 	"fanout.atoll.dev/release-removal": "a person writes it, with `atollctl`",

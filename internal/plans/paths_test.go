@@ -55,14 +55,14 @@ var (
 	ours      = regexp.MustCompile(`^[\w.-]*(atoll\.dev|kcp\.io|kubecarrier\.io)/`)
 )
 
-// shorten removes the parts of a path that depend on a scenario: the name of a cluster or a peer
-// becomes NAME, a foreign label or annotation *, a condition is one field, and of spec and data,
-// which users write, the first levels remain. It returns "" for a field that only holds labels,
-// annotations or finalizers.
+// shorten removes the parts of a path that depend on a scenario. The name of a cluster or a peer
+// becomes NAME, and a foreign label or annotation *. A condition is one field. Of spec and data,
+// which users write, the first levels remain. shorten returns "" for a field that only holds
+// labels, annotations or finalizers.
 func shorten(path string) string {
 	if m := mark.FindStringSubmatch(strings.Replace(path, "metadata.labels.", "metadata.labels[", 1)); m != nil {
 		switch {
-		case m[2] == "", m[2] == "perturb.atoll.dev/edited": // the latter is written by a fault
+		case m[2] == "", m[2] == "perturb.atoll.dev/edited": // a fault writes perturb.atoll.dev/edited
 			return ""
 		case ours.MatchString(m[2]):
 			return "metadata." + m[1] + "[" + shortenName(m[2], "/") + "]"

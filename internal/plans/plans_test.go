@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// scenarios are all scenarios of TestPlans. `make plans` runs more than 10,000 plans, fewer of a
+// scenarios lists all scenarios of TestPlans. `make plans` runs more than 10,000 plans: fewer for a
 // scenario whose plans take longer.
 var scenarios = []struct {
 	name     string
@@ -53,9 +53,9 @@ var scenarios = []struct {
 // oneASecond allows a loop to retry a write every second while a watch is late for ten minutes.
 const oneASecond = 700
 
-// size returns how many plans of one fault and of two are run. ATOLL_PLANS is a number of plans of
-// one fault, all, full for those of `make plans`, or empty for the sample, which is one with
-// -short.
+// size returns how many plans of one fault and of two faults are run. ATOLL_PLANS is a number of
+// plans of one fault; "all"; "full" for the plans of `make plans`; or empty for the sample, which
+// is one plan with -short.
 func size(t *testing.T, sample, full, pairs int) (singles, doubles int) {
 	t.Helper()
 	switch text := os.Getenv("ATOLL_PLANS"); text {
@@ -75,7 +75,8 @@ func size(t *testing.T, sample, full, pairs int) (singles, doubles int) {
 	}
 }
 
-// leftOut selects plans that are left out, by scenario, each with its reason.
+// leftOut selects the faults for which no plans run, by scenario. The comment of each entry gives
+// the reason.
 var leftOut = map[string]func(perturb.Fault) bool{
 	// An Account in use is not deleted, and an Account that is being deleted cannot be created
 	// again: a person decides.
@@ -84,8 +85,9 @@ var leftOut = map[string]func(perturb.Fault) bool{
 	},
 }
 
-// tested reports whether a plan disturbs a loop under test, not one that stands for a cluster. Of
-// the periodic writes it accepts only the first ones: the later ones are equivalent.
+// tested reports whether a plan disturbs a loop under test, rather than a loop that plays the
+// controllers of a cluster. Of periodic writes it accepts only faults at the first few, since
+// faults at later ones are equivalent.
 func tested(p perturb.Plan) bool {
 	const beats = 6
 	for _, f := range p {
@@ -96,8 +98,8 @@ func tested(p perturb.Plan) bool {
 	return true
 }
 
-// However a run is disturbed, the loops reach the same end state as undisturbed, and stop writing.
-// ATOLL_SEED selects other plans for the sample.
+// Whatever faults disturb a run, the loops reach the same end state as without faults, and stop
+// writing. ATOLL_SEED selects other plans for the sample.
 func TestPlans(t *testing.T) {
 	seed := uint64(numberFrom(t, "ATOLL_SEED", 1))
 	var table strings.Builder

@@ -127,8 +127,8 @@ func TestADeletedShardTakesNothingElsewhere(t *testing.T) {
 	perturb.Replay(t, splitterDrain(), perturb.Plan{{Kind: perturb.DeleteBefore, At: at, Of: of}})
 }
 
-// splitterMoves is a scenario that drains one cluster after another, whose syncers delete the
-// shards that the splitter removes.
+// splitterMoves is a scenario that drains one cluster after another. The syncers of these clusters
+// delete the shards that the splitter removes.
 func splitterMoves() perturb.Scenario {
 	opts := syncer.Options{Types: only(deployments), Discovery: seldom}
 	steady := strings.Replace(web("4", "web:1", ""), "  template:", "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n  template:", 1)

@@ -41,8 +41,8 @@ func leaseRef(w *world) ref {
 	return ref{"plane", leases, types.NamespacedName{Namespace: "kubecarrier-system", Name: one(w, "a", "b") + ".loodse"}}
 }
 
-// strokesOfClaims returns strokes against claims of regions, the ServiceClusters that they gate,
-// and the decisions about them.
+// strokesOfClaims returns strokes on claims of regions, on the ServiceClusters that the claims
+// gate, and on the decisions about the claims.
 func strokesOfClaims() []stroke {
 	ofRing := func(kind string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubecarrier.io/v1alpha1", "kind": kind, "spec": map[string]any{}}}

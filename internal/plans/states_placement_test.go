@@ -72,7 +72,7 @@ func givenPolicy(w *world, at ref, spec map[string]any) error {
 	return err
 }
 
-// strokesOfPlaced returns strokes against policies and the objects that they place.
+// strokesOfPlaced returns strokes on policies and on the objects that the policies place.
 func strokesOfPlaced() []stroke {
 	made := stroke{"applied", func(w *world) error { return givenPlaced(w, placedRef(w)) }}
 	governs := stroke{"policy applied", func(w *world) error {
@@ -249,8 +249,9 @@ func policyFor(obj *unstructured.Unstructured, all []splitterv1alpha1.PlacementP
 	return nil
 }
 
-// judgePolicy requires that an object that a policy selects is exactly in the clusters that the
-// policy chooses, except clusters in which held keeps it.
+// judgePolicy requires that policy p has placed obj in exactly the clusters that p chooses and
+// those in more. obj may also be leaving clusters, but only those in held. If p finds no cluster to
+// choose, the placement is not checked.
 func judgePolicy(obj *unstructured.Unstructured, p *splitterv1alpha1.PlacementPolicy, clusters []splitter.Cluster, more []string, held map[string]bool) error {
 	marks := obj.GetAnnotations()
 	if marks[splitterv1alpha1.PlacedByAnnotation] != p.Name {

@@ -30,7 +30,8 @@ func splitterBeginning(*rand.Rand) beginning {
 	}
 }
 
-// workingShards is shards, but it also reverts foreign writes of a shard's status.
+// workingShards returns the same loop as shards, which also reverts foreign writes of a shard's
+// status.
 func workingShards() perturb.Loop {
 	isShard := func(obj *unstructured.Unstructured) bool { return obj.GetLabels()[splitterv1alpha1.ParentLabel] != "" }
 	return reports(clusterOf+"shards", upstream, deployments, isShard, func(obj *unstructured.Unstructured) map[string]any {
@@ -62,7 +63,7 @@ func shardRef(w *world) (shard, parent ref, cluster string) {
 
 func inMetadata(fields map[string]any) map[string]any { return map[string]any{"metadata": fields} }
 
-// strokesOfTargets returns strokes against clusters.
+// strokesOfTargets returns strokes on clusters.
 func strokesOfTargets() []stroke {
 	joins := stroke{"cluster joins", func(w *world) error {
 		at := targetRef(w)
@@ -123,7 +124,7 @@ func givenParent(w *world, at ref, variant int) error {
 	return err
 }
 
-// strokesOfParents returns strokes against divided workloads and their shards.
+// strokesOfParents returns strokes on divided workloads and their shards.
 func strokesOfParents() []stroke {
 	made := stroke{"applied", func(w *world) error { return givenParent(w, parentRef(w), w.IntN(10)) }}
 	return []stroke{

@@ -85,12 +85,12 @@ func (s *synced) loop(target string) perturb.Loop {
 	})
 }
 
-// some returns the place of a random object upstream, one of few.
+// some returns the place of a random object upstream, from a small set.
 func (s *synced) some(w *world) ref {
 	return ref{upstream, one(w, configMaps, deployments), types.NamespacedName{Namespace: "default", Name: one(w, "x", "y")}}
 }
 
-// below returns the place of the downstream object of an upstream one.
+// below returns the place of the downstream object that belongs to the upstream object at up.
 func (s *synced) below(target string, up ref) ref {
 	up.server, up.Namespace = target, s.prefix+up.Namespace
 	return up
@@ -194,7 +194,7 @@ func (s *synced) writeBelow(w *world, at ref, manager string, obj *unstructured.
 	return w.create(at, manager, obj)
 }
 
-// strokes returns strokes against objects on both sides.
+// strokes returns strokes on objects upstream and downstream.
 func (s *synced) strokes() []stroke {
 	const finalizer = syncerv1alpha1.FinalizerPrefix
 	below := func(w *world) (string, ref, ref) {
@@ -482,7 +482,8 @@ func selected(u *unstructured.Unstructured, target string) bool {
 	return labels[syncerv1alpha1.ClusterLabel] == target || labels[syncerv1alpha1.StateLabelPrefix+target] == syncerv1alpha1.StateSync
 }
 
-// judgeCopy compares a downstream object with its origin. Fields that others added are allowed.
+// judgeCopy compares a downstream object with its origin. The downstream object may have further
+// fields, which other clients added.
 func (s *synced) judgeCopy(target string, u, d *unstructured.Unstructured) error {
 	if !slices.Contains(u.GetFinalizers(), syncerv1alpha1.FinalizerPrefix+target) {
 		return errors.New("it has a copy and no finalizer")

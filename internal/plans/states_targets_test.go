@@ -37,7 +37,7 @@ func secretRef(w *world) ref {
 	return ref{upstream, resourceOf["Secret"], types.NamespacedName{Namespace: "default", Name: one(w, "a", "b")}}
 }
 
-// strokesOfRegistry returns strokes against the registration of clusters.
+// strokesOfRegistry returns strokes on the registration of clusters.
 func strokesOfRegistry() []stroke {
 	register := stroke{"registered", func(w *world) error {
 		at := registryRef(w)
@@ -116,7 +116,7 @@ func strokesOfRegistry() []stroke {
 }
 
 // registered requires that each registered cluster with a working Secret is Ready and has its
-// ConfigMaps, that every other one is not Ready, and that no cluster is left half removed.
+// ConfigMaps, that every other cluster is not Ready, and that no cluster is half removed.
 func registered(ctx context.Context, w *world) error {
 	errs := []error{w.untouched()}
 	clusters, err := w.list(ctx, upstream, syncTargets)

@@ -23,7 +23,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// loopsFromStates are the loops that TestStates starts in random states.
+// loopsFromStates lists the loops that TestStates starts in random states.
 var loopsFromStates = []struct {
 	name   string
 	sample int // states in a default test run
@@ -48,15 +48,15 @@ type beginning struct {
 	quiet time.Duration
 }
 
-// stroke is a random event on the objects of a state. If it does not fit, it returns errNoEffect or
-// the error of the API server that rejected it.
+// stroke is a random event that changes the objects of a state. If the state does not allow the
+// event, do returns errNoEffect or the error of the API server.
 type stroke struct {
 	kind string
 	do   func(w *world) error
 }
 
-// statesFrom returns a func from a seed to a scenario of a group of loops: strokes happen before
-// the loops first run, while they are stopped, and while they run.
+// statesFrom returns a func that makes a scenario of a group of loops from a seed. Strokes happen
+// before the loops first run, while they are stopped, and while they run.
 func statesFrom(begin func(*rand.Rand) beginning, tally *tally) func(seed uint64) perturb.Scenario {
 	return func(seed uint64) perturb.Scenario {
 		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it chooses test cases
@@ -124,7 +124,8 @@ func (t *tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// numberFrom returns a number from the environment, or otherwise if the variable is empty.
+// numberFrom returns a number from the environment, or the argument otherwise if the variable is
+// empty.
 func numberFrom(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)

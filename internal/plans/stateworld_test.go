@@ -96,7 +96,7 @@ func (w *world) run(loops []perturb.Loop) {
 	running.Wait()
 }
 
-// one returns a random element.
+// one returns a random element of its arguments.
 func one[T any](w *world, of ...T) T { return of[w.IntN(len(of))] }
 
 func (w *world) client(at ref) dynamic.ResourceInterface {
@@ -155,8 +155,8 @@ func (w *world) remove(at ref) error {
 	return err
 }
 
-// keep forbids the loops to delete an object or to change its content or those labels, until a user
-// deletes it.
+// keep records that no loop may delete the object at a place, or change its content or the given
+// labels, until a user deletes the object.
 func (w *world) keep(at ref, obj *unstructured.Unstructured, labels ...string) {
 	if obj.GetDeletionTimestamp() != nil {
 		return

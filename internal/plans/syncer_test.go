@@ -65,7 +65,7 @@ func person(syncers func() []*syncer.Syncer) func(context.Context) error {
 	}
 }
 
-// only selects the types of a scenario, so that its runs are cheap.
+// only returns a filter for the types of a scenario. Syncing few types makes the runs cheap.
 func only(resources ...schema.GroupVersionResource) syncer.TypeFilter {
 	return func(gr schema.GroupResource) bool {
 		for _, r := range resources {
@@ -77,11 +77,11 @@ func only(resources ...schema.GroupVersionResource) syncer.TypeFilter {
 	}
 }
 
-// seldom is the interval of comparing types in scenarios where none changes: it would take most of
-// a run's time.
+// seldom is the interval at which a syncer compares types, in scenarios whose types do not change.
+// With the default interval, comparing would take most of a run's time.
 const seldom = 20 * time.Minute
 
-// settings returns a ConfigMap for a cluster, or for none.
+// settings returns a ConfigMap with the labels of a cluster, or without labels.
 func settings(value, labels string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, labels: {" + labels + "}}, data: {value: " + value + "}}"
 }
@@ -135,8 +135,8 @@ func syncerLife() perturb.Scenario {
 	return lifeOfObjects(syncer.Options{Types: only(configMaps, deployments), Discovery: seldom})
 }
 
-// With Conditions, each object shows whether it is synced. One is not at first: a foreign object
-// has its name.
+// With Conditions, each object shows whether it is synced. At first one object is not synced,
+// because a foreign object downstream has its name.
 func syncerConditions() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
@@ -192,8 +192,9 @@ func syncersMove() perturb.Scenario {
 	}
 }
 
-// A finalizer write that the server applies late, after the object has moved, is not left behind.
-// The edit makes the syncer's first write a Conflict; the later write had no precondition.
+// The server applies the write of a finalizer late, after the object has moved to another cluster.
+// The syncer must still remove that finalizer. The edit makes the syncer's first write fail with a
+// Conflict, so the late write is its retry, which once had no precondition.
 func TestALateFinalizerIsNotLeftBehind(t *testing.T) {
 	first := perturb.Point{Loop: "syncer of b", Server: upstream, Verb: "patch", Resource: "configmaps", Namespace: "default", Name: "settings", N: 1}
 	second := first
@@ -202,8 +203,8 @@ func TestALateFinalizerIsNotLeftBehind(t *testing.T) {
 	perturb.Replay(t, syncersMove(), perturb.Plan{{Kind: perturb.EditBefore, At: first, Of: of}, {Kind: perturb.ApplyLate, At: second}})
 }
 
-// An origin that is replaced a second time while its downstream object is incomplete gets that
-// object.
+// An origin is replaced a second time while its downstream object is incomplete. The downstream
+// object then belongs to the newest origin.
 func TestAnOriginThatIsReplacedTwice(t *testing.T) {
 	perturb.Replay(t, syncerNamespaces(), perturb.Plan{
 		{Kind: perturb.Restore, At: perturb.Point{Loop: "syncer of a", Server: "up", Verb: "patch", Resource: "services", Subresource: "status", Namespace: "default", Name: "web", N: 1}, Step: 1},
@@ -220,7 +221,7 @@ func TestACopyOfALivingOriginIsNotDeleted(t *testing.T) {
 	})
 }
 
-// An autoscaler downstream takes over the replicas, and the upstream shows them.
+// An autoscaler downstream takes over the replicas, and the syncer copies them upstream.
 func syncerAutoscaler() perturb.Scenario {
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	return perturb.Scenario{
@@ -305,8 +306,8 @@ func syncerNamespaces() perturb.Scenario {
 	}
 }
 
-// ofTheUpstream are fields that a Syncer derives from the UIDs of the upstream and of its objects,
-// which differ in each run.
+// ofTheUpstream lists the fields that a Syncer derives from the UIDs of the upstream and its
+// objects. These UIDs differ in each run.
 var ofTheUpstream = []perturb.Field{
 	{Path: "metadata.labels[syncer.atoll.dev/owner]"},
 	{Path: "metadata.annotations[syncer.atoll.dev/applied]"},

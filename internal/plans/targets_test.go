@@ -22,7 +22,7 @@ import (
 
 var targetTypes = definitionsOf("synctargets.workload.kcp.io")
 
-// syncTarget returns a SyncTarget whose Secret has its name.
+// syncTarget returns a SyncTarget. Its Secret has the same name as the SyncTarget.
 func syncTarget(name string) string {
 	return fmt.Sprintf("{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, metadata: {name: %s}, spec: {kubeconfigSecret: {namespace: default, name: %s}}}", name, name)
 }
@@ -71,7 +71,8 @@ func heartbeats(p perturb.Point) bool {
 	return p.Resource == "synctargets.workload.kcp.io" && p.Subresource == "status"
 }
 
-// seldomBeats is the interval of heartbeats at rest: the default would take most of a run's time.
+// seldomBeats is the interval of heartbeats. With the default interval, heartbeats at rest would
+// take most of a run's time.
 const seldomBeats = 10 * time.Minute
 
 func newTargets(access perturb.Access) (region.API, *targets.Controller, error) {
@@ -104,7 +105,7 @@ func runTargets(ctx context.Context, access perturb.Access) error {
 	}))
 }
 
-// thing returns a CRD with a field.
+// thing returns a CRD whose schema has the field.
 func thing(field string) string {
 	return fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
@@ -119,8 +120,8 @@ spec:
 `, field)
 }
 
-// fleetOfClusters is a scenario in which an operator registers clusters. One of them defines a
-// type, which all others get, and then changes it.
+// fleetOfClusters is a scenario in which an operator registers clusters. One cluster defines a
+// type, which all other clusters get, and then changes the type.
 func fleetOfClusters() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: serve(map[string]func() (*regiontest.Definitions, error){"up": targetTypes, "a": nil, "b": nil}, nil),
@@ -154,8 +155,8 @@ func runFleet(ctx context.Context, access perturb.Access) error {
 	return startAll(reaching(ctx, access), t.Start, f.Start)
 }
 
-// A Syncer with a late watch of the cluster does not take its own older writes for those of another
-// one.
+// A Syncer with a late watch of the cluster does not mistake its own older writes for writes of
+// another Syncer.
 func TestALateWatchIsNotAnotherSyncer(t *testing.T) {
 	perturb.Replay(t, targetsOfClusters(), perturb.Plan{
 		{Kind: perturb.WatchLate, At: perturb.Point{Loop: "targets", Server: "a", Verb: "watch", Resource: "configmaps", N: 2}},

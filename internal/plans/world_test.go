@@ -55,7 +55,7 @@ var resourceOf = map[string]schema.GroupVersionResource{
 	"CustomResourceDefinition": {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 }
 
-// inDefault are the kinds whose manifests may omit the namespace default.
+// inDefault lists the kinds whose manifests may omit the namespace default.
 var inDefault = []string{"ConfigMap", "Service", "Deployment", "PlacementPolicy"}
 
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
@@ -70,8 +70,8 @@ var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	return regiontest.Compile(crds...)
 })
 
-// servers returns a func that makes an upstream with Atoll's CRDs, and downstream servers of those
-// names.
+// servers returns a func that makes an upstream with Atoll's CRDs, and a downstream server for each
+// name.
 func servers(downstream ...string) func() (map[string]perturb.Server, error) {
 	return func() (map[string]perturb.Server, error) {
 		definitions, err := compiled()
@@ -198,7 +198,7 @@ func drop(name, server string, gvr schema.GroupVersionResource, object string) p
 		for range maxWait {
 			err := c.Delete(ctx, object, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return nil // it is deleted, or another has its name
+				return nil // it is deleted, or another object has its name
 			} else if err != nil {
 				return err
 			}
@@ -256,8 +256,8 @@ func get(ctx context.Context, access perturb.Access, server string, gvr schema.G
 	return obj, err
 }
 
-// restart is how long a loop is stopped after a crash, while users continue. It is no multiple of
-// Quiet, so that no step of a user coincides with a restart, between a loop's reads and writes.
+// restart is how long a loop is stopped after a crash, while users continue. It is not a multiple
+// of Quiet, so that no step of a user happens at the moment of a restart.
 const restart = 3*time.Minute + 20*time.Second
 
 // check checks the end state of a run.
@@ -317,7 +317,7 @@ func api(access perturb.Access, server string) (region.API, error) {
 	return region.APIFor(access(server))
 }
 
-// clusterOf is the prefix of the names of loops that stand for the controllers of a cluster. They
+// clusterOf is the prefix of the names of loops that play the controllers of a cluster. These loops
 // are not under test.
 const clusterOf = "cluster "
 
@@ -327,7 +327,8 @@ func workloads(server string) perturb.Loop {
 	return reports(clusterOf+server, server, deployments, func(*unstructured.Unstructured) bool { return true }, availableStatus)
 }
 
-// shards is workloads for the shards in the upstream, in scenarios without a syncer.
+// shards is the loop that reports all replicas of each shard in the upstream as available, in
+// scenarios without a syncer.
 func shards() perturb.Loop {
 	isShard := func(obj *unstructured.Unstructured) bool { return obj.GetLabels()[splitterv1alpha1.ParentLabel] != "" }
 	return reports(clusterOf+"shards", upstream, deployments, isShard, availableStatus)
@@ -357,8 +358,8 @@ func availableStatus(obj *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// reports is a loop that writes the status of the objects of a resource that of selects. status
-// returns nil if no write is needed.
+// reports returns a loop that writes the status of each object of a resource for which the function
+// of returns true. status returns the wanted status, or nil if no write is needed.
 func reports(name, server string, gvr schema.GroupVersionResource, of func(*unstructured.Unstructured) bool, status func(*unstructured.Unstructured) map[string]any) perturb.Loop {
 	return perturb.Loop{Name: name, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
 		cluster, err := api(access, server)

@@ -35,7 +35,7 @@ type turn struct {
 	how            string
 }
 
-// apart reports whether the loops write different objects, according to how.
+// apart reports whether the loops write different objects. The beginning of t.how decides this.
 func (t turn) apart() bool {
 	return strings.HasPrefix(t.how, "Never one object") && !strings.HasPrefix(t.how, "Never one object but")
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// field is a field of a resource, shortened as shorten does.
+// field is a field of a resource. Its path is as shorten returns it.
 type field struct{ resource, path string }
 
 // Pseudo-fields for the creation and deletion of objects.
@@ -101,9 +101,9 @@ func (w *writers) note(run string, write perturb.Write, loop string) {
 	}
 }
 
-// written returns the fields of a write: those that its manager owns afterwards, and those that it
-// owned before and that are removed. It includes the manager's unchanged fields, since no two loops
-// should share a manager and a field.
+// written returns the fields of a write: the fields that its manager owns afterwards, and the
+// fields that the manager owned before and that the write removed. It includes the fields of the
+// manager that the write did not change, since no two loops should share a manager and a field.
 func written(w perturb.Write) []string {
 	switch {
 	case w.Verb == "delete":
@@ -160,7 +160,7 @@ var (
 	}
 )
 
-// loopOfCaller returns the type of the calling loop, "" without one.
+// loopOfCaller returns the type of the calling loop, or "" if no loop is calling.
 func loopOfCaller() string {
 	pcs := make([]uintptr, 200)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
@@ -182,9 +182,9 @@ func loopOfCaller() string {
 	}
 }
 
-// TestWriters runs each scenario undisturbed, and compares the writers of each field with the table
-// of fields_test.go. With ATOLL_PLANS it also runs that many plans of each. Each field has one
-// writer, or a row that describes how several take turns.
+// TestWriters runs each scenario without faults, and compares the writers of each field with the
+// table of fields_test.go. With ATOLL_PLANS it also runs that many plans of each scenario. Each
+// field must have one writer, or a row in turns that describes how several loops take turns.
 func TestWriters(t *testing.T) {
 	w := newWriters()
 	for _, s := range scenarios {

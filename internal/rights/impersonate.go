@@ -24,7 +24,7 @@ type Impersonation struct {
 	UIDs    []string            // of users
 	Extra   map[string][]string // by key, the values
 	// On limits the requests that may be made as another user; that user needs the rights as well.
-	// It needs servers with constrained impersonation (Kubernetes 1.36). Empty means no limit.
+	// On needs servers with constrained impersonation (Kubernetes 1.36). Empty means no limit.
 	On []rbacv1.PolicyRule
 }
 
@@ -133,7 +133,8 @@ func divide(names []string) (users []string, accounts map[string][]string, err e
 	return users, accounts, nil
 }
 
-// readable checks that servers understand an extra key and its values as they are written.
+// readable returns an error unless servers read an extra key and its values exactly as the caller
+// wrote them.
 func readable(key string, values []string) error {
 	switch {
 	case key == "" || key != strings.ToLower(key):

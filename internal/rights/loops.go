@@ -14,13 +14,15 @@ import (
 
 // Place is an API server and its role in an installation.
 type Place struct {
-	// Central is set for the central plane, and unset for a peer. A plane that is both grants both.
+	// Central is set for the central plane, and unset for a peer. An API server that is both grants
+	// the roles of both.
 	Central bool
 	// Namespace is the installation's namespace in a central plane, for Leases and kubeconfigs.
 	Namespace string
 }
 
-// loops returns, by loop, the roles that it needs in a place.
+// loops maps the name of a loop to a function that returns the roles that the loop needs in a
+// place.
 var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	"fanout": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		return either(p, Coordinate(), CoordinateCentral()), nil
@@ -49,7 +51,8 @@ var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	},
 }
 
-// upstreamLoops returns, by loop, the role that it needs in an upstream of clusters.
+// upstreamLoops maps the name of a loop to a function that returns the role that the loop needs in
+// an upstream of clusters.
 var upstreamLoops = map[string]func() *rbacv1.ClusterRole{
 	"placement": Placement,
 }
@@ -60,9 +63,9 @@ func LoopNames() []string { return slices.Sorted(maps.Keys(loops)) }
 // UpstreamLoopNames returns the names of the loops of an upstream of clusters.
 func UpstreamLoopNames() []string { return slices.Sorted(maps.Keys(upstreamLoops)) }
 
-// Loop returns the least roles that a loop needs in a place. Those of "accounts" are in addition to
-// "fanout"; every other loop is complete. Loops of an upstream need the same in any place. ok is
-// false for an unknown name.
+// Loop returns the least roles that a loop needs in a place. "accounts" also needs the roles of
+// "fanout"; the roles of every other loop suffice alone. Loops of an upstream need the same roles
+// in any place. ok is false for an unknown name.
 func Loop(name string, p Place) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role, ok bool) {
 	if of, ok := upstreamLoops[name]; ok {
 		return []*rbacv1.ClusterRole{of()}, nil, true

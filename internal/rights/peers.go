@@ -34,9 +34,9 @@ func PeersCentral() *rbacv1.ClusterRole {
 	)
 }
 
-// Kubeconfigs returns the least Role for reading the kubeconfigs of Peers. It is needed in each
-// namespace with their Secrets. Such a namespace should have no other Secrets, since the right to
-// watch Secrets includes reading them all.
+// Kubeconfigs returns the least Role for reading the kubeconfigs of Peers. Each namespace that has
+// such Secrets needs the Role, and should have no other Secrets: the right to watch Secrets
+// includes reading all of them.
 func Kubeconfigs(namespace string) *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},

@@ -107,7 +107,8 @@ func ClaimsCentral() *rbacv1.ClusterRole {
 	)
 }
 
-// hold adds a rule to rules: to the rule of the same resources, if there is one.
+// hold adds the verbs of held to the rule in rules for the same groups and resources, or appends
+// held if rules has no such rule.
 func hold(rules []rbacv1.PolicyRule, held rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for i, r := range rules {
 		if slices.Equal(r.APIGroups, held.APIGroups) && slices.Equal(r.Resources, held.Resources) {

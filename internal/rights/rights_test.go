@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/account"
 )
 
-// The tests of atollctl, whose servers grant the printed roles, show that the roles suffice and
-// that all their rights are used.
+// The servers in the tests of atollctl grant the printed roles. Those tests show that the roles
+// suffice and that every right in them is used.
 func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
 	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events(), Placement()} {
@@ -78,7 +78,7 @@ func TestEveryLoopMayReadTheIdentity(t *testing.T) {
 	require.True(t, reads(cluster.Rules))
 }
 
-// A loop needs one or more roles, with the same names wherever they are printed.
+// Each loop needs one or more roles. Their names are the same wherever the roles are printed.
 func TestLoops(t *testing.T) {
 	t.Parallel()
 	type names struct{ peer, central []string }

@@ -20,27 +20,28 @@ import (
 type Syncing struct {
 	// Downstream is set for a cluster, and unset for the upstream.
 	Downstream bool
-	// Types are the types that are synced, defined or divided. Nil means the types of workloads, no
-	// definitions, or all kinds of the splitter.
+	// Types are the types that are synced, defined or divided. Nil means the types of workloads for
+	// the parts "syncer" and "targets", no definitions for "types", and all kinds for "splitter".
 	Types []schema.GroupResource
 	// Permit lists the powers that may be synced: see syncer.Power. Types that need another power
 	// are left out.
 	Permit []syncer.Power
 	// Mode selects where syncers run; empty means targets.Push.
 	Mode targets.Mode
-	// Target is the SyncTarget whose status a syncer writes; empty means that it writes none.
+	// Target is the SyncTarget whose status a syncer writes; empty means that it writes no status.
 	Target string
-	// Upsync lists those of the Types whose objects, if created downstream, are synced upstream.
+	// Upsync lists the types, among Types, whose objects are synced upstream if they were created
+	// downstream.
 	Upsync []schema.GroupResource
 	// DeleteUpstream means that the deletion of a downstream object deletes its origin.
 	DeleteUpstream bool
 	// Unscheduled means that downstream pods without a node are counted.
 	Unscheduled bool
-	// Namespace is the namespace of Secrets with kubeconfigs; empty means that there are none.
+	// Namespace is the namespace of Secrets with kubeconfigs; empty means that no Secrets are used.
 	Namespace string
 }
 
-// syncing returns, by part, the roles that it needs.
+// syncing maps the name of a part to a function that returns the roles that the part needs.
 var syncing = map[string]func(Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	"syncer": func(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		if s.Downstream {
@@ -132,8 +133,8 @@ func Types(custom ...schema.GroupResource) *rbacv1.ClusterRole {
 	return role("atoll-types", rules...)
 }
 
-// Split returns the least ClusterRole for a splitter.Splitter of those types over SyncTargets; nil
-// means all kinds of the package.
+// Split returns the least ClusterRole for a splitter.Splitter that divides the given types over
+// SyncTargets. No types means all kinds of the package.
 func Split(types ...schema.GroupResource) *rbacv1.ClusterRole {
 	if types == nil {
 		for _, kind := range []splitter.Kind{splitter.CronJobs(), splitter.DaemonSets(), splitter.Deployments(), splitter.Jobs(), splitter.StatefulSets()} {

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// The tests of the packages themselves show that the roles suffice and that all their rights are
-// used.
+// The tests of the syncer, types and splitter packages show that the roles suffice and that every
+// right in them is used.
 func TestSyncIsNarrow(t *testing.T) {
 	t.Parallel()
 	want := map[string][2][]string{

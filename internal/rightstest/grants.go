@@ -29,7 +29,7 @@ func Tokens() map[string]regiontest.User {
 	return map[string]regiontest.User{Admin: {Name: Admin, Groups: []string{"system:masters"}}, Program: {Name: Program}}
 }
 
-// API connects to a server with Tokens, with one of them.
+// API returns a connection to a server whose users are Tokens, as the user of the token.
 func API(t testing.TB, s *regiontest.Server, token string) region.API {
 	t.Helper()
 	config := s.Config()
@@ -39,8 +39,8 @@ func API(t testing.TB, s *regiontest.Server, token string) region.API {
 	return api
 }
 
-// Grants are the rights of a program in one API server, and their use. They are safe for concurrent
-// use.
+// Grants holds the rights of a program in one API server, and records their use. It is safe for
+// concurrent use.
 type Grants struct {
 	granted []granted
 
@@ -49,7 +49,7 @@ type Grants struct {
 	denied []string
 }
 
-// granted is a rule in one namespace, or cluster-wide if that is empty.
+// granted is a rule in one namespace, or cluster-wide if namespace is empty.
 type granted struct {
 	rbacv1.PolicyRule
 	namespace string
@@ -114,7 +114,7 @@ func (g *Grants) use(r regiontest.Request, verb string) error {
 	return fmt.Errorf("no role allows %s", denied)
 }
 
-// has reports whether a rule names something, or everything.
+// has reports whether the list named contains name or "*".
 func has(named []string, name string) bool {
 	return slices.Contains(named, name) || slices.Contains(named, "*")
 }

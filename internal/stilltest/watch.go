@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Watch returns the body of the response to the watch r. It ends after r's timeoutSeconds, with r,
-// or abruptly when death is closed. death may be nil.
+// Watch returns the body of the response to the watch r. The body ends after the timeoutSeconds of
+// r, when the context of r ends, or abruptly when death is closed. death may be nil.
 func Watch(r *http.Request, death <-chan struct{}) (io.ReadCloser, error) {
 	seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds"))
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Check fails the test for each name of the file list that is not in now, and for each one in now that is not in the file.
-// With ATOLL_STORED=add it adds the latter to the file instead. It needs a test whose working directory is the package's.
+// Check compares the names in the file list with the names in now. It fails the test for each name that only one of
+// them has. With ATOLL_STORED=add it adds the names that the file lacks to the file instead. The test must run in the
+// directory of its package.
 func Check(t *testing.T, list string, now []string) {
 	t.Helper()
 	slices.Sort(now)

@@ -18,7 +18,7 @@ const (
 )
 
 // reason returns the lines that show why a test failed: those from its first assertion, panic or
-// race on, or else its last ones.
+// race on, or its last lines if it has none of these.
 func reason(output string) []string {
 	var lines []string
 	at := -1

@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tracker lists the labels and annotations by which tools recognize objects that they
-// applied. On a downstream object they would make a tool prune it.
+// applied. If a downstream object had such a label or annotation, the tool would prune the object.
 package tracker

@@ -22,7 +22,8 @@ var prefixes = []string{
 	"objectset.rio.cattle.io/",
 }
 
-// Is reports whether key is a tool's. It is safe for concurrent use.
+// Is reports whether key is a label or annotation by which a tool recognizes objects. It is safe
+// for concurrent use.
 func Is(key string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }

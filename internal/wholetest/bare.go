@@ -86,7 +86,7 @@ func shard(of *unstructured.Unstructured, cluster string, i int, guarded bool) *
 	return obj
 }
 
-// bare returns an object without any fields to apply.
+// bare returns an object with the name and type of the given object, and no other fields.
 func bare(of *unstructured.Unstructured) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind()}}
 	obj.SetNamespace(of.GetNamespace())

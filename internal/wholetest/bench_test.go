@@ -48,9 +48,9 @@ func TestServers(t *testing.T) {
 
 // BenchmarkWhole divides 300 Deployments of 15 replicas over two clusters, and measures from the
 // first create until all 600 shards are downstream. The baseline of "ratio" is a bare loop of 16
-// workers that creates the same parents, shards and downstream objects in their final form. That of
-// "requests-ratio" makes the same requests as splitter and syncers. Servers are in memory and in
-// this process.
+// workers that creates the same parents, shards and downstream objects in their final form. The
+// baseline of "requests-ratio" makes the same requests as splitter and syncers. The servers are in
+// the memory of this process.
 func BenchmarkWhole(b *testing.B) {
 	wholetest.Compare(b, 300, func() (wholetest.Servers, string) {
 		s := newServers(b)

@@ -9,9 +9,9 @@ import (
 )
 
 // Compare runs Bare, Requests and Divided alternately, each in its own namespace, as often as the
-// benchmark requires. It reports the time of Divided, and the others' in relation to it: "ratio" is
-// Bare's wall time and "requests-ratio" that of Requests, "cpu-ratio" and "requests-cpu-ratio" the
-// CPU time of this process.
+// benchmark requires. It reports the time of Divided, and the times of Bare and Requests divided by
+// it: "ratio" is the wall time of Bare and "requests-ratio" that of Requests; "cpu-ratio" and
+// "requests-cpu-ratio" are the CPU times of this process.
 func Compare(b *testing.B, n int, fresh func() (Servers, string)) {
 	b.Helper()
 	var ours, fewest, same Cost

@@ -26,7 +26,7 @@ var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Reso
 // of the bare loop.
 const workers = 16
 
-// clusters are the clusters of the measurements, with equal weights.
+// clusters lists the clusters of the measurements. They have equal weights.
 var clusters = []string{"cluster-1", "cluster-2"}
 
 // Servers are an upstream and two clusters, without controllers.
@@ -71,7 +71,7 @@ func (s Servers) Divided(tb testing.TB, namespace string, n int) Cost {
 		running.Go(func() { _ = one.Start(ctx) })
 		syncers = append(syncers, one)
 	}
-	// there returns the lowest number of Deployments in a cluster.
+	// there returns the number of Deployments in the cluster that has the fewest.
 	there := func() int {
 		least := -1
 		for _, one := range syncers {
@@ -95,7 +95,7 @@ func (s Servers) Divided(tb testing.TB, namespace string, n int) Cost {
 	return cost
 }
 
-// downstream returns the number of Deployments downstream, or -1 if it is unknown.
+// downstream returns the number of Deployments downstream, or -1 if the number is unknown.
 func downstream(status syncer.Status) int {
 	for _, t := range status.Types {
 		if t.Resource == deployments && t.Reason == "" && t.Err == nil {
@@ -134,7 +134,7 @@ func (s Servers) rest(tb testing.TB, namespace string) {
 	}
 }
 
-// each calls do n times, with workers concurrent calls.
+// each calls do n times, at most workers calls at once.
 func each(tb testing.TB, n int, do func(i int) error) {
 	tb.Helper()
 	work, errs := make(chan int), make(chan error, n)

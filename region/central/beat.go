@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// beatInterval bounds how late a change of health is noticed. A beat does no I/O.
+// beatInterval bounds how late a change of health is noticed. Reading the health does no I/O.
 const beatInterval = 500 * time.Millisecond
 
 // signs are the parts of a connection's health that a status reports.

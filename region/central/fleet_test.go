@@ -30,8 +30,8 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// fleet is any number of idle clusters, one per host, each with one region. It allocates almost nothing, so that the
-// growth of the heap is that of the clients.
+// fleet simulates any number of idle clusters, one per host name, each with one region. It allocates almost nothing,
+// so a test can attribute the growth of the heap to the clients.
 type fleet struct{}
 
 func (fleet) RoundTrip(r *http.Request) (*http.Response, error) {

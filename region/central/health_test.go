@@ -17,7 +17,7 @@ import (
 )
 
 // An unreachable peer is reported within a second after the Ring has noticed, and keeps its regions, even over a
-// restart of the program; then nothing more is written. One dead peer delays no other.
+// restart of the program. After that nothing more is written. One dead peer delays no other.
 func TestUnreachablePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")
@@ -107,7 +107,7 @@ func TestCredentialsRejected(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, "True Reachable", w.ready("eu"))
 
-		// Rejected later: the new kubeconfig is not used.
+		// A new kubeconfig whose credentials are rejected is not used; the old one stays in use.
 		w.secret("eu-kubeconfig", "eu bad")
 		pass(time.Second)
 		require.Equal(t, "False CredentialsRejected", w.conditionOf("eu", masterv1alpha1.PeerConditionKubeconfigValid))
@@ -128,7 +128,8 @@ func TestCredentialsRejected(t *testing.T) {
 	})
 }
 
-// An unreachable peer that later rejects the credentials gets the other reason, and vice versa.
+// The reason changes when an unreachable peer is reachable again but rejects the credentials, and when such a
+// peer becomes unreachable.
 func TestSilentThenRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")

@@ -16,13 +16,14 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// index holds the cached Peers, each decoded once, sorted by name. Its results are never modified, not even by callers.
+// index holds the cached Peers, each decoded once, sorted by name. It never modifies a slice or Peer that it has
+// returned, and callers must not modify one either.
 type index struct {
 	mu    sync.Mutex
 	known []known
 }
 
-// known is a Peer and the object that it was decoded from.
+// known holds a Peer and the cached object that the Peer was decoded from.
 type known struct {
 	peer *masterv1alpha1.Peer
 	obj  *unstructured.Unstructured

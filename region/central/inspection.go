@@ -138,7 +138,7 @@ func clip(s string, most int) string {
 	return s
 }
 
-// planeUID reads the UID of the plane.
+// planeUID reads the UID of the plane's kube-system namespace, which identifies its cluster.
 func planeUID(ctx context.Context, plane region.API) (types.UID, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -52,7 +52,7 @@ type Master struct {
 	mu      sync.Mutex
 	running bool
 	since   time.Time
-	failed  error // why they last ended by themselves
+	failed  error // why the loops last ended by themselves
 	written map[string]carrierWriting
 }
 
@@ -117,7 +117,7 @@ func (m *Master) addCarriers() {
 	}
 }
 
-// isMaster reports whether a KubeCarrier requires the loops.
+// isMaster reports whether some KubeCarrier of the plane requires the loops.
 func (m *Master) isMaster() bool {
 	for _, carrier := range m.carriers.List() {
 		if isMaster(carrier) && carrier.GetDeletionTimestamp() == nil {

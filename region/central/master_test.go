@@ -197,7 +197,7 @@ func TestTwoMasters(t *testing.T) {
 	})
 }
 
-// While a Peer local waits for its finalizers, the Master waits too.
+// While the deleted Peer local waits for its finalizers, the Master waits too, and then creates a new one.
 func TestLocalWithAFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -30,7 +30,7 @@ type observation struct {
 	again    chan struct{}                              // makes run read the version again
 }
 
-// newObservation calls changed after each change of the observed state.
+// newObservation makes an observation that calls changed after each change of the observed state.
 func newObservation(conn *region.Conn, changed func()) *observation {
 	tell := func(types.NamespacedName) { changed() }
 	o := &observation{
@@ -45,7 +45,7 @@ func newObservation(conn *region.Conn, changed func()) *observation {
 	return o
 }
 
-// run blocks until ctx ends.
+// run keeps the caches and the version of the API server current until ctx ends.
 func (o *observation) run(ctx context.Context, changed func()) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -141,9 +141,9 @@ func inPhase(claims []*unstructured.Unstructured, wanted string) []region.Key {
 // overwritten replaces a phase that another client had written before the claims were first listed.
 const overwritten = "Overwritten"
 
-// stripClaim reduces a RegionClaim to the fields that bound reads. A phase counts only if an arbiter wrote it, so that
-// no other client of the status moves a region. Otherwise the phase of the same claim in the cache stays; it is
-// overwritten in the first list, and empty for a claim that is new.
+// stripClaim reduces a RegionClaim to the fields that the func bound reads. A phase counts only if an arbiter wrote
+// it, so that no other client of the status moves a region. Otherwise the phase of the same claim in the cache stays.
+// A claim without a cached phase gets the phase Overwritten in the first list, and none later.
 func stripClaim(obj, before *unstructured.Unstructured, first bool) {
 	kept, phase := bare(obj), ""
 	switch {

@@ -33,7 +33,7 @@ func TestAClusterThatFailsIsAskedEverLessOften(t *testing.T) {
 	})
 }
 
-// A status for a Peer is not written to another Peer that was created under its name since.
+// A status for a Peer is not written to another Peer that was created with the same name since.
 func TestAStatusIsForOnePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")

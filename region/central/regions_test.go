@@ -39,7 +39,7 @@ func TestRegionServedTwice(t *testing.T) {
 		require.Equal(t, "region one.loodse is served by Peer us", w.message("eu", masterv1alpha1.PeerConditionRegionsUnique))
 		require.Equal(t, "True Unique", w.conditionOf("us", masterv1alpha1.PeerConditionRegionsUnique))
 
-		// A restart, or an outage of the peer that serves it, does not change that.
+		// The region stays there after a restart of the program, and during an outage of the peer that serves it.
 		p.stop()
 		w.servers["us"].Partition(true)
 		p = w.start(PeersOptions{})
@@ -192,7 +192,7 @@ func TestAPhaseThatIsNoArbitersCountsForNothing(t *testing.T) {
 		pass(time.Minute)
 		require.Equal(t, []string{"one.loodse"}, p.served("eu"))
 
-		// Another claim of the same name has no earlier phase.
+		// A new claim of the same name has no earlier phase.
 		require.NoError(t, w.client(eu, claimResource, "loodse").Delete(t.Context(), "one", metav1.DeleteOptions{}))
 		w.claimBy("stray", eu, "loodse", "one", "Bound")
 		pass(time.Minute)

@@ -103,7 +103,7 @@ func TestRotationUnderLoad(t *testing.T) {
 			w.secret("eu-kubeconfig", "garbage")
 		case 7:
 			w.secret("eu-kubeconfig", string(other))
-			// A rotation that timed out has no such cause, and is retried.
+			// Wait for this cause: a rotation that only timed out would be retried.
 			await("refused", func() bool { return errors.Is(conn.Health().Rotation, region.ErrOtherCluster) })
 		}
 		w.secret("eu-kubeconfig", doors[i%len(doors)])

@@ -74,7 +74,8 @@ func newSecrets(plane region.API, trust region.Trust, changed func(types.Namespa
 
 func (s *secrets) key(obj types.NamespacedName) string { return obj.String() }
 
-// want sets the Secrets that are named now. Its watches run in wg until ctx ends.
+// want replaces the set of Secrets that Peers name. It starts and ends the watches of their namespaces; these
+// run in wg until ctx ends.
 func (s *secrets) want(ctx context.Context, wg *sync.WaitGroup, named map[types.NamespacedName]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +222,7 @@ func (s *secrets) settle(key types.NamespacedName, secret *unstructured.Unstruct
 	return !before.done || before.problem != next.problem || before.digest != next.digest
 }
 
-// unread returns the state of a Secret that could not be read. It is done if a server responded.
+// unread returns the state of a Secret that could not be read. Its field done is true if a server responded.
 func unread(key types.NamespacedName, err error) kubeconfig {
 	k := kubeconfig{done: true, reason: masterv1alpha1.PeerReasonSecretNotFound}
 	switch {

@@ -226,7 +226,7 @@ func TestPeerNamesAnotherSecret(t *testing.T) {
 	})
 }
 
-// The installation may be in a namespace with another name.
+// With Options.Namespace, a Peer's Secret is read from that namespace, and not from the default one.
 func TestSecretsOfAnotherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")

@@ -60,7 +60,8 @@ func (r replica) Watch(ctx context.Context) iter.Seq[uint64] {
 	}
 }
 
-// Each Peer is reconciled by the replica that owns it, and by another after a move; all replicas have all peers.
+// Each Peer is reconciled by the replica that owns it, and by another replica after a move. All replicas are
+// connected to all peers.
 func TestReplicasSharePeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")

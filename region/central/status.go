@@ -272,8 +272,8 @@ func reasonOf(err error) masterv1alpha1.PeerConditionReason {
 	return masterv1alpha1.PeerReasonRightsMissing
 }
 
-// sum derives the condition Ready from the others: False before Unknown, and within each the conditions first that need
-// a person's action.
+// sum derives the condition Ready from the other conditions. False comes before Unknown. Among conditions of the same
+// status, the one that needs a person's action comes first.
 func sum(conditions []metav1.Condition) metav1.Condition {
 	of := func(kind masterv1alpha1.PeerConditionType) metav1.Condition {
 		if c := meta.FindStatusCondition(conditions, string(kind)); c != nil {

@@ -37,7 +37,7 @@ type world struct {
 	plane   *regiontest.Server
 	servers map[string]*regiontest.Server
 	token   string // of the clients
-	// parse parses a kubeconfig; nil: the abbreviated form above.
+	// parse parses a kubeconfig; nil: the abbreviated form in the comment of world.
 	parse func([]byte) (region.Credentials, error)
 }
 
@@ -142,7 +142,7 @@ func (w *world) program(opts PeersOptions) *program {
 	return p
 }
 
-// run blocks until ctx ends.
+// run runs the loops of the program until ctx ends.
 func (p *program) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { require.NoError(p.w.t, p.ring.Start(ctx)) })
@@ -237,7 +237,7 @@ func (w *world) claim(s *regiontest.Server, provider, name, phase string) {
 	w.claimBy(regionv1alpha1.RegionClaimManager, s, provider, name, phase)
 }
 
-// claimBy is claim, with manager as the writer of the status.
+// claimBy does the same as claim, with manager as the writer of the status.
 func (w *world) claimBy(manager string, s *regiontest.Server, provider, name, phase string) {
 	w.t.Helper()
 	ns := w.client(s, namespaceResource, "")

@@ -163,8 +163,8 @@ func TestWhatIsAContradiction(t *testing.T) {
 	correct(obj, later, noon.Add(4*time.Second+2*maxPause), time.Second, 0)
 }
 
-// claimWithReport returns a claim with the report of a ruling, if the ruling is not empty. With leaves, it is
-// being deleted.
+// claimWithReport returns a claim with the report of a ruling, if the ruling is not empty. If
+// leaves is true, the claim is being deleted.
 func claimWithReport(t *testing.T, r ruling, leaves bool) *unstructured.Unstructured {
 	t.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{}}

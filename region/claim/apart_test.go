@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// unreached is a server that this arbiter cannot reach, but others can.
+// unreached returns a server that one arbiter cannot reach, but other arbiters can.
 func unreached(t *testing.T) *regiontest.Server {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{})
@@ -131,7 +131,7 @@ func slowly(w *world, p region.PeerName) {
 	w.ring.Server(p).Inject(regiontest.Fault{Verb: "patch", Times: -1, Do: regiontest.Delay(100 * time.Millisecond)})
 }
 
-// reserved creates a claim in p for an operation whose target is target.
+// reserved creates a Reserved claim in p, of an operation with the given target.
 func (w *world) reserved(p, target region.PeerName) {
 	w.t.Helper()
 	obj := w.object("RegionClaim", name)
@@ -151,8 +151,8 @@ func (w *world) lingers(p region.PeerName) {
 	w.unclaim(p)
 }
 
-// lingersQuietly is lingers; it also checks that each of two arbiters reports the deletion at most
-// once. A write that is repeated before the cache shows the first one is rejected.
+// lingersQuietly does the same as lingers. It also checks that each of two arbiters reports the
+// deletion at most once. A write that is repeated before the cache shows the first one is rejected.
 func (w *world) lingersQuietly(p region.PeerName) {
 	w.t.Helper()
 	server := w.ring.Server(p)

@@ -34,7 +34,7 @@ type Arbiter struct {
 	mu      sync.Mutex
 	peers   map[region.PeerName]*peer       // engaged
 	ring    map[region.PeerName]time.Time   // when each peer joined the Directory; nil: not known yet
-	missing map[region.PeerName]time.Time   // when a holder was first found missing from it
+	missing map[region.PeerName]time.Time   // when a holder was first found missing from the ring
 	claimed map[region.Key]time.Time        // when a region without holder was first found claimed
 	open    map[region.Key]struct{}         // not settled when last reconciled
 	won     map[region.Key]*statementRecord // the last bid

@@ -312,8 +312,8 @@ func TestLostRepliesOfThePlane(t *testing.T) {
 	}
 }
 
-// TestATypeThatIsNotServedIsNoAbsence: some API servers return 404 for custom resources while they
-// start.
+// TestATypeThatIsNotServedIsNoAbsence checks that a 404 for a type that is not served does not
+// count as a deleted claim: some API servers return it for custom resources while they start.
 func TestATypeThatIsNotServedIsNoAbsence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})

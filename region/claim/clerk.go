@@ -39,7 +39,7 @@ func (c *clerk) carryOut(ctx context.Context, command command) (reply, error) {
 	case erase:
 		return c.recorded(c.records.erase(ctx))
 	}
-	// The holder of a region may have no cached object.
+	// Look among the engaged peers, not in the scene: the holder's peer may have no cached object.
 	p := c.arbiter.peer(command.peer)
 	if p == nil {
 		return reply{outcome: failed}, nil
@@ -72,7 +72,8 @@ func (c *clerk) recorded(err error) (reply, error) {
 	return reply{outcome: failed}, &region.Error{Region: c.scene.key, Op: "arbitrate", Err: err}
 }
 
-// confirm reads the named claim at its peer.
+// confirm reads live at its peer whether the claim of the command exists. For confirmThere, a claim
+// that is being deleted counts as missing.
 func (c *clerk) confirm(ctx context.Context, p *peer, command command) (outcome, error) {
 	claim, err := p.claimClient(c.scene.key).Get(ctx, c.scene.key.Name, metav1.GetOptions{})
 	switch {

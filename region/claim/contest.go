@@ -66,8 +66,8 @@ func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time
 	return r, b.wrote, err
 }
 
-// contested reports whether none of the claims is under the fan-out protocol, and then whether a
-// claim still has the Conflict of an earlier contest.
+// contested returns open if none of the claims is under the fan-out protocol. In this case, stale
+// means that a claim still has the Conflict of an earlier contest.
 func contested(s *scene) (open, stale bool) {
 	for _, at := range s.places {
 		if at.claim == nil || !inEffect(at.claim) {
@@ -122,8 +122,8 @@ type bid struct {
 	wrote   bool
 }
 
-// make bids. False without an error means that another bid is running, or that the caches are
-// stale.
+// make makes the bid. Without an error, won is false if another bid is running, or if the caches
+// are stale.
 func (b *bid) make(ctx context.Context) (won bool, err error) {
 	ours := b.arbiter.peer(b.winner.peer)
 	if ours == nil {
@@ -187,7 +187,7 @@ func biddable(claim *unstructured.Unstructured) bool {
 	return stageOf(claim) == fanoutv1alpha1.Stage("") && !leaving(claim) && statusIn(claim).Phase != v1alpha1.RegionClaimBound
 }
 
-// reopened returns claim without a status.
+// reopened returns a copy of claim without its status.
 func reopened(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	claim = claim.DeepCopy()
 	unstructured.RemoveNestedField(claim.Object, "status")

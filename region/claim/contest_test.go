@@ -95,7 +95,8 @@ func TestWithoutAPlaneTheLoserFollows(t *testing.T) {
 	})
 }
 
-// TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent: an unreachable peer may hold the region.
+// TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent checks that no claim wins while a peer is
+// unreachable, because that peer may hold the region.
 func TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,9 +31,9 @@ const (
 
 // statement is the status that an arbiter writes to an object: a report or a gate.
 type statement interface {
-	// same reports whether both are equal apart from transition times.
+	// same reports whether both statements are equal apart from transition times.
 	same(other statement) bool
-	// agrees reports whether both name the same holder of the region.
+	// agrees reports whether both statements name the same holder of the region.
 	agrees(other statement) bool
 }
 

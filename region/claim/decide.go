@@ -51,7 +51,7 @@ type view struct {
 	candidates []candidate
 	holder     contact // of the peer that the decision names
 	left       bool    // that peer is not in the ring
-	departed   bool    // and has been for longer than Departure
+	departed   bool    // it has been missing from the ring for longer than Departure
 	awaiting   bool    // some peer of the ring is awaited
 	settled    bool    // the claims were known for long enough for rival claims to appear
 }
@@ -68,7 +68,7 @@ type act int
 const (
 	// keep does not change the decision.
 	keep act = iota
-	// wait does not change it until more is known: no claim can be chosen yet.
+	// wait leaves the decision as it is until more is known: no claim can be chosen yet.
 	wait
 	// grant gives the region to the winner.
 	grant
@@ -100,8 +100,8 @@ func decide(v view) verdict {
 	return verdict{act: grant, winner: winner, lost: lost}
 }
 
-// standing returns the verdict while the decision on record stands. It does not if its claim is known to be gone, or if
-// its peer has left for long enough.
+// standing returns the verdict while the decision on record stands. stands is false if the
+// decision's claim is known to be gone, or if its peer has left for long enough.
 func (v view) standing() (_ verdict, stands bool) {
 	found, ok := v.find(v.decision.uid)
 	switch {
@@ -143,8 +143,9 @@ func (v view) choose() (candidate, bool) {
 	return slices.MinFunc(eligible, v.precedes), true
 }
 
-// precedes orders claims: the latest Bound if no decision is recorded, then the oldest, then by the
-// UID of the cluster, which does not depend on clocks.
+// precedes compares two claims: negative if a wins over b, positive if b wins over a. If no
+// decision is recorded, the latest Bound wins. Then the oldest claim wins, then the least UID of
+// the cluster, which does not depend on clocks.
 func (v view) precedes(a, b candidate) int {
 	if v.decision.none() {
 		if c := b.bound.Compare(a.bound); c != 0 {

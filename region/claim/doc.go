@@ -26,7 +26,8 @@
 //     the first claim, the known claims are compared by creation time, then by the UID of the
 //     peer's cluster. Creation times are the peers': a clock that is behind wins. A later claim
 //     never displaces a holder.
-//   - The loser's status names the holder's peer and since when; times are from Arbiters' clocks.
+//   - The loser's status names the holder's peer, and since when it holds the region. Times are from
+//     Arbiters' clocks.
 //   - A region without a holder is not assigned while a peer that joined less than
 //     [Options].Patience ago has not responded yet. After that, an unreachable peer delays nothing.
 //     A claim in an unreachable peer wins nothing.
@@ -35,16 +36,16 @@
 //   - A ServiceCluster's condition RegionBound follows its claim, and its phase is Pending while
 //     the condition is not True. Before a region is handed over, the gate in the old holder's peer
 //     is closed. Other conditions belong to other writers; so does the phase of an open gate, if
-//     another manager writes it. Neither names a peer.
+//     another manager writes it. The gate names no peer.
 //   - Statuses are written by server-side apply as [FieldManager] and only if something differs: in
 //     a steady state there are no requests except watches.
 //   - If a Lease is lost, the claim whose status is Bound gets the decision again.
 //   - Claims of different providers do not affect each other.
 //   - Only an Arbiter's status counts. If managedFields show that another client wrote or changed
 //     a status, it decides nothing: not for Arbiters, not for the gate, not for routing by
-//     region/central. It is corrected at once, then after pauses of one second, two, four, up to
-//     five minutes, until it has stayed unchanged for that long. So is the gate. A new decision is
-//     written at once.
+//     region/central. An Arbiter corrects it at once, then after pauses of one second, two, four, up
+//     to five minutes, until it has stayed unchanged for five minutes. A gate is corrected in the
+//     same way. A new decision is written at once.
 //   - A client that keeps replacing a status is reported ([Observer].Contradicted), including the
 //     Arbiters of another central plane with the same peer.
 //   - Two Arbiters that see different peers do not write in turns: one with unreachable peers

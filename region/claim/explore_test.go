@@ -39,7 +39,8 @@ func explore(t *testing.T, start *model) int {
 		if wrong := n.m.wrong(); wrong != "" {
 			fail(n, wrong)
 		}
-		// Without running steps, the state must be complete.
+		// In a state without work in progress: once all arbiters have come to rest, nothing may be
+		// unfinished.
 		if n.m.idle() {
 			if wrong := n.m.rest().unfinished(); wrong != "" {
 				fail(n, wrong)
@@ -66,7 +67,8 @@ func claimedIn(n, peers, arbiters int) *model {
 	return m
 }
 
-// heldIn is claimedIn, where the first claim holds the region and all arbiters know it.
+// heldIn returns the ring of claimedIn, in which the first claim holds the region and all arbiters
+// know it.
 func heldIn(n, peers, arbiters int) *model {
 	m := claimedIn(1, peers, arbiters).rest()
 	for p := 1; p < n; p++ {

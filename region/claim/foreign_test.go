@@ -23,7 +23,7 @@ import (
 
 const stray = "stray-controller"
 
-// overwrite writes status fields with the field manager stray.
+// overwrite writes status fields with the field manager "stray".
 func (w *world) overwrite(p region.PeerName, gvr schema.GroupVersionResource, kind string, status map[string]any) {
 	w.t.Helper()
 	require.NoError(w.t, w.tryOverwrite(w.t.Context(), p, gvr, kind, status))
@@ -95,7 +95,7 @@ func TestWhatIsNoArbitersIsCorrected(t *testing.T) {
 			require.Equal(t, "Bound us", w.statusOf("us"))
 			require.Equal(t, "Conflict us", w.statusOf("eu"))
 		}
-		// Nor does it if the decision is lost.
+		// The foreign status decides nothing either when the decision is lost.
 		w.unclaim("us")
 		w.unclaim("eu")
 		passes(10 * time.Second)
@@ -111,7 +111,7 @@ func TestWhatIsNoArbitersIsCorrected(t *testing.T) {
 }
 
 // TestWithoutAPlaneWhatIsNoArbitersDecidesNothing: without a plane the status is the decision, but
-// only an arbiter's.
+// only a status that an arbiter wrote counts.
 func TestWithoutAPlaneWhatIsNoArbitersDecidesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.claim("us")
@@ -281,8 +281,8 @@ func TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft(t *testing.T) {
 	})
 }
 
-// TestAStatusThatIsErasedWhileThePlaneIsAway checks that even the arbiter that wrote the status
-// does not write it again.
+// TestAStatusThatIsErasedWhileThePlaneIsAway checks that, while the plane is unreachable, even the
+// arbiter that wrote the status does not write it again.
 func TestAStatusThatIsErasedWhileThePlaneIsAway(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})

@@ -143,8 +143,8 @@ func TestAnAppliedServiceClusterIsPendingUntilItIsAdopted(t *testing.T) {
 	})
 }
 
-// TestTheStatusOfOthersIsLeftAlone: another client probes the cluster and writes conditions and
-// phase.
+// TestTheStatusOfOthersIsLeftAlone checks that the conditions and the phase stay which another
+// client writes after it has probed the cluster.
 func TestTheStatusOfOthersIsLeftAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})

@@ -61,7 +61,7 @@ type model struct {
 	budget   budget
 }
 
-// budget limits the remaining events.
+// budget is how many events of each kind may still occur.
 type budget struct {
 	create, remove, silence, save, restore, leave, restart, lost int
 }
@@ -109,7 +109,7 @@ func (m *model) clone() *model {
 	return &c
 }
 
-// key identifies a state. Arbiters are interchangeable, and of a version only matters whether it is
+// key identifies a state. Arbiters are interchangeable. A version matters only by whether it is
 // still current.
 func (m *model) key() string {
 	b := m.world(nil)
@@ -328,7 +328,8 @@ func (m *model) news(i int, d decision) []statusWrite {
 	return all
 }
 
-// goOn executes one command. With lost, its reply is lost.
+// goOn executes the next command of arbiter i's round. If lost is true, the arbiter does not get
+// the reply.
 func (m *model) goOn(i int, lost bool) {
 	a := &m.arbiters[i]
 	c := a.round.next()
@@ -379,8 +380,8 @@ func (m *model) carryOut(a *modelArbiter, c command) reply {
 	return reply{outcome: failed}
 }
 
-// wrong returns a violation: two claims of one region that the peers serve as Bound. A peer that
-// left the ring, or was restored, may serve an old status.
+// wrong describes a violation, if there is one: two claims of one region that the peers serve as
+// Bound. A peer that left the ring, or was restored, may serve an old status.
 func (m *model) wrong() string {
 	var bound []string
 	for p, peer := range m.peers {
@@ -394,8 +395,8 @@ func (m *model) wrong() string {
 	return ""
 }
 
-// rest completes all running steps and lets the arbiters work until nothing changes, without
-// further events.
+// rest returns a copy of the model in which all running steps are complete and the arbiters have
+// worked until nothing changes, without further events.
 func (m *model) rest() *model {
 	m = m.clone()
 	for i := range m.arbiters {
@@ -435,7 +436,7 @@ func (m *model) idle() bool {
 	return !slices.ContainsFunc(m.arbiters, func(a modelArbiter) bool { return a.round != nil || len(a.flying) > 0 })
 }
 
-// unfinished returns the violation in a state in which all arbiters are at rest.
+// unfinished describes a violation, if there is one, in a state in which all arbiters are at rest.
 func (m *model) unfinished() string {
 	held := m.record.decision
 	claimed := false

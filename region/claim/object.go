@@ -65,8 +65,8 @@ func isForeign(obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// isReplaced reports whether a RegionClaim no longer has the status of an arbiter: it is foreign,
-// or mine was written and the phase is now empty.
+// isReplaced reports whether a RegionClaim no longer has the status of an arbiter: the status is
+// foreign, or this arbiter has written mine and the phase is now empty.
 func isReplaced(obj *unstructured.Unstructured, mine *report) bool {
 	return isForeign(obj) || mine != nil && writtenIn(obj).Phase == ""
 }
@@ -131,7 +131,7 @@ func ownerOf(claim *unstructured.Unstructured) (metav1.OwnerReference, bool) {
 	return metav1.OwnerReference{}, false
 }
 
-// claimFor returns a RegionClaim for a ServiceCluster without one. It is owned by the
+// claimFor returns a RegionClaim for a ServiceCluster without one. The claim is owned by the
 // ServiceCluster.
 func claimFor(cluster *unstructured.Unstructured) *unstructured.Unstructured {
 	claim := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}

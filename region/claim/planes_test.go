@@ -16,7 +16,8 @@ import (
 )
 
 // Two central planes share one peer, do not know each other, and decide differently about its
-// claim. Both report it, and neither writes without end.
+// claim. The arbiters of both planes report the contradiction, and neither plane's arbiters write
+// without end.
 func TestTwoPlanesWithOnePeer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := regiontest.NewServer(regiontest.Options{Name: "other-plane"})

@@ -33,7 +33,8 @@ func settledByProtocol(standings []standing, contacts map[region.PeerName]contac
 		case "":
 			applied = append(applied, string(s.peer))
 		case fanoutv1alpha1.StageConfigured:
-			// Of two, one cached object is stale: it was read before the other was committed.
+			// If two claims are Configured, one cached object is stale: it was read before the
+			// other claim was committed.
 			if held == nil || supersedes(s, *held) {
 				held = &standings[i]
 			}

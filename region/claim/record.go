@@ -118,8 +118,8 @@ func (r *records) read(ctx context.Context) (decision, error) {
 	return decisionIn(lease, r.key)
 }
 
-// write replaces the decision that was read by d. It fails with Conflict, NotFound or AlreadyExists
-// if the decision has changed since.
+// write replaces the decision on record, as it was last read, with d. It fails with Conflict,
+// NotFound or AlreadyExists if the decision has changed since the read.
 func (r *records) write(ctx context.Context, d decision) error {
 	lease := leaseOf(r.ns, r.key, d, r.last)
 	var err error
@@ -134,7 +134,8 @@ func (r *records) write(ctx context.Context, d decision) error {
 	return nil
 }
 
-// erase deletes the decision that was read.
+// erase deletes the decision on record. It fails if the decision has changed since it was last
+// read.
 func (r *records) erase(ctx context.Context) error {
 	if r.last == nil {
 		return nil

@@ -112,7 +112,8 @@ func TestLeaseNames(t *testing.T) {
 	require.ErrorContains(t, err, "must both be set")
 }
 
-// TestASlowPeerIsWaitedFor: an unsynced cache does not show absence.
+// TestASlowPeerIsWaitedFor checks that an object which is missing in an unsynced cache does not
+// count as absent.
 func TestASlowPeerIsWaitedFor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.claim("us")
@@ -160,7 +161,8 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	require.ErrorContains(t, a.Start(ctx), "twice")
 }
 
-// TestAMissingNamespaceIsNamed: decisions need a namespace in the plane.
+// TestAMissingNamespaceIsNamed checks that the error names the namespace for decisions if the plane
+// lacks it.
 func TestAMissingNamespaceIsNamed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := &clerk{scene: &scene{key: usEast1}, records: &records{

@@ -14,11 +14,11 @@ import (
 
 // round is one attempt to settle one region: a state machine without I/O and without a clock. The
 // caller executes the command that next returns and passes the result to answer, until next
-// returns nothing.
+// returns the command nothing.
 //
-// It is safe for two reasons: the decision is written by compare-and-swap on the one that was
-// read, and only after a read at the holder's peer, not from a cache, showed that the holding claim
-// is gone.
+// A round is safe for two reasons. It writes the decision by compare-and-swap on the decision that
+// it read. And as long as the holder's peer is in the ring, it withdraws the region from the holder
+// only after a live read at that peer has shown that the holding claim is gone.
 type round struct {
 	view    view
 	now     time.Time

@@ -55,7 +55,8 @@ func TestARoundThatLosesEveryRaceEnds(t *testing.T) {
 	require.False(t, r.changed)
 }
 
-// TestACandidateThatCannotBeReadIsPassedOver: its peer may be unreachable.
+// TestACandidateThatCannotBeReadIsPassedOver checks that a round skips a candidate that it cannot
+// read, because the candidate's peer may be unreachable.
 func TestACandidateThatCannotBeReadIsPassedOver(t *testing.T) {
 	t.Parallel()
 	r := newRound(view{candidates: []candidate{at(0, 0), at(1, 5)}, settled: true}, noon)

@@ -86,8 +86,8 @@ func (a *Arbiter) observe(k region.Key, now time.Time) (*scene, bool) {
 	return s, true
 }
 
-// contactOf returns the contact of a peer that has been in the ring since since; p is nil while it
-// is not engaged.
+// contactOf returns the contact of a peer that joined the ring at the time since. p is nil while the
+// peer is not engaged.
 func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *scene) contact {
 	switch left := a.opts.Patience - now.Sub(since); {
 	case p != nil && p.fresh():
@@ -137,8 +137,8 @@ func (a *Arbiter) view(s *scene, now time.Time) view {
 	return v
 }
 
-// elapsed reports whether d has passed since began[of], which it sets to now if missing. If not, it
-// requests a reconcile for when it has.
+// elapsed reports whether d has passed since the time in began for the key. It records now for a key
+// without a time. If d has not passed, it requests a reconcile for the moment when it has.
 func elapsed[K comparable](began map[K]time.Time, of K, now time.Time, d time.Duration, s *scene) bool {
 	at, ok := began[of]
 	if !ok {

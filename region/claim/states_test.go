@@ -32,8 +32,8 @@ func drawCandidate(t *rapid.T) candidate {
 	return c
 }
 
-// For any claims and any recorded decision: a decision that was carried out is stable, and the
-// holder's claim exists, unless it may be in an unreachable peer.
+// For any claims and any recorded decision: after a few verdicts are carried out, decide changes
+// nothing further. Then the holder's claim exists, unless its peer may be unreachable.
 func TestStatesOfRegions(t *testing.T) {
 	most, states := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -20,8 +20,8 @@ import (
 // ruling is the result to report to the RegionClaims of a region.
 type ruling struct {
 	decision decision
-	// undecided is the reason if the region has no holder. It contains nothing that changes by
-	// itself.
+	// undecided is the reason if the region has no holder. The text does not change while the
+	// reason stays the same, so that the status is not written again.
 	undecided string
 	// blind means that the decision could not be read.
 	blind bool
@@ -42,9 +42,9 @@ type report struct {
 	Holder             v1alpha1.RegionHolder     `json:"holder,omitzero"`
 }
 
-// phaseUnder returns the phase of a claim if d is on record; was is its present phase. False means
-// that it stays: without a decision, a Bound or Conflict claim keeps its phase, because the holder
-// may still be the same.
+// phaseUnder returns the phase of a claim if d is the decision on record. The parameter was is the
+// claim's present phase. False means that the present phase stays: without a decision, a Bound or
+// Conflict claim keeps its phase, because the holder may still be the same.
 func phaseUnder(d decision, uid types.UID, leaving bool, was v1alpha1.RegionClaimPhase) (v1alpha1.RegionClaimPhase, bool) {
 	switch {
 	case leaving:
@@ -98,7 +98,8 @@ func reportOn(obj *unstructured.Unstructured, r ruling, mine *report, now time.T
 	return s, true
 }
 
-// only returns the condition of one type, if conditions has it.
+// only returns the condition of this type in a list of one, or an empty list if conditions lacks
+// it.
 func only(conditions []metav1.Condition, conditionType string) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool { return c.Type != conditionType })
 }
@@ -111,7 +112,7 @@ func isTold(obj *unstructured.Unstructured, was v1alpha1.RegionClaimStatus) bool
 		leaving(obj) == (c.Reason == string(v1alpha1.RegionClaimReasonRemoving))
 }
 
-// is reports whether a status equals s, apart from transition times.
+// is reports whether s equals the given status, apart from transition times.
 func (s *report) is(was v1alpha1.RegionClaimStatus) bool {
 	return s != nil && s.same(&report{
 		ObservedGeneration: was.ObservedGeneration, Phase: was.Phase, Conditions: was.Conditions, Holder: was.Holder,

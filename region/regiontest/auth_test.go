@@ -86,7 +86,7 @@ func TestAClientCertificateComesBeforeAToken(t *testing.T) {
 	require.Equal(t, "alice", s.Requests()[1].User.Name)
 }
 
-// A list of one object by its name is authorized for this object.
+// A list that a field selector limits to one name is authorized for the object with this name.
 func TestASelectedNameIsAuthorized(t *testing.T) {
 	var names []string
 	s := regiontest.NewServer(regiontest.Options{Authorize: func(r regiontest.Request) error {

@@ -129,7 +129,7 @@ func (t *typed) prepare(r *resource, o, old object) {
 	}
 }
 
-// at returns a reader of one text field.
+// at returns a func that reads the text field at this path of an object.
 func at(path ...string) func(object) string {
 	return func(o object) string {
 		var v any = o

@@ -70,7 +70,8 @@ func defaultDaemonSet(spec map[string]any) {
 	defaultTemplate(spec)
 }
 
-// defaultRolling sets the limits of a strategy of updates, unless it is of another type than RollingUpdate.
+// defaultRolling sets the default type of an update strategy, RollingUpdate. For this type it also sets the
+// default limits.
 func defaultRolling(strategy, limits map[string]any) {
 	fill(strategy, "type", "RollingUpdate")
 	if strategy["type"] != "RollingUpdate" {

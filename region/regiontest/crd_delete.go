@@ -17,7 +17,7 @@ func crdGroupResource(crd *apiextensionsv1.CustomResourceDefinition) schema.Grou
 	return schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
 }
 
-// markCRD keeps a CRD that is being deleted until its objects are gone.
+// markCRD adds the finalizer that keeps a CRD until its objects are gone, and the condition Terminating.
 func markCRD(o object) {
 	m := metadataOf(o)
 	held := finalizers(o)

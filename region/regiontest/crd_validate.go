@@ -74,7 +74,8 @@ func validateCRD(o, old object) field.ErrorList {
 	return errs
 }
 
-// validateApproval requires the annotation for groups of the Kubernetes community.
+// validateApproval requires the annotation api-approved.kubernetes.io for groups of the Kubernetes
+// community.
 func validateApproval(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	group := crd.Spec.Group
 	protected := group == "k8s.io" || strings.HasSuffix(group, ".k8s.io") || group == "kubernetes.io" || strings.HasSuffix(group, ".kubernetes.io")

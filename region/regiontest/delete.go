@@ -163,7 +163,8 @@ func deletedByUpdate(r *resource, next, old object) bool {
 	return true
 }
 
-// finish removes live, whose last state is next.
+// finish removes live from the store, with next as its last state, and returns that state. In a dry
+// run it removes nothing.
 func (s *Server) finish(c *call, live *item, next object) (*item, error) {
 	next = c.resource.stored(next)
 	if c.DryRun {

@@ -30,7 +30,7 @@ func (s *Server) Config() *rest.Config {
 // door is the round tripper of Config. Everything except a watch is served on the caller's goroutine.
 type door struct{ server *Server }
 
-// RoundTrip serves r.
+// RoundTrip serves r within the process. A watch is served in its own goroutine.
 func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		defer func() { _ = r.Body.Close() }()
@@ -123,7 +123,7 @@ func (b *buffer) Header() http.Header         { return b.header }
 func (b *buffer) WriteHeader(code int)        { b.code = code }
 func (b *buffer) Write(p []byte) (int, error) { return b.body.Write(p) }
 
-// streamWriter writes into a pipe.
+// streamWriter is an http.ResponseWriter that writes into a pipe.
 type streamWriter struct {
 	header, sent http.Header
 	pipe         *io.PipeWriter
@@ -164,7 +164,7 @@ func (b *streamBody) Close() error {
 	return err
 }
 
-// discard drops a response.
+// discard is an http.ResponseWriter that drops the response.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }

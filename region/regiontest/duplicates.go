@@ -21,7 +21,8 @@ type duplicates struct {
 	found   []string
 }
 
-// value reads one value. It returns false at the end or after an error.
+// value reads the JSON value at path and records the fields that occur twice in it. It returns
+// false at the end of the data or after an error.
 func (d *duplicates) value(path string) bool {
 	token, err := d.decoder.Token()
 	if err != nil {

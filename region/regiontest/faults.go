@@ -47,8 +47,8 @@ func Refuse(code int, retryAfter ...time.Duration) Action {
 	return a
 }
 
-// RefuseAfter is Refuse after d, as a server responds when an admission webhook times out. It ends early with the
-// request's context.
+// RefuseAfter responds as Refuse does, but after d, like a server whose admission webhook times out. It ends early
+// with the request's context.
 func RefuseAfter(d time.Duration, code int) Action {
 	return Action{name: "RefuseAfter", code: code, delay: d}
 }

@@ -93,7 +93,8 @@ func (c *call) manager() string {
 	return b.String()
 }
 
-// track records in next that c changed it from live. The caller must not use either afterwards.
+// track records in the managed fields of next that the request changed live to next. The caller must
+// not use live or next afterwards.
 func (c *call) track(live, next object) (object, error) {
 	manager, err := c.resource.fieldManager(c.Subresource)
 	if err != nil {

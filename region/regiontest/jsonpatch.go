@@ -18,7 +18,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// maxJSONPatch is the limit of a real server.
+// maxJSONPatch is the greatest number of operations in a JSON patch, as in a real server.
 const maxJSONPatch = 10000
 
 // applyJSONPatch applies an RFC 6902 patch to o, which it modifies.
@@ -135,7 +135,7 @@ type location struct {
 	part   string
 }
 
-// index returns the element that p names in a list of length n.
+// index returns the index that p names in a list of length n.
 func (p location) index(n int) (int, error) {
 	i, err := strconv.Atoi(p.part)
 	if err != nil {
@@ -182,7 +182,7 @@ func (p location) set(value any) (any, error) {
 	}
 }
 
-// insert is set, but inserts into a list.
+// insert inserts value into the parent if that is a list. Otherwise it does the same as set.
 func (p location) insert(value any) (any, error) {
 	list, ok := p.parent.([]any)
 	if !ok {
@@ -217,7 +217,7 @@ func (p location) remove() (any, error) {
 	}
 }
 
-// edit changes the place at pointer, and stores the changed parent in its own parent.
+// edit applies change to the location at pointer, and stores the result in the document.
 func edit(document any, pointer string, change func(location) (any, error)) (any, error) {
 	parts, err := tokens(pointer)
 	if err == nil {

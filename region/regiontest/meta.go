@@ -35,7 +35,8 @@ func (r *resource) custom() bool {
 	return ok
 }
 
-// checkPlace sets the namespace of o to that of the request, or rejects another one.
+// checkPlace sets the namespace of o to that of the request. It rejects o if o has another
+// namespace.
 func (c *call) checkPlace(o object) error {
 	u := unstructured.Unstructured{Object: o}
 	if !c.resource.namespaced {
@@ -62,7 +63,7 @@ func (c *call) checkName(o object) error {
 
 const suffixLetters = "bcdfghjklmnpqrstvwxz2456789"
 
-// generateName completes metadata.generateName.
+// generateName returns base, cut to 58 characters, with a random suffix of 5 characters.
 func generateName(base string) string {
 	if len(base) > 58 {
 		base = base[:58]
@@ -97,7 +98,8 @@ func finalizers(o object) []any {
 	return f
 }
 
-// withoutMetadata returns the part of o whose changes count in metadata.generation.
+// withoutMetadata returns o without its metadata and, with alsoStatus, without its status: the part
+// whose changes count in metadata.generation.
 func withoutMetadata(o object, alsoStatus bool) object {
 	rest := make(object, len(o))
 	for k, v := range o {

@@ -62,7 +62,8 @@ func (s *Server) emptyNamespace(name string) {
 	s.endNamespace(name)
 }
 
-// removed ends the namespace or CRD of a removed object, if it was the last one.
+// removed completes the removal of an object. A namespace or CRD that is being deleted is removed
+// with its last object.
 func (s *Server) removed(r *resource, it *item) {
 	if r.namespaced && !s.opts.KeepNamespaceContent {
 		s.endNamespace(it.key.namespace)

@@ -50,7 +50,7 @@ func (c *call) minimum() (uint64, error) {
 	return 0, apierrors.NewBadRequest("invalid resource version: " + err.Error())
 }
 
-// reach waits for a future revision, and fails if it does not come in time.
+// reach waits until the store has the revision at, and fails after 3 seconds.
 func (s *Server) reach(c *call, at uint64) error {
 	const patience, pause = 3 * time.Second, 50 * time.Millisecond
 	for waited := time.Duration(0); s.store.current() < at; waited += pause {

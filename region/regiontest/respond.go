@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxBody is the limit of a real server.
+// maxBody is the greatest size of a request body in bytes, as in a real server.
 const maxBody = 3 << 20
 
 // body reads the request body.
@@ -127,7 +127,7 @@ func (s *Server) writeItem(w http.ResponseWriter, c *call, code int, it *item) e
 	return nil
 }
 
-// encoded returns the item in the version that r serves.
+// encoded returns the JSON of the item in the version that r serves.
 func (r *resource) encoded(it *item) ([]byte, error) {
 	if r.version == r.storage {
 		return it.raw, nil
@@ -157,7 +157,8 @@ const (
 	formPartialList
 )
 
-// form returns the form that the Accept header requests.
+// form returns the form of the response that the Accept header requests: object, table or metadata
+// only.
 func (c *call) form() form {
 	for part := range strings.SplitSeq(c.http.Header.Get("Accept"), ",") {
 		part = strings.ReplaceAll(strings.TrimSpace(part), " ", "")

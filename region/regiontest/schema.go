@@ -152,7 +152,8 @@ func (t *custom) validateUpdate(u, old *unstructured.Unstructured, subresource s
 	return t.validateRules(errs, u.Object, old.Object, cel.WithRatcheting(correlated))
 }
 
-// validateRules runs the CEL rules unless errs make that meaningless.
+// validateRules runs the CEL rules and appends their errors to errs. As in a real server, it does
+// not run them if errs shows that the object does not fit its schema.
 func (t *custom) validateRules(errs field.ErrorList, o, old object, opts ...cel.Option) field.ErrorList {
 	if t.expressions == nil {
 		return errs

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateMetadata checks the metadata of objects embedded in o. The called function has a context parameter since
-// Kubernetes 1.37; this compiles with both.
+// validateMetadata checks the metadata of objects embedded in o. Since Kubernetes 1.37 objectmeta.Validate has a
+// context parameter; this code compiles with both versions.
 func validateMetadata(o object, s *structuralschema.Structural) field.ErrorList {
 	switch validate := any(objectmeta.Validate).(type) {
 	case func(*field.Path, any, *structuralschema.Structural, bool) field.ErrorList:

@@ -133,7 +133,7 @@ func TestRequestsAreOldestFirst(t *testing.T) {
 	}
 }
 
-// A watch is requested as from a real server: with any value except 0 and false.
+// Any value of the query parameter watch except 0 and false requests a watch, as on a real server.
 func TestEveryFormOfWatchStreams(t *testing.T) {
 	t.Parallel()
 	s := regiontest.NewServer(regiontest.Options{})

@@ -117,7 +117,8 @@ func (s *store) put(gr schema.GroupResource, key objectKey, old *item, next obje
 	return it, nil
 }
 
-// remove deletes old and returns its last state: last, unless nil. The caller must not use last afterwards.
+// remove deletes old and returns its last state: last or, if last is nil, the state of old. The caller must not use
+// last afterwards.
 func (s *store) remove(gr schema.GroupResource, old *item, last object) (*item, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ func ageColumn() column {
 
 var objectMetaDocs = metav1.ObjectMeta{}.SwaggerDoc()
 
-// cellOf converts a text reader into a cell.
+// cellOf returns a func that computes a cell of a table: the text that read returns.
 func cellOf(read func(object) string) func(object) any {
 	return func(o object) any { return read(o) }
 }

@@ -223,7 +223,7 @@ func onlyStatus(next, old object) {
 	}
 }
 
-// take sets m[name] to the value in from, or deletes it if absent.
+// take sets m[name] to the value in from, or deletes m[name] if from lacks it.
 func take(m, from map[string]any, name string) {
 	if v, ok := from[name]; ok {
 		m[name] = runtime.DeepCopyJSONValue(v)

@@ -31,7 +31,7 @@ type watcher struct {
 	filter    *filter
 	bookmarks bool
 	headed    bool   // the table's columns were sent
-	at        uint64 // everything up to here was sent
+	at        uint64 // all changes up to this revision were sent
 }
 
 func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {

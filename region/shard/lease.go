@@ -69,7 +69,8 @@ func (m *Members) remove(ctx context.Context, name string, only metav1.Precondit
 	return nil
 }
 
-// durationOf returns how long a Lease lives after a renewal, according to its spec; otherwise if that is invalid.
+// durationOf returns how long a Lease lives after a renewal: the duration in its spec, or the given default if
+// the spec has no valid one.
 func durationOf(lease *unstructured.Unstructured, otherwise time.Duration) time.Duration {
 	seconds, ok, err := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
 	if err != nil || !ok || seconds < 1 || seconds > int64(time.Hour/time.Second) {

@@ -39,7 +39,7 @@ type Members struct {
 	hurry   chan struct{}  // renew now
 	corpses chan *deletion // Leases to delete
 
-	until atomic.Pointer[time.Time] // when this replica owns nothing any longer, unless it renews
+	until atomic.Pointer[time.Time] // from then on this replica owns nothing, unless it renews before
 	view  atomic.Pointer[view]
 }
 
@@ -221,7 +221,8 @@ func (m *Members) judge(ctx context.Context, renewals <-chan renewal) {
 	}
 }
 
-// sweep requests the deletion of one Lease of a long dead replica that this replica owns.
+// sweep requests the deletion of the Lease of one replica that has been dead for long. Each such Lease is deleted by
+// the replica that owns its name as a key.
 func (m *Members) sweep(r *roster, j judgement, now time.Time) {
 	all := candidates(j.live)
 	for _, identity := range j.corpses {

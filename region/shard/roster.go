@@ -124,7 +124,7 @@ func (r *roster) judge(now time.Time) judgement {
 	return j
 }
 
-// precondition is that the Lease was not renewed since.
+// precondition returns the precondition that the Lease was not renewed since it was observed.
 func (r *replica) precondition() metav1.Preconditions {
 	return metav1.Preconditions{UID: &r.uid, ResourceVersion: &r.version}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// Whatever the policy, a list without objects requires that at least one region listed none.
+// Whatever the policy, a list without objects requires that at least one region returned an empty list.
 func TestAnEmptyListMeansEmpty(t *testing.T) {
 	a, b := key(0), key(1)
 	unserve := func(w *world, k region.Key) {
@@ -39,8 +39,8 @@ func TestAnEmptyListMeansEmpty(t *testing.T) {
 		for _, test := range []struct {
 			name   string
 			do     [2]func(*world, region.Key)
-			code   int // of BestEffort; zero: the list is empty
-			strict int // of All
+			code   int // expected with BestEffort; zero: the list is empty
+			strict int // expected with All
 		}{
 			{"both have none", [2]func(*world, region.Key){none, none}, 0, 0},
 			{"neither answers", [2]func(*world, region.Key){cut, cut}, 503, 503},
@@ -96,7 +96,7 @@ type warnings func(text string)
 
 func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) { w(text) }
 
-// calls returns all calls that can report an object as not found.
+// calls returns all calls that can report the named object as not found.
 func calls(c dynamic.ResourceInterface, name string) map[string]func(context.Context) error {
 	o := configMap(name, "1")
 	return map[string]func(context.Context) error{
@@ -120,8 +120,8 @@ func calls(c dynamic.ResourceInterface, name string) map[string]func(context.Con
 	}
 }
 
-// misplaced returns a router to one peer that answers, but does not prove to be the expected cluster: it answers the
-// question for its identity with code. Nothing may be concluded about its objects.
+// misplaced returns a router to one peer that does not prove to be the expected cluster: it answers the request for
+// its identity with code. Nothing may be concluded about its objects.
 func misplaced(t *testing.T, code int) *router.Router {
 	t.Helper()
 	server := regiontest.NewServer(regiontest.Options{Name: "peer"})
@@ -139,7 +139,7 @@ func misplaced(t *testing.T, code int) *router.Router {
 	return routes
 }
 
-// A status in the answer to another request than the caller's is not the region's answer to the caller.
+// The status of another request than the caller's does not count as the region's answer to the caller.
 func TestOnlyARegionsAnswerIsNotFound(t *testing.T) {
 	for _, code := range []int{http.StatusNotFound, http.StatusForbidden, http.StatusGone} {
 		set, err := aggregate.Regions(misplaced(t, code), router.Self(), nil)
@@ -178,7 +178,8 @@ func TestAnObjectThatMayBeElsewhereIsNotNotFound(t *testing.T) {
 	}
 }
 
-// Before the ring has read its source, no region is reported as not found. Afterwards, one that it does not list is.
+// Before the ring has read its source, no region is reported as not found. Afterwards, a region that the source
+// does not list is.
 func TestNothingIsAbsentBeforeRegionsAreKnown(t *testing.T) {
 	source, err := region.FromPeers()
 	require.NoError(t, err)
@@ -210,8 +211,8 @@ func TestNothingIsAbsentBeforeRegionsAreKnown(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// The Router asks its Resolver about a region that is not resolved yet, and does not report it as not found if that
-// fails.
+// The Router asks its Resolver about a region that is not resolved yet. If the question fails, the region is not
+// reported as not found.
 func TestARegionThatIsNotYetResolved(t *testing.T) {
 	ring := regiontest.NewRing("peer-a", "peer-b")
 	defer ring.Close()
@@ -267,7 +268,7 @@ func TestInitialEventsSayWhatIsMissing(t *testing.T) {
 	})
 }
 
-// Warnings about many regions, or with the text of a hostile one, fit into headers.
+// Warnings about many regions, or with the text of a hostile region, stay within the limits of headers.
 func TestWarningsAreBounded(t *testing.T) {
 	w := newWorld(t, 40)
 	defer w.close()

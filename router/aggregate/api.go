@@ -25,32 +25,35 @@ import (
 
 // Options adjust an API. The zero value works.
 type Options struct {
-	// Policy decides how many regions must answer a read, and which must have delivered all their objects before a
-	// watch sends the bookmark that ends its initial events. Zero: All.
+	// Policy decides how many regions must answer a read. For a watch with initial events, it decides which regions
+	// must have delivered all their objects before the bookmark that ends these events. Zero: All.
 	Policy Policy
 
-	// Timeout limits one request to a region that reads; for a watch, until it is accepted. A write is limited by its
-	// context only. Zero: 30 seconds.
+	// Timeout limits one read request to a region. For a watch, it limits the time until the region accepts the
+	// watch. A write is limited by its context only. Zero: 30 seconds.
 	Timeout time.Duration
 
-	// Answer is the time in which a region must begin its answer to a list or a get, at most Timeout: a frozen region
-	// delays a list by as much. It allows for a round trip around the globe and a busy API server, since requests ask
-	// for at most a page. A watch that gets no answer doubles it for its next attempt. Zero: 5 seconds.
+	// Answer is the time in which a region must begin its answer to a list or a get, at most Timeout. A frozen
+	// region delays a list by this time. The default allows for a round trip around the globe and a busy API
+	// server, since one request asks for at most a page. A watch that gets no answer doubles the time for its next
+	// attempt. Zero: 5 seconds.
 	Answer time.Duration
 
 	// Map maps a common type to the type of each region. Nil: the same type in all regions.
 	Map Mapping
 
-	// Qualify makes the names of objects NAME@REGION in all answers, such as orders@eu-west-1.loodse. Names are then
-	// unique where regions have objects of the same name, which an informer would confuse. Requests may use such
-	// names without Qualify too.
+	// Qualify makes the names of objects NAME@REGION in all answers, such as orders@eu-west-1.loodse. Names are
+	// then unique even if regions have objects of the same name, which an informer would otherwise confuse.
+	// Requests may use such names without Qualify too.
 	Qualify bool
 
-	// Withhold keeps the objects of a region that has left. By default, watches report them as deleted.
+	// Withhold keeps watches from reporting the objects of a region that has left as deleted, which they do by
+	// default.
 	Withhold bool
 
-	// Key authenticates resourceVersions and continue tokens. Processes with the same key accept each other's. Empty:
-	// a random key, so that tokens of an earlier process get 410 and 400.
+	// Key authenticates resourceVersions and continue tokens. Processes with the same key accept each other's
+	// tokens. Empty: a random key, so that a resourceVersion of an earlier process gets 410, and its continue token
+	// 400.
 	Key []byte
 
 	// Parallel bounds the concurrent requests of one list. Zero: 64.
@@ -59,26 +62,26 @@ type Options struct {
 	// Bookmark is the minimum time between the bookmarks of a watch. Zero: 1 minute.
 	Bookmark time.Duration
 
-	// Patience is how long a watch waits for its consumer to receive an event, before the watch ends. Zero: 1 minute.
+	// Patience is how long a watch waits for its consumer to receive an event. Then the watch ends. Zero: 1 minute.
 	Patience time.Duration
 
 	// Retry is the first delay before a watch retries a region that failed. It doubles with each failure, up to 50
 	// times Retry; Member.Health ends the delay as soon as the region is reachable. Zero: 200 milliseconds.
 	Retry time.Duration
 
-	// MaxAnswer limits an answer of a region, and an event of a watch, in bytes after decompression. A page of a list
-	// above the limit is read again with fewer objects; a single object above it, or an endless answer, is TooLarge.
-	// It applies to clients of Regions and of region.APIFor. Zero: 16 MiB.
+	// MaxAnswer limits an answer of a region, and an event of a watch, in bytes after decompression. A page of a
+	// list above the limit is read again with fewer objects. A single object above the limit, or an endless answer,
+	// is TooLarge. The limit applies to clients of Regions and of region.APIFor. Zero: 16 MiB.
 	MaxAnswer int64
 
-	// Budget limits the bytes of all answers held at one time, over the APIs that share it. A request that finds it
-	// used up waits for Answer, then fails with Busy. Lists of the Dynamic client and of ListAll count page by page
-	// while they are read; the complete list belongs to the caller. Nil: 256 MiB for this API.
+	// Budget limits the bytes of all answers held at one time, over the APIs that share it. If it is used up, a
+	// request waits for at most Answer, then fails with Busy. Lists of the Dynamic client and of ListAll count page
+	// by page while they are read; the complete list is the caller's and does not count. Nil: 256 MiB for this API.
 	Budget *Budget
 
 	// WarningHandler receives a warning for each region that did not contribute to an answer, like the handler of a
-	// client of one API server. It must return quickly. Nil: such regions are only in the context's Report, and in
-	// lists.
+	// client of one API server. It must return quickly. Nil: only the context's Report and the lists name such
+	// regions.
 	WarningHandler rest.WarningHandlerWithContext
 
 	Observer *Observer // may be nil
@@ -97,7 +100,7 @@ type Observer struct {
 type FollowEvent struct {
 	Region region.Key
 	Step   Step
-	State  State // OK, or why the step failed
+	State  State // OK, or the reason why the step failed
 	Err    error // for operators: it may name peers
 }
 
@@ -115,12 +118,12 @@ const (
 	StepLeave Step = "leave"
 )
 
-// API presents many regions as one API server. It starts nothing by itself and is safe for concurrent use.
+// API presents many regions as one API server. It starts no goroutines by itself and is safe for concurrent use.
 type API struct {
 	set    Set
 	opts   Options
 	sealer *sealer
-	seed   uint64 // of fingerprints
+	seed   uint64 // for the fingerprints
 
 	account *account
 }
@@ -166,7 +169,7 @@ func New(set Set, opts Options) (*API, error) {
 	return &API{set: set, opts: opts, sealer: newSealer(key), seed: seedOf(key), account: account}, nil
 }
 
-// accountOf sets the defaults of MaxAnswer and Budget, and returns the API's account.
+// accountOf sets the defaults of MaxAnswer and Budget, and returns the API's account in the Budget.
 func accountOf(opts *Options) (*account, error) {
 	if opts.MaxAnswer < 0 {
 		return nil, fmt.Errorf("aggregate: Options.MaxAnswer is %d; want a positive number of bytes, or zero for %d", opts.MaxAnswer, defaultAnswer)
@@ -194,7 +197,7 @@ func seedOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// Dynamic returns the API as a client. Its resources span all regions: see the package's documentation.
+// Dynamic returns a client for resources that span all regions: see the package's documentation.
 func (a *API) Dynamic() dynamic.Interface { return client{a} }
 
 // query selects the objects of a list or a watch.
@@ -206,7 +209,8 @@ type query struct {
 	only      *region.Key // nil: all regions
 }
 
-// newQuery reads opts. A field selector of a qualified name selects that region.
+// newQuery reads opts. If its field selector contains a qualified name, the query covers only the region in that
+// name.
 func newQuery(namespace string, types []schema.GroupVersionResource, opts metav1.ListOptions) query {
 	q := query{namespace: namespace, types: types, labels: opts.LabelSelector, fields: opts.FieldSelector}
 	terms := strings.Split(q.fields, ",")
@@ -221,14 +225,14 @@ func newQuery(namespace string, types []schema.GroupVersionResource, opts metav1
 	return q
 }
 
-// hash identifies the query in continue tokens.
+// hash returns a hash of the query. It identifies the query in continue tokens.
 func (q query) hash() (h [8]byte) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v", q.namespace, q.types, q.labels, q.fields, q.only))
 	copy(h[:], sum[:])
 	return h
 }
 
-// op returns the name of the operation for errors.
+// op returns the operation and its resources, as errors name them.
 func (q query) op(verb string) string {
 	names := make([]string, len(q.types))
 	for i, t := range q.types {
@@ -248,7 +252,7 @@ type source struct {
 	page     int64  // how many objects fit into an answer, if known to be fewer than readPage
 }
 
-// limit returns how many objects to request if the caller wants room more.
+// limit returns how many objects to request in one page if the caller needs room more objects.
 func (s *source) limit(room int64) int64 {
 	if s.page > 0 {
 		return min(room, s.page)
@@ -256,7 +260,7 @@ func (s *source) limit(room int64) int64 {
 	return min(room, readPage)
 }
 
-// unreachable returns an error if s is known to be unreachable, and nil otherwise.
+// unreachable returns an error if the region of s is known to be unreachable, and nil otherwise.
 func (s *source) unreachable() error {
 	if s.health == nil {
 		return nil
@@ -268,7 +272,8 @@ func (s *source) unreachable() error {
 	return fmt.Errorf("%w: %w since %s: %w", errNotAsked, region.ErrUnavailable, h.Since.Format(time.RFC3339), h.Err)
 }
 
-// recovered returns a channel that is closed when s is reachable again, or nil if its health is unknown.
+// recovered returns a channel that is closed when the region of s is reachable again, or nil if its health is
+// unknown.
 func (s *source) recovered() <-chan struct{} {
 	if s.health == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// Each missing or invalid argument is named in the error.
+// The error names each missing or invalid argument.
 func TestArguments(t *testing.T) {
 	k := region.Key{Provider: "a", Name: "b"}
 	members, err := aggregate.Fixed()

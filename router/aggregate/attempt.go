@@ -17,17 +17,18 @@ var (
 	errRecovered = errors.New("the region answers again, and the request was sent before")
 )
 
-// attempt is one request to a region. Its context ends with a cause if the region does not begin to answer in time,
-// or if the region recovers first: a request sent while it was unreachable may never be answered.
+// attempt is one request to a region. Its context ends with a cause if the region does not begin to answer in time.
+// It also ends if the region recovers first: a request sent while the region was unreachable may never get an
+// answer.
 type attempt struct {
 	cancel context.CancelCauseFunc
-	cause  func() error // the cause of the context's end; nil before it
+	cause  func() error // returns why the context ended; nil before its end
 	begun  chan struct{}
 	once   sync.Once
 	done   chan struct{}
 }
 
-// newAttempt begins an attempt and returns its context. A nil recovered is never closed.
+// newAttempt begins an attempt and returns its context. A nil recovered channel never ends the attempt.
 func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan struct{}) (context.Context, *attempt) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &attempt{cancel: cancel, begun: make(chan struct{}), done: make(chan struct{})}
@@ -50,7 +51,8 @@ func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan st
 // answered records that the region has begun to answer.
 func (a *attempt) answered() { a.once.Do(func() { close(a.begun) }) }
 
-// accepted ends the wait for the first byte; the context stays open. It returns why the request failed.
+// accepted ends the wait for the beginning of the answer; the context stays open. It returns the cause of the
+// failure, or nil.
 func (a *attempt) accepted(err error) error {
 	a.answered()
 	<-a.done
@@ -64,7 +66,7 @@ func (a *attempt) accepted(err error) error {
 	}
 }
 
-// end ends the attempt and its context. It returns why the request failed.
+// end ends the attempt and its context. It returns the cause of the failure, or nil.
 func (a *attempt) end(err error) error {
 	if err != nil {
 		err = a.accepted(err)

@@ -21,14 +21,15 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// distance is the delay of a region in the benchmarks of lists, as between continents. All servers share the client's
-// processors, so the cost of a list in the servers counts once per region.
+// distance is the delay of a region in the benchmarks of lists: about the delay between continents. All servers
+// share the client's processors, so the servers' cost of a list counts once per region.
 const distance = 80 * time.Millisecond
 
-// BenchmarkList lists all objects of regions with a delay of 80 ms in three ways, in turn: one region alone, a
-// different one each round; all regions at once by separate clients; and merged. "ratio" is the median of the slowest
-// single region over that of merged lists. "at-once-ratio" is the median of the second way over that of merged lists;
-// it waits for as many answers and decodes as many objects, with the same processors.
+// BenchmarkList lists all objects of regions with a delay of 80 ms in three ways, in turn: (1) one region alone, a
+// different one each round; (2) all regions at once by separate clients; (3) the merged list. "ratio" is the median
+// of the slowest single region divided by the median of merged lists. "at-once-ratio" is the median of the second
+// way divided by that of merged lists: both wait for as many answers and decode as many objects, with the same
+// processors.
 func BenchmarkList(b *testing.B) {
 	for _, objects := range []int{20, 500} {
 		w := newWorld(b, 10)
@@ -75,7 +76,7 @@ func listInTurn(b *testing.B, w *world, regions, objects int) {
 	b.ReportMetric(float64(median(atOnce))/float64(median(merged)), "at-once-ratio")
 }
 
-// list lists one region without the merged API.
+// list lists one region with that region's own client.
 func (w *world) list(b *testing.B, k region.Key, objects int) {
 	list, err := w.clients[k].Resource(configMaps).List(b.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != objects {
@@ -89,9 +90,9 @@ func timed(f func()) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkWatch measures the time from the start of a write to its event, over TLS on loopback: in a region's own
-// watch and in the merged one of 10 regions, in turn. Medians are in µs; the ratio is the direct one's over the
-// merged one's.
+// BenchmarkWatch measures the time from the start of a write to its event, over TLS on loopback, in turn for a
+// region's own watch and for the merged watch of 10 regions. Medians are in µs; the ratio is the direct median
+// divided by the merged one.
 func BenchmarkWatch(b *testing.B) {
 	const regions = 10
 	w := newWorld(b, regions)
@@ -118,7 +119,7 @@ func BenchmarkWatch(b *testing.B) {
 	one, many := measure(b, members[0].Client, direct, "a"), measure(b, members[0].Client, merged, "b")
 	var directTimes, mergedTimes []time.Duration
 	for i := 0; b.Loop(); i++ {
-		// Both watches receive every event; the measured one is received first.
+		// Both watches receive every event. The measured watch is read first.
 		if i%2 == 0 {
 			directTimes = append(directTimes, one())
 			<-merged.ResultChan()
@@ -136,7 +137,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// measure returns a func that writes an object and returns the time until its event arrives at w.
+// measure returns a func that writes an object and returns the time until the event of the write arrives at w.
 func measure(b *testing.B, c dynamic.Interface, w watch.Interface, name string) func() time.Duration {
 	client := c.Resource(configMaps).Namespace("default")
 	n := 0

@@ -17,23 +17,26 @@ import (
 const (
 	// readPage is how many objects of a region one request reads.
 	readPage = 500
-	// defaultBudget and defaultAnswer are bytes after decompression. Decoded objects take about ten times as much.
+	// defaultBudget and defaultAnswer are in bytes after decompression. Decoded objects take about ten times as
+	// much memory.
 	defaultBudget = 256 << 20
 	defaultAnswer = 16 << 20
-	// reserve is taken from the budget before a request is sent, so that a request that was sent can complete.
+	// reserve is the number of bytes taken from the budget before a request is sent, so that the request can
+	// complete.
 	reserve = 1 << 20
-	// shares is how many callers it takes to use up a Budget.
+	// shares is how many APIs together can use up a Budget.
 	shares = 4
 )
 
-// Budget limits the bytes, after decompression, of the answers that several APIs hold at one time. One API, such as
-// that of one caller, holds at most a quarter of it. It is safe for concurrent use.
+// Budget limits the bytes, after decompression, of the answers that several APIs hold at one time. Each API, such
+// as the API of one caller, holds at most a quarter of them. It is safe for concurrent use.
 type Budget struct {
 	bytes int64
 	all   *semaphore.Weighted
 }
 
-// NewBudget returns a Budget for the Options of several APIs. Zero bytes mean 256 MiB. Less than 4 MiB is an error.
+// NewBudget returns a Budget for several APIs, which share it in their Options. Zero bytes mean 256 MiB. Less than
+// 4 MiB is an error.
 func NewBudget(bytes int64) (*Budget, error) {
 	if bytes == 0 {
 		bytes = defaultBudget
@@ -90,13 +93,13 @@ type limitError struct {
 
 func (e *limitError) Error() string { return e.text }
 
-// Is lets errors.Is find region.ErrTooLarge.
+// Is reports whether target is region.ErrTooLarge and the limit is that of one answer. errors.Is calls it.
 func (e *limitError) Is(target error) bool {
 	return target == region.ErrTooLarge && e.state == TooLarge
-} //nolint:errorlint // it is Is
+} //nolint:errorlint // errors.Is calls this method with a single error
 
-// hold is the part of the budget that one answer takes. It is the answer's Meter and is used by one goroutine at a
-// time.
+// hold is the part of the budget that one answer takes. It is the answer's Meter. Only one goroutine at a time may
+// use it.
 type hold struct {
 	account     *account
 	limit       int64
@@ -105,7 +108,7 @@ type hold struct {
 	once        sync.Once
 }
 
-// hold waits for the budget of one answer, at most Options.Answer.
+// hold reserves budget for one answer. It waits for free budget for at most Options.Answer.
 func (a *API) hold(ctx context.Context) (*hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Answer)
 	defer cancel()
@@ -135,7 +138,7 @@ func (h *hold) Took(n int) error {
 	return h.err
 }
 
-// Ended releases nothing, because the objects of the answer are still held.
+// Ended does nothing at the end of an answer: the objects of the answer stay in memory and still count.
 func (h *hold) Ended() {}
 
 // releaseUnused releases the bytes that were reserved and not used.
@@ -146,7 +149,7 @@ func (h *hold) releaseUnused() {
 	}
 }
 
-// release releases all bytes. It is idempotent.
+// release returns all bytes of the hold to the budget. It is idempotent.
 func (h *hold) release() {
 	h.once.Do(func() {
 		h.account.release(h.taken)
@@ -154,7 +157,7 @@ func (h *hold) release() {
 	})
 }
 
-// failed returns the limit that ended the answer, if one did, and err otherwise.
+// failed returns the limitError that ended the answer, if a limit did, and err otherwise.
 func (h *hold) failed(err error) error {
 	if err != nil && h.err != nil {
 		return h.err
@@ -167,7 +170,7 @@ func (h *hold) metered(ctx context.Context) context.Context {
 	return region.WithMeter(ctx, func(bool) region.Meter { return h })
 }
 
-// eventMeter counts the events of a watch, one at a time.
+// eventMeter counts the bytes of the events of a watch against the budget, one event at a time.
 type eventMeter struct {
 	api *API
 	now *hold
@@ -184,14 +187,14 @@ func (m *eventMeter) Ended() {
 	m.now = &hold{account: m.api.account, limit: m.api.opts.MaxAnswer}
 }
 
-// page is one answer to a list. It takes its part of the budget until it is released.
+// page is one answer to a list. Its bytes count against the budget until held is released.
 type page struct {
 	*unstructuredList
 	held *hold
 	sum  uint64 // of the fingerprints of its objects, if requested
 }
 
-// tooLarge reports whether a request for fewer objects may succeed.
+// tooLarge reports whether err means that an answer was too large, so that a request for fewer objects may succeed.
 func tooLarge(err error) bool {
 	limit, ok := errors.AsType[*limitError](err)
 	return ok && limit.state == TooLarge

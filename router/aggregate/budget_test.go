@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// metered replaces the clients of the world's regions by ones that count bytes.
+// metered replaces the clients of the world's regions by clients that count bytes.
 func (w *world) metered() *world {
 	w.t.Helper()
 	for _, k := range w.keys {
@@ -36,7 +36,7 @@ func (w *world) metered() *world {
 	return w
 }
 
-// fat creates objects of size bytes each in region k.
+// fat creates objects in region k, each with a size of size bytes.
 func (w *world) fat(k region.Key, objects, size int) {
 	w.t.Helper()
 	for i := range objects {
@@ -65,7 +65,8 @@ func hostile(t *testing.T, k region.Key) aggregate.Member {
 	return aggregate.Member{Region: k, Client: api.Dynamic()}
 }
 
-// A hostile answer affects only its own region, which the error names; its budget is released.
+// A hostile answer affects only its own region, which the error names. Afterwards the budget of the answer is free
+// again.
 func TestAHostileAnswerIsGivenUp(t *testing.T) {
 	w := newWorld(t, 1).metered()
 	defer w.close()
@@ -88,8 +89,7 @@ func TestAHostileAnswerIsGivenUp(t *testing.T) {
 	require.ErrorContains(t, err, want)
 }
 
-// Objects that do not fit into one answer are read in smaller pages, by lists and watches, down to one object at a
-// time.
+// Lists and watches read objects that do not fit into one answer in smaller pages, down to one object per page.
 func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2).metered()
@@ -123,7 +123,7 @@ func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
 	})
 }
 
-// A list that is passed on page by page holds one page of each region, and one caller cannot use up the shared
+// A list that is passed on page by page holds only one page of each region. One caller cannot use up the shared
 // budget.
 func TestABudgetIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,20 +8,21 @@ import (
 	"encoding/binary"
 )
 
-// cursor is the content of a continue token: the position in a paged list. Sources are in the order of the list.
+// cursor is the content of a continue token: the position in a paged list. Its sources are in the order in which
+// the list returns them.
 type cursor struct {
 	query   [8]byte // the hash of the list's query
 	sources []pinned
 	next    int    // the first source that has not been read to its end
-	inner   string // that source's own continue token; empty: from its beginning
+	inner   string // the continue token of the source next; empty: from its beginning
 }
 
-// pinned is a source with the version of the first page.
+// pinned is a source with the version at which the first page read it.
 type pinned struct {
 	id     sourceID
 	rv     string
 	stamp  uint64 // of the state at rv; zero: unknown
-	absent bool   // it did not answer, and is not part of this list
+	absent bool   // the source did not answer, and is not part of this list
 }
 
 func (c cursor) append(b []byte) []byte {
@@ -41,7 +42,7 @@ func (c cursor) append(b []byte) []byte {
 
 func (c cursor) encode(s *sealer) (string, error) { return s.seal(c.append(nil)) }
 
-// decodeCursor is the reverse of encode.
+// decodeCursor decodes a token of encode.
 func decodeCursor(s *sealer, token string) (cursor, error) {
 	payload, err := s.open(token, kindCursor)
 	if err != nil {

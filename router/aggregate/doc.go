@@ -19,28 +19,29 @@
 //
 // # Lists
 //
-// Regions are read in parallel and listed one after the other, by provider and name; types come one after the other.
-// Limit applies to the whole list. The first page pins the version of each region, and a continue token continues at
-// these: all pages together are one list. A token is authenticated, bounded, and valid for the same list only;
-// anything else is 400. It is 410 once a region has left or has dropped its version.
+// Regions are read in parallel and listed one after the other, by provider and name; types come one after the
+// other. Limit applies to the whole list. The first page pins the version of each region, and a continue token
+// continues at these versions: all pages together are one list. A token is authenticated, bounded, and valid for
+// the same list only; any other token gets 400. A token gets 410 once a region has left or no longer has its
+// version.
 //
-// [Options.Policy] decides how many regions must answer the first page, each within [Options.Timeout]; one must list
-// its objects whatever the policy, so an empty list means that there are no objects. [WithReport] and
-// [Options.WarningHandler] report the regions that did not contribute, with every page, and the list names them in
-// [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be requested again.
-// remainingItemCount is never set.
+// [Options.Policy] decides how many regions must answer the first page, each within [Options.Timeout]. Whatever the
+// policy, at least one region must list its objects, so an empty list means that there are no objects. [WithReport]
+// and [Options.WarningHandler] report the regions that did not contribute, with every page, and the list names them
+// in [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be requested
+// again. remainingItemCount is never set.
 //
-// A frozen region delays a list by [Options.Answer]. Once its probes have failed ([Member.Health]), it is skipped,
-// until it answers any request, or a minute passes without a probe.
+// A frozen region delays a list by [Options.Answer]. Once the region's probes have failed ([Member.Health]), lists
+// skip it until it answers any request, or a minute passes without a probe.
 //
 // A region is read in pages of 500 objects, even without a limit. An answer has at most [Options.MaxAnswer] bytes,
-// counted after decompression; a page above that is read again with fewer objects. All answers held at one time share
-// [Options.Budget]. [Reader.Pages] passes a list on page by page, without holding it as a whole.
+// counted after decompression; a page above that limit is read again with fewer objects. All answers held at one
+// time share [Options.Budget]. [Reader.Pages] passes a list on page by page, without holding it as a whole.
 //
 // # Objects by name
 //
-// A plain name is looked up in all regions. It is reported as not found only if all regions answered that they do not
-// have it; if one did not answer, the error is 503 and names that region. If the object is found, and
+// A plain name is looked up in all regions. It is reported as not found only if all regions answered that they do
+// not have it; if a region did not answer, the error is 503 and names that region. If the object is found, and
 // [Options.Policy] does not require all regions, [WithReport] names those that did not answer. As long as no region
 // is known, every request gets 503.
 //
@@ -49,35 +50,35 @@
 // Guaranteed, for a consumer that starts from a list or from nothing:
 //   - Each event fits the delivered ones: no ADDED of a known object, no MODIFIED or DELETED of an unknown one.
 //   - Events of one object come in the order of its history in its region. There is no order between regions.
-//   - An interruption of one region is repaired inside, while the others continue: its watch is restarted and it is
-//     listed, at the version of the last event. If its history up to there is the delivered one, the watch continues
-//     and no event is skipped. If it was compacted, or the region was restored from a backup, exactly the difference
-//     is delivered.
+//   - An interruption of one region is repaired without the consumer, while the other regions continue: the API
+//     starts the region's watch again and lists the region at the version of the last event. If the region's
+//     history up to there is the delivered one, the watch continues and no event is skipped. If that version was
+//     compacted, or the region was restored from a backup, exactly the difference is delivered.
 //   - A region that joins has its objects ADDED, one that leaves has them DELETED (unless [Options.Withhold]); an
 //     unreachable region causes no events. A region that moves to another cluster is repaired.
-//   - The events of a region that recovers come at the latest when a probe finds it ([Member.Health]), so by default
-//     within 10 seconds; without probes, after the backoff of [Options.Retry].
-//   - The resourceVersion of an event or bookmark covers exactly the delivered events, so a watch resumes from it. If
-//     it cannot resume without a loss (a region left, or dropped its version), it gets 410 and the consumer lists
-//     again.
-//   - sendInitialEvents: the bookmark that ends the initial events is sent once [Options.Policy] is met and a region
-//     has returned the kind of the objects. It names the missing regions in [IncompleteAnnotation]. Every bookmark
-//     has a kind.
-//   - If a consumer receives no event for [Options.Patience], the watch ends, and no event is lost. At most one event
-//     per region is held for it.
+//   - The events of a region that recovers come at the latest when a probe succeeds ([Member.Health]), so by
+//     default within 10 seconds; without probes, after the backoff of [Options.Retry].
+//   - The resourceVersion of an event or bookmark covers exactly the delivered events, so a watch resumes from it.
+//     If the watch cannot resume without a loss (a region left, or no longer has its version), it gets 410 and the
+//     consumer lists again.
+//   - sendInitialEvents: the bookmark that ends the initial events is sent once [Options.Policy] is met and a
+//     region has returned the kind of the objects. It names the missing regions in [IncompleteAnnotation]. Every
+//     bookmark has a kind.
+//   - If a consumer receives no event for [Options.Patience], the watch ends, and no event is lost. At most one
+//     event per region is held for the consumer.
 //
-// A merged watch costs a region one watch and, at each start (after an interruption, and every half hour), a request
-// for one object and a list in pages of 500.
+// A merged watch costs a region one watch and, at each start (after an interruption, and every half hour), a
+// request for one object and a list in pages of 500.
 //
 // A DELETED that a repair delivers has only the object's name, UID and labels, since the rest is no longer known. A
 // watch holds UID, version, labels and a hash of each object: about 200 bytes, more with labels.
 //
 // # Writes
 //
-// A write is sent to the object's own region: the one in its name, in its annotation, or of its resourceVersion, or
-// else the only one that has an object with this name, for which all regions must answer. A create or apply of a new
-// object must name a region if there are several. An ambiguous write gets 409. Updates, patches and preconditions are
-// sent with the region's own version, and the annotation is never stored.
+// A write is sent to the object's own region. The request names this region in the object's name, annotation or
+// resourceVersion. Otherwise it is the only region that has an object with this name, for which all regions must
+// answer. A create or apply of a new object must name a region if there are several. An ambiguous write gets 409.
+// Updates, patches and preconditions are sent with the region's own version, and the annotation is never stored.
 //
 // # Not guaranteed
 //

@@ -24,7 +24,8 @@ var (
 	euEast = region.Key{Provider: "loodse", Name: "eu-east-1"}
 )
 
-// exampleRing returns two peers that serve one region each, with CouchDBs in a group of each region.
+// exampleRing returns two peers that serve one region each. Each region has CouchDBs in its own API
+// group.
 func exampleRing() (*regiontest.Ring, error) {
 	ring := regiontest.NewRing("west", "east")
 	for peer, k := range map[region.PeerName]region.Key{"west": euWest, "east": euEast} {
@@ -38,7 +39,7 @@ func exampleRing() (*regiontest.Ring, error) {
 	return ring, nil
 }
 
-// CouchDB.eu-west-1.loodse and CouchDB.eu-east-1.loodse as CouchDB.loodse.
+// The API shows CouchDB.eu-west-1.loodse and CouchDB.eu-east-1.loodse as CouchDB.loodse.
 func ExampleNew() {
 	ring, err := exampleRing()
 	if err != nil {
@@ -131,7 +132,7 @@ func ExampleWithReport() {
 	// [region eu-east-1.loodse: Unreachable]
 }
 
-// A Set that the program changes itself.
+// A program can change the members of a Set itself.
 func ExampleFixed() {
 	server := regiontest.NewServer(regiontest.Options{})
 	defer server.Close()

@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// watchTime is the requested duration of one watch of a region, give or take half of it. Each end costs a list.
+	// watchTime is the requested duration of one watch of a region, plus or minus half of it. Each end of a watch
+	// costs a list.
 	watchTime = 30 * time.Minute
-	// maxDoublings bounds the delay between attempts, as a multiple of Options.Retry.
+	// maxDoublings is the maximum delay between attempts, as a multiple of Options.Retry.
 	maxDoublings = 50
 )
 
@@ -31,45 +32,45 @@ const (
 type news struct {
 	feed   *feed
 	kind   watch.EventType            // Added, Modified, Deleted, Bookmark; empty: a state
-	object *unstructured.Unstructured // of an event
+	object *unstructured.Unstructured // of an Added, Modified or Deleted event
 	own    string                     // the object's own version
-	at     string                     // the source's position after this; empty for an event within a repair
+	at     string                     // the source's position after this message; empty for an event within a repair
 	stamp  uint64                     // of the state at that position
 	state  State                      // OK once a list was delivered completely, or why a step failed
 	err    error
 	listed string // for a state, the kind of the objects
-	lost   bool   // the state delivered before cannot be established: the consumer must list again
+	lost   bool   // the state that was delivered before cannot be established: the consumer must list again
 }
 
-// feed delivers one source to a stream: its state as the ledger knows it, then its changes, and repairs
-// interruptions, until its context ends. It is one goroutine.
+// feed delivers one source to a stream: the present state of the source, then its changes. It repairs
+// interruptions, until its context ends. It runs in one goroutine.
 //
-// Each round begins a watch, lists the state at the version where that watch begins, delivers the difference to the
-// state delivered before, and then the events of the watch. The watch must begin before the list, because a restore
-// from a backup ends a region's watches. If the list came first and a restore followed, the watch would continue from
-// the same number in another history, undetected.
+// Each round begins a watch and lists the state at the version where that watch begins. It delivers the difference
+// between this state and the one delivered before, and then the events of the watch. The watch must begin before
+// the list, because a restore from a backup ends a region's watches. If the list came first and a restore followed,
+// the watch would continue from the same number in another history, undetected.
 type feed struct {
 	api     *API
 	q       query
 	source  source
 	ledger  *ledger       // used by the feed's goroutine only, until done is closed
-	at      string        // the version to continue from; empty: the present one
+	at      string        // the version to continue from; empty: the present version
 	unknown bool          // the consumer holds the state at that version, and the ledger does not know it yet
 	stamp   uint64        // of the state that the consumer's version covers; zero: unknown
-	fresh   bool          // begin with the present state and deliver none of it
+	fresh   bool          // begin with the present state, and deliver only later changes
 	kind    string        // of the objects, once known
 	waits   time.Duration // limit for the start of an answer; doubled after each attempt without one
 	out     chan<- news
 	cancel  context.CancelFunc
 	done    chan struct{}
 
-	// These belong to the stream's goroutine.
-	synced bool  // its initial state was delivered
-	state  State // of its last step
+	// Only the stream's goroutine uses these fields.
+	synced bool  // the initial state of the source was delivered
+	state  State // of the last step
 	err    error
 }
 
-// run repeats rounds until ctx ends.
+// run runs rounds until ctx ends, with a growing delay after failures.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
 	fresh := backoff.Doubling(f.api.opts.Retry, maxDoublings*f.api.opts.Retry)
@@ -128,8 +129,8 @@ func (f *feed) round(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// begin begins a watch where the last one ended or, if that is impossible, at the present version, and brings the
-// consumer up to that version.
+// begin begins a watch where the previous watch ended or, if that is impossible, at the present version. It brings
+// the consumer up to that version.
 func (f *feed) begin(ctx context.Context) (w watch.Interface, err error) {
 	step := StepList
 	if f.at != "" {
@@ -157,7 +158,7 @@ func (f *feed) begin(ctx context.Context) (w watch.Interface, err error) {
 	return w, err
 }
 
-// from begins a watch at the version at and brings the consumer up to it.
+// from begins a watch at the version at, and brings the consumer up to that version.
 func (f *feed) from(ctx context.Context, at string) (watch.Interface, error) {
 	w, err := f.watch(ctx, at)
 	if err != nil {
@@ -172,16 +173,16 @@ func (f *feed) from(ctx context.Context, at string) (watch.Interface, error) {
 
 func expired(err error) bool { return stateOf(err) == Expired }
 
-// older reports whether a source is behind the version at, as after a restore. Versions that are not numbers cannot
-// be compared.
+// older reports whether the present version now of a source is below the version at, as after a restore. It returns
+// false for versions that are not numbers, since these cannot be compared.
 func older(now, at string) bool {
 	n, comparable := number(now)
 	m, ok := number(at)
 	return comparable && ok && n < m
 }
 
-// list delivers the difference between the ledger and the state at the version at; it is empty if the source's history
-// up to there is the delivered one. If the ledger is unknown, list fills it instead.
+// list delivers the difference between the ledger and the state at the version at. The difference is empty if the
+// source's history up to at is the delivered one. If the ledger's state is unknown, list fills the ledger instead.
 func (f *feed) list(ctx context.Context, at string) error {
 	if f.unknown {
 		was := newLedger(f.api.seed)
@@ -193,7 +194,7 @@ func (f *feed) list(ctx context.Context, at string) error {
 		}
 		f.ledger, f.unknown = was, false
 	} else {
-		f.at = at // whatever part of the difference is delivered, a retry continues from here and not from the former version
+		f.at = at // if only a part of the difference is delivered, a retry continues from at and not from the earlier version
 		f.ledger.begin()
 		err := f.pages(ctx, at, func(o *unstructured.Unstructured) bool {
 			if f.fresh {
@@ -213,7 +214,7 @@ func (f *feed) list(ctx context.Context, at string) error {
 	return nil
 }
 
-// now returns the present version of the source.
+// now returns the present resourceVersion of the source.
 func (f *feed) now(ctx context.Context) (string, error) {
 	list, err := f.read(ctx, metav1.ListOptions{LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: 1})
 	if err != nil {
@@ -223,7 +224,7 @@ func (f *feed) now(ctx context.Context) (string, error) {
 	return list.GetResourceVersion(), nil
 }
 
-// read lists the source once.
+// read sends one list request to the source.
 func (f *feed) read(ctx context.Context, opts metav1.ListOptions) (*page, error) {
 	list, err := f.api.listOnce(ctx, &f.source, opts, f.waits, f.source.recovered())
 	f.tried(err)
@@ -237,7 +238,7 @@ func (f *feed) tried(err error) {
 	}
 }
 
-// pages calls fn with each object of the state at the version at, page by page, until fn returns false.
+// pages lists the state at the version at, page by page. It calls fn with each object, until fn returns false.
 func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstructured) bool) error {
 	opts := metav1.ListOptions{
 		LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: f.source.limit(readPage),
@@ -284,7 +285,7 @@ func (f *feed) watch(ctx context.Context, at string) (watch.Interface, error) {
 	return watching{w, attempt}, nil
 }
 
-// watching is a watch with its request.
+// watching is a watch together with its request.
 type watching struct {
 	watch.Interface
 	attempt *attempt
@@ -296,7 +297,7 @@ func (w watching) Stop() {
 	w.attempt.cancel(nil)
 }
 
-// follow delivers the events of w until it ends.
+// follow delivers the events of the watch w until the watch ends.
 func (f *feed) follow(ctx context.Context, w watch.Interface) error {
 	for e := range w.ResultChan() {
 		if e.Type == watch.Error {
@@ -320,15 +321,15 @@ func (f *feed) follow(ctx context.Context, w watch.Interface) error {
 	return nil
 }
 
-// took reports a step to the observer.
+// took reports a step of the feed to the observer.
 func (f *feed) took(ctx context.Context, step Step, err error) {
 	if ctx.Err() == nil {
 		f.api.followed(ctx, FollowEvent{Region: f.source.region, Step: step, State: stateOf(err), Err: err})
 	}
 }
 
-// deliver sends changes and commits each to the ledger. at is the position after the last. It returns false if ctx
-// ended.
+// deliver sends the changes and records each in the ledger. at is the position after the last change. It returns
+// false if ctx ended.
 func (f *feed) deliver(ctx context.Context, changes []change, at string) bool {
 	for i, c := range changes {
 		o := c.last(f.source.regional.GroupVersion().String(), f.kind)
@@ -361,7 +362,8 @@ func (f *feed) send(ctx context.Context, n news) bool {
 	}
 }
 
-// pause waits for d and reports whether recovered ended the wait. A nil recovered never does.
+// pause waits for d. It returns early, with true, if recovered is closed, and early with false if ctx ends. A nil
+// recovered is never closed.
 func pause(ctx context.Context, d time.Duration, recovered <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

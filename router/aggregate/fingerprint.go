@@ -9,8 +9,8 @@ import (
 	"math/bits"
 )
 
-// fingerprint returns a hash of decoded JSON that does not depend on the order of keys. It distinguishes states of
-// one object with the same UID and resourceVersion in different histories, as after a restore from a backup.
+// fingerprint returns a hash of decoded JSON that does not depend on the order of keys. After a restore from a
+// backup, an object may have the same UID and resourceVersion in two histories: the hash distinguishes its states.
 func fingerprint(seed uint64, v any) uint64 {
 	switch v := v.(type) {
 	case string:
@@ -52,7 +52,8 @@ func hashText(seed uint64, s string) uint64 {
 	return mix(h + uint64(len(s)))
 }
 
-// stamp hashes a whole state: the sum of the fingerprints of its objects, and their number. It is never zero.
+// stamp returns a hash of a whole state, computed from the sum of the fingerprints of its objects and their
+// number. It is never zero.
 func stamp(sum uint64, objects int) uint64 { return mix(sum+uint64(objects)*0x9e3779b97f4a7c15) | 1 }
 
 // mix is the finalizer of MurmurHash3.

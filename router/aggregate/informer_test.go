@@ -17,7 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// An unmodified informer of client-go, over regions that have objects of the same names, ends equal to their union.
+// An unmodified informer of client-go watches regions that have objects of the same names. In the end its cache
+// equals the union of the regions.
 func TestInformer(t *testing.T) {
 	for seed := range seeds(t, 12) {
 		synctest.Test(t, func(t *testing.T) {

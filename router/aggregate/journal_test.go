@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// journal records a schedule, to explain a failure: the actions on regions, each step of a watch, and each delivered
-// event.
+// journal records a run of a schedule, to explain a failure: the actions on regions, each step of a watch, and each
+// delivered event.
 type journal struct {
 	mu    sync.Mutex
 	began time.Time

@@ -20,26 +20,27 @@ func comparePlaces(a, b objectKey) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// entry is what a ledger holds of a delivered object: enough to recognize it and to report its deletion.
+// entry is the part of a delivered object that a ledger keeps: enough to recognize the object and to report its
+// deletion.
 type entry struct {
 	uid    types.UID
 	rv     string
 	print  uint64
 	labels map[string]string
-	pass   uint64 // the last pass in which it was listed
+	pass   uint64 // the last pass that listed the object
 }
 
-// change is an event that the consumer of a source lacks.
+// change is an event that the consumer of a source has not received yet.
 type change struct {
 	kind   watch.EventType
 	at     objectKey
-	object *unstructured.Unstructured // nil if only its entry is known
-	entry  entry                      // after the event; for a DELETED, before it
+	object *unstructured.Unstructured // nil if only the entry of the object is known
+	entry  entry                      // after the event; for a DELETED, before the event
 }
 
-// ledger is the summary of the events that the consumer of one source received. It computes the events that bring the
-// consumer to another state, and records delivered ones, so that each is delivered once. It does no I/O and is not
-// safe for concurrent use.
+// ledger is the summary of the events that the consumer of one source received. It computes the events that bring
+// the consumer to another state, and records delivered events, so that each is delivered once. It does no I/O and
+// is not safe for concurrent use.
 type ledger struct {
 	seed  uint64
 	known map[objectKey]entry
@@ -54,8 +55,8 @@ func (l *ledger) entry(o *unstructured.Unstructured) (objectKey, entry) {
 	return objectKey{o.GetNamespace(), o.GetName()}, e
 }
 
-// event returns the changes that an event of the source means for the consumer: none if the event is known already,
-// two if an object replaced another of the same name.
+// event returns the changes that an event of the source causes for the consumer. It returns none if the consumer
+// knows the event already, and two if an object has replaced another of the same name.
 func (l *ledger) event(kind watch.EventType, o *unstructured.Unstructured) []change {
 	if kind != watch.Deleted {
 		return l.object(o)
@@ -68,7 +69,7 @@ func (l *ledger) event(kind watch.EventType, o *unstructured.Unstructured) []cha
 	return []change{{kind: watch.Deleted, at: at, object: o, entry: before}}
 }
 
-// object returns the changes that bring the consumer to the state o of this object.
+// object returns the changes that bring the consumer from its state of this object to the state o.
 func (l *ledger) object(o *unstructured.Unstructured) []change {
 	at, now := l.entry(o)
 	now.pass = l.pass
@@ -87,7 +88,7 @@ func (l *ledger) object(o *unstructured.Unstructured) []change {
 	}
 }
 
-// hold records o as delivered. It returns true.
+// hold records o as delivered. It always returns true, as feed.pages expects of its callback.
 func (l *ledger) hold(o *unstructured.Unstructured) bool {
 	for _, c := range l.object(o) {
 		l.commit(c)
@@ -95,11 +96,11 @@ func (l *ledger) hold(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// begin starts a pass over the whole source: the caller passes each object to object and commits the changes; missing
-// ends the pass. An unfinished pass may be restarted with begin.
+// begin starts a pass over the whole source. In a pass, the caller passes each listed object to object and commits
+// the changes; missing ends the pass. begin may also restart an unfinished pass.
 func (l *ledger) begin() { l.pass++ }
 
-// missing returns the deletion of each object that the pass did not list, by namespace and name.
+// missing returns the deletion of each object that the pass did not list, sorted by namespace and name.
 func (l *ledger) missing() []change {
 	var gone []change
 	for at, e := range l.known {
@@ -128,7 +129,7 @@ func (l *ledger) commit(c change) {
 // stamp returns the stamp of all known objects.
 func (l *ledger) stamp() uint64 { return stamp(l.sum, len(l.known)) }
 
-// after returns the stamp that a commit of c would produce.
+// after returns the stamp that the ledger would have after a commit of c.
 func (l *ledger) after(c change) uint64 {
 	sum, n := l.sum, len(l.known)
 	if before, ok := l.known[c.at]; ok {
@@ -146,7 +147,8 @@ func (l *ledger) all() []change {
 	return l.missing()
 }
 
-// last returns the object of c or, if only its entry is known, an object with that metadata.
+// last returns the object of c. If only the object's entry is known, it returns an object with the metadata in the
+// entry.
 func (c change) last(apiVersion, kind string) *unstructured.Unstructured {
 	if c.object != nil {
 		return c.object

@@ -39,7 +39,7 @@ func (a *API) listing(q query, opts metav1.ListOptions) *listing {
 	return l
 }
 
-// run lists and calls emit with the objects, in order. The returned list has no items.
+// run lists the regions and calls emit with the objects, in order. The returned list has no items.
 func (l *listing) run(ctx context.Context, opts metav1.ListOptions, emit func(*unstructured.UnstructuredList) error) (*unstructured.UnstructuredList, error) {
 	defer l.release()
 	l.emit = emit
@@ -65,8 +65,8 @@ type listing struct {
 	q       query
 	sources []source
 	cursor  cursor
-	first   []*page  // by source, objects that were read and not yet emitted
-	stamps  []uint64 // by source, stamps of those that were read to their end
+	first   []*page  // by source: objects that were read and not yet emitted
+	stamps  []uint64 // by source: stamp of a source that was read to its end
 	ahead   bool     // without a limit, read each region completely and in parallel before the first emit
 	emit    func(*unstructured.UnstructuredList) error
 	kind    string // of the list
@@ -87,7 +87,7 @@ func (l *listing) release() {
 
 var errAbsent = errors.New("the region had no part in the first page of this list")
 
-// resume decodes a continue token.
+// resume continues the list of a continue token.
 func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" || opts.ResourceVersionMatch != "" {
 		return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
@@ -120,7 +120,7 @@ func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	return nil
 }
 
-// begin reads all sources in parallel, which pins their versions. Each is asked for its share of a page.
+// begin reads all sources in parallel, which pins their versions. It asks each source for an equal share of a page.
 func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	versions, err := l.api.starts(opts.ResourceVersion)
 	if err != nil {
@@ -128,25 +128,26 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	}
 	share := l.room
 	if !l.wanted && !l.ahead {
-		share = readPage // all shares are held until they are emitted
+		share = readPage // bounds memory: all shares are held until they are emitted
 	}
 	if n := int64(len(l.sources)); share != math.MaxInt64 && n > 0 {
 		share = (share + n - 1) / n
 	}
 	outcomes := l.ask(ctx, func(s *source) metav1.ListOptions {
 		o := metav1.ListOptions{Limit: s.limit(share)}
-		// A read of the present state satisfies "not older than". After a restore from a backup, a request for the
-		// former version would never be answered.
+		// A read of the present state satisfies "not older than". A request for the earlier version would never be
+		// answered after a restore from a backup.
 		exact := opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 		if i, ok := find(versions.at, s.id); ok && exact && versions.at[i].rv != "" {
 			o.ResourceVersion, o.ResourceVersionMatch = versions.at[i].rv, opts.ResourceVersionMatch
 		}
-		// Version 0 allows any state, so the newest is valid: with version 0, an API server would ignore the limit.
+		// Version 0 allows any state, so the newest state is valid too. Do not pass 0 on: an API server would then
+		// ignore the limit.
 		return o
 	})
 	l.api.listed(ctx, outcomes)
 	listed := slices.ContainsFunc(l.first, func(p *page) bool { return p != nil })
-	// An empty list means that there are no objects, so at least one region must have listed its own.
+	// An empty list must mean that there are no objects, so at least one region must have listed its own objects.
 	if !l.api.opts.Policy.met(outcomes) || !listed {
 		return &PartialError{Op: l.q.op("list"), Outcomes: outcomes, policy: l.api.opts.Policy}
 	}
@@ -161,7 +162,7 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	return nil
 }
 
-// ask lists all sources in parallel, into first.
+// ask lists all sources in parallel and stores the pages in first.
 func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListOptions) []Outcome {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -197,11 +198,11 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 	return outcomes
 }
 
-// begun reads the first page of a source or, without a limit, all of it.
+// begun reads the first page of a source. If ahead is set and the caller set no limit, it reads the whole source.
 func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*page, error) {
 	list, err := l.read(ctx, s, opts, true)
 	for err == nil && l.ahead && !l.wanted && list.GetContinue() != "" {
-		list.held.release() // it counts as the caller's from here on
+		list.held.release() // from here on the objects count as the caller's
 		var next *page
 		if next, err = l.read(ctx, s, metav1.ListOptions{Continue: list.GetContinue(), Limit: s.limit(l.room)}, true); err == nil {
 			next.Items, next.sum = append(list.Items, next.Items...), list.sum+next.sum
@@ -218,7 +219,7 @@ func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions,
 	return list, err
 }
 
-// read lists one source once and converts its objects to those of the common API.
+// read sends one list request to a source and converts the objects to objects of the common API.
 func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, stamped bool) (*page, error) {
 	opts.LabelSelector, opts.FieldSelector = l.q.labels, l.q.fields
 	list, err := l.api.listOnce(ctx, s, opts, l.api.opts.Answer, nil)
@@ -237,7 +238,7 @@ func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, 
 	return list, nil
 }
 
-// listOnce lists s once, with fewer objects if the answer is too large.
+// listOnce lists s once. If the answer is too large, it repeats the request for fewer objects.
 func (a *API) listOnce(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
 	for {
 		list, err := a.listPage(ctx, s, opts, patience, recovered)
@@ -283,10 +284,10 @@ func (a *API) getOnce(ctx context.Context, s *source, name string, opts metav1.G
 
 type unstructuredList = unstructured.UnstructuredList
 
-// fill emits from the sources in turn until the page is full or all are read.
+// fill emits objects from the sources in turn until the page is full or all sources are read.
 func (l *listing) fill(ctx context.Context) error {
 	c := &l.cursor
-	var sum uint64 // of the current source, if it was read from its beginning
+	var sum uint64 // the fingerprints of the current source, if it was read from its beginning
 	var count int
 	whole := c.inner == ""
 	for c.next < len(c.sources) {
@@ -296,7 +297,7 @@ func (l *listing) fill(ctx context.Context) error {
 			c.next++
 			continue
 		case list != nil && int64(len(list.Items)) <= l.room:
-			// The page that was read ahead fits.
+			// The part of the source that begin has read fits into the page.
 		case l.room <= 0:
 			return nil
 		default:
@@ -383,7 +384,7 @@ func (l *listing) answer() (*unstructured.UnstructuredList, error) {
 	return list, nil
 }
 
-// starts decodes the resourceVersion of a list or watch. Without one, the result names no source.
+// starts decodes the resourceVersion of a list or watch. If rv is empty or 0, the result names no source.
 func (a *API) starts(rv string) (version, error) {
 	if rv == "" || rv == "0" {
 		return version{origin: -1}, nil

@@ -22,7 +22,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// All pages together equal one list, however the objects are distributed and whatever is written meanwhile.
+// All pages together equal one list, however the objects are distributed and whatever is written in the
+// meantime.
 func TestPagesAreOneList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, 3)
@@ -55,7 +56,7 @@ func TestPagesAreOneList(t *testing.T) {
 			if opts.Continue = list.GetContinue(); opts.Continue == "" {
 				break
 			}
-			w.put(w.keys[page%3], fmt.Sprintf("new%d", page)) // no part of this list
+			w.put(w.keys[page%3], fmt.Sprintf("new%d", page)) // these objects are not part of the list
 			if rapid.Bool().Draw(rt, "other limit") {
 				opts.Limit = int64(rapid.IntRange(0, 9).Draw(rt, "limit of the next page"))
 			}
@@ -171,7 +172,8 @@ func TestAHangingRegionIsNotWaitedForLongerThanItsTime(t *testing.T) {
 	})
 }
 
-// An error in which all regions agree is returned; an error of some regions never is, above all not NotFound.
+// An error that all regions return is returned to the caller; an error of only some regions never is, above
+// all not NotFound.
 func TestPartialErrorsAreWhatAllSay(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.close()
@@ -237,7 +239,7 @@ func TestSelectorsAndSeveralTypes(t *testing.T) {
 	require.Len(t, paged, 3+2*4)
 }
 
-// Every page names the missing regions, not only the first.
+// Every page names the missing regions, not only the first page.
 func TestEachPageSaysWhatIsMissing(t *testing.T) {
 	w := newWorld(t, 3)
 	defer w.close()

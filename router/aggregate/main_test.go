@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/maintest"
 )
 
-// refusals are the errors of informers about events that they refused.
+// refusals collects the errors that informers report about events they refuse.
 var refusals struct {
 	sync.Mutex
 	messages []string

@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Mapping returns the type of region k that corresponds to a common type, and whether the region takes part at all.
+// Mapping returns the type of region k that corresponds to a common type, and whether region k has the type at all.
 // Both types have the same resource name; group and version may differ.
 type Mapping func(common schema.GroupVersionResource, k region.Key) (schema.GroupVersionResource, bool)
 

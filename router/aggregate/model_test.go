@@ -28,13 +28,13 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// schedules is how many schedules of each kind the model test runs, unless ATOLL_SCHEDULES is set.
+// schedules is the number of schedules of each kind that the model test runs, unless ATOLL_SCHEDULES is set.
 const schedules = 60
 
 const actions = 40 // per schedule
 
 // seeds yields n seeds, by default the same in every run, and a quarter of them under -short. ATOLL_SCHEDULES sets
-// their number and makes the first one random; it is logged. ATOLL_SEED sets the first one.
+// their number and makes the first seed random; the test logs it. ATOLL_SEED sets the first seed.
 func seeds(t *testing.T, n int) iter.Seq[uint64] {
 	t.Helper()
 	first := uint64(1)
@@ -62,7 +62,7 @@ func seeds(t *testing.T, n int) iter.Seq[uint64] {
 	}
 }
 
-// TestModel follows lists and watches through schedules of writes and faults. In any order of these, each event fits
+// TestModel runs lists and watches during schedules of writes and faults. In any order of these, each event fits
 // the consumer's state, and in the end that state is the union of the regions' objects.
 func TestModel(t *testing.T) {
 	for seed := range seeds(t, schedules) {
@@ -88,7 +88,7 @@ type schedule struct {
 	*journal
 	t        *testing.T
 	rng      *rand.Rand
-	gentle   bool // without faults after which events may be merged
+	gentle   bool // the schedule has no faults after which events may be merged
 	api      *aggregate.API
 	present  []region.Key
 	cut      map[region.Key]bool
@@ -162,7 +162,7 @@ func (s *schedule) check() {
 	}
 	got := map[string]string{}
 	for at, o := range s.consumer.held {
-		if k, _ := aggregate.RegionOf(o); slices.Contains(s.present, k) { // others may be withheld
+		if k, _ := aggregate.RegionOf(o); slices.Contains(s.present, k) { // objects of other regions may be withheld
 			got[at] = text(o)
 		}
 	}
@@ -217,7 +217,7 @@ func (s *schedule) act() {
 	default:
 		switch i := slices.Index(s.present, k); {
 		case i >= 0 && len(s.present) == 1:
-			return // without any region, no list is possible
+			return // without any region, a list is impossible
 		case i >= 0:
 			s.present = slices.Delete(s.present, i, i+1)
 		default:
@@ -235,7 +235,7 @@ func (s *schedule) fault() regiontest.Action {
 	}[s.rng.IntN(7)]
 }
 
-// write changes an object of k. It lifts a partition for the duration.
+// write changes an object of k. If k is partitioned, it lifts the partition for the duration of the write.
 func (s *schedule) write(k region.Key) {
 	name := fmt.Sprintf("o%d", s.rng.IntN(6))
 	was, err := s.servers[k].Objects(configMaps.GroupResource())
@@ -275,15 +275,15 @@ func (s *schedule) partition(k region.Key, cut bool) {
 
 func (s *schedule) value() string { return fmt.Sprint(s.rng.Uint32()) }
 
-// consumer holds the objects of lists and watches, and fails on any inconsistent event.
+// consumer holds the objects that its lists and watches return, and fails on any inconsistent event.
 type consumer struct {
 	*journal
 	t         *testing.T
 	api       *aggregate.API
 	rng       *rand.Rand
-	streaming bool // initial events instead of a list
+	streaming bool // requests initial events instead of a list
 	paged     bool // lists in pages, so that the version has no stamp
-	resumes   bool // ends its watches after a while
+	resumes   bool // ends each watch after some time
 	held      map[string]*unstructured.Unstructured
 	seen      map[region.Key][]string
 	rv        string
@@ -303,7 +303,7 @@ func (c *consumer) run(ctx context.Context) {
 	}
 }
 
-// follow lists if it has no version, and watches until the watch ends.
+// follow lists if the consumer has no version yet. Then it watches until the watch ends.
 func (c *consumer) follow(ctx context.Context) error {
 	reader := c.api.Reader("", configMaps)
 	opts := metav1.ListOptions{AllowWatchBookmarks: true, LabelSelector: "app=test"}
@@ -383,7 +383,7 @@ func (c *consumer) list(ctx context.Context, reader *aggregate.Reader) error {
 	}
 }
 
-// take fails if the event does not follow from the held state.
+// take applies an event to the held state, and fails if the event does not follow from that state.
 func (c *consumer) take(kind watch.EventType, o *unstructured.Unstructured) {
 	c.event(kind, o)
 	at := id(o)

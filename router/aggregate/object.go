@@ -12,18 +12,18 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// RegionAnnotation is on every object in an answer and names its region. In a write it selects the region. It is
-// never stored.
+// RegionAnnotation is on every object in an answer and names the object's region. In a write it selects the region.
+// It is never stored.
 const RegionAnnotation = "router.atoll.dev/region"
 
-// IncompleteAnnotation names the regions that did not contribute, and why. It is in the metadata of an incomplete
-// list, or of the bookmark that ends incomplete initial events.
+// IncompleteAnnotation lists the regions that did not contribute, with the reasons. It is in the metadata of an
+// incomplete list, or of the bookmark that ends incomplete initial events.
 const IncompleteAnnotation = "router.atoll.dev/incomplete"
 
 // nameSeparator separates name and region in a qualified name. No Kubernetes name contains it.
 const nameSeparator = "@"
 
-// splitName splits a qualified name; ok is false for a plain one.
+// splitName splits a qualified name into name and region. ok is false for a plain name.
 func splitName(qualified string) (name string, k region.Key, ok bool) {
 	name, text, ok := strings.Cut(qualified, nameSeparator)
 	if !ok {
@@ -42,7 +42,8 @@ func RegionOf(o *unstructured.Unstructured) (region.Key, bool) {
 	return k, err == nil
 }
 
-// outward converts an object of s to one of the common API, in place, except for its resourceVersion.
+// outward converts an object of s, in place, to an object of the common API. It leaves the resourceVersion
+// unchanged.
 func (a *API) outward(s *source, o *unstructured.Unstructured) {
 	if s.common.GroupVersion() != s.regional.GroupVersion() {
 		o.SetAPIVersion(s.common.GroupVersion().String())
@@ -65,7 +66,8 @@ func (a *API) outward(s *source, o *unstructured.Unstructured) {
 	}
 }
 
-// single is outward for an object that was read by itself: it sets the resourceVersion too.
+// single converts an object of s that was read by itself, not in a list. It calls outward and also sets the
+// resourceVersion.
 func (a *API) single(s *source, o *unstructured.Unstructured) error {
 	if own := o.GetResourceVersion(); own != "" {
 		rv, err := objectVersion(s.id, own).encode(a.sealer)
@@ -78,7 +80,8 @@ func (a *API) single(s *source, o *unstructured.Unstructured) error {
 	return nil
 }
 
-// inward returns an object of the common API as one of s. It does not modify o. The caller sets the resourceVersion.
+// inward returns a copy of o, an object of the common API, converted to an object of s. The caller sets the
+// resourceVersion.
 func inward(s *source, o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	if gv, err := schema.ParseGroupVersion(o.GetAPIVersion()); err == nil && gv == s.common.GroupVersion() {

@@ -35,7 +35,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// A region that hangs delays a get at most by Timeout, however the object is addressed.
+// A region that hangs delays a get by at most Timeout, whether or not the request names a region.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -51,7 +51,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// A region that fails is retried after Retry, then after twice that.
+// A region that fails is retried after Retry, and again after twice that time.
 func TestRetry(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		w.servers[w.keys[1]].Inject(regiontest.Fault{Verb: "watch", Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},

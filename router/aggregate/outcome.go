@@ -53,13 +53,13 @@ const (
 	TooLarge State = "TooLarge"
 	// Busy means that Options.Budget is used up.
 	Busy State = "Busy"
-	// Absent means that the region is not part of the first page of a list, and so not of later ones.
+	// Absent means that the region is not part of the first page of a list, and therefore not of later pages.
 	Absent State = "Absent"
 )
 
 func (s State) answered() bool { return s == OK || s == Empty || s == NotServed }
 
-// refused reports whether a retry will fail until something else changes.
+// refused reports whether the region refused the call, so that a retry fails until something else changes.
 func (s State) refused() bool {
 	return s == NotServed || s == Unauthorized || s == Forbidden || s == Refused
 }
@@ -113,13 +113,13 @@ func stateOf(err error) State {
 type Outcome struct {
 	Region  region.Key
 	State   State
-	Items   int   // objects that it contributed
+	Items   int   // the number of objects that the region contributed
 	Err     error // for operators: it may name peers and addresses, which the texts of Error and PartialError do not
 	Elapsed time.Duration
 }
 
-// text returns the region and the state, and no peer. A region's own message is truncated, since the region may be
-// hostile.
+// text returns the region and the state, but no peer. It truncates the region's own message, since the region may
+// be hostile.
 func (o Outcome) text() string {
 	if limit, ok := errors.AsType[*limitError](o.Err); ok {
 		return fmt.Sprintf("region %s: %s: %s", o.Region, o.State, limit.text)
@@ -133,8 +133,8 @@ func (o Outcome) text() string {
 	return fmt.Sprintf("region %s: %s", o.Region, o.State)
 }
 
-// Error is the failure of a call to one region. It is an apierrors.APIStatus: the region's own, or 503. Its text
-// names no peer.
+// Error is the failure of a call to one region. It is an apierrors.APIStatus with the region's own status, or 503.
+// Its text names no peer.
 type Error struct{ Outcome }
 
 // Error returns one line of text.
@@ -151,9 +151,9 @@ func (e *Error) Status() metav1.Status {
 	return unavailable(e.text())
 }
 
-// statusIn returns the status with which the region's API server answered the request. A *region.Error is a failure
-// on the way there: a status inside it belongs to another request, such as the one for the identity of a peer's
-// cluster.
+// statusIn returns the status with which the region's API server answered the request. It ignores a status inside a
+// *region.Error, which is a failure before that answer: such a status belongs to another request, for instance the
+// one for the identity of a peer's cluster.
 func statusIn(err error) (metav1.Status, bool) {
 	var way *region.Error
 	var status apierrors.APIStatus
@@ -177,16 +177,16 @@ func wrap(k region.Key, err error) error {
 	return &Error{Outcome{Region: k, State: stateOf(err), Err: err}}
 }
 
-// PartialError means that too few regions answered for the policy. It is an apierrors.APIStatus: the status of all
-// regions, if every one failed with the same code, and 503 otherwise. So apierrors.IsNotFound is true only if every
-// region answered so.
+// PartialError means that fewer regions answered than the policy requires. It is an apierrors.APIStatus: the common
+// status if every region failed with the same code, and 503 otherwise. So apierrors.IsNotFound is true only if
+// every region answered NotFound.
 type PartialError struct {
 	Op       string
 	Outcomes []Outcome // of all regions
 	policy   Policy
 }
 
-// Error returns one line with the regions that failed, without peers.
+// Error returns one line that names the regions that failed, but no peers.
 func (e *PartialError) Error() string {
 	failures := failuresOf(e.Outcomes)
 	switch {
@@ -199,7 +199,7 @@ func (e *PartialError) Error() string {
 	}
 }
 
-// WrappedErrors returns the failures, each an *Error.
+// WrappedErrors returns the failure of each region, as an *Error.
 func (e *PartialError) WrappedErrors() []error {
 	var errs []error
 	for _, o := range e.Outcomes {
@@ -210,7 +210,7 @@ func (e *PartialError) WrappedErrors() []error {
 	return errs
 }
 
-// Status returns the answer for an HTTP server.
+// Status returns the status with which an HTTP server should answer.
 func (e *PartialError) Status() metav1.Status {
 	var common metav1.Status
 	for i, o := range e.Outcomes {
@@ -227,7 +227,8 @@ func (e *PartialError) Status() metav1.Status {
 	return common
 }
 
-// Report collects the outcomes by region of the calls with its context. It is safe for concurrent use.
+// Report collects the outcomes, by region, of all calls with the context of WithReport. It is safe for concurrent
+// use.
 type Report struct {
 	mu       sync.Mutex
 	outcomes []Outcome
@@ -259,6 +260,6 @@ func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Outcomes(), func(o Outcome) bool { return !o.State.answered() })
 }
 
-// Warnings returns texts for people, and for Warning headers: one for each region that did not contribute. They name
-// no peer. They are at most 20 and 4 KiB; one more counts the regions that do not fit.
+// Warnings returns texts for people, and for Warning headers: one for each region that did not contribute. They
+// name no peer. There are at most 20 texts, of 4 KiB together; one more text counts the regions that do not fit.
 func (r *Report) Warnings() []string { return shorten(failuresOf(r.Outcomes())) }

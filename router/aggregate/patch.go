@@ -16,7 +16,7 @@ import (
 
 type gvr = schema.GroupVersionResource
 
-// These paths of a JSON patch differ between the common API and a region's.
+// These paths in a JSON patch need conversion between the common API and a region.
 const (
 	pathVersion     = "/metadata/resourceVersion"
 	pathAnnotations = "/metadata/annotations"
@@ -70,7 +70,8 @@ func (p *patch) version() string {
 	return ""
 }
 
-// inward converts the patch to one for s, in place; own is the object's version there.
+// inward converts the patch, in place, to a patch for s. own is the object's version in the region of
+// s.
 func (p *patch) inward(s *source, own string) ([]byte, error) {
 	if p.object != nil {
 		inwardPatch(s, p.object.Object, own)

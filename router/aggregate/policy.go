@@ -32,19 +32,21 @@ const (
 // All requires every region to answer.
 func All() Policy { return Policy{} }
 
-// FailFast is All, but the first failure cancels the rest.
+// FailFast requires every region to answer, like All, but the first failure cancels the remaining requests.
 func FailFast() Policy { return Policy{kind: kindFailFast} }
 
-// BestEffort uses the regions that answer in time; at least one must. Do not use it for informers: they treat the
-// objects of a region that does not answer a list as deleted.
+// BestEffort uses the regions that answer in time; at least one region must. Do not use it for informers: they
+// treat the objects of a region that does not answer a list as deleted.
 func BestEffort() Policy { return Policy{kind: kindBestEffort} }
 
-// Require requires these regions to answer; the others may. A region that is not in the Set counts as not answered.
+// Require requires the given regions to answer. The other regions may fail. A region that is not in the Set counts
+// as not answered.
 func Require(regions ...region.Key) Policy {
 	return Policy{kind: kindRequire, required: slices.Clone(regions)}
 }
 
-// Quorum requires any n regions to answer, and waits for the others until their timeout. An n below 1 counts as 1.
+// Quorum requires any n regions to answer, and waits for the remaining regions until their timeout. An n below 1
+// counts as 1.
 func Quorum(n int) Policy { return Policy{kind: kindQuorum, quorum: max(n, 1)} }
 
 // String returns the name of the policy, as in "quorum of 2".

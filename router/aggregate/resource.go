@@ -64,9 +64,9 @@ func (a *API) Reader(namespace string, types ...schema.GroupVersionResource) *Re
 	return &Reader{api: a, namespace: namespace, types: types}
 }
 
-// ListAll lists. If too few regions answer for Options.Policy, the error is a *PartialError; otherwise WithReport
-// reports the regions that did not contribute. Errors are apierrors.APIStatus: 400 for an invalid continue token or
-// resourceVersion, 410 for one that is too old.
+// ListAll lists the objects of all regions. If too few regions answer for Options.Policy, the error is a
+// *PartialError; otherwise WithReport reports the regions that did not contribute. Errors are apierrors.APIStatus:
+// 400 for an invalid continue token or resourceVersion, 410 for one that is too old.
 func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	if len(r.types) == 0 {
 		return nil, errNoType
@@ -74,10 +74,10 @@ func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstruc
 	return r.api.list(ctx, newQuery(r.namespace, r.types, opts), opts)
 }
 
-// Pages lists like ListAll and calls fn with the objects page by page, so that they are never held all at once: for
-// servers that pass a list on. The argument of fn counts against Options.Budget until fn returns, and must not be
-// kept. The returned list has no objects. An error of fn ends the list and is returned; an error of a region may
-// occur after calls of fn.
+// Pages lists like ListAll and calls fn with the objects page by page, so that they are never all held at once. It
+// is for servers that pass a list on. The argument of fn counts against Options.Budget until fn returns, and must
+// not be kept. The returned list has no objects. An error of fn ends the list and is returned. An error of a region
+// may occur after some calls of fn.
 func (r *Reader) Pages(ctx context.Context, opts metav1.ListOptions, fn func(*unstructured.UnstructuredList) error) (*unstructured.UnstructuredList, error) {
 	if fn == nil {
 		return nil, apierrors.NewBadRequest("the func is nil; give one that receives the objects")
@@ -94,14 +94,14 @@ func (r *Reader) Pages(ctx context.Context, opts metav1.ListOptions, fn func(*un
 func (r *Reader) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	list, err := r.ListAll(ctx, opts)
 	if err != nil {
-		return nil, err // no typed nil
+		return nil, err // a nil *UnstructuredList in the interface would not equal nil
 	}
 	return list, nil
 }
 
-// WatchWithContext watches. It does not block on any region. The watch ends when ctx ends, when it is stopped, when
-// the timeout in opts passes, or when its consumer receives no event for Options.Patience. After an event of type
-// Error, list again.
+// WatchWithContext watches all regions. It does not block on any region. The watch ends when ctx ends, when Stop is
+// called, when the timeout in opts passes, or when its consumer receives no event for Options.Patience. After an
+// event of type Error, list again.
 func (r *Reader) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if len(r.types) == 0 {
 		return nil, errNoType

@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// A watch detects that a region was restored from a backup and reached the same version by another history, at
-// whichever request of the watch's start or repair the restore happens.
+// A region was restored from a backup and reached the same version by another history. A watch detects this,
+// whichever request of the watch's start or repair the restore precedes.
 func TestRestoredAtAnyRequest(t *testing.T) {
 	for _, mode := range []string{"begins", "resumes", "is repaired"} {
 		for _, held := range []regiontest.Fault{
@@ -67,7 +67,7 @@ func restoreAtRequest(ctx context.Context, t *testing.T, w *world, mode string, 
 	time.Sleep(time.Second)
 	collect(t, stream, has)
 	require.NoError(t, server.Load(saved))
-	w.put(k, "other") // at the version of the lost one
+	w.put(k, "other") // gets the version of the lost object
 	time.Sleep(time.Minute)
 	if collect(t, stream, has) {
 		require.Equal(t, "resumes", mode, "a watch with a known ledger repairs the difference")
@@ -76,7 +76,7 @@ func restoreAtRequest(ctx context.Context, t *testing.T, w *world, mode string, 
 	require.Equal(t, map[string]bool{"kept": true, "other": true}, has)
 }
 
-// collect receives the events that have arrived and reports whether the watch ended with 410.
+// collect receives the events that have arrived, updates has, and reports whether the watch ended with 410.
 func collect(t *testing.T, w watch.Interface, has map[string]bool) (expired bool) {
 	t.Helper()
 	for {
@@ -107,7 +107,8 @@ func collect(t *testing.T, w watch.Interface, has map[string]bool) (expired bool
 	}
 }
 
-// A repair that fails half-way is continued, and does not return to the watch's position before it.
+// A repair that fails half-way continues where it failed. The watch does not return to its position before the
+// repair.
 func TestARepairIsGoneOnWith(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
 		k := w.keys[0]
@@ -135,7 +136,8 @@ func TestARepairIsGoneOnWith(t *testing.T) {
 	})
 }
 
-// A region that was restored to a version before the last event does not reach it again without writes.
+// A watch recovers even if its region was restored to a version before the last event and, without writes,
+// does not reach that version again.
 func TestRestoredAndNotAsFar(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
 		k := w.keys[0]

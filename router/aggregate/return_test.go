@@ -26,12 +26,12 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// ice is a transport to a server that may be frozen: requests sent then are never answered.
+// ice is a transport to a server that a test can freeze. Requests sent to the frozen server are never answered.
 type ice struct {
 	next   http.RoundTripper
 	mu     sync.Mutex
 	frozen bool
-	cut    map[io.Closer]bool // the open answers
+	cut    map[io.Closer]bool // the responses that are still open
 }
 
 func (i *ice) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -54,7 +54,8 @@ func (i *ice) isFrozen() bool {
 	return i.frozen
 }
 
-// freeze also closes open answers, as a client does whose connection times out.
+// freeze sets whether the server is frozen. It also closes open responses, as a client does when its connection
+// times out.
 func (i *ice) freeze(frozen bool) {
 	i.mu.Lock()
 	i.frozen = frozen
@@ -68,15 +69,15 @@ func (i *ice) freeze(frozen bool) {
 	}
 }
 
-// probed is a Ring, behind a Router, that probes two servers. The second may be frozen.
+// probed is a Router over a Ring that probes two servers. The test can freeze the second server.
 type probed struct {
 	keys    []region.Key
 	servers []*regiontest.Server
-	clients []dynamic.Interface // without the ice
+	clients []dynamic.Interface // clients that bypass the ice
 	ice     *ice
 	routes  *router.Router
 	set     aggregate.Set
-	end     func() // of the ring
+	end     func() // stops the ring
 }
 
 func newProbed(t *testing.T) *probed {
@@ -125,8 +126,8 @@ func (p *probed) close() {
 	}
 }
 
-// After any outage, whether the region refused connections or did not answer at all, its events come within the probe
-// interval once it is reachable.
+// After any outage, whether the region refused connections or did not answer at all, the region's events arrive
+// within one probe interval after it is reachable again.
 func TestARegionThatReturnsDeliversWithinTheProbeInterval(t *testing.T) {
 	const interval = 10 * time.Second // the default
 	for _, frozen := range []bool{false, true} {
@@ -166,8 +167,8 @@ func TestARegionThatReturnsDeliversWithinTheProbeInterval(t *testing.T) {
 	}
 }
 
-// A frozen region delays a list by its own deadline; once its probes have failed, not at all. It is asked again as
-// soon as it answers a probe, and also if probing has stopped.
+// A frozen region delays a list by Options.Answer. Once its probes have failed, it causes no delay. It is asked
+// again as soon as it answers a probe, and also if probing has stopped.
 func TestAFrozenRegionCostsAListLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbed(t)
@@ -217,7 +218,7 @@ func TestAFrozenRegionCostsAListLittle(t *testing.T) {
 	})
 }
 
-// slow sends the first byte at once and delays the rest.
+// slow is a transport that delivers the first byte of a response at once and delays the rest.
 type slow struct{ next http.RoundTripper }
 
 func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -247,7 +248,7 @@ func (s *slowly) Read(p []byte) (int, error) {
 	}
 }
 
-// Only the beginning of an answer has the short deadline.
+// Options.Answer limits only the time until an answer begins, not the time until it ends.
 func TestAnAnswerThatHasBegunHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := regiontest.NewServer(regiontest.Options{Name: "slow"})

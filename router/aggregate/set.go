@@ -22,9 +22,9 @@ import (
 // Member is a region of a Set.
 type Member struct {
 	Region region.Key
-	// Cluster identifies the cluster that serves the region: opaque, never shown to a client. When it changes, the
-	// region has a new history. If two members have the same Cluster and the same regional type, only the first by
-	// region is read. Empty: the cluster is the member's own and never changes.
+	// Cluster identifies the cluster that serves the region. It is opaque and never shown to a client. When it
+	// changes, the region has a new history. If two members have the same Cluster and the same regional type, only
+	// the first member in the order of regions is read. Empty: the member has its own cluster, which never changes.
 	Cluster string
 	Client  dynamic.Interface
 	// Health reports whether the region is reachable; nil: unknown. A *region.Conn and a *router.Client implement it.
@@ -33,9 +33,10 @@ type Member struct {
 
 // Health reports whether a region is reachable. It does no I/O and is safe for concurrent use.
 type Health interface {
-	// Health returns the present health. A region that is region.Health.Unreachable is skipped by lists.
+	// Health returns the present health. Lists skip a region for which region.Health.Unreachable returns true.
 	Health() region.Health
-	// Recovered returns a channel that is closed when the region is reachable again. Watches then retry it at once.
+	// Recovered returns a channel that is closed when the region is reachable again. Watches then retry the region
+	// at once.
 	Recovered() <-chan struct{}
 }
 
@@ -43,8 +44,8 @@ type Health interface {
 type Set interface {
 	// Members returns the present members. It does no I/O. The result must not be modified.
 	Members() []Member
-	// Watch yields the present members, then the newest after each change, until ctx ends. A region that is no longer
-	// listed has left; an unreachable region stays listed.
+	// Watch yields the present members, then the newest members after each change, until ctx ends. A region that is
+	// no longer listed has left; an unreachable region stays listed.
 	Watch(ctx context.Context) iter.Seq[[]Member]
 }
 
@@ -55,7 +56,7 @@ type Members struct {
 	changed chan struct{} // closed and replaced by each Put
 }
 
-// Fixed returns a Set of the given members. Two of one region are an error.
+// Fixed returns a Set of the given members. Two members of the same region are an error.
 func Fixed(members ...Member) (*Members, error) {
 	m := &Members{}
 	if err := m.Put(members...); err != nil {
@@ -64,8 +65,8 @@ func Fixed(members ...Member) (*Members, error) {
 	return m, nil
 }
 
-// Put replaces the members. Errors, which change nothing: two members of one region, an invalid region, a member
-// without a client.
+// Put replaces the members. It returns an error and changes nothing if two members have the same region, a region
+// is invalid, or a member has no client.
 func (m *Members) Put(members ...Member) error {
 	sorted := slices.Clone(members)
 	slices.SortFunc(sorted, func(a, b Member) int { return compareRegions(a.Region, b.Region) })
@@ -121,8 +122,8 @@ func (m *Members) Watch(ctx context.Context) iter.Seq[[]Member] {
 	}
 }
 
-// Regions returns the Set of the regions that r knows and keep accepts, each reached as id. A nil keep accepts all.
-// The error is that of Router.Client: id is refused.
+// Regions returns the Set of the regions that r knows and keep accepts. Requests to each region are sent as id. A
+// nil keep accepts all regions. The error is that of Router.Client: id is refused.
 func Regions(r *router.Router, id router.Identity, keep func(region.Key) bool) (Set, error) {
 	if r == nil {
 		return nil, errors.New("aggregate: the router is nil; make one with router.New")
@@ -175,7 +176,7 @@ func (s *routed) members(routes []router.Route) []Member {
 		if client == nil {
 			var err error
 			if client, err = s.router.Client(route.Region, s.id); err != nil {
-				continue // only for an invalid key, which no Router has
+				continue // only for an invalid key, which a Router never returns
 			}
 			s.clients[route.Region] = client
 		}

@@ -27,14 +27,14 @@ type stream struct {
 	api       *API
 	q         query
 	bookmarks bool
-	initial   bool // the bookmark that ends the initial events must still be sent
+	initial   bool // the bookmark that ends the initial events is not sent yet
 	fresh     bool // deliver only changes from now on
 	from      version
 	feeds     map[slot]*feed
 	withheld  map[slot]*feed // of regions that left
 	at        []position
 	silent    bool                    // at has changed since the last event or bookmark
-	kind      schema.GroupVersionKind // of the first type's objects or, until that is known, of another's
+	kind      schema.GroupVersionKind // of the first type's objects; until that is known, of the objects of another type
 	in        chan news
 	out       chan watch.Event
 	cancel    context.CancelFunc
@@ -49,7 +49,7 @@ type slot struct {
 
 func (s *source) slot() slot { return slot{s.common, s.region} }
 
-// watch begins a merged watch. It does not return errors of single regions.
+// watch begins a merged watch. Failures of single regions are not errors: the watch retries these regions.
 func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watch.Interface, error) {
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	if opts.SendInitialEvents != nil && opts.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
@@ -69,7 +69,7 @@ func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watc
 	}
 	sources := a.sources(q, a.set.Members())
 	if len(sources) == 0 {
-		return nil, &PartialError{Op: q.op("watch"), policy: a.opts.Policy} // a 410 would make the consumer list, in vain
+		return nil, &PartialError{Op: q.op("watch"), policy: a.opts.Policy} // a 410 would cause a list, which would fail too
 	}
 	for _, p := range s.at {
 		if p.rv == "" || !slices.ContainsFunc(sources, func(o source) bool { return o.id == p.id }) {
@@ -120,7 +120,7 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// members returns a channel of the members of the Set, now and after each change.
+// members returns a channel that receives the members of the Set, at once and after each change.
 func (s *stream) members(ctx context.Context) <-chan []Member {
 	members := make(chan []Member)
 	s.running.Go(func() {
@@ -171,7 +171,8 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 	return true
 }
 
-// join starts the feed of a source: from the consumer's version, or with the ledger of its former feed.
+// join starts the feed of a source. The feed begins at the consumer's version, or with the ledger of the source's
+// earlier feed.
 func (s *stream) join(ctx context.Context, src source) {
 	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if i, ok := find(s.from.at, src.id); ok {
@@ -193,7 +194,8 @@ func (s *stream) join(ctx context.Context, src source) {
 	})
 }
 
-// moved ends a feed whose region is now served by another cluster. Its ledger is kept, to compute the difference.
+// moved ends a feed whose region is now served by another cluster. It keeps the ledger, so that the next feed can
+// compute the difference.
 func (s *stream) moved(ctx context.Context, f *feed) bool {
 	f.end()
 	delete(s.feeds, f.source.slot())
@@ -204,7 +206,7 @@ func (s *stream) moved(ctx context.Context, f *feed) bool {
 	return true
 }
 
-// leave ends a feed whose region left the Set, and delivers the deletion of its objects.
+// leave ends a feed whose region has left the Set, and delivers the deletion of the region's objects.
 func (s *stream) leave(ctx context.Context, f *feed) bool {
 	if !s.moved(ctx, f) {
 		return false
@@ -226,7 +228,7 @@ func (s *stream) leave(ctx context.Context, f *feed) bool {
 	return true
 }
 
-// handle processes a message of a feed. It returns false if the watch must end.
+// handle processes a message from a feed. It returns false if the watch must end.
 func (s *stream) handle(ctx context.Context, n news) bool {
 	f := n.feed
 	switch n.kind {
@@ -261,8 +263,8 @@ func expiry(src source, err error) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("region %s: %v; list anew", src.region, err))
 }
 
-// progress sends the bookmark that ends the initial events, once it is due, and fails a watch that all regions
-// refuse.
+// progress sends the bookmark that ends the initial events, once it is due. It fails the watch if all regions
+// refuse it.
 func (s *stream) progress(ctx context.Context) bool {
 	outcomes, began := s.outcomes()
 	refused := len(outcomes) > 0 && !slices.ContainsFunc(outcomes, func(o Outcome) bool { return !o.State.refused() })
@@ -296,7 +298,7 @@ func (s *stream) outcomes() (outcomes []Outcome, began bool) {
 	return outcomes, began
 }
 
-// bookmark sends the position of the watch. The kind must be known: informers refuse a bookmark without one.
+// bookmark sends the position of the watch. The kind must be known: informers refuse a bookmark without a kind.
 func (s *stream) bookmark(ctx context.Context, annotations map[string]string) bool {
 	rv, err := version{at: s.at, origin: -1}.encode(s.api.sealer)
 	if err != nil {
@@ -327,8 +329,8 @@ func (s *stream) fail(ctx context.Context, err error) bool {
 	return false
 }
 
-// deliver sends an event. If the consumer does not receive it within Options.Patience, the watch ends; the consumer
-// can resume from the last event that it received.
+// deliver sends an event. If the consumer does not receive the event within Options.Patience, the watch ends; the
+// consumer can resume from the last event that it received.
 func (s *stream) deliver(ctx context.Context, e watch.Event) bool {
 	select {
 	case s.out <- e:

@@ -29,7 +29,7 @@ func initial() metav1.ListOptions {
 	return metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true, LabelSelector: "app=test"}
 }
 
-// bubble runs f with regions in virtual time, and ends all watches after it.
+// bubble runs f with regions in virtual time, and ends all watches afterwards.
 func bubble(t *testing.T, regions int, f func(t *testing.T, w *world, ctx context.Context)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func bubble(t *testing.T, regions int, f func(t *testing.T, w *world, ctx contex
 	})
 }
 
-// arrived returns the events that are available without further time.
+// arrived returns the events that can be received at once.
 func arrived(w watch.Interface) []string {
 	var events []string
 	for {
@@ -95,8 +95,8 @@ func TestInitialEventsEndOnceAllRegionsAreThrough(t *testing.T) {
 	})
 }
 
-// Until the initial events have ended the kind of the objects may be unknown, and an informer refuses a bookmark
-// without one.
+// Until the initial events have ended, the kind of the objects may be unknown. An informer refuses a bookmark
+// without a kind, so the watch sends none.
 func TestNoBookmarkBeforeTheInitialEventsEnd(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		for _, s := range w.servers {
@@ -105,7 +105,7 @@ func TestNoBookmarkBeforeTheInitialEventsEnd(t *testing.T) {
 		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
 		require.NoError(t, err)
 		require.Empty(t, arrived(stream))
-		require.NoError(t, w.set.Put(w.members(w.keys[0])...)) // an unreachable region leaves
+		require.NoError(t, w.set.Put(w.members(w.keys[0])...)) // the unreachable region leaves
 		for range 10 {
 			time.Sleep(time.Minute)
 			require.Empty(t, arrived(stream))
@@ -120,7 +120,8 @@ func TestNoBookmarkBeforeTheInitialEventsEnd(t *testing.T) {
 	})
 }
 
-// A region that is synced causes no bookmark until all are: before that the consumer's state is incomplete.
+// No bookmark is sent before all regions have delivered their initial events, even if one of them has: until
+// then the consumer's state is incomplete.
 func TestNoBookmarkInTheMiddleOfTheInitialEvents(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		w.put(w.keys[0], "a")
@@ -135,7 +136,8 @@ func TestNoBookmarkInTheMiddleOfTheInitialEvents(t *testing.T) {
 	})
 }
 
-// A watch that resumes from a version does not know the kind until it has reached a region either.
+// A watch that resumes from a version also sends no bookmark before it has reached a region: it does not know
+// the kind.
 func TestNoBookmarkOfNoKind(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		a, b := w.keys[0], w.keys[1]
@@ -154,7 +156,7 @@ func TestNoBookmarkOfNoKind(t *testing.T) {
 		require.Empty(t, arrived(stream))
 		require.NoError(t, w.set.Put(w.members(a, b)...))
 		require.Empty(t, arrived(stream))
-		require.NoError(t, w.set.Put(w.members(a)...)) // an unreachable region leaves
+		require.NoError(t, w.set.Put(w.members(a)...)) // the unreachable region leaves
 		for range 10 {
 			time.Sleep(time.Minute)
 			require.Empty(t, arrived(stream))
@@ -190,7 +192,8 @@ func TestRegionsJoinAndLeaveWithoutCuttingTheStream(t *testing.T) {
 	}
 }
 
-// A version covers exactly the delivered events: a watch that resumes from it misses none and repeats none.
+// A version covers exactly the delivered events: a watch that resumes from it neither misses nor repeats an
+// event.
 func TestResume(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		a, b := w.keys[0], w.keys[1]
@@ -221,7 +224,7 @@ func TestResume(t *testing.T) {
 		w.servers[b].Compact()
 		third, err := reader.WatchWithContext(ctx, opts)
 		require.NoError(t, err)
-		events := arrived(third) // the other region may have come first
+		events := arrived(third) // events of the other region may come first
 		require.Equal(t, []string{"ERROR Expired", "end"}, events[len(events)-2:])
 		require.NoError(t, w.set.Put(w.members(a)...))
 		_, err = reader.WatchWithContext(ctx, opts)
@@ -247,7 +250,7 @@ func TestBookmarks(t *testing.T) {
 		stream, err := reader.WatchWithContext(ctx, initial())
 		require.NoError(t, err)
 		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream))
-		time.Sleep(95 * time.Second) // a server sends one every minute
+		time.Sleep(95 * time.Second) // a server sends a bookmark every minute
 		require.Equal(t, []string{"BOOKMARK of ConfigMap"}, arrived(stream))
 		w.put(w.keys[0], "a")
 		require.Equal(t, []string{"ADDED r0.loodse/a"}, arrived(stream))
@@ -261,7 +264,7 @@ func TestBookmarks(t *testing.T) {
 	})
 }
 
-// A watch that all regions refuse fails; a watch that one region refuses waits for it.
+// A watch that all regions refuse fails. If only one region refuses it, the watch waits for that region.
 func TestRefusedWatches(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		w.put(w.keys[0], "a")
@@ -291,7 +294,7 @@ func TestRefusedWatches(t *testing.T) {
 	})
 }
 
-// A region that moves to another peer is repaired, and no text names a peer.
+// After a region moves to another peer, the watch delivers the difference. No text names a peer.
 func TestRegionsOfARouter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := regiontest.NewRing("secret-peer-1", "secret-peer-2")
@@ -347,8 +350,8 @@ func TestRegionsOfARouter(t *testing.T) {
 	})
 }
 
-// If a region refuses the program's own credentials, lists, reads and watches report that reason for the missing
-// region, and not a refusal of the caller.
+// If a region refuses the program's own credentials, lists, reads and watches report this cause for the missing
+// region, and not that the caller was refused.
 func TestARegionThatRefusesTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := regiontest.NewRing("secret-peer-1", "secret-peer-2")
@@ -371,7 +374,7 @@ func TestARegionThatRefusesTheProgram(t *testing.T) {
 		require.NoError(t, err)
 		const why = "region us.loodse: CredentialsRefused: it does not accept those of this gateway"
 
-		refuse(3, "secret-peer-2") // one for each call
+		refuse(3, "secret-peer-2") // one refusal for each call
 		_, err = all.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
 		require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
 		require.ErrorContains(t, err, why)

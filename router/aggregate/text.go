@@ -10,15 +10,16 @@ import (
 	"unicode"
 )
 
-// These bound the texts about failures. Proxies limit headers, so API servers limit their warnings to 4 KiB too.
+// These limit the texts about failures. API servers limit their warnings to 4 KiB too, because proxies limit
+// headers.
 const (
 	maxFailures = 20
-	maxTexts    = 4 << 10 // bytes of all
+	maxTexts    = 4 << 10 // bytes of all texts together
 	maxMessage  = 256     // bytes of a region's own message
 )
 
-// failuresOf returns the texts of the failures, without duplicates: a list of several types may fail several times in
-// one region.
+// failuresOf returns the texts of the failed outcomes, without duplicates: a list of several types may fail several
+// times in one region.
 func failuresOf(outcomes []Outcome) []string {
 	var texts []string
 	for _, o := range outcomes {
@@ -32,7 +33,7 @@ func failuresOf(outcomes []Outcome) []string {
 	return texts
 }
 
-// shorten keeps the first failures and counts the others.
+// shorten keeps the first failures and replaces the others by their number.
 func shorten(failures []string) []string {
 	size := 0
 	for i, f := range failures {

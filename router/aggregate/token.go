@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// maxToken bounds an encoded token. It is part of URLs, which servers limit: Go's limit is 1 MiB.
+	// maxToken is the maximum length of an encoded token. Tokens are part of URLs, which servers limit: Go's limit
+	// is 1 MiB.
 	maxToken = 64 << 10
 	// macSize is the length of the truncated HMAC-SHA256.
 	macSize = 16
 )
 
-// Kinds of tokens. The high half of the byte is the version of the encoding.
+// These are the kinds of tokens. The high half of the byte is the version of the encoding.
 const (
 	kindVersion byte = 0x11
 	kindCursor  byte = 0x12
@@ -52,7 +53,7 @@ func (s *sealer) sum(dst, payload []byte) []byte {
 	return append(dst, mac.Sum(full[:0])[:macSize]...)
 }
 
-// seal returns the token of payload. It uses payload's spare capacity.
+// seal returns the token with the given payload. It overwrites the spare capacity of the payload slice.
 func (s *sealer) seal(payload []byte) (string, error) {
 	if base64.RawURLEncoding.EncodedLen(len(payload)+macSize) > maxToken {
 		return "", errTooLong
@@ -60,8 +61,8 @@ func (s *sealer) seal(payload []byte) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(s.sum(payload, payload)), nil
 }
 
-// open returns the payload of a token of the given kind. errMalformed means that the text cannot be a token. errForeign
-// means that the format is right, but the MAC is not; the payload is returned too.
+// open returns the payload of a token of the given kind. errMalformed means that the text cannot be a token.
+// errForeign means that the format is right but the MAC is wrong; open then returns the payload too.
 func (s *sealer) open(token string, kind byte) ([]byte, error) {
 	if len(token) > maxToken {
 		return nil, errMalformed
@@ -80,7 +81,7 @@ func (s *sealer) open(token string, kind byte) ([]byte, error) {
 // sourceID identifies a type in a region, as served by one cluster.
 type sourceID [8]byte
 
-// reader decodes a payload. After the first error it returns zeros.
+// reader decodes a payload. After the first error, all its methods return zeros.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -133,7 +134,7 @@ func appendRevision(b []byte, rv string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(rv))+2), rv...)
 }
 
-// number returns the value of rv, if rv is the canonical text of a number.
+// number returns the value of rv. It returns false if rv is not the canonical text of a number.
 func number(rv string) (uint64, bool) {
 	n, err := strconv.ParseUint(rv, 10, 64)
 	return n, err == nil && (len(rv) == 1 || rv[0] != '0') && rv[0] != '+'

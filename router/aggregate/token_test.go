@@ -74,7 +74,7 @@ func TestTokensAreReadBack(t *testing.T) {
 	})
 }
 
-// A token with any bit changed is refused, and so is one of another key.
+// A token in which any bit was changed is refused, and so is a token made with another key.
 func TestTokensAreAuthentic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		token, err := anyCursor().Draw(t, "cursor").encode(testSealer)
@@ -123,7 +123,8 @@ func TestTooManyRegionsForAToken(t *testing.T) {
 	}
 }
 
-// FuzzTokens decodes any payload with a valid seal, and checks that an accepted one is canonical.
+// FuzzTokens decodes any payload with a valid seal, and checks that an accepted payload is
+// canonical.
 func FuzzTokens(f *testing.F) {
 	v := version{at: []position{{sourceID{1}, "17", 5}, {sourceID{2}, "x", 0}}, origin: 1, own: "16"}
 	f.Add(v.append(nil))

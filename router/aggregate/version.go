@@ -9,20 +9,20 @@ import (
 	"slices"
 )
 
-// position is the position up to which a source was delivered.
+// position is the version of a source up to which a consumer has received its events.
 type position struct {
 	id sourceID
-	rv string // empty: within a repair, which only that stream can complete
-	// stamp identifies the delivered state, to distinguish it from the state of another history at the same version.
-	// Zero: unknown.
+	rv string // empty: in the middle of a repair, which only that stream can complete
+	// stamp identifies the delivered state. It distinguishes this state from that of another history at the same
+	// version. Zero: unknown.
 	stamp uint64
 }
 
-// version is a composite resourceVersion: the position of each source and, for an object, that object's own version.
-// A source that it does not name was never delivered.
+// version is a composite resourceVersion: the position of each source and, for an object, that object's own
+// version. A source that is not in the version was never delivered.
 type version struct {
 	at     []position // by id
-	origin int        // index in at of the object's source; -1: no object
+	origin int        // index in at of the object's source; -1: the version is not of an object
 	own    string     // the object's own version
 }
 
@@ -74,7 +74,7 @@ func (v version) encode(s *sealer) (string, error) {
 	return s.seal(v.append(make([]byte, 0, 32+macSize+26*len(v.at))))
 }
 
-// decodeVersion is the reverse of encode. Each version has exactly one text per key; any other is refused.
+// decodeVersion decodes a text of encode. Each version has exactly one text per key; any other text is refused.
 func decodeVersion(s *sealer, token string) (version, error) {
 	payload, foreign := s.open(token, kindVersion)
 	if payload == nil {

@@ -92,7 +92,7 @@ func in(k region.Key, o *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// id returns region/name.
+// id returns REGION/NAME of an object.
 func id(o *unstructured.Unstructured) string {
 	return o.GetAnnotations()[aggregate.RegionAnnotation] + "/" + o.GetName()
 }

@@ -22,15 +22,16 @@ import (
 
 var errNoType = errors.New("aggregate: no type is given to Reader")
 
-// address is the region that a request selects, by name, annotation or resourceVersion.
+// address is the object of a request, with the region that the request selects by name, annotation or
+// resourceVersion.
 type address struct {
-	name    string // plain
+	name    string // without a region
 	region  *region.Key
 	version version // of the object to change
 	given   bool    // version is set
 }
 
-// addressOf reads name and, if not nil, the object of a write.
+// addressOf reads the address in the name and, if not nil, in the object of a write.
 func (r *resource) addressOf(name string, o *unstructured.Unstructured) (address, error) {
 	a := address{name: name}
 	note := func(k region.Key) error {
@@ -42,7 +43,7 @@ func (r *resource) addressOf(name string, o *unstructured.Unstructured) (address
 	}
 	if plain, k, ok := splitName(name); ok {
 		a.name = plain
-		_ = note(k) // no error: it is the first
+		_ = note(k) // no error: it is the first region
 	}
 	if o == nil {
 		return a, nil
@@ -86,7 +87,7 @@ func (r *resource) conflict(name, why string) error {
 	return apierrors.NewConflict(r.gvr.GroupResource(), name, errors.New(why))
 }
 
-// own returns the object's version in its region, or "".
+// own returns the version of a's object in the region of s, or "" if the request has no version.
 func (r *resource) own(a address, s *source) (string, error) {
 	if !a.given {
 		return "", nil
@@ -97,14 +98,14 @@ func (r *resource) own(a address, s *source) (string, error) {
 	return a.version.own, nil
 }
 
-// sources returns the sources that may have the object of a. If a names a region, that is its source, even if lists
-// show another region of the same cluster.
+// sources returns the sources that may have the object of a. If a names a region, it returns the source of this
+// region, even if lists show another region of the same cluster.
 func (r *resource) sources(a address) []source {
 	return r.api.sources(query{namespace: r.namespace, types: []gvr{r.gvr}, only: a.region}, r.api.set.Members())
 }
 
-// locate returns the source that a names, if any, and all that may have the object. The error is NotFound only if the
-// region is known not to exist.
+// locate returns the source of the region that a selects, or nil, and all sources that may have the object. The
+// error is NotFound only if the region is known not to exist.
 func (r *resource) locate(ctx context.Context, a address) (*source, []source, error) {
 	sources := r.sources(a)
 	for i := range sources {
@@ -134,7 +135,8 @@ func (r *resource) locate(ctx context.Context, a address) (*source, []source, er
 
 // finder is a Set that can look up regions that it does not list.
 type finder interface {
-	// find asks about k and returns an error if the answer cannot be learned. It may block until ctx ends.
+	// find asks whether region k exists. It returns an error if the answer cannot be learned. It may block until
+	// ctx ends.
 	find(ctx context.Context, k region.Key) error
 }
 
@@ -144,7 +146,8 @@ type found struct {
 	object *unstructured.Unstructured
 }
 
-// probe reads an object from all sources.
+// probe reads the named object from all sources in parallel. It returns the objects found and the outcome of each
+// source.
 func (r *resource) probe(ctx context.Context, name string, sources []source, opts metav1.GetOptions, sub []string) ([]found, []Outcome) {
 	objects := make([]*unstructured.Unstructured, len(sources))
 	outcomes := make([]Outcome, len(sources))
@@ -176,8 +179,8 @@ func (r *resource) probe(ctx context.Context, name string, sources []source, opt
 	return all, outcomes
 }
 
-// unique returns the only object named name in all regions, or nil without one. A region that did not answer
-// may have it, so every region that policy requires must answer.
+// unique returns the only object with this name in all regions, or nil if there is no such object. A region that
+// did not answer may have the object, so every region that policy requires must answer.
 func (r *resource) unique(ctx context.Context, op, name string, sources []source, policy Policy, opts metav1.GetOptions, sub []string) (*found, error) {
 	all, outcomes := r.probe(ctx, name, sources, opts, sub)
 	r.api.report(ctx, outcomes)
@@ -221,7 +224,8 @@ func (r *resource) answer(s *source, o *unstructured.Unstructured, err error) (*
 	return o, r.api.single(s, o)
 }
 
-// Get reads an object. A plain name must be unique: a conflict names the regions that have it.
+// Get reads an object. A plain name must be unique. Otherwise the error is a Conflict that names the regions that
+// have such an object.
 func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
 	a, err := r.addressOf(name, nil)
 	if err != nil {
@@ -257,7 +261,7 @@ func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions,
 	return r.answer(f.source, f.object, nil)
 }
 
-// Create writes to the region that the object names, which is optional if there is only one.
+// Create creates the object in the region that the object names. It need not name a region if there is only one.
 func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opts metav1.CreateOptions, sub ...string) (*unstructured.Unstructured, error) {
 	if o == nil {
 		return nil, errObjectNil
@@ -282,7 +286,7 @@ func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opt
 
 var errObjectNil = apierrors.NewBadRequest("the object is nil")
 
-// homeless returns the error for a new object that names no region.
+// homeless returns the error for a new object that does not name a region.
 func (r *resource) homeless(name string, sources []source) error {
 	if len(sources) == 0 {
 		return apierrors.NewServiceUnavailable("no regions are known here")
@@ -294,7 +298,7 @@ func (r *resource) homeless(name string, sources []source) error {
 	return r.conflict(name, fmt.Sprintf("it names no region: set the annotation %s to one of %d, such as %s", RegionAnnotation, len(sources), strings.Join(known, ", ")))
 }
 
-// Update writes to the object's own region.
+// Update updates the object in its own region.
 func (r *resource) Update(ctx context.Context, o *unstructured.Unstructured, opts metav1.UpdateOptions, sub ...string) (*unstructured.Unstructured, error) {
 	if o == nil {
 		return nil, errObjectNil
@@ -309,12 +313,12 @@ func (r *resource) Update(ctx context.Context, o *unstructured.Unstructured, opt
 	return r.answer(s, o, err)
 }
 
-// UpdateStatus updates the status.
+// UpdateStatus updates the status of the object in its own region.
 func (r *resource) UpdateStatus(ctx context.Context, o *unstructured.Unstructured, opts metav1.UpdateOptions) (*unstructured.Unstructured, error) {
 	return r.Update(ctx, o, opts, "status")
 }
 
-// existing returns the source of a write to an existing object, and the object's version there.
+// existing returns the source for a write to an existing object, and the object's version in that source.
 func (r *resource) existing(ctx context.Context, op, name string, o *unstructured.Unstructured) (*source, string, error) {
 	a, err := r.addressOf(name, o)
 	if err != nil {
@@ -328,7 +332,7 @@ func (r *resource) existing(ctx context.Context, op, name string, o *unstructure
 	return s, own, err
 }
 
-// Delete deletes in the object's own region.
+// Delete deletes the object in its own region.
 func (r *resource) Delete(ctx context.Context, name string, opts metav1.DeleteOptions, sub ...string) error {
 	a, err := r.addressOf(name, nil)
 	if err != nil {
@@ -353,8 +357,8 @@ func (r *resource) Delete(ctx context.Context, name string, opts metav1.DeleteOp
 	return wrap(s.region, s.client.Delete(ctx, a.name, opts, sub...))
 }
 
-// DeleteCollection deletes in all regions. The error is a *PartialError if one failed, whatever the policy: the
-// others may have deleted their objects.
+// DeleteCollection deletes the selected objects in all regions. The error is a *PartialError if any region failed,
+// whatever the policy: the other regions may have deleted their objects.
 func (r *resource) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, which metav1.ListOptions) error {
 	q := newQuery(r.namespace, []gvr{r.gvr}, which)
 	at, err := r.api.starts(which.ResourceVersion)
@@ -386,7 +390,7 @@ func (r *resource) DeleteCollection(ctx context.Context, opts metav1.DeleteOptio
 	return nil
 }
 
-// Patch changes an object in its own region.
+// Patch patches an object in its own region.
 func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, sub ...string) (*unstructured.Unstructured, error) {
 	p, err := parsePatch(kind, data)
 	if err != nil {
@@ -401,7 +405,7 @@ func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType,
 	}
 	s, err := r.target(ctx, "patch", a)
 	if kind == types.ApplyYAMLPatchType && apierrors.IsNotFound(err) && a.region == nil && !slices.Contains(sub, "status") {
-		err = r.homeless(a.name, r.sources(a)) // an apply creates
+		err = r.homeless(a.name, r.sources(a)) // an apply would create the object
 	}
 	if err != nil {
 		return nil, err
@@ -418,7 +422,7 @@ func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType,
 	return r.answer(s, o, err)
 }
 
-// Apply applies to the object's own region. A new object must name one.
+// Apply applies the object in its own region. A new object must name a region.
 func (r *resource) Apply(ctx context.Context, name string, o *unstructured.Unstructured, opts metav1.ApplyOptions, sub ...string) (*unstructured.Unstructured, error) {
 	if o == nil {
 		return nil, errObjectNil
@@ -438,7 +442,7 @@ func (r *resource) Apply(ctx context.Context, name string, o *unstructured.Unstr
 	return r.answer(s, o, err)
 }
 
-// ApplyStatus applies to the status.
+// ApplyStatus applies the status of the object in its own region.
 func (r *resource) ApplyStatus(ctx context.Context, name string, o *unstructured.Unstructured, opts metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	return r.Apply(ctx, name, o, opts, "status")
 }

@@ -41,7 +41,7 @@ func couchCRD(k region.Key) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// couchWorld returns regions that each serve CouchDBs in a group of their own.
+// couchWorld returns regions that each serve CouchDBs in their own API group.
 func couchWorld(t testing.TB, n int) (*world, dynamic.ResourceInterface) {
 	t.Helper()
 	w := newWorld(t, n)
@@ -70,7 +70,8 @@ func (w *world) stored(k region.Key, name string) map[string]any {
 	return nil
 }
 
-// The life of an object of a common type: each write reaches its region, and no annotation of ours is stored.
+// An object of a common type is created, changed and deleted: each write reaches the object's region, and no
+// annotation of the API is stored.
 func TestWritesGoToTheObjectsOwnRegion(t *testing.T) {
 	w, c := couchWorld(t, 2)
 	defer w.close()
@@ -147,14 +148,14 @@ func TestNamesInSeveralRegions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "r1.loodse/twin", id(twin))
 
-	// A version is valid in its own region only, and a contradictory address is refused.
+	// A version is valid in its own region only, and a request that names two regions is refused.
 	_, err = c.Update(ctx, in(w.keys[0], twin.DeepCopy()), metav1.UpdateOptions{})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.ErrorContains(t, err, "its resourceVersion is of another region than r0.loodse")
 	_, err = c.Patch(ctx, "twin@r0.loodse", types.MergePatchType, []byte(`{"metadata":{"annotations":{"router.atoll.dev/region":"r1.loodse"}}}`), metav1.PatchOptions{})
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 
-	// While a region is unreachable, a plain name is not known to be unique: the write is refused.
+	// While a region is unreachable, it may have an object of the same plain name: the write is refused.
 	w.servers[w.keys[2]].Partition(true)
 	_, err = c.Patch(ctx, "single", types.MergePatchType, []byte(`{"spec":{"size":9}}`), metav1.PatchOptions{})
 	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
-// Each missing or invalid argument is named in the error.
+// The error names each missing or invalid argument.
 func TestArguments(t *testing.T) {
 	authenticate := func(*http.Request) (router.Identity, error) { return router.Self(), nil }
 	routes, err := router.New(region.Fixed(), router.Options{})

@@ -26,12 +26,14 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// BenchmarkProxy compares requests through the proxy with the same requests sent directly to the peer, one at a time
-// and eight at a time: a small GET and a LIST of 1 MB, each over TLS and HTTP/2 on one machine, where client, proxy
-// and peer share the cores. Batches of both alternate. The ratio is the proxy's throughput over the direct one.
+// BenchmarkProxy compares requests through the proxy with the same requests sent directly to the peer, one at a
+// time and eight at a time: a small GET and a LIST of 1 MB, each over TLS and HTTP/2 on one machine, where client,
+// proxy and peer share the cores. Batches of direct and proxied requests alternate. The ratio is the proxy's
+// throughput divided by the direct one.
 //
-// The peer of bare is a handler that writes prepared bytes, so the proxy's second hop is most of the work. The peer
-// of serving takes as long as an API server, 1 ms for a GET and 20 ms for a LIST, though without using a core.
+// In the case bare, the peer is a handler that writes prepared bytes, so the proxy's second hop is most of the
+// work. In the case serving, the peer takes as long as an API server, 1 ms for a GET and 20 ms for a LIST, but
+// without using a core.
 func BenchmarkProxy(b *testing.B) {
 	for _, tt := range []struct {
 		peer      string
@@ -52,8 +54,8 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// newBench returns requests to a peer whose answers have the given size: direct ones, plain ones through an
-// httputil.ReverseProxy that only adds the second hop, and proxied ones through ours.
+// newBench returns funcs that send a request to a peer whose answers have the given size. direct sends to the peer,
+// plain through an httputil.ReverseProxy that only adds the second hop, and proxied through our proxy.
 func newBench(b *testing.B, size int, takes time.Duration) (direct, plain, proxied func() error) {
 	b.Helper()
 	body := bytes.Repeat([]byte("0123456789abcdef"), size/16)
@@ -124,7 +126,7 @@ func transport(b *testing.B, s *httptest.Server) *http.Transport {
 	return t
 }
 
-// compare alternates small batches of the three requests, so that other load on the machine affects all alike.
+// compare runs small batches of the three requests in turn, so that other load on the machine affects all alike.
 func compare(b *testing.B, clients, size int, direct, plain, proxied func() error) {
 	b.Helper()
 	var ours, others []float64

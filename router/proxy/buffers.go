@@ -5,10 +5,10 @@ package proxy
 
 import "sync"
 
-// buffer is the buffer through which a body is copied.
+// buffer is the buffer through which the proxy copies a body.
 type buffer [64 << 10]byte
 
-// buffers pools the buffers.
+// buffers is a pool of buffers, as httputil.ReverseProxy.BufferPool requires.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() []byte {

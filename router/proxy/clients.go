@@ -10,11 +10,11 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// maxClients bounds each of the two generations of cached clients.
+// maxClients is the maximum size of each of the two generations of cached clients.
 const maxClients = 2048
 
-// clients caches the clients of regions by identity. A client must be reused because it records from which peer its
-// caller's resourceVersions came.
+// clients caches the clients of regions by identity. A client must be reused because it records which peer its
+// caller's resourceVersions came from.
 type clients struct {
 	routes *router.Router
 	max    int
@@ -32,7 +32,7 @@ func newClients(routes *router.Router) *clients {
 	return &clients{routes: routes, max: maxClients, young: map[clientKey]*router.Client{}}
 }
 
-// get returns a client of k as id. It fails for unknown regions.
+// get returns the client of region k for the identity id. It fails for unknown regions.
 func (c *clients) get(ctx context.Context, k key, id router.Identity) (*router.Client, error) {
 	if _, err := c.routes.Lookup(ctx, k); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (c *clients) find(at clientKey) *router.Client {
 }
 
 // keep puts a client that was just used into the young generation. A full young generation becomes the old one, and
-// the former old one is dropped. The caller holds c.mu.
+// the previous old generation is dropped. The caller holds c.mu.
 func (c *clients) keep(at clientKey, client *router.Client) {
 	if len(c.young) >= c.max {
 		c.young, c.old = make(map[clientKey]*router.Client), c.young

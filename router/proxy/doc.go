@@ -18,36 +18,41 @@
 //     identity; its error, the zero Identity and router.Self are refused. There is no fallback.
 //   - Identity headers of a request (Authorization, Impersonate-*, X-Remote-*, cookies, tokens among WebSocket
 //     subprotocols, trailers) do not reach a peer, nor do headers that would make a proxy on the way remove the
-//     identity. The identity is added after all of these are removed, with or without an upgrade.
-//   - Bodies are streamed in both directions and watches are flushed at once. When the client disconnects, the peer's
-//     request is canceled. An answer that a peer cuts short is cut short for the client.
-//   - exec, attach and port-forward work by WebSocket and SPDY, over connections of their own with the peer's TLS.
-//   - One caller or region leaves room for the others: see Limits. Bounds by caller and region are below those of the
-//     whole; a request above a share waits in a queue of its caller and region for a limited time, and takes no place
-//     meanwhile. A request ends if a body stalls, the peer is silent, or the client does not read its answer, but not
-//     if bytes move slowly. Requests to a peer whose probes fail are refused at once, except for one per second.
+//     identity. The proxy removes all of these, with or without an upgrade, before it adds the caller's identity.
+//   - Bodies are streamed in both directions and watches are flushed at once. When the client disconnects, the
+//     request to the peer is canceled. An answer that a peer cuts short is cut short for the client.
+//   - exec, attach and port-forward work by WebSocket and SPDY, over separate connections with the peer's TLS.
+//   - One caller or region leaves room for the others: see Limits. The limits by caller and region are below those
+//     of the whole proxy. A request above its share waits in a queue of its caller and region for a limited time,
+//     and takes no place meanwhile. A request ends if a body stalls, the peer is silent, or the client does not
+//     read its answer, but not if bytes move slowly. Requests to a peer whose probes fail are refused at once,
+//     except for one per second.
 //   - A request to act as another user (Impersonate-*, kubectl --as) is refused with 403, never made as the caller.
 //     Check such rights in the region itself.
 //   - Requests are classified as long-running as kube-apiserver does.
-//   - Redirects by a peer are neither followed nor passed on. A peer's answer cannot set cookies or policies for the
-//     gateway's address, which other peers share.
-//   - 401 and 403 concern the caller. If a peer refuses the gateway's own credentials, or does not let them act as
-//     the caller, the answer is 503 with a reason for callers, and a log line names the peer for operators.
+//   - Redirects by a peer are neither followed nor passed on. A peer's answer cannot set cookies or policies for
+//     the gateway's address, which other peers share.
+//   - A 401 or 403 always means that the caller is refused. If a peer refuses the gateway's own credentials, or
+//     does not let them act as the caller, the answer is 503 with a reason for callers, and a log line names the
+//     peer for operators.
 //   - A caller learns from an error neither a peer's name nor its address, nor which other regions exist.
 //   - No log line has a header, a query or a body.
 //
 // Not guaranteed:
 //   - Fairness among callers that the program cannot distinguish: each token that is passed on counts as a caller
-//     (Options.Flow). Before authentication each address counts as one, and a load balancer in front has only one.
+//     (Options.Flow). Before authentication each address counts as one caller, and all callers behind one load
+//     balancer have the same address.
 //   - That a slow request ends as long as its bytes move, or that the Authenticator returns: both hold a place of
 //     their caller.
 //   - Authentication and TLS: the embedding program provides them. Prefer tokens and certificates to cookies.
-//   - Paths with an encoded slash or backslash: they are refused, even if a service behind a peer would accept them.
+//   - Paths with an encoded slash or backslash: they are refused, even if a service behind a peer would accept
+//     them.
 //   - That a stream ends when a token expires, or when its region moves to another peer: a peer authorizes a stream
 //     when it begins. A stream ends with the client, the peer, or the context of the server
 //     (http.Server.BaseContext).
-//   - That a request with a body is repeated if the peer's credentials are replaced meanwhile: it is answered with
-//     503 and Retry-After, upon which client-go sends it again.
+//   - That a request with a body is repeated if the peer's credentials are replaced while it runs: it is answered
+//     with 503 and Retry-After, and client-go then sends it again.
 //   - That no backend of a peer imitates a refusal: a service behind a peer can turn its answers to its own callers
+//     into 503.
 //     into 503.
 package proxy

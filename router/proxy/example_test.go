@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
-// peer answers with the user and the path of the request. In a program, it is an API server.
+// peer answers with the user and the path of the request. In a program, an API server takes its place.
 type peer struct{}
 
 func (peer) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -41,7 +41,7 @@ func peers() region.Directory {
 	return region.Fixed(conn)
 }
 
-// authenticate is the program's own; here, the token is the user's name.
+// authenticate belongs to the embedding program. In this example, the token is the user's name.
 func authenticate(r *http.Request) (router.Identity, error) {
 	name, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {

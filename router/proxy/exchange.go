@@ -8,7 +8,7 @@ import (
 	"net/http/httputil"
 )
 
-// exchange is one request and its answer.
+// exchange is one request, with the peer's answer to it.
 type exchange struct {
 	proxy     *Proxy
 	target    target
@@ -18,11 +18,11 @@ type exchange struct {
 	event     *Event
 	progress  *progress // nil: no time limits
 	whole     bool      // progress covers the whole exchange, not only its beginning
-	upload    *upload   // nil: no body, or no time limit for it
+	upload    *upload   // nil: the request has no body, or the body has no time limit
 }
 
-// watched runs the exchange with time limits on progress: until its end if whole, otherwise until the peer begins to
-// answer.
+// watched runs the exchange with time limits on progress. The limits apply until the end of the exchange if whole
+// is true, otherwise until the peer begins to answer.
 func (x *exchange) watched(w http.ResponseWriter, r *http.Request, whole bool) {
 	ctx, progress := newProgress(r.Context(), w, &x.proxy.limits)
 	x.progress, x.whole = progress, whole
@@ -54,8 +54,8 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 	reverse.ServeHTTP(w, r)
 }
 
-// rewrite makes the peer's request from the client's. The transport adds the identity later, so that no header of the
-// client can remove it.
+// rewrite changes the client's request into the request to the peer. The transport adds the identity later, so that
+// no header of the client can remove it.
 func (x *exchange) rewrite(r *httputil.ProxyRequest) {
 	out, guards := r.Out, &x.proxy.guards
 	x.target.locate(out.URL)
@@ -70,12 +70,13 @@ func (x *exchange) rewrite(r *httputil.ProxyRequest) {
 		out.Header.Set("Upgrade", x.upgrade)
 	}
 	if out.Header.Get("Accept-Encoding") == "" {
-		// Otherwise Go's transport would request gzip and decompress it here, for no benefit.
+		// Without this header, Go's transport would request gzip and decompress the answer here, for no benefit.
 		out.Header.Set("Accept-Encoding", "identity")
 	}
 }
 
-// judge refuses an answer that must not reach the client, and removes headers that the peer must not set.
+// judge returns an error for an answer that must not reach the client, and removes headers that the peer must not
+// set.
 func (x *exchange) judge(resp *http.Response) error {
 	if x.progress != nil {
 		x.progress.answer()
@@ -97,7 +98,7 @@ func (x *exchange) judge(resp *http.Response) error {
 	return nil
 }
 
-// refuse answers for a peer that did not.
+// refuse sends an error to the client if the peer did not answer.
 func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if x.progress != nil {
 		err = x.progress.explain(err)

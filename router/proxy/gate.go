@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// gate admits requests by their flow. Requests above a bound wait for a limited time, in one queue per flow; the
-// queues take turns. A waiting request holds no place.
+// gate limits the concurrent requests by their flow. Requests above a bound wait for a limited time, in one queue
+// per flow; the queues take turns. A waiting request takes no place.
 type gate struct {
 	patience time.Duration // how long a request may wait
 
 	mu      sync.Mutex
-	busy    shares // of admitted requests
-	waiting shares // of waiting requests
+	busy    shares // counts admitted requests
+	waiting shares // counts waiting requests
 	lines   []*line
 	lineOf  map[flow]*line
 }
@@ -28,15 +28,15 @@ type line struct {
 	waiters []*waiter
 }
 
-// waiter is a waiting request. ready is closed once it is admitted.
+// waiter is a waiting request. The channel ready is closed once the request is admitted.
 type waiter struct{ ready chan struct{} }
 
 func newGate(busy, waiting bounds, patience time.Duration) *gate {
 	return &gate{patience: patience, busy: newShares(busy), waiting: newShares(waiting), lineOf: map[flow]*line{}}
 }
 
-// enter admits a request of f, or waits until it can, at most for g.patience. If the error is nil, the caller must
-// call leave once. Errors are a refusal, and the cause of ctx's end.
+// enter admits a request of f, or waits for at most g.patience until the request can be admitted. If the error is
+// nil, the caller must call leave once. The error is a refusal, or the cause of the end of ctx.
 func (g *gate) enter(ctx context.Context, f flow) error {
 	g.mu.Lock()
 	held := g.busy.held(f)
@@ -63,7 +63,7 @@ func (g *gate) enter(ctx context.Context, f flow) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-w.ready: // admitted meanwhile
+	case <-w.ready: // admitted in the meantime
 		if ctx.Err() == nil {
 			return nil
 		}
@@ -78,7 +78,7 @@ func (g *gate) enter(ctx context.Context, f flow) error {
 	return busy(g.busy.held(f))
 }
 
-// leave releases the place of a request of f, and admits those that now fit.
+// leave releases the place of a request of f, and admits waiting requests that fit now.
 func (g *gate) leave(f flow) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,8 +111,8 @@ func (g *gate) quit(f flow, w *waiter) {
 	}
 }
 
-// admit admits all requests that fit, one of each queue in turn; a queue that had its turn moves to the end. The
-// caller holds g.mu.
+// admit admits all waiting requests that fit, one from each queue in turn; a queue that had its turn moves to the
+// end. The caller holds g.mu.
 func (g *gate) admit() {
 	for admitted := true; admitted; {
 		admitted = false

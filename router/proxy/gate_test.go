@@ -46,7 +46,7 @@ func TestShares(t *testing.T) {
 			}
 			held := s.held(f)
 			if held != free {
-				// A flow that has taken nothing may be held only by the bound of all, when it is used up.
+				// A flow that has taken nothing is refused only if the bound of all requests is used up.
 				if taken[f] == 0 && s.callers[f.caller] == 0 && s.regions[f.region] == 0 && held != byAll {
 					t.Fatalf("%v has nothing of %+v, and is held by %d", f, s, held)
 				}
@@ -84,7 +84,7 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// However many flows take as much as they can, a late one gets its part at once.
+// However many flows take as much as they can, a later flow gets its part at once.
 func TestSharesOfTheGreedy(t *testing.T) {
 	for greedy := 1; greedy < 20; greedy++ {
 		s := newShares(bounds{400, 100, 100})
@@ -107,8 +107,8 @@ func TestSharesOfTheGreedy(t *testing.T) {
 	}
 }
 
-// Requests enter, stay and leave, or give up while waiting: bounds hold at all times, each wait ends by its deadline,
-// and in the end the gate is empty.
+// Requests enter, stay and leave, or stop waiting. Bounds hold at all times, each wait ends by its deadline, and in
+// the end the gate is empty.
 func TestGate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := bounds{rapid.IntRange(2, 12).Draw(rt, "all"), rapid.IntRange(1, 8).Draw(rt, "region"), rapid.IntRange(1, 8).Draw(rt, "caller")}
@@ -156,14 +156,14 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// Queues take turns: a flow with many waiters does not delay the second waiter of another.
+// Queues take turns: a flow with many waiters does not delay the second waiter of another flow.
 func TestLinesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(bounds{100, 100, 2}, bounds{1000, 1000, 1000}, time.Hour)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		var order []string
-		for _, f := range []flow{flowOf(0, 0), flowOf(1, 0)} { // of one caller, who may have two
+		for _, f := range []flow{flowOf(0, 0), flowOf(1, 0)} { // one caller, who may have two requests at a time
 			for range 10 {
 				wg.Go(func() {
 					if !assertNoError(t, g.enter(t.Context(), f)) {
@@ -194,7 +194,7 @@ func assertNoError(t *testing.T, err error) bool {
 	return err == nil
 }
 
-// A waiter that gives up leaves its queue, and the refusal names the bound that held it.
+// A waiter whose time is up leaves its queue, and the refusal names the bound that it waited for.
 func TestRefusalsNameTheBound(t *testing.T) {
 	for _, tt := range []struct {
 		bounds bounds
@@ -226,7 +226,7 @@ func TestRefusalsNameTheBound(t *testing.T) {
 	}
 }
 
-// If the program says so, all requests of a user count as one flow, whatever their groups and tokens.
+// With Options.Flow, all requests of a user can count as one flow, whatever the user's groups and tokens.
 func TestFlowsOfCallers(t *testing.T) {
 	alice := router.User{Name: "alice"}
 	grouped := router.User{Name: "alice", Groups: []string{"dev"}, Extra: map[string][]string{"session": {"1"}}}
@@ -254,12 +254,12 @@ func TestFlowsOfCallers(t *testing.T) {
 	}
 }
 
-// A request whose context ends just as it is admitted keeps no place.
+// A request whose context ends at the moment of its admission keeps no place.
 func TestAPlaceThatIsGivenAtTheEndIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(bounds{1, 1, 1}, bounds{1, 1, 1}, time.Minute)
 		f := flowOf(0, 0)
-		for range 50 { // which of the two events enter sees first is random
+		for range 50 { // which of the two events enter observes first is random
 			require.NoError(t, g.enter(t.Context(), f))
 			ctx, cancel := context.WithCancel(t.Context())
 			entered := make(chan error)

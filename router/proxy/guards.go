@@ -16,25 +16,25 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// guards check and clean every request and answer. Each guard is one func, so that the tests can disable one at a
-// time and check that a test fails.
+// guards check and clean every request and answer. Each guard is a separate func, so that the tests can disable one
+// guard at a time and check that a test fails.
 type guards struct {
-	// These reject requests by their form.
+	// Each of these returns an error for requests with a forbidden form.
 	form, methods, traversal, encoding, slashes, connection, upgrade, crossSite func(*http.Request) error
 
-	// These reject requests by their caller.
+	// Each of these refuses requests of callers that may not make them.
 	authenticated func(router.Identity, error) (router.Identity, error)
 	impersonation func(*http.Request) error
 	operator      func(allowed bool) bool
 
-	// These remove what must not reach a peer.
+	// These remove headers and trailers that must not reach a peer.
 	identity, origins func(http.Header)
 	trailers          func(*http.Request)
 
 	// stream configures the connection of an upgraded request.
 	stream func(*rest.Config)
 
-	// These remove what must not reach the caller or the log.
+	// These refuse or remove parts of an answer that must not reach the caller or the log.
 	redirect func(*http.Response) error
 	answer   func(http.Header)
 	hints    func(http.ResponseWriter) http.ResponseWriter
@@ -54,7 +54,7 @@ func intact(origin func(string) bool) guards {
 	}
 }
 
-// admit returns why a request is refused regardless of its caller, or nil.
+// admit returns an error if the request is refused for every caller, and nil otherwise.
 func (g *guards) admit(r *http.Request) error {
 	for _, check := range []func(*http.Request) error{
 		g.form, g.methods, g.traversal, g.encoding, g.slashes, g.connection, g.upgrade, g.crossSite,
@@ -96,7 +96,7 @@ func noTraversal(r *http.Request) error {
 	return nil
 }
 
-// encodedOnce refuses paths that a server which decodes twice, or differently, would read as another path.
+// encodedOnce refuses paths that a server could read as another path, for example by decoding them twice.
 func encodedOnce(r *http.Request) error {
 	lower := strings.ToLower(r.URL.EscapedPath())
 	for _, hidden := range []string{"%2f", "%5c", "%25", "%00", "\\"} {
@@ -120,7 +120,7 @@ func noEmptySegment(r *http.Request) error {
 
 var connectionOptions = []string{"upgrade", "keep-alive", "close", "te", "http2-settings", ""}
 
-// noNominations refuses a Connection header that asks for the removal of other headers.
+// noNominations refuses a Connection header that names other headers, since a proxy would remove these.
 func noNominations(r *http.Request) error {
 	for _, list := range slices.Concat(r.Header["Connection"], r.Header["Proxy-Connection"]) {
 		for option := range strings.SplitSeq(list, ",") {
@@ -132,7 +132,8 @@ func noNominations(r *http.Request) error {
 	return nil
 }
 
-// knownUpgrade refuses protocols other than the two of API servers: h2c would carry requests past the guards.
+// knownUpgrade refuses protocols other than the two that API servers use: with h2c, further requests would bypass
+// the guards.
 func knownUpgrade(r *http.Request) error {
 	if len(r.Header["Upgrade"]) == 0 {
 		return nil
@@ -145,7 +146,7 @@ func knownUpgrade(r *http.Request) error {
 	}
 }
 
-// sameSite refuses writes and streams that a page of another site makes a browser send with its user's credentials.
+// sameSite refuses writes and streams of pages of other sites, which a browser sends with its user's credentials.
 func sameSite(r *http.Request, allowed func(string) bool) error {
 	origin := r.Header.Get("Origin")
 	if origin == "" || (r.Method == http.MethodGet || r.Method == http.MethodHead) && upgradeOf(r.Header) == "" {
@@ -160,7 +161,7 @@ func sameSite(r *http.Request, allowed func(string) bool) error {
 	return errors.New("pages of this origin may not write or open streams here")
 }
 
-// failClosed returns a guard that refuses unknown callers, and router.Self: a proxy never acts as itself.
+// failClosed returns a guard that refuses unknown callers and router.Self: a proxy never uses its own rights.
 func failClosed() func(router.Identity, error) (router.Identity, error) {
 	nobody, ourselves := router.Identity{}.Fingerprint(), router.Self().Fingerprint()
 	return func(id router.Identity, err error) (router.Identity, error) {
@@ -171,8 +172,9 @@ func failClosed() func(router.Identity, error) (router.Identity, error) {
 	}
 }
 
-// noImpersonation refuses a request to act as another user, as kubectl --as sends. Only the region knows whether the
-// caller may; without the headers the request would run as the caller, as if it had succeeded.
+// noImpersonation refuses a request to act as another user, such as kubectl --as sends. Only the region knows
+// whether the caller may do so. Without the headers the request would run as the caller, and seem to have
+// succeeded.
 func noImpersonation(r *http.Request) error {
 	if header := router.Impersonation(r.Header); header != "" {
 		return refusal{http.StatusForbidden, "impersonation is not possible here: the request has the header " + header +
@@ -181,7 +183,7 @@ func noImpersonation(r *http.Request) error {
 	return nil
 }
 
-// stripOrigins removes headers about the origin of a request, and those that override its method or path.
+// stripOrigins removes headers that claim the origin of a request, and headers that override its method or path.
 func stripOrigins(h http.Header) {
 	for name := range h {
 		switch lower := strings.ToLower(name); {
@@ -200,7 +202,7 @@ func dropTrailers(r *http.Request) { r.Trailer = nil }
 // overHTTP1 makes a connection use HTTP/1.1, which can be upgraded.
 func overHTTP1(c *rest.Config) { c.NextProtos = []string{"http/1.1"} }
 
-// noRedirect refuses redirects, so that no credentials follow them.
+// noRedirect returns an error for a redirect, so that no credentials are sent to its target.
 func noRedirect(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -215,7 +217,7 @@ var answers = []string{
 	"clear-site-data", "service-worker-allowed", "report-to", "reporting-endpoints", "nel", "origin-agent-cluster", "sourcemap",
 }
 
-// stripAnswer removes headers that a browser would apply to all peers, since they share one address here.
+// stripAnswer removes headers that a browser would apply to all peers, since all peers share the gateway's address.
 func stripAnswer(h http.Header) {
 	for name := range h {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "access-control-") || slices.Contains(answers, lower) {

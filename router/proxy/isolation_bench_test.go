@@ -16,10 +16,10 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// BenchmarkIsolation measures the effect of one user's attack on one region on bob, who uses other regions, over real
-// connections with TLS and HTTP/2: the share of his requests that succeed, and their median beside that without the
-// attack. Peers take 50 ms for an answer, without using a core. TestOneRegionDoesNotTakeDownTheOthers measures the
-// same in virtual time, exactly.
+// BenchmarkIsolation measures how one user's attack on one region affects bob, who uses other regions. It uses real
+// connections with TLS and HTTP/2. It reports the share of bob's requests that succeed, and their median duration
+// with and without the attack. Peers take 50 ms for an answer, without using a core.
+// TestOneRegionDoesNotTakeDownTheOthers measures the same in virtual time, exactly.
 func BenchmarkIsolation(b *testing.B) {
 	const there = "/regions/attacked.loodse/api/v1/pods"
 	for _, tt := range []struct {

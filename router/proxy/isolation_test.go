@@ -27,7 +27,7 @@ import (
 // takes is the time that a peer needs for an answer.
 const takes = 50 * time.Millisecond
 
-// slowPeer answers after takes, or never.
+// slowPeer is a transport to a peer that answers after the time takes, or never if it is frozen.
 type slowPeer struct{ frozen bool }
 
 func (p slowPeer) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -49,7 +49,7 @@ func (p slowPeer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: req}, nil
 }
 
-// memory is a listener whose connections are pipes.
+// memory is a net.Listener whose connections are in-memory pipes.
 type memory struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -96,7 +96,7 @@ type island struct {
 	serving   sync.WaitGroup
 }
 
-// names are the regions of an island. The first is attacked.
+// names are the regions of an island. The attacks go to the first region.
 var names = []string{"attacked", "quiet", "calm"}
 
 func newIsland(t *testing.T, attacked http.RoundTripper, limits Limits) *island {
@@ -149,7 +149,7 @@ func (i *island) close() {
 	}
 }
 
-// do makes one request and returns its code, or 0 without an answer.
+// do makes one request and returns its status code, or 0 if it gets no answer.
 func (i *island) do(ctx context.Context, user, path string, body io.Reader) int {
 	method := http.MethodGet
 	if body != nil {
@@ -186,8 +186,8 @@ func (s *stalled) Read(b []byte) (int, error) {
 	return 0, s.ctx.Err()
 }
 
-// attack keeps that many requests of alice running until the caller calls end. A refused worker waits for a second,
-// as client-go does on Retry-After.
+// attack keeps the given number of requests of alice running until the test calls end. A refused worker waits for a
+// second, as client-go does on Retry-After.
 func (i *island) attack(workers int, path string, stalling bool) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -213,7 +213,7 @@ func (i *island) attack(workers int, path string, stalling bool) (end func()) {
 	}
 }
 
-// measure makes requests of bob and returns the share that succeeds, and their median duration.
+// measure makes requests as bob. It returns the share of them that succeed, and their median duration.
 func (i *island) measure(workers, each int, regions ...string) (ratio float64, median time.Duration) {
 	var mu sync.Mutex
 	var took []time.Duration
@@ -238,8 +238,8 @@ func (i *island) measure(workers, each int, regions ...string) (ratio float64, m
 	return float64(len(took)) / float64(workers*each), took[len(took)/2]
 }
 
-// An attack of one user on one region does not affect users of other regions, nor one who reads all regions. Time is
-// virtual, so the figures are exact: peers take 50 ms, everything else takes none.
+// An attack by one user on one region does not affect users of other regions, nor a user who reads all regions.
+// Time is virtual, so the figures are exact: peers take 50 ms, everything else takes no time.
 func TestOneRegionDoesNotTakeDownTheOthers(t *testing.T) {
 	const there = "/regions/attacked.loodse/api/v1/pods"
 	for _, tt := range []struct {
@@ -275,7 +275,7 @@ func TestOneRegionDoesNotTakeDownTheOthers(t *testing.T) {
 	}
 }
 
-// The attacker gets at most half of a region, and no place leaks when the attack ends.
+// The attacker gets at most half of a region, and no place stays taken when the attack ends.
 func TestAnAttackLeavesNothingBehind(t *testing.T) {
 	for _, stalling := range []bool{false, true} {
 		t.Run(fmt.Sprint(stalling), func(t *testing.T) {

@@ -11,26 +11,26 @@ import (
 // Limits bound the use of a Proxy by each caller and region, so that none affects the others. A zero field has its
 // default.
 //
-// At each level a flow may take at most as many places as it leaves free: one caller at most half of a region's
-// places, one region or caller at most half of Requests. With n flows that want more than that, each gets 1/(n+1).
-// Further requests wait in one queue per caller and region, and the queues take turns; a waiting request takes no
-// place.
+// A flow is the requests of one caller to one region. At each level a flow may take at most as many places as it
+// leaves free: one caller at most half of a region's places, one region or caller at most half of Requests. With n
+// flows that want more than that, each gets 1/(n+1). Further requests wait in one queue per caller and region, and
+// the queues take turns; a waiting request takes no place.
 type Limits struct {
 	Requests          int // concurrent requests that are not long-running; zero: 400
-	RequestsPerRegion int // of those, to one region; half of it for requests about all regions; zero: 100, as router.Budget.InFlight
-	RequestsPerCaller int // of those, by one caller; zero: 100
+	RequestsPerRegion int // of these, to one region; half for requests about all regions; zero: 100, as router.Budget.InFlight
+	RequestsPerCaller int // of these, by one caller; zero: 100
 
-	Waiting int           // requests that wait for a place; zero: 1000; negative: none. More get 429
+	Waiting int           // requests that wait for a place; zero: 1000; negative: none. Further requests get 429
 	Wait    time.Duration // how long a request waits before it gets 429; zero: 10 s
 
-	// Streams are long-running requests: watches, logs, exec, attach, port-forward, and proxied requests. They do not
-	// wait: more get 429.
+	// Streams are long-running requests: watches, logs, exec, attach, port-forward, and proxied requests. They do
+	// not wait: streams above a limit get 429.
 	Streams          int // zero: 4000
 	StreamsPerRegion int // zero: 1000, as router.Budget.Streams
 	StreamsPerCaller int // zero: 1000
 
 	// Authentications are concurrent calls of the Authenticator. One address, or one IPv6 network of 64 bits, may
-	// take at most as many as it leaves free. More wait as requests do. Zero: 100.
+	// make at most as many calls as it leaves free. Further calls wait, as requests do. Zero: 100.
 	Authentications int
 
 	Body   time.Duration // how long a client may pause while it sends a body, before it gets 408; zero: 30 s
@@ -76,7 +76,7 @@ func (l *Limits) complete() error {
 	return nil
 }
 
-// gates returns the gates for requests, for long-running ones, and for authentications.
+// gates returns the gates for short requests, for long-running requests, and for authentications.
 func (l *Limits) gates() (requests, streams, authentications *gate) {
 	waiting := func(most int) bounds { return bounds{all: l.Waiting, region: most, caller: most} }
 	requests = newGate(bounds{l.Requests, l.RequestsPerRegion, l.RequestsPerCaller}, waiting(l.Waiting), l.Wait)

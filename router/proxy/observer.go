@@ -29,10 +29,10 @@ type Event struct {
 	Region   region.Key // for /peers, the peer's name and the provider "peer"; zero if the path names no region
 	Method   string
 	AuditID  string // the same in the peer's audit log
-	Code     int    // zero if the client disconnected before there was one
+	Code     int    // zero if the client disconnected before it got a code
 	Upgraded bool
 	Elapsed  time.Duration
-	Err      error // why the proxy itself refused; it names peers and is not for callers
+	Err      error // why the proxy itself refused the request; it names peers, so do not show it to callers
 }
 
 func (o *Observer) served(ctx context.Context, e Event) {
@@ -41,7 +41,7 @@ func (o *Observer) served(ctx context.Context, e Event) {
 	}
 }
 
-// auditID returns the client's audit ID if it is valid, or a new one.
+// auditID returns the audit ID in the client's header if that ID is valid, otherwise a new one.
 func auditID(h http.Header) string {
 	id := h.Get("Audit-Id")
 	plain := !strings.ContainsFunc(id, func(c rune) bool {
@@ -56,7 +56,7 @@ func auditID(h http.Header) string {
 // loggable returns the path of r for a log line, without the query, which may contain a command.
 func loggable(r *http.Request) string { return r.URL.EscapedPath() }
 
-// quiet returns a logger for errors after the answer has begun.
+// quiet returns a logger for errors that occur after the answer has begun.
 func quiet(logger logr.Logger, e *Event) *log.Logger {
 	return log.New(&complaints{logger.V(1), e}, "", 0)
 }

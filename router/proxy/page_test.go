@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// page is the table of docs/evidence/security.md.
+// page builds the table of docs/evidence/security.md.
 type page struct{ table strings.Builder }
 
 func newPage() *page {

@@ -25,19 +25,19 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// base is the path of a peer's API. Other paths of the server are reachable with the same credentials, and off
-// limits.
+// base is the path of a peer's API. Other paths of the server are reachable with the same credentials, but no
+// request may reach them.
 const base = "/tenant"
 
-// asked is a request as a peer received it.
+// asked is a request in the form in which a peer received it.
 type asked struct {
 	method, uri, path, host string
 	header, trailer         http.Header
 	certificate             bool
 }
 
-// peer is an API server with TLS and HTTP/2; our credentials for it are a token and a client certificate. The last
-// segment of the path selects its answer.
+// peer is an API server with TLS and HTTP/2. The proxy's credentials for it are a token and a client certificate.
+// The last segment of a request's path selects the answer.
 type peer struct {
 	server *httptest.Server
 	conn   *region.Conn
@@ -153,7 +153,7 @@ func (p *peer) refuse(w http.ResponseWriter, code int, status string) {
 	_, _ = io.WriteString(w, status)
 }
 
-// upgrade turns the connection into an echo in the requested protocol.
+// upgrade switches the connection to the requested protocol and then echoes its bytes.
 func (p *peer) upgrade(w http.ResponseWriter, r *http.Request) {
 	protocol := upgradeOf(r.Header)
 	if protocol == "" || r.ProtoMajor != 1 {

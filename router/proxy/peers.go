@@ -15,8 +15,8 @@ import (
 // peerProvider is the provider of regions that stand for peers.
 const peerProvider = "peer"
 
-// Peers returns a view of d in which each peer serves exactly one region, with its own name and the provider "peer":
-// the directory for the router of [Options].Peers.
+// Peers returns a view of d in which each peer serves exactly one region, with the peer's name and the provider
+// "peer". Use it as the directory of the router in [Options].Peers.
 func Peers(d region.Directory) region.Directory {
 	if argument.Missing(d) {
 		return nil // refused by router.New
@@ -27,7 +27,7 @@ func Peers(d region.Directory) region.Directory {
 type peersDirectory struct {
 	region.Directory
 	mu       sync.Mutex
-	of, made *region.Snapshot // made is valid as long as of is d's Snapshot
+	of, made *region.Snapshot // made is the view of the Snapshot of, and is valid as long as of is d's Snapshot
 }
 
 func (d *peersDirectory) Snapshot() *region.Snapshot { return d.asRegions(d.Directory.Snapshot()) }

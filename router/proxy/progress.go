@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// stage is a side of an exchange that must act next.
+// stage is the side of an exchange that must act next.
 type stage int
 
 const (
-	byPeer   stage = iota // the peer, to take the request and to send the answer
-	byClient              // the client, to send the request's body
-	byReader              // the client, to take the answer
+	byPeer   stage = iota // the peer must take the request and send the answer
+	byClient              // the client must send the request's body
+	byReader              // the client must read the answer
 	stages
 )
 
 var errStalled = errors.New("the exchange made no progress")
 
-// progress ends an exchange if one side does nothing for longer than its limit. It does not limit an exchange whose
-// bytes move.
+// progress ends an exchange if one side does nothing for longer than its limit. An exchange has no time limit as
+// long as its bytes move.
 type progress struct {
 	limits  *Limits
 	control *http.ResponseController
 	cancel  context.CancelCauseFunc
 
 	mu        sync.Mutex
-	deadlines [stages]time.Time // per stage; zero: nothing is expected
+	deadlines [stages]time.Time // per stage; zero: the stage has no deadline now
 	timer     *time.Timer
-	due       time.Time // when timer fires, at or before the first deadline; zero: stopped
-	answered  bool      // the request's body has no limit any longer
+	due       time.Time // when the timer fires, at or before the first deadline; zero: the timer is stopped
+	answered  bool      // the sending of the request's body no longer has a limit
 	stalled   bool
 	by        stage // the stage that stalled
 	ended     bool  // a Read of the body may still return later
@@ -57,7 +57,8 @@ func (p *progress) end() {
 	p.cancel(context.Canceled)
 }
 
-// limitBody sets a read deadline for a body of r that is not read: net/http waits for the body before it answers.
+// limitBody sets a read deadline for the body of r, which the caller does not read: net/http waits for the body
+// before it answers.
 func limitBody(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 	if stalled := errors.Is(context.Cause(r.Context()), errStalled); !stalled && hasBody(r) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
@@ -66,7 +67,7 @@ func limitBody(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// await starts the deadline of s; those of other stages keep running.
+// await starts the deadline of s. The deadlines of other stages continue.
 func (p *progress) await(s stage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +81,8 @@ func (p *progress) done(s stage) {
 	p.deadlines[s] = time.Time{}
 }
 
-// expect is await with p.mu held. An early timer is cheaper than a Reset for each write.
+// expect starts the deadline of s. The caller holds p.mu. expect leaves a timer that fires too early as it is:
+// expire sets it again, which is cheaper than a Reset for each write.
 func (p *progress) expect(s stage) {
 	if p.stalled || p.ended {
 		return
@@ -99,7 +101,7 @@ func (p *progress) expect(s stage) {
 	p.due = at
 }
 
-// expire ends the exchange if a deadline has passed; otherwise it sets the timer to the next one.
+// expire ends the exchange if a deadline has passed. Otherwise it sets the timer to the next deadline.
 func (p *progress) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,10 +125,10 @@ func (p *progress) expire() {
 	}
 }
 
-// stall ends the exchange. The caller holds p.mu.
+// stall ends the exchange because the stage by has stalled. The caller holds p.mu.
 func (p *progress) stall(by stage) {
 	p.stalled, p.by = true, by
-	// Errors are ignored: a writer without deadlines is one of a test, or ends with its context.
+	// Errors are ignored: a writer without deadlines exists only in tests, or ends with its context.
 	if by != byPeer {
 		_ = p.control.SetReadDeadline(time.Unix(1, 0))
 	}
@@ -143,7 +145,8 @@ func (p *progress) answer() {
 	p.answered, p.deadlines = true, [stages]time.Time{}
 }
 
-// advance stops the deadline of from and starts that of to while a body is sent, until the peer answers.
+// advance stops the deadline of the stage from and starts that of the stage to while a body is sent. After the peer
+// has begun to answer, it does nothing.
 func (p *progress) advance(from, to stage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +156,7 @@ func (p *progress) advance(from, to stage) {
 	}
 }
 
-// explain returns the refusal for a stalled exchange, and err for any other.
+// explain returns a refusal if the exchange has stalled, and err otherwise.
 func (p *progress) explain(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +181,7 @@ func (p *progress) cut() bool {
 type upload struct {
 	io.ReadCloser
 	progress *progress
-	left     int64 // of Content-Length; negative: unknown
+	left     int64 // of Content-Length, not yet read; negative: unknown
 
 	mu           sync.Mutex
 	whole, ended bool
@@ -202,8 +205,8 @@ func (u *upload) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end ends the exchange. A client that has not sent its whole body gets one more Limits.Body: net/http reads the
-// rest, so that the client reads the answer instead of a reset.
+// end ends the upload. A client that has not sent its whole body gets Limits.Body once more: net/http reads the
+// rest, so that the client receives the answer and not a connection reset.
 func (u *upload) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -213,7 +216,8 @@ func (u *upload) end() {
 	}
 }
 
-// overtaken records that the peer answers. Without full duplex, net/http sends an answer only after the whole body.
+// overtaken records that the peer answers before the whole body was sent. Without full duplex, net/http would send
+// the answer only after the whole body.
 func (u *upload) overtaken() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// actor is a peer whose behavior is the last segment of the path.
+// actor is a peer whose behavior the last segment of the path selects.
 type actor struct{}
 
 func (actor) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -49,7 +49,7 @@ func (actor) RoundTrip(req *http.Request) (*http.Response, error) {
 	case "huge":
 		resp.ContentLength, resp.Body = 64<<20, io.NopCloser(io.LimitReader(endless{}, 64<<20))
 	case "early":
-		// It answers without reading the body; its transport reads on, as net/http's does.
+		// The peer answers without reading the body; its transport continues to read, as net/http's transport does.
 		go func() {
 			_, _ = io.Copy(io.Discard, req.Body)
 			_ = req.Body.Close()
@@ -65,7 +65,7 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-// talk sends the head of a request of alice, and returns the connection.
+// talk sends the head of a request as alice, and returns the connection.
 func (i *island) talk(t *testing.T, method, target string, lines ...string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := i.transport.DialContext(t.Context(), "", "")
@@ -76,7 +76,7 @@ func (i *island) talk(t *testing.T, method, target string, lines ...string) (net
 	return conn, bufio.NewReader(conn)
 }
 
-// inBubble runs a test on an island, and checks that no place in the gates leaks.
+// inBubble runs a test on an island, and checks that no place in the gates stays taken.
 func inBubble(t *testing.T, test func(*testing.T, *island)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func inBubble(t *testing.T, test func(*testing.T, *island)) {
 	})
 }
 
-// A request whose body stalls ends after Limits.Body; one whose body moves, however slowly, does not.
+// A request whose body stalls ends after Limits.Body. A request whose body moves, however slowly, does not.
 func TestBodiesThatStall(t *testing.T) {
 	for _, encoding := range []string{"Content-Length: 100", "Transfer-Encoding: chunked"} {
 		for _, sent := range []string{"", "5\r\nhello\r\n"} {
@@ -126,8 +126,8 @@ func TestBodiesThatStall(t *testing.T) {
 	})
 }
 
-// A request that the peer answers before the whole body was sent holds no place afterwards, even if the client stops
-// sending.
+// The peer answers a request before the whole body was sent. The request then takes no place, even if the client
+// stops sending.
 func TestAnEarlyAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, i *island) {
 		conn, in := i.talk(t, "POST", "/api/v1/early", "Content-Length: 100")
@@ -139,8 +139,8 @@ func TestAnEarlyAnswer(t *testing.T) {
 	})
 }
 
-// A body that is not read, because the request is refused or reads all regions, delays the answer at most by
-// Limits.Body: net/http waits for the body before it answers.
+// A body is not read if the request is refused or reads all regions. It delays the answer by at most Limits.Body,
+// since net/http waits for the body before it answers.
 func TestBodiesThatAreNotRead(t *testing.T) {
 	for _, tt := range []struct {
 		target string
@@ -162,7 +162,7 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 	}
 }
 
-// A request ends if the peer is silent for Limits.Answer, before or within its answer, but not if the peer is slow.
+// A request ends if the peer is silent for Limits.Answer, before or during its answer, but not if the peer is slow.
 func TestPeersThatStall(t *testing.T) {
 	for _, target := range []string{"/api/v1/silent", "/api/v1/silent?watch=true"} {
 		inBubble(t, func(t *testing.T, i *island) {
@@ -195,12 +195,12 @@ func TestPeersThatStall(t *testing.T) {
 	})
 }
 
-// A client that does not read its answer for Limits.Read is disconnected; one that reads slowly is not.
+// A client that does not read its answer for Limits.Read is disconnected. A client that reads slowly is not.
 func TestClientsThatDoNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, i *island) {
 		conn, in := i.talk(t, "GET", "/api/v1/huge")
 		defer func() { _ = conn.Close() }()
-		resp, err := http.ReadResponse(in, nil) //nolint:bodyclose // its connection is closed
+		resp, err := http.ReadResponse(in, nil) //nolint:bodyclose // the connection of the response is closed
 		require.NoError(t, err)
 		for range 100 {
 			_, err = io.ReadFull(resp.Body, make([]byte, 100<<10))
@@ -215,7 +215,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	})
 }
 
-// The same over HTTP/2, where deadlines belong to a stream, and over real connections.
+// The same limits apply over HTTP/2, where deadlines belong to a stream, and over real connections.
 func TestStallsOverHTTP2(t *testing.T) {
 	s := newScene(t, Options{Limits: Limits{Body: 50 * time.Millisecond, Read: 50 * time.Millisecond}})
 	front := http2Server(t, s.proxy)

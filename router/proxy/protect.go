@@ -13,9 +13,9 @@ import (
 )
 
 // Protect returns a handler for requests about all regions, such as /regions/*/api/v1/pods. It runs serve after the
-// guards, the Authenticator and Limits, which count such requests as those of one additional region. serve gets the
-// caller's identity and must answer the request. The program defines the first two segments of the path; the rest is
-// a path of an API server. The handler is safe for concurrent use if serve is.
+// guards, the Authenticator and Limits. Limits count such requests as if they went to one additional region. serve
+// gets the caller's identity and must answer the request. The program defines the first two segments of the path;
+// the rest is a path of an API server. The handler is safe for concurrent use if serve is.
 func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id router.Identity)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.run(w, r, func(w http.ResponseWriter, r *http.Request, e *Event) error {
@@ -45,7 +45,7 @@ func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id ro
 	})
 }
 
-// longRunning classifies r by its path without the first two segments.
+// longRunning reports whether r is long-running. It ignores the first two segments of the path.
 func longRunning(r *http.Request) bool {
 	parts := strings.SplitN(r.URL.EscapedPath(), "/", 4)
 	path, _ := url.PathUnescape("/" + parts[len(parts)-1]) // no error: the whole path was decoded before
@@ -53,7 +53,7 @@ func longRunning(r *http.Request) bool {
 	return info.IsLongRunning()
 }
 
-// coded records the code of an answer.
+// coded is a ResponseWriter that records the status code of the answer.
 type coded struct {
 	http.ResponseWriter
 	event *Event

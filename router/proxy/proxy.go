@@ -16,14 +16,14 @@ import (
 )
 
 // Authenticator returns the identity of a request's caller, by any proof that the program requires. On an error the
-// proxy answers 401 without the error's text. It is called for every request, concurrently, and must not read the
-// body.
+// proxy answers 401 without the error's text. The proxy calls it for every request, concurrently. It must not read
+// the request's body.
 type Authenticator func(*http.Request) (router.Identity, error)
 
 // Options adjust a Proxy. The zero value works.
 type Options struct {
-	// Peers serves /peers/NAME/... to operators; make it with router.New from a directory of [Peers]. Nil: there is
-	// no such path.
+	// Peers serves /peers/NAME/... to operators. Make it with router.New from a directory of [Peers]. Nil: the
+	// proxy has no such path.
 	Peers *router.Router
 	// Operator reports whether the caller of a request is an operator. It is called once the caller is authenticated,
 	// and is required with Peers.
@@ -32,12 +32,13 @@ type Options struct {
 	// Limits bound the use of the proxy by each caller and region, so that none affects the others.
 	Limits Limits
 
-	// Flow returns the key under which Limits count an authenticated request. Nil: router.Identity.Flow, which is an
-	// impersonated user's name, or a token. A program that passes tokens on should return the token's user.
+	// Flow returns the key under which Limits count an authenticated request. Nil: router.Identity.Flow, which is
+	// the name of an impersonated user, or a token's fingerprint. A program that passes tokens on should return the
+	// token's user.
 	Flow func(*http.Request, router.Identity) string
 
 	// Origin reports whether pages of another origin, such as https://console.example.com, may make a browser write
-	// or open streams here. Nil: none may.
+	// or open streams here. Nil: no other origin may.
 	Origin func(origin string) bool
 
 	Observer *Observer // may be nil
@@ -47,7 +48,8 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Proxy is an http.Handler. It is safe for concurrent use and starts nothing. It logs each request at level 1.
+// Proxy is an http.Handler. It is safe for concurrent use and starts no goroutines by itself. It logs each request
+// at level 1.
 type Proxy struct {
 	authenticate   Authenticator
 	regions, peers *clients
@@ -91,10 +93,10 @@ func New(routes *router.Router, authenticate Authenticator, opts Options) (*Prox
 }
 
 // ServeHTTP sends r to its region, as its caller, and blocks until the answer, watch or stream has ended. If a peer
-// cuts its answer short, it panics with http.ErrAbortHandler, on which net/http cuts the client's answer short too.
+// cuts its answer short, it panics with http.ErrAbortHandler, so that net/http cuts the client's answer short too.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.run(w, r, p.serve) }
 
-// run logs and reports a request, and answers it if serve returns an error.
+// run calls serve, answers the request itself if serve returns an error, and logs and reports the request.
 func (p *Proxy) run(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request, *Event) error) {
 	e := &Event{Method: r.Method, AuditID: auditID(r.Header)}
 	began := time.Now()
@@ -116,7 +118,7 @@ func (p *Proxy) log(r *http.Request) logr.Logger {
 	return logging.From(r.Context())
 }
 
-// serve returns an error only if it has answered nothing.
+// serve answers a request. It returns an error only if it has not begun to answer.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 	id, err := p.caller(r)
 	if err != nil {
@@ -188,5 +190,5 @@ func (p *Proxy) caller(r *http.Request) (router.Identity, error) {
 	return id, p.guards.impersonation(r)
 }
 
-// key identifies the region of a request, in events and logs.
+// key is the region of a request, in events and logs.
 type key = region.Key

@@ -43,7 +43,7 @@ func TestRoutes(t *testing.T) {
 	for _, tt := range []struct {
 		target, token string
 		code          int
-		asked         string // "" if no peer is asked
+		asked         string // the path that the peer receives; "" if no peer is asked
 	}{
 		{euPath + "/api/v1/pods?limit=1&watch=false", "alice", 200, "/tenant/api/v1/pods?limit=1&watch=false"},
 		{euPath, "alice", 200, "/tenant/"},
@@ -113,7 +113,7 @@ func TestBodiesAreStreamed(t *testing.T) {
 	}()
 	_, err = io.WriteString(pipe, "a line\n")
 	require.NoError(t, err)
-	<-s.a.left // the peer has the line while the body is still being sent
+	<-s.a.left // the peer has received the line while the body is still being sent
 	require.NoError(t, pipe.Close())
 	require.NoError(t, <-answered)
 }
@@ -235,7 +235,7 @@ func TestClientsAreKept(t *testing.T) {
 	require.ErrorIs(t, err, region.ErrUnknownRegion)
 }
 
-// Requests that an API server classifies as long-running take no place of short ones.
+// Requests that an API server classifies as long-running take no place of short requests.
 func TestLongRunningRequests(t *testing.T) {
 	s := newScene(t, Options{Limits: Limits{StreamsPerRegion: 1}})
 	for _, tt := range []struct {
@@ -259,7 +259,7 @@ func TestLongRunningRequests(t *testing.T) {
 		cancel()
 		hanging.Wait()
 		require.NoError(t, s.a.await(t.Context(), 0))
-		require.NoError(t, eventually(t.Context(), func() error { // the proxy notices a moment after the peer
+		require.NoError(t, eventually(t.Context(), func() error { // the end reaches the proxy a moment after the peer
 			if code, err := s.code(t.Context(), "/api/v1/pods?watch=true"); err != nil || code != http.StatusOK {
 				return fmt.Errorf("the answer is %d, %w", code, err)
 			}

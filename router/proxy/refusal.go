@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// refusal is an answer by the proxy itself.
+// refusal is an error answer that the proxy itself gives.
 type refusal struct {
 	code    int
 	message string
@@ -25,7 +25,8 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.message }
 
-// explain returns the answer for err. It does not reveal peers, addresses or other regions.
+// explain returns the answer for the client that corresponds to err. It does not reveal peers,
+// addresses or other regions.
 func explain(err error) refusal {
 	if r, ok := errors.AsType[refusal](err); ok {
 		return r
@@ -48,7 +49,7 @@ func explain(err error) refusal {
 	}
 }
 
-// busy returns the refusal for a request that the bound l holds.
+// busy returns the refusal for a request that the bound at level l does not admit.
 func busy(l level) refusal {
 	what := "too many requests are under way here"
 	switch l {
@@ -69,7 +70,7 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusGatewayTimeout: metav1.StatusReasonTimeout, http.StatusRequestTimeout: metav1.StatusReasonTimeout,
 }
 
-// refuse answers with a Status, as API servers do.
+// refuse answers with a Status that describes err, as API servers do.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, e *Event, err error) {
 	e.Err = err
 	if errors.Is(err, router.ErrCredentials) {
@@ -90,7 +91,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, e *Event, err err
 		h.Set("Retry-After", "1")
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
 	}
-	body, _ := json.Marshal(status) // plain data: it cannot fail
+	body, _ := json.Marshal(status) // cannot fail: the Status is plain data
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("X-Content-Type-Options", "nosniff")

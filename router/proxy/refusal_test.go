@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// If a peer refuses the gateway itself, callers get 503 and a reason without the peer's name; operators get the name.
-// If a peer refuses the caller, the caller gets the peer's answer.
+// If a peer refuses the gateway itself, callers get 503 and a reason without the peer's name; operators get the
+// name. If a peer refuses the caller, the caller gets the peer's own answer.
 func TestWhoIsRefused(t *testing.T) {
 	kinds := map[string]struct {
 		query string

@@ -41,9 +41,9 @@ type scene struct {
 	ctx     context.Context //nolint:containedctx // of the test
 	routes  *router.Router
 	proxy   *Proxy
-	handler http.Handler // of the front: the proxy, unless a test wraps it
+	handler http.Handler // the handler of front: the proxy, unless a test wraps it
 	front   *httptest.Server
-	a, b    *peer // of eu and us
+	a, b    *peer // the peers of eu and us
 
 	patience time.Duration // how long a test waits for an event
 
@@ -87,7 +87,7 @@ func newScene(t testing.TB, opts Options) *scene {
 	return s
 }
 
-// authenticate knows some tokens.
+// authenticate returns the identities of a few known tokens.
 func authenticate(r *http.Request) (router.Identity, error) {
 	switch token := bearer(r); token {
 	case "alice", "operator":
@@ -112,17 +112,18 @@ func bearer(r *http.Request) string {
 	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
-// answer is a response with its body, which was read.
+// answer is a response with its body already read.
 type answer struct {
 	code   int
 	header http.Header
 	body   string
-	err    error // of reading the body
+	err    error // the error from reading the body
 	conn   net.Conn
 	rest   *bufio.Reader
 }
 
-// send writes the lines as a request's head, joined by CRLF and otherwise unchanged, and reads the answer.
+// send sends the lines as the head of a request, joined by CRLF and otherwise unchanged, and reads the
+// answer.
 func (s *scene) send(lines ...string) (*answer, error) {
 	return s.sendBody("", lines...)
 }
@@ -202,7 +203,7 @@ func (s *scene) logged() string {
 	return s.logs.String()
 }
 
-// eventually waits for a condition.
+// eventually waits until probe returns nil.
 func eventually(ctx context.Context, probe func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// most exceeds the number of requests in any test.
+// most is a bound above the number of requests in any test.
 const most = 1 << 30
 
-// unbounded removes all bounds.
+// unbounded removes all limits on the number of requests.
 func unbounded(s *scene) {
 	limits := Limits{
 		Requests: most, RequestsPerRegion: most, RequestsPerCaller: most, Streams: most, StreamsPerRegion: most, StreamsPerCaller: most, Authentications: most,
@@ -25,13 +25,15 @@ func unbounded(s *scene) {
 	s.proxy.requests, s.proxy.streams, s.proxy.authentications = limits.gates()
 }
 
-// patient raises all time limits to an hour, and lowers the patience of the test.
+// patient raises all time limits to an hour. It also lowers the time that the test waits for an
+// event.
 func patient(s *scene) {
 	s.proxy.limits.Body, s.proxy.limits.Answer, s.proxy.limits.Read = time.Hour, time.Hour, time.Hour
 	s.patience = time.Second
 }
 
-// ends returns an error if the requests that under starts still hold a place after s.patience.
+// ends returns an error if the requests that the func under starts still take a place after
+// s.patience.
 func (s *scene) ends(under func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 
 const version = "GET " + euPath + "/version HTTP/1.1"
 
-// asOurselves is a mistake of other proxies: unknown callers get the proxy's own rights.
+// asOurselves repeats a mistake of other proxies: it gives unknown callers the proxy's own rights.
 func asOurselves(s *scene) {
 	s.proxy.guards.authenticated = func(id router.Identity, err error) (router.Identity, error) {
 		if err != nil || id.String() == "nobody" || strings.Contains(id.String(), `""`) {
@@ -34,8 +34,8 @@ func unstripped(s *scene) { s.proxy.guards.identity = func(http.Header) {} }
 // obeyed disables the refusal of requests to act as another user.
 func obeyed(s *scene) { s.proxy.guards.impersonation = func(*http.Request) error { return nil } }
 
-// impersonates returns a try that fails if a request with this header is not refused: a short one, a watch, an
-// upgrade, or one about all regions.
+// impersonates returns a try func that fails unless every request with the given header is refused: a short
+// request, a watch, an upgrade, and a request about all regions.
 func impersonates(header string) func(*scene) error {
 	return func(s *scene) error {
 		single, all := s.proxy, s.proxy.Protect(func(w http.ResponseWriter, _ *http.Request, id router.Identity) {
@@ -67,7 +67,8 @@ func impersonates(header string) func(*scene) error {
 	}
 }
 
-// says returns a try that fails if a stream with this header reaches the peer with wrong in any header.
+// says returns a try func that fails if a stream with the given header reaches the peer with the text wrong in
+// any header.
 func says(header, wrong string) func(*scene) error {
 	return func(s *scene) error {
 		obeyed(s)

@@ -11,7 +11,7 @@ import (
 
 func anything(*http.Request) error { return nil }
 
-// escapes returns a try that fails if one of the paths is not refused.
+// escapes returns a try func that fails if any of the paths is accepted.
 func escapes(paths ...string) func(*scene) error {
 	return func(s *scene) error {
 		for _, path := range paths {

@@ -107,7 +107,7 @@ var streamChecks = []check{
 						err = fmt.Errorf("a third request at a time is answered with %d", code)
 					}
 				}
-				cancel() // a canceled request frees its place
+				cancel() // a canceled request releases its place
 				if err = errors.Join(err, s.a.await(s.ctx, 0)); err != nil {
 					return err
 				}

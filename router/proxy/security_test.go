@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// check is one attack and the guard against it.
+// check is one attack, with the guard that prevents it.
 type check struct {
 	name    string
-	known   string // an advisory, or the rule that it breaks
+	known   string // an advisory, or the rule that the attack breaks
 	guard   string // the guard against it
 	opts    Options
-	try     func(*scene) error // returns the damage; nil if the guard held
+	try     func(*scene) error // attacks, and returns the damage; nil if the guard prevented it
 	without func(*scene)       // disables the guard; nil if it is part of net/http
 }
 
@@ -35,8 +35,8 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// TestMutants disables one guard at a time and checks that its test fails. With ATOLL_DOCS it writes the table of
-// security.md.
+// TestMutants disables one guard at a time and checks that the attack then succeeds. With ATOLL_DOCS it writes
+// the table of security.md.
 func TestMutants(t *testing.T) {
 	page := newPage()
 	for _, c := range checks {

@@ -5,23 +5,23 @@ package proxy
 
 import "github.com/atoll-dev/atoll/region"
 
-// flow is the key by which requests are counted: their region and their caller. The zero region means none.
+// flow is the key by which requests are counted: their region and their caller. The zero region means no region.
 type flow struct {
 	region region.Key
 	caller string
 }
 
-// everywhere is the region of requests about all regions.
+// everywhere stands for the region of requests about all regions.
 var everywhere = region.Key{Name: "*"}
 
-// bounds are the concurrent requests allowed: in all, to one region, and by one caller.
+// bounds are the maximum numbers of concurrent requests: in all, to one region, and by one caller.
 type bounds struct{ all, region, caller int }
 
 // shares count requests by flow. They do no I/O, and are not safe for concurrent use.
 //
-// No flow can use up a level, because each may take only as many places as it leaves free: one caller gets at most
-// half of a region, one region or caller at most half of all. With n flows that want more, each gets 1/(n+1), and the
-// same part stays free for a later one.
+// No flow can use up a level, because each flow may take only as many places as it leaves free: one caller gets at
+// most half of a region, one region or caller at most half of all. With n flows that want more, each gets 1/(n+1),
+// and the same part stays free for the next flow.
 type shares struct {
 	bounds  bounds
 	all     int
@@ -34,7 +34,7 @@ func newShares(b bounds) shares {
 	return shares{bounds: b, regions: map[region.Key]int{}, callers: map[string]int{}, flows: map[flow]int{}}
 }
 
-// level is the bound that keeps a flow from taking more.
+// level names the bound that keeps a flow from taking more places.
 type level int
 
 const (
@@ -45,7 +45,7 @@ const (
 	byAll
 )
 
-// held returns the innermost bound that keeps f from taking one more place, or free.
+// held returns the innermost bound that keeps f from taking one more place. It returns free if f may take one.
 func (s *shares) held(f flow) level {
 	left, callers := s.bounds.all-s.all, s.callers[f.caller]
 	least := s.bounds.caller - callers
@@ -71,8 +71,8 @@ func (s *shares) held(f flow) level {
 	return free
 }
 
-// ofRegion returns the bound of a region. Requests about all regions count against each region, so they get half of
-// it.
+// ofRegion returns the bound of a region. Requests about all regions take a place in each region, so their bound is
+// half of a region's.
 func (s *shares) ofRegion(k region.Key) int {
 	if k == everywhere {
 		return max(1, s.bounds.region/2)
@@ -80,10 +80,10 @@ func (s *shares) ofRegion(k region.Key) int {
 	return s.bounds.region
 }
 
-// take counts one request of f, without checking a bound.
+// take adds one request to the count of f, without checking a bound.
 func (s *shares) take(f flow) { s.add(f, 1) }
 
-// give counts one request of f less.
+// give subtracts one request from the count of f.
 func (s *shares) give(f flow) { s.add(f, -1) }
 
 func (s *shares) add(f flow, n int) {
@@ -95,7 +95,7 @@ func (s *shares) add(f flow, n int) {
 	}
 }
 
-// count adds n to the entry of k and deletes an entry of zero, so that the maps do not grow.
+// count adds n to the entry of k. It deletes an entry that becomes zero, so that the maps do not grow.
 func count[K comparable](of map[K]int, k K, n int) {
 	if n += of[k]; n > 0 {
 		of[k] = n

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	recentContact = 10 * time.Second // for which a recent answer of a peer outweighs failed probes
+	recentContact = 10 * time.Second // after an answer of the peer, how long failed probes are ignored
 	retryUnwell   = time.Second      // between requests that are sent to a silent peer
-	maxUnwell     = 4096             // regions of which last is remembered
+	maxUnwell     = 4096             // regions for which last has an entry
 )
 
-// silence refuses requests to a peer that its probes find silent, so that callers do not wait for it. Since the
-// probes may be stale, one request a second is sent all the same, and its answer ends the refusal.
+// silence refuses requests to a peer whose probes fail, so that callers do not wait for the peer. Since the
+// probes may be stale, it lets one request a second pass, and the answer to that request ends the refusal.
 type silence struct {
 	mu   sync.Mutex
-	last map[region.Key]time.Time // when a request was sent
+	last map[region.Key]time.Time // when a request was last sent
 }
 
-// broken reports whether a request to k, whose health is h, is refused.
+// broken reports whether a request to region k is refused. h is the health of the region's peer.
 func (s *silence) broken(k region.Key, h region.Health, r *http.Request, path string) bool {
 	if h.State != region.Unhealthy || isHealthCheck(r.Method, path) {
 		return false
@@ -46,7 +46,7 @@ func (s *silence) broken(k region.Key, h region.Health, r *http.Request, path st
 	return true
 }
 
-// isHealthCheck reports whether a request asks for the peer's health.
+// isHealthCheck reports whether a request reads a health endpoint of the peer.
 func isHealthCheck(method, path string) bool {
 	check, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return (method == http.MethodGet || method == http.MethodHead) && (check == "livez" || check == "readyz" || check == "healthz")

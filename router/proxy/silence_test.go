@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// freezable is a peer that answers at once, unless it is frozen.
+// freezable is a peer that answers at once while it is not frozen, and never while it is.
 type freezable struct{ frozen atomic.Bool }
 
 func (p *freezable) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -36,8 +36,8 @@ func (p *freezable) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Requests to a peer whose probes fail do not wait, except for one a second; its first answer ends the refusal before
-// the next probe.
+// While a peer's probes fail, requests to it are refused without a wait, except for one a second. The first answer
+// of the peer ends the refusal before the next probe.
 func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer := &freezable{}
@@ -72,7 +72,7 @@ func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 		require.Equal(t, http.StatusGatewayTimeout, code, "not known yet")
 		require.Equal(t, 70*time.Second, took)
 		require.Equal(t, region.Unhealthy, routes.Health(eu).State)
-		running.Go(func() { // the request of this second
+		running.Go(func() { // the one request that passes in this second
 			code, took, _ := ask("/version")
 			if code != http.StatusGatewayTimeout || took != 70*time.Second {
 				t.Errorf("%d after %s", code, took)
@@ -107,7 +107,7 @@ func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 	})
 }
 
-// Authentications are counted by address, not by connection.
+// Authentications are counted by the client's address, not by connection.
 func TestSources(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1:40001": "192.0.2.1", "192.0.2.1:40002": "192.0.2.1", "[::ffff:192.0.2.1]:1": "192.0.2.1",

@@ -8,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// sourceOf returns the flow of r before authentication: an IPv4 address, or the IPv6 network of 64 bits, which one
-// host may have for itself.
+// sourceOf returns the flow of r before authentication: its IPv4 address, or its IPv6 network of 64 bits, since
+// one host may have such a network for itself.
 func sourceOf(r *http.Request) flow {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// upgradeOf returns the protocol that h asks to upgrade to, or "".
+// upgradeOf returns the protocol to which the headers h ask to upgrade, or "".
 func upgradeOf(h http.Header) string {
 	for _, list := range h["Connection"] {
 		for option := range strings.SplitSeq(list, ",") {
@@ -25,8 +25,8 @@ func upgradeOf(h http.Header) string {
 	return ""
 }
 
-// stream returns a transport for one upgraded stream: client-go's, with the peer's TLS and the caller's present
-// identity. An upgraded connection is used once.
+// stream returns a transport for one upgraded stream. It is client-go's transport with the peer's TLS and the
+// caller's present identity. An upgraded connection is used only once.
 func (p *Proxy) stream(c *router.Client) (http.RoundTripper, error) {
 	config, err := c.StreamConfig()
 	if err != nil {

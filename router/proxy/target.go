@@ -20,7 +20,8 @@ type target struct {
 	path    string // the path at the peer, encoded
 }
 
-// target reads the destination from the path. All invalid destinations get a 404, so that none reveals the reason.
+// target reads the destination of a request from its path. All invalid destinations get a 404, so that the answer
+// does not reveal the reason.
 func (p *Proxy) target(r *http.Request, id router.Identity) (target, error) {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	name, path, _ := strings.Cut(rest, "/")
@@ -42,16 +43,16 @@ func (p *Proxy) target(r *http.Request, id router.Identity) (target, error) {
 	return t, nil
 }
 
-// locate sets u to the address of t at its peer. The transport replaces the host.
+// locate sets u to the URL of t. The host in it is a placeholder, which the transport replaces by the peer's host.
 func (t target) locate(u *url.URL) {
 	u.Scheme, u.Host, u.User = "https", t.key.String()+".invalid", nil
 	u.RawPath = t.path
 	u.Path, _ = url.PathUnescape(t.path) // no error: the whole path was decoded before
 }
 
-// info parses the request to the peer.
+// info returns how an API server classifies the request to the peer.
 func (t target) info(r *http.Request) requestinfo.Info {
 	path, _ := url.PathUnescape(t.path)                          // no error: the whole path was decoded before
-	info, _ := requestinfo.Parse(r.Method, path, r.URL.RawQuery) // an invalid path is left to the peer
+	info, _ := requestinfo.Parse(r.Method, path, r.URL.RawQuery) // an invalid path is left to the peer to refuse
 	return info
 }

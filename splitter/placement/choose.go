@@ -18,19 +18,19 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Choose returns the clusters that an object is to have, sorted by name: all that the policy
-// allows and that may have a share, or MaxClusters of them. It is pure, and does not depend on
-// the order of its arguments.
+// Choose returns the clusters for an object, sorted by name: all that the policy allows and that
+// may have a share, or MaxClusters of them. It is pure, and does not depend on the order of its
+// arguments.
 //
-// present are the clusters that the object has. They come first, so a cluster that joins replaces
-// none, and of clusters that leave only those are replaced. New ones are taken from all groups of
-// SpreadBy in turn, else by a hash of uid and name: always the same for one object, and fairly
-// over many.
+// present lists the clusters that the object has. These are chosen first. A cluster that joins
+// therefore replaces no other, and when clusters leave, only those clusters are replaced. New
+// clusters are taken from all groups of SpreadBy in turn, and within a group by a hash of uid and
+// name: always the same for one object, and evenly over many objects.
 //
-// A Holding cluster is chosen only if it is present, and a Draining one never. A cluster is not
-// chosen either if its share in the policy has the maximum zero, or the weight zero and no
-// minimum. A weight label that cannot be read counts as absent. Choose fails if the policy's
-// selector cannot be read.
+// A Holding cluster is chosen only if it is present. A Draining cluster is never chosen, nor is a
+// cluster whose share in the policy has the maximum zero, or the weight zero and no minimum. A
+// weight label that cannot be read counts as absent. Choose fails if the policy's selector cannot
+// be read.
 func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) ([]string, error) {
 	if spec.Mode == v1alpha1.PlacementNone {
 		return nil, nil
@@ -58,7 +58,7 @@ func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitte
 	return names, nil
 }
 
-// selectorOf converts a selector. An absent one selects everything.
+// selectorOf converts a label selector. A nil selector selects everything.
 func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
@@ -77,10 +77,10 @@ func (s share) nothing() bool {
 	return s.max != nil && *s.max == 0 || s.weight != nil && *s.weight == 0 && s.min == 0
 }
 
-// claim returns the share of a cluster. The policy's weight comes before that of the cluster's
-// label.
+// claim returns the weight and bounds of a cluster. A weight in the policy takes precedence over
+// the cluster's label.
 func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share) {
-	s.weight, _ = c.Weight() // an invalid label of one cluster must not stop all
+	s.weight, _ = c.Weight() // an invalid label of one cluster must not block the others
 	for _, p := range shares {
 		if p.Name != c.Name {
 			continue
@@ -98,7 +98,7 @@ func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share) {
 	return s
 }
 
-// take chooses n of the clusters; zero: all. Present ones come first.
+// take chooses n of the clusters, and all of them if n is zero. It prefers the clusters in present.
 func take(clusters []splitter.Cluster, n int, spreadBy []string, uid types.UID, present []string) []splitter.Cluster {
 	if n <= 0 || len(clusters) <= n {
 		return clusters
@@ -122,8 +122,9 @@ func filter(clusters []splitter.Cluster, keep func(splitter.Cluster) bool) func(
 	}
 }
 
-// spread adds clusters to chosen until there are n. It takes each from the widest group with the
-// fewest clusters, and within that by the next level.
+// spread adds clusters to chosen until it has n. It takes each next cluster from the group with the
+// fewest chosen clusters: first it compares the groups of the first label in by, then those of the
+// next label.
 func spread(chosen, from []splitter.Cluster, n int, by []string, uid types.UID) []splitter.Cluster {
 	chosen = slices.Clone(chosen)
 	has := map[string]int{}
@@ -152,13 +153,14 @@ func spread(chosen, from []splitter.Cluster, n int, by []string, uid types.UID) 
 	return chosen
 }
 
-// unlabeled is the group of clusters without the label. No label can have that value.
+// unlabeled is the group of the clusters without the label. It is not a valid label value.
 const unlabeled = "-"
 
-// groupLabel returns the value of a label, or unlabeled.
+// groupLabel returns the value of a cluster's label, or unlabeled if the cluster does not have the
+// label.
 func groupLabel(c splitter.Cluster, key string) string { return cmp.Or(c.Labels[key], unlabeled) }
 
-// group returns the path of a cluster's group.
+// group returns the path of a cluster's group: the values of the labels in by, joined by slashes.
 func group(c splitter.Cluster, by []string) string {
 	path := ""
 	for _, key := range by {

@@ -30,7 +30,7 @@ func choose(t require.TestingT, spec v1alpha1.PlacementPolicySpec, uid string, c
 	return names
 }
 
-// drawn draws a list of clusters.
+// drawn draws a random list of clusters.
 func drawn(t *rapid.T) []splitter.Cluster {
 	clusters := make([]splitter.Cluster, rapid.IntRange(0, 9).Draw(t, "clusters"))
 	for i := range clusters {
@@ -71,7 +71,8 @@ func has(t *rapid.T, clusters []splitter.Cluster) (present []string) {
 	return present
 }
 
-// allowed reports whether an object may have a cluster, by a simpler rule than the code's.
+// allowed reports whether a policy permits a cluster for an object. It is a simpler form of the
+// rule in Choose.
 func allowed(spec v1alpha1.PlacementPolicySpec, c splitter.Cluster, present []string) bool {
 	if spec.ClusterSelector != nil && c.Labels["gpu"] != "yes" || len(spec.Clusters) > 0 && spec.Clusters[0].Name == c.Name {
 		return false
@@ -113,7 +114,7 @@ func TestChoose(t *testing.T) {
 	})
 }
 
-// A cluster that joins replaces no other, and one that leaves is the only one replaced.
+// A cluster that joins replaces no other. When a cluster leaves, only that cluster is replaced.
 func TestChooseDoesNotShuffle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clusters := drawn(t)
@@ -168,7 +169,7 @@ func TestChooseSpreadsOverLevels(t *testing.T) {
 	}
 }
 
-// Over many objects each cluster has its part.
+// Over many objects, each cluster is chosen about equally often.
 func TestChooseIsFair(t *testing.T) {
 	clusters := []splitter.Cluster{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
 	count := map[string]int{}

@@ -43,7 +43,7 @@ type Controller struct {
 	mu    sync.Mutex
 	list  []splitter.Cluster
 	known bool
-	left  map[string]map[string]time.Time // when an object, by key, was first observed to leave a cluster
+	left  map[string]map[string]time.Time // by object key and cluster: when the object was first observed to leave the cluster
 }
 
 // Options adjust a Controller. The zero value works.
@@ -53,16 +53,15 @@ type Options struct {
 	// Others are the resources whose objects keep their name in each cluster; nil: ConfigMaps, Secrets, ServiceAccounts,
 	// PersistentVolumeClaims and Services.
 	Others []schema.GroupVersionResource
-	// Default is the policy for objects that no PlacementPolicy selects, in all namespaces; nil:
-	// none.
+	// Default is the policy for objects in any namespace that no PlacementPolicy selects; nil: no policy.
 	Default *v1alpha1.PlacementPolicySpec
-	// Periods are the waiting times before a change of a cluster takes effect. Use the
-	// Splitter's.
+	// Periods are the times that pass before a changed readiness of a cluster takes effect. Use the same as for the
+	// Splitter.
 	splitter.Periods
-	// Linger is how long an object that keeps its name stays in a cluster after it was placed
-	// elsewhere; zero: 5 minutes. Pods that still run there may need it.
+	// Linger is how long an object that keeps its name stays in a cluster after it was placed elsewhere; zero: 5
+	// minutes. Pods that still run in the cluster may need the object.
 	Linger time.Duration
-	// Workers is how many objects are reconciled at once; zero: 8.
+	// Workers is how many objects are reconciled concurrently; zero: 8.
 	Workers int
 	// Observer receives events; nil: none.
 	Observer *Observer
@@ -75,17 +74,18 @@ type Options struct {
 // Observer has functions that a Controller calls on events. Any of them may be nil. They must not
 // block and must be safe for concurrent use.
 type Observer struct {
-	// Placed is called after the placement of an object was written, and after a failed attempt.
+	// Placed is called after the Controller wrote the placement of an object, and after a failed attempt.
 	Placed func(context.Context, PlacedEvent)
 }
 
-// PlacedEvent is the outcome for one object.
+// PlacedEvent is the outcome of one placement of an object.
 type PlacedEvent struct {
 	Resource schema.GroupResource
 	Object   types.NamespacedName
-	// Before and After are clusters; Leaving are those of After that the object is leaving.
+	// Before and After are the clusters before and after the write; Leaving are those of After that the object is
+	// leaving.
 	Before, After, Leaving []string
-	// By is the policy that decided: the value of PlacedByAnnotation.
+	// By names the policy that selects the object. It is the value of PlacedByAnnotation.
 	By  string
 	Err error
 }
@@ -98,8 +98,8 @@ func (o *Observer) placed(ctx context.Context, e PlacedEvent) {
 
 var gvrOfPolicies = v1alpha1.GroupVersion.WithResource("placementpolicies")
 
-// New returns a Controller for one API server. clusters is watched once, so it must not be the
-// Splitter's. It does no I/O; see Start. It fails if a resource is listed twice or the default
+// New returns a Controller for one API server. It watches clusters, which permits only one watch: do not pass the
+// value that the Splitter has. New does no I/O; see Start. It fails if a resource is listed twice or the default
 // policy's selectors cannot be read.
 func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, error) {
 	switch {
@@ -152,9 +152,9 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 	return c, nil
 }
 
-// Start runs until ctx ends, waits for all that it started, then returns nil. It waits for types
-// that the API server does not serve yet; until it serves PlacementPolicies, nothing is placed.
-// It writes nothing if nothing differs. Call it once.
+// Start runs until ctx ends, waits for all goroutines that it started, then returns nil. It waits for types that
+// the API server does not serve yet; until the server serves PlacementPolicies, nothing is placed. It writes
+// nothing if nothing differs. Call it once.
 func (c *Controller) Start(ctx context.Context) error {
 	if c.up == nil {
 		return errors.New("placement: the Controller was not made by New")
@@ -195,7 +195,7 @@ func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, divide
 	return k
 }
 
-// stripWorkload keeps metadata and pod template, and of a shard only the metadata.
+// stripWorkload removes all fields but metadata and pod template. Of a shard it keeps only the metadata.
 func stripWorkload(obj *unstructured.Unstructured) {
 	stripMetadata(obj)
 	_, isShard := shardOf(obj)
@@ -220,8 +220,8 @@ func stripWorkload(obj *unstructured.Unstructured) {
 	}
 }
 
-// stripOther keeps metadata, and of a Service also its selector. Data of Secrets are not kept in
-// memory.
+// stripOther returns a func that removes all fields but metadata, and of a Service also keeps the selector. Thus
+// the data of Secrets are not kept in memory.
 func stripOther(resource string) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
 		stripMetadata(obj)
@@ -287,8 +287,7 @@ func (c *Controller) addAll(k *kind, namespace string) {
 	}
 }
 
-// workloadChanged requeues a workload, or the parent of a shard, and the dependents of the
-// workload.
+// workloadChanged requeues a workload and its dependents. For a shard it requeues the shard's parent.
 func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
 	at := objectID{k.number, key}
 	var now workload
@@ -313,7 +312,7 @@ func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
 	}
 }
 
-// followers requeues the objects that workloads refer to.
+// followers requeues the objects that the workloads refer to.
 func (c *Controller) followers(namespace string, ws ...workload) {
 	for _, k := range c.kinds {
 		switch {

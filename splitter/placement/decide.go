@@ -18,22 +18,22 @@ import (
 type facts struct {
 	obj     *unstructured.Unstructured
 	before  state
-	placed  bool // it was placed before
-	divided bool // a splitter divides it
+	placed  bool // the object was placed before
+	divided bool // a Splitter divides the object
 
 	clusters []splitter.Cluster
-	policy   *policy // nil if none selects the object
+	policy   *policy // nil if no policy selects the object
 
 	there   []string // clusters that may have the object, or a shard of it
-	follows []string // clusters of the workloads that refer to it
-	fresh   bool     // all such workloads are known
+	follows []string // clusters of the workloads that refer to the object
+	fresh   bool     // all workloads that may refer to the object are known
 
 	// held reports whether the object stays in a cluster that it has to leave.
 	held func(cluster string) bool
 }
 
-// decide returns the desired state of an object, and false if it is not placed. It calls facts.held for the clusters that
-// the object has to leave, and is pure otherwise.
+// decide returns the desired state of an object. ok is false if the object is not to be placed. decide calls f.held
+// for the clusters that the object has to leave, and is pure otherwise.
 func (f facts) decide() (after state, ok bool, err error) {
 	after = state{by: f.before.by, division: f.before.division}
 	follows, held := f.follows, f.held
@@ -58,8 +58,7 @@ func (f facts) decide() (after state, ok bool, err error) {
 	}
 	wanted = union(wanted, follows)
 	if !f.fresh {
-		// Some workloads are unknown: the object stays in its clusters, and those that it is
-		// leaving are kept too.
+		// Some workloads are unknown: the object stays in its clusters, also in those that it is leaving.
 		wanted, held = union(wanted, f.before.stays()), func(string) bool { return true }
 	}
 	if !f.divided {
@@ -79,12 +78,12 @@ func (f facts) decide() (after state, ok bool, err error) {
 func (f facts) chosen() ([]string, error) {
 	present := f.before.stays()
 	if !f.placed {
-		present = f.there // only a splitter without placement has divided it until now
+		present = f.there // so far a Splitter without placement has divided the object
 	}
 	return Choose(f.policy.spec, f.obj.GetUID(), f.clusters, present)
 }
 
-// labeledByOther reports whether another client has set the object's label of a cluster.
+// labeledByOther reports whether another client has set the label that places the object in a cluster.
 func (f facts) labeledByOther(cluster string) bool {
 	_, labeled := f.obj.GetLabels()[syncerv1alpha1.StateLabelPrefix+cluster]
 	return labeled && !slices.Contains(f.before.clusters, cluster)

@@ -28,8 +28,8 @@ func TestDecide(t *testing.T) {
 	in := func(clusters ...string) state { return state{clusters: clusters, by: "all"} }
 	for name, tc := range map[string]struct {
 		facts   facts
-		held    []string // clusters that keep the object although it has to leave them
-		labeled string   // another client's label
+		held    []string // clusters in which the object stays for now although it has to leave them
+		labeled string   // a cluster whose label another client has set
 		want    state
 		not     bool // the object is not placed
 	}{

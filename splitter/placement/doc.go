@@ -3,25 +3,25 @@
 
 // Package placement places objects on clusters by PlacementPolicies, and moves them.
 //
-// [Choose] makes the decision and is pure. Its input is the labels and States of the clusters,
-// the policy and the present clusters. A [Controller] calls it for all objects of an API server
-// and writes the result into annotations of each object. A splitter.Splitter divides workloads
-// with [Place]. Any other object keeps its name and gets a label per cluster, by which syncers
-// find it. Controller, Splitter and syncers meet only in objects.
+// [Choose] makes the decision and is pure. Its input is the labels and States of the clusters, the
+// policy and the present clusters. A [Controller] calls it for all objects of an API server and writes
+// the result into annotations of each object. A splitter.Splitter divides workloads with [Place]. Any
+// other object keeps its name and gets a label per cluster, by which syncers find it. Controller,
+// Splitter and syncers communicate only through objects.
 //
 //	placed, err := placement.New(api, splitter.SyncTargets(api), placement.Options{})
 //	split, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{Place: placement.Place})
 //	err = errors.Join(placed.Start(ctx), split.Start(ctx)) // each in a goroutine of its own
 //
-// The annotations, of splitter/v1alpha1: splitter.atoll.dev/placement lists the clusters,
-// splitter.atoll.dev/leaving those of them that the object is leaving,
+// The annotations, defined in splitter/v1alpha1: splitter.atoll.dev/placement lists the clusters,
+// splitter.atoll.dev/leaving lists those of them that the object is leaving,
 // splitter.atoll.dev/placed-by names the policy, and splitter.atoll.dev/division has the mode and
 // shares of a workload.
 //
-// An object's policy is the first of its namespace that selects it, by priority and name, or else
-// Options.Default. A policy without a selector selects all workloads, and none of the objects
-// that keep their name: a Secret is placed only by a policy that selects it. A policy with
-// Dependents also places the objects that the pods of its workloads refer to.
+// The policy of an object is the first one of its namespace that selects it, by priority and then name.
+// Without such a policy it is Options.Default. A policy without a selector selects all workloads, and
+// none of the objects that keep their name: a Secret is placed only by a policy that selects it. A
+// policy with Dependents also places the objects that the pods of its workloads refer to.
 //
 // Guaranteed:
 //   - A state changes in one write, annotations and labels together, which fails if the object

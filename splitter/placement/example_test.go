@@ -24,7 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Two clusters in different zones are chosen. When one of them drains, only that one is replaced.
+// Choose selects two clusters in different zones. When one of them drains, only that one is
+// replaced.
 func ExampleChoose() {
 	policy := v1alpha1.PlacementPolicySpec{MaxClusters: 2, SpreadBy: []string{"topology.kubernetes.io/zone"}}
 	in := func(zone string) map[string]string { return map[string]string{"topology.kubernetes.io/zone": zone} }
@@ -109,7 +110,7 @@ func placesOverTime(ctx context.Context, api atollregion.API) error {
 		return err
 	}
 	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		// The ConfigMap follows the Deployment, which is placed first.
+		// The Controller places the ConfigMap after the Deployment that refers to it.
 		settings, err := api.Dynamic().Resource(configMaps).Namespace("default").Get(ctx, "settings", metav1.GetOptions{})
 		if err != nil || settings.GetAnnotations()[v1alpha1.PlacementAnnotation] == "" {
 			return false, err

@@ -22,11 +22,11 @@ type objectID struct {
 	key  types.NamespacedName
 }
 
-// workload has the references of a divided object.
+// workload holds the references of a divided object to other objects.
 type workload struct {
 	refs     map[reference]bool
 	pods     map[string]string
-	clusters []string // where its dependents are placed; empty if the policy does not place them
+	clusters []string // the clusters of its dependents; empty if the policy does not place dependents
 }
 
 func (w workload) same(o workload) bool {
@@ -49,7 +49,7 @@ type index struct {
 	parents    map[types.UID]map[objectID]string // the clusters of shards, by the UID of their parent
 }
 
-// shard has the parent and the cluster of a shard.
+// shard holds the parent and the cluster of a shard.
 type shard struct {
 	parent  types.UID
 	name    string // of the parent
@@ -60,15 +60,15 @@ func newIndex() *index {
 	return &index{namespaces: map[string]map[objectID]workload{}, shards: map[objectID]shard{}, parents: map[types.UID]map[objectID]string{}}
 }
 
-// shardOf reads a shard; false if the object is not one. A copy of a shard under another name,
-// labels included, is not.
+// shardOf reads the parent and cluster of a shard. It returns false if the object is not a shard. A
+// copy of a shard under another name, labels included, is not a shard.
 func shardOf(obj *unstructured.Unstructured) (shard, bool) {
 	annotations := obj.GetAnnotations()
 	s := shard{types.UID(obj.GetLabels()[v1alpha1.ParentLabel]), annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]}
 	return s, s.parent != "" && obj.GetName() == splitter.ShardName(s.name, s.cluster)
 }
 
-// setShard records whether the object at a place is a shard, and which one, and returns the
+// setShard records whether the object at is a shard, with its parent and cluster. It returns the
 // earlier record.
 func (x *index) setShard(at objectID, now shard, is bool) (before shard) {
 	x.mu.Lock()

@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// A Logger in Options reports why nothing happens, even if the context of Start has none.
+// The Logger in Options reports the cause of an unreachable API server, even if the context of
+// Start has no logger.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	c, err := placement.New(logtest.Unreachable(t), splitter.StaticClusters("cluster-1"), placement.Options{Logger: lines.Logger()})

@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// The annotations and objects stay within their limits with hundreds of clusters that have long
-// names and bounds, and that the objects are leaving.
+// With hundreds of clusters that have long names and bounds, and that the objects are leaving,
+// annotations and objects stay within the size limits of an API server.
 func TestHundredsOfClusters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

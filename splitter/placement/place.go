@@ -16,11 +16,12 @@ import (
 )
 
 // Place is the splitter.Placement over the clusters in a parent's annotations, which a Controller
-// writes. Controller and Splitter meet only in objects, and may run in two processes. Clusters
-// that the parent is leaving get no replicas and lose theirs. In all others replicas stay, even
-// if the cluster drains or is lost, until the annotations list better ones. For a parent without
-// the annotations it returns splitter.ErrUndecided. At most a quarter of the replicas move at
-// once. No cluster gets more replicas than it can hold pods, but present ones stay.
+// writes. Controller and Splitter communicate only through objects, and may run in two processes. A
+// cluster that the parent is leaving gets no replicas and loses the present ones. In all other
+// clusters replicas stay, even if the cluster drains or is lost, until the annotations list better
+// clusters. For a parent without the annotations Place returns splitter.ErrUndecided. At most a
+// quarter of the replicas move at once. No cluster gets more replicas than the number of pods that
+// it can hold, but present replicas stay.
 func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
 	if parent == nil {
 		return splitter.Demand{}, nil, errors.New("placement: parent is nil")
@@ -35,8 +36,8 @@ func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (spli
 	d := splitter.Demand{Moves: splitter.Quarter(parent)}
 	how := cmp.Or(s.division, &division{})
 	if how.Mode == v1alpha1.PlacementNone {
-		// No shares with Duplicate: the Splitter deletes all shards, whether replicas run
-		// elsewhere or not.
+		// With Duplicate and no shares, the Splitter deletes all shards, whether or not replicas
+		// run elsewhere.
 		return splitter.Demand{Mode: splitter.Duplicate}, nil, nil
 	}
 	by := how.SpreadBy
@@ -62,14 +63,14 @@ func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (spli
 		}
 		asks := claim(how.Clusters, c)
 		if leaving {
-			asks.weight = new(int64(0)) // it claims no replicas
+			asks.weight = new(int64(0)) // the cluster claims no replicas
 		}
 		top.add(c, by, splitter.Restrict(splitter.Share{Name: name, Weight: asks.weight, Min: asks.min, Max: asks.max, Capacity: c.Pods}, c))
 	}
 	return d, top.shares, nil
 }
 
-// groups is one level of shares, with the levels below by group.
+// groups holds the shares of one level of groups, and the next level of each group by name.
 type groups struct {
 	shares []splitter.Share
 	inner  map[string]*groups

@@ -72,7 +72,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// present fills in Present, as a Kind does.
+// present sets the field Present of each share, as a Kind does.
 func present(shares []splitter.Share, there map[string]int64) []splitter.Share {
 	for i := range shares {
 		if s := &shares[i]; s.Group {

@@ -24,8 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// consistent watches a resource and fails if the annotation and the labels of any version of an
-// object differ.
+// consistent watches a resource and fails the test if, in any version of an object, the annotation
+// and the labels name different clusters.
 func (w *world) consistent(gvr schema.GroupVersionResource) {
 	changes, err := w.of(gvr).Watch(w.t.Context(), metav1.ListOptions{})
 	require.NoError(w.t, err)
@@ -53,7 +53,7 @@ func split(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// NONE, A, (A,B), A, NONE: each is one write.
+// The object goes through the placements NONE, A, (A,B), A, NONE. Each change is one write.
 func TestStates(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -79,7 +79,7 @@ func TestStates(t *testing.T) {
 		patches := 0
 		for _, r := range w.Requests() {
 			if r.Verb == "patch" && r.Resource == "configmaps" && r.Name == "settings" && r.Code == http.StatusOK {
-				patches++ // a Conflict from a stale cache changes nothing
+				patches++ // a write from a stale cache fails with a Conflict and changes nothing
 			}
 		}
 		require.Equal(t, 6, patches)
@@ -111,8 +111,8 @@ func TestStatesAreComparedAndSwapped(t *testing.T) {
 	})
 }
 
-// A replica leaves a cluster only after one is available in another. The objects that its pods
-// refer to are in both clusters meanwhile.
+// A replica leaves a cluster only after one is available in another. Until then, the objects that
+// its pods refer to are in both clusters.
 func TestDrainDoesNotDip(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -188,7 +188,7 @@ func TestClustersJoinAndFallSilent(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.Empty(t, w.happened("web"), "a cluster that returns replaces no other")
 
-		// While all clusters are unreachable, there are no better ones.
+		// While all clusters are unreachable, there is no better cluster, so the object stays.
 		before := w.shards()
 		w.set(silent(a), silent(b), silent(c))
 		time.Sleep(time.Hour)
@@ -239,8 +239,8 @@ func TestDependents(t *testing.T) {
 		}
 		require.Equal(t, "(reference)", w.annotation(configMaps, "volume", "placed-by"))
 
-		// A dependent that appears later follows too. One without references is removed, but not
-		// at once.
+		// A dependent that is created later follows its workload too. A dependent that no workload
+		// refers to any longer is removed, after a delay.
 		w.patch(deployments, "web", `{"spec":{"template":{"spec":{"volumes":[{"name":"v","configMap":{"name":"next"}}]}}}}`)
 		w.configMap("next", "")
 		w.rest()
@@ -257,7 +257,8 @@ func TestDependents(t *testing.T) {
 	})
 }
 
-// A type of another group has the name of a type that pods refer to.
+// An object of another API group does not count as a dependent if its resource has the same name as
+// one that pods refer to.
 func TestDependentsAreOfTheCoreGroup(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -286,7 +287,7 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 		w := newWorld(t)
 		w.policy("gold", "{clusterSelector: {matchLabels: {tier: gold}}}")
 		w.policy("none", "{mode: None}")
-		// An API server would reject a condition with so long a message.
+		// The message is cut: an API server would reject a condition with a message of this length.
 		w.policy("broken", "{selector: {matchExpressions: [{key: app, operator: "+strings.Repeat("Near", 10000)+"}]}}")
 		w.startPlacement(placement.Options{}, cluster("a"))
 		w.rest()
@@ -316,7 +317,7 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 	})
 }
 
-// Workloads that cannot be read for a while may refer to a dependent: it stays.
+// While the workloads cannot be read, any of them may refer to a dependent: the dependent stays.
 func TestNotKnownIsNotAbsent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -350,7 +351,7 @@ func TestNotKnownIsNotAbsent(t *testing.T) {
 	})
 }
 
-// A move that has begun goes on, even if the old cluster could be chosen again.
+// A move that has begun continues, even if the old cluster could be chosen again.
 func TestMovesAreNotTurnedBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -377,7 +378,7 @@ func TestMovesAreNotTurnedBack(t *testing.T) {
 	})
 }
 
-// A workload that was divided without a placement is placed in the clusters of its shards.
+// A workload that was already divided without a placement is placed in the clusters of its shards.
 func TestShardsOfBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -440,8 +441,8 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 	})
 }
 
-// Another client copies a shard with its labels under another name. The copy keeps no workload in
-// its cluster.
+// Another client copies a shard with its labels under another name. The copy does not keep the
+// workload in the copy's cluster.
 func TestACopyOfAShardIsNoShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -481,7 +482,7 @@ func TestWithoutAPolicyAllStays(t *testing.T) {
 		require.Empty(t, w.happened("web"))
 		require.Equal(t, map[string]int64{"a": 2}, w.shards())
 
-		// A policy that cannot be read decides nothing, and no other policy decides instead.
+		// A policy that cannot be read changes no placement, and no other policy takes its place.
 		w.policy("broken", "{priority: 9, selector: {matchExpressions: [{key: app, operator: Near}]}}")
 		w.policy("second", "{clusterSelector: {matchLabels: {tier: iron}}}")
 		require.Empty(t, w.happened("web"))
@@ -492,8 +493,8 @@ func TestWithoutAPolicyAllStays(t *testing.T) {
 	})
 }
 
-// An invalid cluster name in an annotation does not keep the object from being placed, and is not
-// retried without end.
+// An invalid cluster name in an annotation does not prevent the placement of the object, and causes
+// no endless retries.
 func TestAMalformedPlacement(t *testing.T) {
 	for policy, placed := range map[string]string{"": "a", "{selector: {matchLabels: {team: one}}}": "a,b"} {
 		t.Run("policy "+policy, func(t *testing.T) {

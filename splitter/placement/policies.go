@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// policy is a PlacementPolicy, or the default.
+// policy is a PlacementPolicy, or the default policy of the Options.
 type policy struct {
 	name     string
 	spec     v1alpha1.PlacementPolicySpec
@@ -44,7 +44,8 @@ func (p policy) selects(obj *unstructured.Unstructured, divided bool) bool {
 	return p.selector.Matches(labels.Set(obj.GetLabels()))
 }
 
-// policies are those of all namespaces, each namespace sorted by precedence.
+// policies holds the PlacementPolicies of all namespaces, sorted by precedence within each
+// namespace.
 type policies struct {
 	otherwise *policy // for objects that no policy selects; may be nil
 
@@ -64,13 +65,14 @@ func newPolicies(otherwise *v1alpha1.PlacementPolicySpec) (*policies, error) {
 	return p, nil
 }
 
-// set records a policy; nil: it was deleted. It reports whether the spec has changed.
+// set records a policy. A nil obj means that the policy was deleted. set reports whether the spec
+// has changed.
 func (p *policies) set(key types.NamespacedName, obj *unstructured.Unstructured) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.of[key.Namespace], func(q policy) bool { return q.name == key.Name })
 	if i >= 0 && obj != nil && p.of[key.Namespace][i].version == versionOf(obj) {
-		return false // only the status has changed, which the Controller writes
+		return false // only the status has changed, and the Controller itself writes the status
 	}
 	list := slices.DeleteFunc(slices.Clone(p.of[key.Namespace]), func(q policy) bool { return q.name == key.Name })
 	if obj != nil {
@@ -95,8 +97,8 @@ func versionOf(obj *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %d", obj.GetUID(), obj.GetGeneration())
 }
 
-// decides returns the policy for an object. It fails if any policy of the namespace cannot be
-// read: that one might select the object.
+// decides returns the policy that selects an object. It fails if any policy of the namespace cannot
+// be read, since the unreadable policy might select the object.
 func (p *policies) decides(obj *unstructured.Unstructured, divided bool) (policy, bool, error) {
 	p.mu.Lock()
 	list := p.of[obj.GetNamespace()]

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// The status of a policy that was replaced meanwhile is not written to the new policy of the same
+// If a policy was replaced in the meantime, its status is not written to the new policy of the same
 // name.
 func TestAStatusReachesOnlyThePolicyItIsFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {

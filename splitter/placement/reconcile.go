@@ -42,7 +42,7 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 	}
 	list, known := c.now()
 	if !known || k.objects.Err() != nil || c.copies.Err() != nil {
-		return 0, nil // stale or unknown input decides nothing: Flows requeues all objects
+		return 0, nil // decide nothing from stale or unknown input: Flows requeues all objects
 	}
 	var again time.Duration
 	f, err := c.observe(k, key, obj, list, &again)
@@ -60,7 +60,7 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 	}
 	err = c.write(ctx, k, obj, change)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return 0, loop.ErrBehind // another client has written: its event requeues the object
+		return 0, loop.ErrBehind // another client has written: the event of its write requeues the object
 	}
 	c.opts.Observer.placed(ctx, PlacedEvent{
 		Resource: k.gvr.GroupResource(), Object: loop.KeyOf(obj), Before: f.before.clusters, After: after.clusters, Leaving: after.leaving, By: after.by, Err: err,
@@ -87,8 +87,8 @@ func (c *Controller) foreign(k *kind, obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// observe returns the input of a decision about an object. facts.held lowers again to the time until it may return
-// another result.
+// observe returns the input of a decision about an object. Calls of facts.held set again to the time after which
+// the result may differ, if that is sooner.
 func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured, list []splitter.Cluster, again *time.Duration) (facts, error) {
 	f := facts{obj: obj, divided: k.divided, clusters: list, fresh: true, held: c.lingers(key, again)}
 	f.before, f.placed, _ = read(obj) // a division that cannot be read is overwritten
@@ -109,13 +109,13 @@ func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured
 	return f, nil
 }
 
-// fresh reports whether all workloads, which refer to other objects, are known.
+// fresh reports whether the caches of all workloads, which refer to other objects, are fresh.
 func (c *Controller) fresh() bool {
 	return !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
 }
 
-// lingers returns a func that reports whether an object stays in a cluster that it has to leave.
-// The func lowers again to the time that is left.
+// lingers returns a func that reports whether an object still stays in a cluster that it has to leave. The func
+// sets again to the remaining time, if that is sooner.
 func (c *Controller) lingers(key string, again *time.Duration) func(cluster string) bool {
 	now := time.Now()
 	return func(cluster string) bool {
@@ -135,7 +135,7 @@ func (c *Controller) lingers(key string, again *time.Duration) func(cluster stri
 	}
 }
 
-// keep drops the record since when an object has been leaving a cluster, except for those in
+// keep deletes the recorded times at which an object began to leave clusters, except those of the clusters in
 // leaving.
 func (c *Controller) keep(key string, leaving []string) {
 	c.mu.Lock()

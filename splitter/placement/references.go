@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// reference is an object that a pod refers to in its namespace.
+// reference names an object that a pod refers to in its own namespace.
 type reference struct{ resource, name string }
 
-// The resources that pods refer to.
+// The core resources that pods refer to.
 const (
 	configMaps      = "configmaps"
 	secrets         = "secrets"
@@ -19,7 +19,8 @@ const (
 	services        = "services"
 )
 
-// template returns the pod template of a workload, at the path of Deployments or of CronJobs.
+// template returns the pod template of a workload, from the field path of Deployments or that of
+// CronJobs.
 func template(obj *unstructured.Unstructured) map[string]any {
 	for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
 		if v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
@@ -61,8 +62,8 @@ func (r referenceSet) add(resource string, name any) {
 	}
 }
 
-// walk adds the references in a part of a pod's spec. Volumes of all types, containers and their
-// variables refer by the same few fields.
+// walk adds the references in a part of a pod's spec. All types of volumes, all containers and
+// their environment variables refer to objects by the same few fields.
 func (r referenceSet) walk(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -77,7 +78,8 @@ func (r referenceSet) walk(v any) {
 	}
 }
 
-// addField adds the objects that a field of a pod's spec names, if it is one that does.
+// addField adds the objects that a field of a pod's spec refers to, if the field is one of those
+// that do.
 func (r referenceSet) addField(field string, value any) {
 	named, _ := value.(map[string]any)
 	switch field {
@@ -98,7 +100,7 @@ func (r referenceSet) addField(field string, value any) {
 	}
 }
 
-// selects reports whether a Service selects pods with those labels.
+// selects reports whether a Service selects pods that have the labels in pods.
 func selects(service *unstructured.Unstructured, pods map[string]string) bool {
 	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
 	for k, v := range selector {

@@ -16,12 +16,12 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// state is the placement of an object in its annotations.
+// state is the placement that the annotations of an object record.
 type state struct {
 	clusters []string // sorted
 	leaving  []string // those of clusters that the object is leaving
 	by       string
-	division *division // nil unless the object is divided
+	division *division // nil unless a Splitter divides the object
 }
 
 // division is the part of a policy that applies to an object's clusters.
@@ -46,8 +46,8 @@ func newDivision(spec v1alpha1.PlacementPolicySpec, clusters []string) *division
 	return d
 }
 
-// read reads the state of an object. placed is false if the object was never placed. On an error
-// only the division is missing.
+// read reads the state of an object from its annotations. placed is false if the object was never
+// placed. On an error, all of the state but the division is valid.
 func read(obj *unstructured.Unstructured) (s state, placed bool, err error) {
 	annotations := obj.GetAnnotations()
 	_, placed = annotations[v1alpha1.PlacementAnnotation]
@@ -67,8 +67,8 @@ func read(obj *unstructured.Unstructured) (s state, placed bool, err error) {
 	return s, placed, nil
 }
 
-// split reads a list of clusters. It skips invalid names: no API server accepts a label with such
-// a name.
+// split reads a comma-separated list of clusters. It skips names that are not valid label values:
+// no API server would accept the label of such a cluster.
 func split(text string) []string {
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {
@@ -80,12 +80,13 @@ func split(text string) []string {
 	return slices.Compact(names)
 }
 
-// stays returns the clusters that the object is not leaving.
+// stays returns those clusters of the state that the object is not leaving.
 func (s state) stays() []string { return without(s.clusters, s.leaving) }
 
-// next returns the clusters of the next state and those of them that the object is leaving: the
-// wanted ones, and present ones (there) that held keeps for now. If wanted is empty although none
-// is false, no cluster can be chosen, and the present ones stay.
+// next returns the clusters of the next state, and those of them that the object is leaving. The
+// clusters are the wanted ones, and those in there for which held returns true. none means that the
+// object shall have no clusters. If wanted is empty without that, no cluster can be chosen, and the
+// object stays in its clusters.
 func next(wanted, there []string, none bool, held func(cluster string) bool) (clusters, leaving []string) {
 	if len(wanted) == 0 && !none {
 		return there, nil
@@ -110,9 +111,9 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// metadata returns the merge patch that gives an object's metadata the state, empty if nothing
-// differs; null removes. labeled is true for objects with a label per cluster; it removes only
-// labels of clusters in before.
+// metadata returns the merge patch that changes an object's metadata from the state before to s. It
+// is empty if nothing differs. labeled is true for objects with a label per cluster; the patch
+// removes only labels of clusters in before.
 func (s state) metadata(obj *unstructured.Unstructured, before state, labeled bool) (map[string]any, error) {
 	annotations := map[string]any{
 		v1alpha1.PlacementAnnotation: strings.Join(s.clusters, ","),
@@ -157,7 +158,8 @@ func text(s string) any {
 	return s
 }
 
-// changed returns the entries of wanted that differ; nil means absent.
+// changed returns the entries of wanted that differ from those in the map is. A nil value in wanted
+// means that the key must be absent.
 func changed(is map[string]string, wanted map[string]any) map[string]any {
 	change := map[string]any{}
 	for k, v := range wanted {

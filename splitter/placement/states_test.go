@@ -44,7 +44,7 @@ func drawSpec(t *rapid.T) v1alpha1.PlacementPolicySpec {
 	return spec
 }
 
-// drawObject draws an object with any content in the Controller's annotations and labels.
+// drawObject draws an object with arbitrary values of the Controller's annotations and labels.
 func drawObject(t *rapid.T) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetNamespace("default")
@@ -91,7 +91,7 @@ func merge(is map[string]string, change any) map[string]string {
 }
 
 // From any annotations and labels of an object, with or without a policy, a few decisions reach a
-// placement that follows the policy and that another decision does not change.
+// placement that follows the policy and that further decisions do not change.
 func TestStatesOfPlacements(t *testing.T) {
 	most, states := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -115,7 +115,7 @@ func TestStatesOfPlacements(t *testing.T) {
 				}
 			}
 		} else {
-			obj.SetLabels(nil) // else another client places it
+			obj.SetLabels(nil) // with a label, the object would count as placed by another client
 		}
 		for step := 1; ; step++ {
 			require.Less(t, step, 6, "no rest")

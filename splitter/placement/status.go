@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// report writes the status of a policy: whether it can be followed, and how many clusters it
-// chooses.
+// report writes the status of a policy: whether the Controller can follow it, and how many clusters
+// it chooses.
 func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	obj, ok := c.copies.Get(key)
 	clusters, known := c.now()
@@ -37,13 +37,13 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	desired.SetUID(obj.GetUID())
 	_, err = loop.Apply(ctx, c.up.Metadata().Resource(gvrOfPolicies).Namespace(key.Namespace), obj, desired, Manager, "status")
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return 0, loop.ErrBehind // another client has written: its event requeues the policy
+		return 0, loop.ErrBehind // another client has written: the event of its write requeues the policy
 	}
 	return 0, err
 }
 
-// misread returns a message about weights of chosen clusters that cannot be read, the first few;
-// empty if all can.
+// misread returns a message about the chosen clusters whose weights cannot be read. It names the
+// first few. It is empty if all weights can be read.
 func misread(chosen []string, clusters []splitter.Cluster) (message string) {
 	const few = 10
 	n := 0
@@ -62,8 +62,8 @@ func misread(chosen []string, clusters []splitter.Cluster) (message string) {
 	return message
 }
 
-// verdict returns the condition Ready of a policy. It keeps its time while the status stays the
-// same.
+// verdict returns the condition Ready of a policy. The condition keeps its lastTransitionTime while
+// its status stays the same.
 func verdict(obj *unstructured.Unstructured, clusters int, misread string, err error) map[string]any {
 	status, reason, message := "True", v1alpha1.ReasonComplete, fmt.Sprintf("%d clusters are chosen%s", clusters, misread)
 	mode, _, _ := unstructured.NestedString(obj.Object, "spec", "mode")
@@ -87,7 +87,7 @@ func verdict(obj *unstructured.Unstructured, clusters int, misread string, err e
 		"lastTransitionTime": at, "observedGeneration": obj.GetGeneration()}
 }
 
-// chooses returns the clusters that a policy chooses for an object that has all of them.
+// chooses returns the clusters that a policy chooses for an object that is present in all clusters.
 func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster) ([]string, error) {
 	p.mu.Lock()
 	list := p.of[key.Namespace]

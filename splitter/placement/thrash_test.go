@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// thrash is a world with random events.
+// thrash is a world in which random events happen.
 type thrash struct {
 	*world
 	rand      *rand.Rand
@@ -34,7 +34,7 @@ type thrash struct {
 	stop      func()
 }
 
-// seeds returns the number of runs; ATOLL_THRASH sets a greater one.
+// seeds returns the number of runs. ATOLL_THRASH sets a greater number.
 func seeds(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("ATOLL_THRASH"))
@@ -44,10 +44,10 @@ func seeds(t *testing.T) int {
 	return n
 }
 
-// Clusters join, leave, drain and become unreachable, policies and workloads are edited, shards
-// are deleted by hand, writes fail and the controller restarts. At each moment annotations and
-// labels agree. While no cluster is lost, no available replica is. In the end the policy is met,
-// and nothing is written.
+// Clusters join, leave, drain and become unreachable, policies and workloads are edited, shards are
+// deleted by hand, writes fail and the controller restarts. At each moment annotations and labels
+// agree. No available replica is lost unless a cluster is. In the end each object is placed as the
+// policy requires, and the Controller writes nothing.
 func TestThrash(t *testing.T) {
 	for seed := range seeds(t) {
 		for name, lossy := range map[string]bool{"moves": false, "losses": true} {
@@ -121,7 +121,7 @@ func (x *thrash) run(lossy bool) {
 }
 
 // tick lets one second pass. One replica becomes available in each cluster, and surplus replicas
-// are gone. It returns the number of available replicas.
+// are removed. It returns the number of available replicas.
 func (x *thrash) tick() (works int64) {
 	synctest.Wait()
 	here := map[types.UID]bool{}
@@ -136,7 +136,7 @@ func (x *thrash) tick() (works int64) {
 		uid, name := shard.GetUID(), shard.GetName()
 		now := [2]int64{x.available[uid], replicasOf(shard)}
 		if still := x.get(deployments, name); x.reported[uid] != now && still != nil && still.GetUID() == uid {
-			x.works(name, x.available[uid]) // this report may end other shards
+			x.works(name, x.available[uid]) // the status in this report may lead to the deletion of other shards
 			x.reported[uid] = now
 			synctest.Wait()
 		}
@@ -159,7 +159,7 @@ func (x *thrash) happens(lossy bool) {
 		x.patch(deployments, "web", `{"spec":{"template":{"spec":{"volumes":[{"name":"v","configMap":{"name":"`+refers+`"}}]}}}}`)
 	case n == 2:
 		x.stop()
-		x.clusters = slices.Delete(x.clusters, 0, len(x.clusters)-1) // the Splitter's
+		x.clusters = slices.Delete(x.clusters, 0, len(x.clusters)-1) // the last script is the Splitter's
 		x.stop = x.startPlacement(placement.Options{Linger: 10 * time.Second}, x.list...)
 		x.clusters[0], x.clusters[1] = x.clusters[1], x.clusters[0]
 	case n == 3:

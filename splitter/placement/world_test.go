@@ -38,8 +38,8 @@ var (
 	policies    = v1alpha1.GroupVersion.WithResource("placementpolicies")
 )
 
-// world is an API server with a Controller and optionally a Splitter, in a bubble of virtual
-// time.
+// world is an API server with a Controller and optionally a Splitter. It runs in a synctest bubble,
+// in virtual time.
 type world struct {
 	*regiontest.Server
 	t        *testing.T
@@ -50,7 +50,7 @@ type world struct {
 	events []event
 }
 
-// event is one change of one object.
+// event is one recorded change of an object.
 type event struct{ name, change string }
 
 // script is a list of clusters that a test changes.
@@ -168,7 +168,7 @@ func (w *world) start(run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// rest waits until nothing happens.
+// rest waits until Controller and Splitter have nothing left to do.
 func (w *world) rest() {
 	for range 20 {
 		time.Sleep(time.Second)
@@ -176,7 +176,7 @@ func (w *world) rest() {
 	}
 }
 
-// happened returns the changes of an object since the last call, in order.
+// happened returns the changes of an object since the previous call, in order.
 func (w *world) happened(name string) (changes []string) {
 	w.rest()
 	w.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/schema"
 )
 
-// comparison is one comparison of all types on all sides.
+// comparison is one pass over all types on all sides, with the states that it finds.
 type comparison struct {
 	opts    Options
 	up      *side
@@ -125,7 +125,7 @@ func (p *comparison) pull(ctx context.Context, gr runtimeschema.GroupResource, r
 		p.add(compare(state, present, sources))
 		return
 	}
-	// A target that did not answer may depend on the present definition: keep within it.
+	// A target that did not answer may depend on the present definition: the new one must not accept more.
 	bound := !known && present != nil
 	if bound {
 		sources = append(sources, source{Upstream, portable(present)})
@@ -144,7 +144,7 @@ func (p *comparison) pull(ctx context.Context, gr runtimeschema.GroupResource, r
 	p.add(p.define(ctx, p.up, state, present, wanted))
 }
 
-// isManaged reports whether this package has made a definition in that way.
+// isManaged reports whether this package has made a definition in the way that how names: pulled or pushed.
 func isManaged(crd *apiextensionsv1.CustomResourceDefinition, how string) bool {
 	return crd != nil && crd.Labels[ManagedLabel] == how
 }

@@ -33,7 +33,7 @@ type Options struct {
 	// Targets returns the present targets. It is called in every pass and must not block. A target whose API has
 	// changed counts as a new one. Required.
 	Targets func() []Target
-	// Policy selects the types and the direction in which each is defined. Without rules, no type is.
+	// Policy selects the types and the direction in which each is defined. Without rules no type is defined.
 	Policy Policy
 	// Interval is the time between two passes. Zero means 30 seconds.
 	Interval time.Duration
@@ -46,7 +46,8 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Controller keeps the types of the upstream and the targets in step. It is safe for concurrent use.
+// Controller syncs the definitions of types between the upstream and the targets, in the directions of
+// Options.Policy. It is safe for concurrent use.
 type Controller struct {
 	opts Options
 
@@ -177,8 +178,8 @@ func (c *Controller) configure() (*side, []*side, error) {
 	return up, targets, nil
 }
 
-// publish replaces the states, and reports those that have changed. It also logs those that keep a type from being
-// synced.
+// publish replaces the states, and reports each state that has changed to the Observer. It also logs a changed
+// state if the type is not synced.
 func (c *Controller) publish(ctx context.Context, states []State) {
 	type key struct{ group, resource, side string }
 	keyOf := func(s State) key { return key{s.Type.Group, s.Type.Resource, s.Side} }

@@ -195,7 +195,8 @@ func TestPullNegotiates(t *testing.T) {
 	require.Equal(t, `spec.size: maximum: narrows: a {"value":5}, b {"value":3}`, state.Differences[0].String())
 	require.Equal(t, 3, w.maximum(crds.Upstream, "things"))
 
-	// It becomes wider when all targets allow it, and as narrow as necessary while it has no objects.
+	// The upstream definition becomes wider when all targets allow it, and as narrow as necessary while it has no
+	// objects.
 	w.define("b", "things", `{type: integer, maximum: 4}`)
 	w.sync()
 	require.Equal(t, 4, w.maximum(crds.Upstream, "things"))
@@ -203,7 +204,7 @@ func TestPullNegotiates(t *testing.T) {
 	w.sync()
 	require.Equal(t, 2, w.maximum(crds.Upstream, "things"))
 
-	// With objects it does not become narrower, and the differences are reported.
+	// While it has objects, the upstream definition does not become narrower, and the differences are reported.
 	_, err := w.object(crds.Upstream, "things", 2)
 	require.NoError(t, err)
 	w.define("b", "things", `{type: integer, maximum: 1}`)
@@ -214,7 +215,7 @@ func TestPullNegotiates(t *testing.T) {
 	require.Equal(t, 2, w.maximum(crds.Upstream, "things"))
 	require.Equal(t, metav1.ConditionFalse, state.Condition().Status)
 
-	// An unreachable target does not make it wider.
+	// An unreachable target does not make the upstream definition wider.
 	w.servers["b"].Partition(true)
 	states := w.sync()
 	require.Equal(t, crds.Unknown, states[" b"].Reason)

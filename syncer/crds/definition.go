@@ -53,7 +53,8 @@ func portable(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 	return out
 }
 
-// elect sets the storage version to the one of highest priority, if the storage version is not among those left.
+// elect makes the version of highest priority the storage version, if none of the versions in crd is the storage
+// version.
 func elect(crd *apiextensionsv1.CustomResourceDefinition) {
 	best := -1
 	for i, v := range crd.Spec.Versions {
@@ -72,8 +73,8 @@ func elect(crd *apiextensionsv1.CustomResourceDefinition) {
 // errNoVersion is returned if the sides have no version in common.
 var errNoVersion = errors.New("the sides have no version in common")
 
-// agree returns the definition that all sources accept, and the differences between them. It has the versions that all
-// sources have.
+// agree returns the definition that all sources accept, and the differences between the sources. The definition
+// has the versions that all sources have.
 func agree(sources []source) (*apiextensionsv1.CustomResourceDefinition, []schema.Difference, error) {
 	out := portable(sources[0].crd)
 	out.Annotations = portable(sources[0].crd).Annotations
@@ -157,7 +158,7 @@ func mark(crd *apiextensionsv1.CustomResourceDefinition, how string, from []stri
 	crd.Annotations[SourcesAnnotation] = strings.Join(from, ",")
 }
 
-// same reports whether a definition needs no write.
+// same reports whether present has the annotations and the spec of wanted already, so that no write is needed.
 func same(present, wanted *apiextensionsv1.CustomResourceDefinition) bool {
 	for k, v := range wanted.Annotations {
 		if present.Annotations[k] != v {
@@ -167,7 +168,7 @@ func same(present, wanted *apiextensionsv1.CustomResourceDefinition) bool {
 	return equality.Semantic.DeepEqual(complete(present).Spec, complete(wanted).Spec)
 }
 
-// complete sets the defaults that an API server would set.
+// complete returns a copy of crd with the defaults that an API server would set.
 func complete(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	out := crd.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(out)

@@ -1,9 +1,9 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crds keeps the types of one API server, the upstream, and of others, the targets, in step. A type that
-// targets serve and the upstream lacks is pulled: it becomes a CustomResourceDefinition upstream, with a schema that
-// all targets accept. A type that is defined upstream and missing in a target is pushed.
+// Package crds syncs the definitions of types between one API server, the upstream, and others, the targets. A type
+// that targets serve and the upstream lacks is pulled: it becomes a CustomResourceDefinition upstream, with a schema
+// that all targets accept. A type that is defined upstream and missing in a target is pushed.
 //
 //	c, err := crds.New(crds.Options{
 //		Upstream: upstream,
@@ -23,7 +23,8 @@
 //   - Every object that a pulled definition accepts upstream is accepted by every target that serves the type (see
 //     package schema). The definition becomes wider when all targets allow it. It becomes narrower only while it has no
 //     objects, since existing ones might be rejected afterwards; until then the differences are reported.
-//   - A failure of one type or target does not stop another: [Controller.States] has each with its reason.
+//   - A failure of one type or target does not stop another: [Controller.States] has the state of each type on each
+//     side, with its reason.
 //   - Absence is not deletion. A definition is removed only if its [Rule] asks for it, if it has no objects, and if
 //     every configured target has answered and none serves the type (for a pushed one: if the upstream has answered and
 //     does not define it). The removal is conditional on UID and resourceVersion, so it never removes a definition that

@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// A Fleet runs beside the Controller of an upstream and keeps the types of its clusters in step.
+// A Fleet runs beside the Controller of an upstream, and syncs the definitions of types between the upstream and
+// its clusters.
 func ExampleNewFleet() {
 	upstream := regiontest.NewServer(regiontest.Options{})
 	defer upstream.Close()

@@ -136,7 +136,7 @@ func TestNewFleet(t *testing.T) {
 	require.ErrorContains(t, err, "up is nil")
 }
 
-// A cluster that connects while others are asked is reported only after the next pass.
+// A cluster that connects during a pass is reported only after the next pass.
 func TestFleetSpeaksOfWhomItHasAsked(t *testing.T) {
 	w := newWorld(t, crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both}}, "a", "b")
 	crd, err := config.CRD("synctargets.workload.kcp.io")

@@ -27,7 +27,7 @@ const (
 type Rule struct {
 	// Group is the types' group. "*" is every group, "" the core group.
 	Group string
-	// Resource is the plural name. "*" is every one.
+	// Resource is the plural name. "*" is every resource.
 	Resource string
 	// Direction is where definitions are created. Empty means None.
 	Direction Direction
@@ -36,7 +36,8 @@ type Rule struct {
 	Remove bool
 }
 
-// Policy is a list of rules. The first rule that matches a type applies. A type without one is left unchanged.
+// Policy is a list of rules. The first rule that matches a type applies. A type that no rule matches is left
+// unchanged.
 type Policy []Rule
 
 func (p Policy) rule(gr runtimeschema.GroupResource) Rule {

@@ -23,12 +23,13 @@ import (
 
 var definitions = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// side is one API server with its cached types. While look runs, only its goroutine uses the side.
+// side is one API server with its cached types. While its method read runs, only the goroutine of read uses the
+// side.
 type side struct {
 	name string
 	api  region.API
 
-	err      error // of the last look
+	err      error // of the last read
 	crds     map[string]*apiextensionsv1.CustomResourceDefinition
 	served   map[runtimeschema.GroupResource]served
 	unknown  map[string]bool // the groups whose discovery failed

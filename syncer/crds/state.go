@@ -24,7 +24,8 @@ const (
 	Served Reason = "Served"
 	// Foreign means that the side has a definition that this package did not create. Its differences are reported.
 	Foreign Reason = "Foreign"
-	// Incompatible means that no object would be accepted by all sides, or they have no version in common.
+	// Incompatible means that no object would be accepted by all sides, or that the sides have no version in
+	// common.
 	Incompatible Reason = "Incompatible"
 	// Narrowing means that the new definition would accept less than the present one, and there are objects.
 	Narrowing Reason = "Narrowing"
@@ -55,7 +56,7 @@ type State struct {
 	Message string
 	// From are the sides from which the definition comes, sorted.
 	From []string
-	// Differences are those between these sides, and between them and a foreign definition.
+	// Differences are the differences between the sides in From, and between these sides and a foreign definition.
 	Differences []schema.Difference
 }
 

@@ -58,9 +58,9 @@ func Compare(a, b Side) (*Comparison, error) {
 	return out, nil
 }
 
-// Accepts reports whether outer accepts every object that inner accepts, without dropping a field. Then a type's schema
-// may change from inner to outer while objects of it exist. If not, the differences are the causes. False may mean that
-// it could not be proven.
+// Accepts reports whether outer accepts every object that inner accepts, without dropping a field. Then a type's
+// schema may change from inner to outer while objects of it exist. If it returns false, the differences are the
+// causes. It also returns false if it could not prove that outer accepts every object.
 func Accepts(outer, inner *apiextensionsv1.JSONSchemaProps) (bool, []Difference, error) {
 	c, err := Compare(Side{Name: "inner", Schema: inner}, Side{Name: "outer", Schema: outer})
 	if err != nil {
@@ -76,8 +76,8 @@ func Accepts(outer, inner *apiextensionsv1.JSONSchemaProps) (bool, []Difference,
 	return false, why, nil
 }
 
-// harmless reports whether the defaults that the result takes from outer, and that inner does not have, leave outer's
-// verdict on objects unchanged: it does if outer has no rules about those fields.
+// harmless reports whether outer accepts the same objects as without the defaults that result takes from outer and
+// that inner does not have. This is so if outer has no rules about the fields with these defaults.
 func harmless(result, inner, outer *apiextensionsv1.JSONSchemaProps) bool {
 	rules := &references{names: map[string]bool{}}
 	rules.gather(outer)

@@ -42,7 +42,7 @@ type Difference struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Value is the value of one side.
+// Value is the value of a keyword on one side.
 type Value struct {
 	Side string `json:"side"`
 	// Value is nil if the side does not have the keyword.
@@ -92,8 +92,8 @@ func (n *negotiator) sorted() []Difference {
 	return n.differences
 }
 
-// compare reports a keyword whose value in the result differs from that of some view. Sides without a view accept
-// anything: they have no value. It returns result.
+// compare reports a keyword if its value in the result differs from its value in one of the views, and returns
+// result. A side without a view accepts any value, and is reported without a value.
 func compare[T any](n *negotiator, at position, keyword string, effect Effect, views []view, value func(*apiextensionsv1.JSONSchemaProps) T, result T) T {
 	values := make([]any, len(views))
 	for i, v := range views {

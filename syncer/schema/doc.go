@@ -16,8 +16,9 @@
 //     keys, required fields, defaults, unknown fields, embedded resources, allOf, anyOf, oneOf, not, and CEL rules.
 //   - The order of the sides does not matter, and negotiating a schema with itself changes nothing.
 //   - Every difference is reported as data, with its path, the value on every side, and the value in the result.
-//   - If no value of a field is accepted by all sides, an optional field is removed and reported; a required one makes
-//     its object impossible, up to a [ConflictError] for the whole type.
+//   - If no value of a field is accepted by all sides, an optional field is removed and reported. If the field is
+//     required, no object that must have it is accepted. If this reaches the root of the type, [Negotiate] returns a
+//     [ConflictError].
 //   - The sides' schemas are not modified, and the result shares no memory with them.
 //
 // Not guaranteed:

@@ -39,7 +39,7 @@ func (n *nested) first(more *nested) (out apiextensionsv1.JSONSchemaProps) {
 	return out
 }
 
-// clauses returns the schemas of all junctors of a schema.
+// clauses returns the schemas in allOf, anyOf, oneOf and not of a schema.
 func clauses(s *apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaProps {
 	var out []*apiextensionsv1.JSONSchemaProps
 	for _, list := range [][]apiextensionsv1.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf} {
@@ -58,8 +58,8 @@ func typesOnly(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	return len(anyOf) == 2 && canonical(anyOf[0]) == `{"type":"integer"}` && canonical(anyOf[1]) == `{"type":"string"}`
 }
 
-// explicit returns the clauses of allOf and anyOf without those that only accompany x-kubernetes-int-or-string, and
-// whether there were such.
+// explicit returns the clauses of allOf and anyOf without those that only accompany x-kubernetes-int-or-string.
+// accompanied reports whether there were such clauses.
 func explicit(s *apiextensionsv1.JSONSchemaProps) (allOf, anyOf []apiextensionsv1.JSONSchemaProps, accompanied bool) {
 	for i, clause := range s.AllOf {
 		if s.XIntOrString && i == 0 && typesOnly(clause.AnyOf) {

@@ -10,7 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// listKeys tell the items of a list apart.
+// listKeys are the rules by which the items of a list must differ from each other.
 type listKeys struct {
 	listType string   // map, set, or "" if equal items are allowed
 	keys     []string // of a map
@@ -25,7 +25,7 @@ func listTypeOf(s *apiextensionsv1.JSONSchemaProps) string {
 	return *s.XListType
 }
 
-// join adds the demands of one side.
+// join adds the rules of one side.
 func (l *listKeys) join(s *apiextensionsv1.JSONSchemaProps) {
 	switch listTypeOf(s) {
 	case "map":
@@ -50,7 +50,8 @@ func (l *listKeys) joinKeys(keys []string) {
 	l.keys = both
 }
 
-// fit narrows the demands to those that a schema of items can meet, and makes the keys required there.
+// fit adapts the rules to the schema of the items. If that schema cannot meet them, the list may have at most one
+// item. Keys without a default become required in the schema.
 func (l *listKeys) fit(item *apiextensionsv1.JSONSchemaProps) {
 	if refusesAll(item) {
 		l.listType, l.keys = "", nil // the list is empty, and its item schema is from one side only

@@ -38,14 +38,14 @@ func Losses(from, to Side) ([]Difference, error) {
 	}), nil
 }
 
-// below reports whether path is a part of whole: a conflict in a part also makes one of the whole.
+// below reports whether path is a part of whole. Then a conflict at path is also the cause of a conflict at whole.
 func below(path, whole string) bool {
 	rest, ok := strings.CutPrefix(path, whole)
 	return ok && rest != "" && (whole == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// defaulted returns outer for objects that have the defaults of inner: the server does not replace them with its own,
-// and does not report these fields as missing.
+// defaulted returns a copy of outer for objects that already have the defaults of inner. The fields with a default
+// in inner have that default in the copy too, and are not required there.
 func defaulted(outer, inner *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	out := outer.DeepCopy()
 	takeDefaults(out, inner)

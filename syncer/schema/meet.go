@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// negotiator collects the differences.
+// negotiator merges the schemas of the sides, and collects the differences between them.
 type negotiator struct {
 	names       []string
 	differences []Difference
 }
 
-// position is a position in the schemas.
+// position is a place in the schemas of all sides, with the properties of the place that do not depend on a side.
 type position struct {
 	path     string
 	root     bool
@@ -202,7 +202,7 @@ func refusesAll(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.Not != nil && canonical(s.Not) == "{}"
 }
 
-// bare removes the parts of a schema that would have to be consistent with others.
+// bare removes the parts of a schema that would have to be consistent with other parts of it.
 func bare(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	s.Description, s.Default, s.XValidations, s.XListType, s.XListMapKeys = "", nil, nil, nil, nil
 	for name, property := range s.Properties {

@@ -185,7 +185,7 @@ func (f *field) sharedDefault(merged *apiextensionsv1.JSONSchemaProps) (shared *
 	if demanded {
 		return nil, true
 	}
-	foreign := hasRules(merged) && len(f.defaulted) < len(f.views) // rules of a side without the default
+	foreign := hasRules(merged) && len(f.defaulted) < len(f.views) // a side without the default has rules
 	for _, d := range f.defaults {
 		value, err := decode(d)
 		if err != nil || foreign || !holds(value, merged) || !known(value, merged) {

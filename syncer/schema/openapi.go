@@ -82,8 +82,9 @@ func (d *Document) Schema(gvk runtimeschema.GroupVersionKind) (*apiextensionsv1.
 	return d.schema(gvk, false)
 }
 
-// CustomSchema is Schema for a kind that a CustomResourceDefinition defines: an object without declared fields drops
-// all fields, unless the document preserves them. In a built-in type such an object keeps all fields.
+// CustomSchema does the same as Schema, for a kind that a CustomResourceDefinition defines. There, an object
+// without declared fields drops all fields, unless the document preserves them. In a built-in type such an object
+// keeps all fields.
 func (d *Document) CustomSchema(gvk runtimeschema.GroupVersionKind) (*apiextensionsv1.JSONSchemaProps, error) {
 	return d.schema(gvk, true)
 }
@@ -301,7 +302,7 @@ func (c *converter) object(path string, s *spec.Schema, out *apiextensionsv1.JSO
 	return nil
 }
 
-// clause converts a schema below a junctor, which must not have types.
+// clause converts a schema below allOf, anyOf, oneOf or not, where a schema must not have types.
 func (c *converter) clause(s *spec.Schema) apiextensionsv1.JSONSchemaProps {
 	out := c.limits(s)
 	if s.Items != nil && s.Items.Schema != nil {

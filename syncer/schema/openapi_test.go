@@ -56,7 +56,7 @@ func TestEveryBuiltInKind(t *testing.T) {
 	require.Greater(t, kinds, 20)
 }
 
-// Real manifests keep every field.
+// Real manifests keep every field under the converted schemas.
 func TestManifestsKeepEveryField(t *testing.T) {
 	all := documents(t)
 	data, err := os.ReadFile("testdata/manifests.yaml")

@@ -10,8 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// references are the names in the rules and clauses of a place and of those above it. A name counts as a reference if
-// it cannot be excluded.
+// references are the field names that may occur in the rules and clauses of a place and of the places above it. A
+// name counts as a reference unless it is certain that it is not one.
 type references struct {
 	above *references
 	names map[string]bool
@@ -19,7 +19,7 @@ type references struct {
 	all   bool
 }
 
-// refer returns the references of a schema below others.
+// refer returns the references in the rules and clauses of s, together with the references above.
 func refer(above *references, s *apiextensionsv1.JSONSchemaProps) *references {
 	r := &references{above: above, names: map[string]bool{}}
 	for _, rule := range s.XValidations {
@@ -30,7 +30,7 @@ func refer(above *references, s *apiextensionsv1.JSONSchemaProps) *references {
 		}
 	}
 	for _, e := range s.Enum {
-		// A value of an enum that is an object or a list is compared as a whole.
+		// An object or a list in an enum is compared as a whole, so any name counts as a reference.
 		r.all = r.all || strings.HasPrefix(strings.TrimSpace(string(e.Raw)), "{") || strings.HasPrefix(strings.TrimSpace(string(e.Raw)), "[")
 	}
 	for _, clause := range clauses(s) {
@@ -72,7 +72,7 @@ func compound(enum []apiextensionsv1.JSON) bool {
 // escapes maps field names to identifiers, as CEL does.
 var escapes = strings.NewReplacer("__", "__underscores__", ".", "__dot__", "-", "__dash__", "/", "__slash__")
 
-// to reports whether there may be a reference to a field.
+// to reports whether there may be a reference to the field with the given name.
 func (r *references) to(name string) bool {
 	for ; r != nil; r = r.above {
 		if r.all || r.names[name] || r.names[escapes.Replace(name)] || r.names["__"+name+"__"] || !identifier(name) && strings.Contains(r.text, name) {

@@ -72,7 +72,8 @@ func allValidatable(list []apiextensionsv1.JSONSchemaProps) (out []spec.Schema) 
 	return out
 }
 
-// checkedFormat returns the format; "" for those that API servers ignore, since the type is not a number.
+// checkedFormat returns the format of a schema. It returns "" for a format of numbers if the type is not a number,
+// since API servers then ignore the format.
 func checkedFormat(s *apiextensionsv1.JSONSchemaProps) string {
 	number := s.Type == "integer" || s.Type == "number"
 	if !number && (s.Format == intOrString || slices.Contains(numberFormats, s.Format)) {
@@ -121,7 +122,7 @@ func keepsField(name string, value any, s *apiextensionsv1.JSONSchemaProps, pres
 	return preserve
 }
 
-// everywhere reports whether is holds for a value and for all declared values in it.
+// everywhere reports whether the predicate named is returns true for a value and for all declared values in it.
 func everywhere(value any, s *apiextensionsv1.JSONSchemaProps, is func(any, *apiextensionsv1.JSONSchemaProps) bool) bool {
 	if s == nil {
 		return true

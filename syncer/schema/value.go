@@ -20,9 +20,10 @@ type bound struct {
 func maximum(s *apiextensionsv1.JSONSchemaProps) bound { return bound{s.Maximum, s.ExclusiveMaximum} }
 func minimum(s *apiextensionsv1.JSONSchemaProps) bound { return bound{s.Minimum, s.ExclusiveMinimum} }
 
-// numbers merges the keywords of numbers. If the type is number, API servers compare an integer with the integral part
-// of a fractional bound; if the type is integer, they reject every integer. If the result has integers, the fractional
-// limits of numbers therefore become a clause of allOf, which has no type.
+// numbers merges the keywords of numbers. API servers treat a fractional limit by the type: if the type is number,
+// they compare an integer with the integral part of the limit; if the type is integer, they reject every integer.
+// If the result is of type integer, the fractional limits of numbers therefore become a clause of allOf, which has
+// no type.
 func (n *negotiator) numbers(at position, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
 	var highs, lows []bound
 	var factors []float64
@@ -140,8 +141,8 @@ func (n *negotiator) numberFormat(at position, views []view, kind string) string
 	}, result)
 }
 
-// fits drops bounds outside of the range of a format, since API servers would reject every value. It returns false if
-// no value is left.
+// fits drops bounds outside of the range of a format, since API servers reject every value under such a bound. It
+// returns false if no value is left.
 func fits(high, low *bound, format string) bool {
 	limits, ok := map[string][2]float64{"int32": {math.MinInt32, math.MaxInt32}, "float": {-math.MaxFloat32, math.MaxFloat32}}[format]
 	if !ok {

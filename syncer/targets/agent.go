@@ -23,9 +23,9 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Agent runs the Syncer of one SyncTarget, inside a cluster in pull mode or anywhere else. The Syncer runs while the
-// SyncTarget exists and is not being deleted: after that it could add its finalizer again to objects that were
-// released.
+// Agent runs the Syncer of one SyncTarget, inside a cluster in pull mode or anywhere else. The Syncer runs while
+// the SyncTarget exists and is not being deleted. If it ran longer, it could add its finalizer again to objects
+// that were released.
 type Agent struct {
 	up, down region.API
 	opts     syncer.Options

@@ -48,10 +48,10 @@ func (c *Controller) report(ctx context.Context, target *v1alpha1.SyncTarget, al
 	return err
 }
 
-// SetTypes records the types that a SyncTarget's cluster and the upstream define so that they do not accept the same
-// objects, each with the reason as text. known is false until both sides have answered. The Controller reports the
-// types in the condition TypesDefined, and Syncers report them in TypesCompatible. A target without a record has no
-// condition TypesDefined. It does not block and is safe for concurrent use.
+// SetTypes records the types that a SyncTarget's cluster and the upstream define differently, so that the two do
+// not accept the same objects, each with the reason as text. known is false until both sides have answered. The
+// Controller reports the types in the condition TypesDefined, and Syncers report them in TypesCompatible. A target
+// without a record has no condition TypesDefined. It does not block and is safe for concurrent use.
 func (c *Controller) SetTypes(target string, incompatible []string, known bool) {
 	next := condition{v1alpha1.SyncTargetConditionTypesDefined, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCompatible, ""}
 	switch {

@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Controller runs a Syncer for each SyncTarget of an upstream: in this process, or in the cluster where it installs it,
-// see Mode. SyncTargets without a kubeconfig are left to syncers that run elsewhere.
+// Controller runs a Syncer for each SyncTarget of an upstream, in this process, or installs the Syncer in the
+// cluster of the SyncTarget: see Mode. SyncTargets without a kubeconfig are left to syncers that run elsewhere.
 type Controller struct {
 	up      region.API
 	opts    Options
@@ -61,7 +61,7 @@ func New(up region.API, opts Options) (*Controller, error) {
 	return c, nil
 }
 
-// all queues every SyncTarget, and every cluster that is engaged without one.
+// all queues every SyncTarget, and every connected cluster, whose SyncTarget may be gone.
 func (c *Controller) all() {
 	for _, key := range c.targets.Keys() {
 		c.queue.Add(key.Name)

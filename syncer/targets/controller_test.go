@@ -35,8 +35,8 @@ func TestTargetIsServedAndLetGo(t *testing.T) {
 	require.Nil(t, f.up.get(configMaps, "a"))
 }
 
-// The kubeconfig is in a Secret, which is the safe form. An error in it is reported. A later change of it does not restart
-// the Syncer.
+// The kubeconfig is in a Secret, which is the safe form. An error in the kubeconfig is reported. A later change of
+// the kubeconfig does not restart the Syncer.
 func TestTargetOfASecret(t *testing.T) {
 	f := newFleet(t)
 	f.register(target, map[string]any{"kubeconfigSecret": map[string]any{"name": "k", "namespace": "default"}})

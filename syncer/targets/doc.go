@@ -22,11 +22,11 @@
 //     downstream objects stay where they are.
 //   - In Pull mode the SyncTarget stays until its cluster was reachable and nothing of the installation is left there,
 //     or until a person sets v1alpha1.AbandonAnnotation.
-//   - An Agent runs its Syncer only while the SyncTarget exists and is not being deleted, and reports its end. So the
-//     finalizer is not added again to objects that were released.
+//   - An Agent runs its Syncer only while the SyncTarget exists and is not being deleted, and reports that the
+//     Syncer has ended. So the finalizer is not added again to objects that were released.
 //   - Each upstream and each SyncTarget has an installation of its own. An object of another client with the name of
 //     one of ours is neither changed nor deleted: the condition Installed has the reason Foreign.
-//   - Of the types to sync, an installed syncer has rights on those of its Install only.
+//   - An installed syncer has rights only on the types that its Install lists.
 //   - New credentials reach a Syncer that runs without a restart. If a new kubeconfig is not accepted, the Syncer keeps
 //     its connection.
 //   - A kubeconfig is rejected if it has contents that [Options].Trust does not allow, and Ready has the reason.
@@ -35,7 +35,7 @@
 //
 // # Limits
 //
-//   - An unreachable cluster cannot be distinguished from one that was removed. A person confirms the latter by the
+//   - An unreachable cluster cannot be distinguished from one that was removed. A person confirms the removal by the
 //     annotation.
 //   - A heartbeat stands still if it has not changed for four times the Heartbeat of the Controller, by its own clock.
 //     So a syncer elsewhere whose heartbeat is rarer is reported as silent while it runs.

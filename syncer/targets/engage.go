@@ -43,8 +43,8 @@ func (e *engaged) end() {
 
 var errUnusable = errors.New("the SyncTarget cannot be served")
 
-// engage connects to the cluster, and starts its Syncer or the watch of its installation. If one runs, it gets the
-// new credentials.
+// engage connects to the cluster, and starts its Syncer or the watch of its installation. If the cluster is
+// connected already, its connection gets the new credentials.
 func (c *Controller) engage(ctx context.Context, target *v1alpha1.SyncTarget, mode Mode, kubeconfig []byte) (*engaged, error) {
 	credentials, err := region.ParseKubeconfig(kubeconfig, c.opts.Trust)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Controller) engage(ctx context.Context, target *v1alpha1.SyncTarget, mo
 	if e := c.get(target.Name); e != nil {
 		select {
 		case <-e.done:
-			c.stop(target.Name) // it has failed, or ctx has ended
+			c.stop(target.Name) // its Syncer has failed, or ctx has ended
 		default:
 			if e.source == source {
 				return e, nil

@@ -18,8 +18,8 @@ type pulse struct {
 	seen  time.Time
 }
 
-// A heartbeat counts as silent after silence times its interval, and not before leastSilence, since times in a status
-// are whole seconds.
+// A heartbeat counts as silent when it stands still for its interval times silence, and for leastSilence at least,
+// since times in a status are whole seconds.
 const (
 	silence      = 4
 	leastSilence = 3 * time.Second

@@ -33,7 +33,8 @@ type Install struct {
 	// Permit lists the powers that authors of upstream objects may have: see syncer.Options.Permit. A type that needs
 	// another Power is an error.
 	Permit []syncer.Power
-	// Heartbeat is how often the syncer writes its heartbeat. Zero: 20 s. A Controller sets it to its own.
+	// Heartbeat is how often the syncer writes its heartbeat. Zero: 20 s. A Controller sets it to its own
+	// Heartbeat.
 	Heartbeat time.Duration
 	// Unscheduled is how often the syncer counts pods without a node: see syncer.Options.Unscheduled. Zero: never;
 	// otherwise the syncer gets syncer.UnscheduledRights too.
@@ -46,8 +47,8 @@ type Install struct {
 // InstallationLabel is the label of all installed objects. Its value is unique to the upstream and the SyncTarget.
 const InstallationLabel = "syncer.atoll.dev/installation"
 
-// UpstreamKubeconfig is the path at which the installed program finds Install.Kubeconfig. The file follows changes of
-// it.
+// UpstreamKubeconfig is the path at which the installed program finds Install.Kubeconfig. The file changes when
+// Install.Kubeconfig changes.
 const UpstreamKubeconfig = upstreamDir + "/" + kubeconfigKey
 
 const (
@@ -57,7 +58,7 @@ const (
 )
 
 // name returns the name of the installation's namespace, ClusterRole and ClusterRoleBinding. No other installation
-// has it.
+// has this name.
 func (in Install) name() string {
 	readable := strings.Trim(strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(in.Target)), "-")
 	readable = strings.TrimRight(readable[:min(len(readable), 30)], "-")

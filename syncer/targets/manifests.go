@@ -115,7 +115,7 @@ func (in Install) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(1)),
-			// Two syncers of one target would both write.
+			// Recreate ends the old Pod before the new one starts: two syncers of one target would both write.
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 			Selector: &metav1.LabelSelector{MatchLabels: selected},
 			Template: corev1.PodTemplateSpec{

@@ -25,7 +25,8 @@ const (
 	// stays until its cluster was reachable and nothing of the installation is left there, or until a person sets
 	// v1alpha1.AbandonAnnotation.
 	Pull Mode = "Pull"
-	// None: elsewhere, started by other means. The Controller reports in the conditions if its heartbeat stands still.
+	// None: elsewhere, started by other means. The Controller reports in the conditions if the heartbeat of the
+	// Syncer stands still.
 	None Mode = "None"
 )
 

@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// identity returns the UID of the upstream's namespace kube-system. It is read once.
+// identity returns the UID of the upstream's namespace kube-system. It reads the UID once and remembers it.
 func (c *Controller) identity(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	known := c.upstreamUID
@@ -64,7 +64,9 @@ func (c *Controller) ownInstall(ctx context.Context, target *v1alpha1.SyncTarget
 	return Install{Target: target.Name, Upstream: identity}, err
 }
 
-// install applies the installation, and returns the condition Installed. A heartbeat is no reason to apply it again.
+// install applies the installation if the SyncTarget or the installed Deployment has changed, or if
+// Options.Recheck has passed since the last complete apply. A heartbeat alone causes no apply. It returns the
+// condition Installed.
 func (c *Controller) install(ctx context.Context, target *v1alpha1.SyncTarget, e *engaged) (condition, error) {
 	own, err := c.ownInstall(ctx, target)
 	if err != nil {
@@ -108,8 +110,8 @@ func reasonOf(err error) v1alpha1.SyncTargetConditionReason {
 	return v1alpha1.SyncTargetReasonUnreachable
 }
 
-// apply applies one object. An object in our namespace is ours. Any other one must have our label, or must not exist
-// yet.
+// apply applies one object. An object in our namespace is ours. Any other object must have our label, or must not
+// exist yet.
 func (e *engaged) apply(ctx context.Context, obj *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, synctarget.RequestTimeout)
 	defer cancel()
@@ -138,7 +140,7 @@ func (e *engaged) getOwn(ctx context.Context, gvr schema.GroupVersionResource, n
 
 var errForeign = errors.New("an object of this name exists and does not belong to this installation")
 
-// available returns the condition Installed by the state of the Deployment.
+// available returns the condition Installed, from the state of the Deployment.
 func (e *engaged) available(in Install) condition {
 	obj, ok := e.deployments.Get(types.NamespacedName{Namespace: in.name(), Name: program})
 	d := &appsv1.Deployment{}

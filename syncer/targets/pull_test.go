@@ -161,7 +161,8 @@ func TestPullForeign(t *testing.T) {
 	require.False(t, f.there(namespaces, "", name))
 }
 
-// A Controller cannot distinguish an unreachable cluster from one that was removed: a person confirms the latter by an annotation.
+// A Controller cannot distinguish an unreachable cluster from one that was removed: a person confirms the removal
+// by an annotation.
 func TestPullAbandoned(t *testing.T) {
 	f := newFleet(t, pulling)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -299,8 +300,8 @@ func TestPullWaitsForTheAgent(t *testing.T) {
 	f.targetIsGone()
 }
 
-// In the end the finalizer is removed from objects of the types of the installation, not of those that this process would
-// sync.
+// When the SyncTarget is deleted, the finalizer is removed from objects of the types in the Install, and not of
+// the types that this process would sync.
 func TestPullLetsGoWhatWasInstalled(t *testing.T) {
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 	f := newFleet(t, pulling, func(o *targets.Options) {

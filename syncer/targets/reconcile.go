@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// reconcile brings the Syncer or the installation of one SyncTarget up to date. ctx is that of Start: Syncers outlive
-// the reconcile.
+// reconcile brings the Syncer or the installation of one SyncTarget up to date. ctx is the context of Start, since
+// Syncers outlive the reconcile that starts them.
 func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	if c.targets.Err() != nil {
 		return 0, nil

@@ -26,7 +26,7 @@ func (l *Log) Advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return counted(l.patch(ctx, "advance", e.ID, e.Version, "", l.present(e)))
 }
 
-// present returns the fields that Advance replaces.
+// present returns the fields of a record that Advance replaces.
 func (l *Log) present(e wal.Entry) map[string]any {
 	fields := map[string]any{"holder": e.Owner, "step": e.State, "payload": e.Data}
 	if l.opts.Describe != nil {
@@ -36,7 +36,7 @@ func (l *Log) present(e wal.Entry) map[string]any {
 	return fields
 }
 
-// live reports whether o is an entry that has not ended.
+// live reports whether the record o is an entry that has not ended.
 func live(o *v1alpha1.Operation) bool {
 	switch o.Spec.State {
 	case v1alpha1.OperationOpen, v1alpha1.OperationPending, v1alpha1.OperationCommitted:
@@ -45,7 +45,8 @@ func live(o *v1alpha1.Operation) bool {
 	return false
 }
 
-// counted is stored for complete records only: a record that is only beginning, or that holds a key, is no entry.
+// counted returns the entry in o together with err. A record whose begin is not complete, or that only holds a
+// key, is not an entry: for it counted returns no entry, and ErrNotFound instead of ErrStale.
 func counted(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	if o != nil && !live(o) && o.Spec.State != v1alpha1.OperationEnded {
 		if errors.Is(err, wal.ErrStale) {
@@ -56,7 +57,7 @@ func counted(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	return stored(o, err)
 }
 
-// End implements [wal.Log]. It also prunes some entries that ended longer than Options.Retention ago.
+// End implements [wal.Log]. It also prunes some of the entries that ended longer than Options.Retention ago.
 func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
 	ctx, cancel, err := l.taken(ctx)
 	if err != nil {
@@ -73,7 +74,7 @@ func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
 	return err
 }
 
-// end marks a live record as ended. An ended or unknown one stays as it is.
+// end marks a live record as ended. It leaves an ended or unknown record unchanged.
 func (l *Log) end(ctx context.Context, id, v string, outcome []byte) error {
 	o, err := l.patch(ctx, "end", id, v, v1alpha1.OperationEnded, ending(outcome))
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// Each missing argument is named in the error.
+// If an argument is missing, the error names it.
 func TestArguments(t *testing.T) {
 	const notMade = "not made by kubelog.New"
 	var zero kubelog.Log

@@ -23,7 +23,7 @@ func (l *Log) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return stored(o, err)
 }
 
-// stored converts o to the entry that a call returns together with err.
+// stored converts o to the entry that a call returns together with err. A nil o gives the zero Entry.
 func stored(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	if o == nil {
 		return wal.Entry{}, err
@@ -32,7 +32,7 @@ func stored(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	return e, errors.Join(damaged, err)
 }
 
-// begin stores e as a record, once it holds its key.
+// begin stores e as a record, takes e's key for the record, and then makes the record an open entry.
 func (l *Log) begin(ctx context.Context, e wal.Entry) (*v1alpha1.Operation, error) {
 	ctx, cancel, err := l.taken(ctx)
 	if err != nil {
@@ -53,8 +53,8 @@ func (l *Log) begin(ctx context.Context, e wal.Entry) (*v1alpha1.Operation, erro
 		if err != nil {
 			return mine, err
 		}
-		// Three writes: the record, its key, its state. Only the last one makes it an entry. A reader may delete the
-		// record before that, which the last write detects.
+		// Three writes: the record, its key, its state. Only the last one makes the record an entry. Until then
+		// another program may delete the record, which the last write detects.
 		if other, err := l.hold(ctx, mine); other != nil || err != nil {
 			_ = l.remove(ctx, mine) // on an error, prune removes it later
 			if other != nil && err == nil {
@@ -69,7 +69,8 @@ func (l *Log) begin(ctx context.Context, e wal.Entry) (*v1alpha1.Operation, erro
 	}
 }
 
-// beginAlone creates a record, or returns the one that has its ID with wal.ErrExists.
+// beginAlone creates the record o without a separate key. If a record with its ID exists, it returns that record
+// with wal.ErrExists.
 func (l *Log) beginAlone(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Operation, error) {
 	for {
 		mine, other, err := l.create(ctx, "begin", o)
@@ -94,7 +95,7 @@ func keyName(key string) string {
 	return "key." + hex.EncodeToString(sum[:])
 }
 
-// hold takes the key of mine for it. If another record holds the key, hold returns that record.
+// hold takes the key of mine for mine. If another record holds the key, hold returns that record.
 func (l *Log) hold(ctx context.Context, mine *v1alpha1.Operation) (*v1alpha1.Operation, error) {
 	key := l.record(wal.Entry{ID: keyName(mine.Spec.Key), Key: mine.Spec.Key, Owner: mine.Spec.Holder}, v1alpha1.OperationKey)
 	key.Spec.Began, key.Spec.Action, key.Spec.Object = mine.Spec.Began, "", ""
@@ -111,7 +112,7 @@ func (l *Log) hold(ctx context.Context, mine *v1alpha1.Operation) (*v1alpha1.Ope
 		if there.Spec.State != v1alpha1.OperationKey {
 			continue
 		}
-		// The key is held for a record that no longer exists; another with its UID will never exist.
+		// The key is held for a record that no longer exists, and a record with that UID can never exist again.
 		_, err = l.patch(ctx, "begin", there.Name, version(there), "", map[string]any{"keyOf": key.Spec.KeyOf, "holder": mine.Spec.Holder})
 		if err == nil || !errors.Is(err, wal.ErrStale) && !errors.Is(err, wal.ErrNotFound) {
 			return nil, err
@@ -119,8 +120,9 @@ func (l *Log) hold(ctx context.Context, mine *v1alpha1.Operation) (*v1alpha1.Ope
 	}
 }
 
-// holder returns the complete record of o, which is a record or holds a key for one, or nil without one. It waits for
-// a record that is only beginning, and deletes it if it makes no progress.
+// holder returns the complete record that o stands for: o itself, or the record for which o holds a key. It returns
+// nil if there is no such record. It waits for a record whose begin is not complete, and deletes it if it makes no
+// progress.
 func (l *Log) holder(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Operation, error) {
 	since, seen := time.Now(), ""
 	name, ref := o.Name, o.Spec.KeyOf
@@ -143,7 +145,7 @@ func (l *Log) holder(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Oper
 			since, seen = time.Now(), v
 		}
 		if time.Since(since) >= l.opts.Grace {
-			// Ignore the result: the next read shows it.
+			// Ignore the result: the next read shows whether the record is gone.
 			_ = l.remove(ctx, record)
 		}
 		if !awaitRetry(ctx) {

@@ -10,7 +10,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
-// Decision implements [wal.Log] for the records of the first release. End withdraws an undecided one.
+// Decision implements [wal.Log] for the records of the first release. End withdraws an undecided
+// record.
 func (l *Log) Decision(ctx context.Context, id string) (wal.Decision, error) {
 	ctx, cancel, err := l.bounded(ctx)
 	if err != nil {

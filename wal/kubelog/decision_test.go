@@ -22,8 +22,8 @@ func records(t *testing.T, s *regiontest.Server) recordtest.Records {
 	return recordtest.In(api)
 }
 
-// TestRecordsOfTheFirstRelease: such records are read, taken over, withdrawn and ended, and cannot be decided after
-// that.
+// TestRecordsOfTheFirstRelease checks that records of the first release can be read, taken over, withdrawn and
+// ended. An ended record cannot be decided.
 func TestRecordsOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -25,7 +25,7 @@ func ExampleNew() {
 	}
 	central := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
 	defer central.Close()
-	api, err := region.APIFor(central.Config()) // or of any kubeconfig
+	api, err := region.APIFor(central.Config()) // a program uses a kubeconfig of the central plane
 	if err != nil {
 		fmt.Println(err)
 		return

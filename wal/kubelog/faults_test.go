@@ -19,7 +19,8 @@ import (
 
 var operations = schema.GroupResource{Group: "fanout.atoll.dev", Resource: "operations"}
 
-// misfortunes are the faults of one request. After each of them the call returns the same result as without.
+// misfortunes are the faults of one request. With each of them, the call returns the same result as without a
+// fault.
 var misfortunes = []regiontest.Action{
 	regiontest.DropRequest(),
 	regiontest.DropReply(),
@@ -65,7 +66,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestDoubt: while the API server does not answer the outcome of a write is unknown; later the log can be read again.
+// TestDoubt checks that the outcome of a write is in doubt while the API server does not answer, and that the log
+// can be read again later.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -96,8 +98,8 @@ func TestDoubt(t *testing.T) {
 	s.Partition(false)
 }
 
-// TestBeginThatDied: the leftover of a program that died between the writes of a begin is no entry and blocks neither
-// its ID nor its key.
+// TestBeginThatDied checks the record of a program that died between the writes of a begin: it is not an entry, and
+// blocks neither its ID nor its key.
 func TestBeginThatDied(t *testing.T) {
 	t.Parallel()
 	for at := range 3 {
@@ -123,7 +125,8 @@ func TestBeginThatDied(t *testing.T) {
 	}
 }
 
-// TestHistoryIsForgotten: ended entries are pruned after the retention time, with their keys, and no others.
+// TestHistoryIsForgotten checks that only ended entries are pruned, with their keys, and only after the retention
+// time.
 func TestHistoryIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -23,14 +23,15 @@ type Options struct {
 	// Retention is how long an ended entry can still be found by its ID and Key. Zero: 24 hours.
 	Retention time.Duration
 
-	// Timeout bounds each call, independent of the API server. Zero: 10 seconds.
+	// Timeout limits the duration of each call, whether or not the API server answers. Zero: 10 seconds.
 	Timeout time.Duration
 
-	// Grace is how long a call waits for another program's begin that holds a key and makes no progress, on this
-	// program's clock, before it deletes the record. Zero: 2 seconds. Safety does not depend on it.
+	// Grace is how long a call waits for another program whose unfinished begin holds a key and makes no progress,
+	// by this program's clock. Then the call deletes the record. Zero: 2 seconds. Safety does not depend on Grace.
 	Grace time.Duration
 
-	// Describe returns the description of an entry, for the columns of kubectl get. Nil leaves them empty.
+	// Describe returns the description of an entry, for the columns of kubectl get. If it is nil, the columns are
+	// empty.
 	Describe func(wal.Entry) Description
 }
 
@@ -47,17 +48,17 @@ type Log struct {
 	pruned pruning
 }
 
-// errNotMade is the error of each call of a nil or zero Log.
+// errNotMade is the error that each call of a nil or zero Log returns.
 var errNotMade = errors.New("the Log was not made by kubelog.New")
 
 var _ wal.Log = (*Log)(nil)
 
-// Shared implements [wal.Log]: any number of programs use the records at once.
+// Shared implements [wal.Log]. It returns true: any number of programs may use the records at once.
 func (l *Log) Shared() bool { return true }
 
-// New returns a Log on the Operations that api serves; the type must be installed there (config.InstallCRDs). It does
-// no I/O. A Log need not be closed. api's clients are called with region.WithAttempt, which disables client-go's
-// hidden retries if the transport is a region.Conn's.
+// New returns a Log that stores its entries as Operations in the API server of api, where their CRD must be
+// installed (config.InstallCRDs). It does no I/O. A Log need not be closed. The Log calls api's clients with
+// region.WithAttempt, which disables client-go's hidden retries if the transport is a region.Conn's.
 func New(api region.API, opts Options) (*Log, error) {
 	if argument.Missing(api) {
 		return nil, errors.New("kubelog: api is nil: pass what region.APIFor returns for the central plane")
@@ -81,15 +82,15 @@ func New(api region.API, opts Options) (*Log, error) {
 	return &Log{client: api.Dynamic().Resource(operations), opts: opts}, nil
 }
 
-// InDoubtError means that it is unknown whether a change was stored, or will be. The Log remains usable: reading the
-// entry shows the outcome.
+// InDoubtError means that it is unknown whether a change was stored, or will be stored later. The Log remains
+// usable: reading the entry shows the outcome.
 type InDoubtError struct {
 	Op  string // of the Log: "begin", "advance", ...
 	ID  string // of the entry
-	Err error  // the last error of the API server; wal.ErrStale if another program's change followed
+	Err error  // the last error of the API server; wal.ErrStale if another program changed the entry afterwards
 }
 
-// Error returns the entry and the remedy.
+// Error returns a text with the entry and the remedy.
 func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("central log: %s %q is in doubt, look the entry up to see whether it was written: %v", e.Op, e.ID, e.Err)
 }
@@ -97,7 +98,8 @@ func (e *InDoubtError) Error() string {
 // Is reports whether target is wal.ErrInDoubt.
 func (e *InDoubtError) Is(target error) bool { return target == wal.ErrInDoubt }
 
-// Unwrap returns the cause, unless it is wal.ErrStale or wal.ErrNotFound: those would mean that nothing was written.
+// Unwrap returns the cause. It returns nil for wal.ErrStale and wal.ErrNotFound, which would mean that nothing was
+// written.
 func (e *InDoubtError) Unwrap() error {
 	if errors.Is(e.Err, wal.ErrStale) || errors.Is(e.Err, wal.ErrNotFound) {
 		return nil

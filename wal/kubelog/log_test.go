@@ -48,7 +48,7 @@ func open(t testing.TB, s *regiontest.Server, opts kubelog.Options) *kubelog.Log
 	return openBy(t, s, &program{}, opts)
 }
 
-// program is a user of a log. Once it is dead all its requests are refused with 403, which are not retried.
+// program is a user of a log. Once it is dead, all its requests get 403, which is not retried.
 type program struct{ dead atomic.Bool }
 
 type programTransport struct {
@@ -74,7 +74,7 @@ func openBy(t testing.TB, s *regiontest.Server, p *program, opts kubelog.Options
 	api, err := region.APIFor(c)
 	require.NoError(t, err)
 	if opts.Timeout == 0 {
-		// No call of a test may time out unless the test sets a timeout.
+		// No call may time out in a test unless the test sets a timeout.
 		opts.Timeout = time.Minute
 	}
 	if opts.Grace == 0 {
@@ -95,8 +95,8 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// TestDescribe: an Operation describes its entry from the beginning and after each Advance, truncated to its schema's
-// limits.
+// TestDescribe checks that an Operation describes its entry from the beginning and after each Advance, truncated to
+// the limits in the schema.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
-// pruneStep bounds the additional work of an End. Each operation adds one record, so the whole history is scanned
-// many times before the number of expired records can grow by its length.
+// pruneStep is the number of records that each End checks. Each operation adds one record, so the whole history is
+// scanned many times before the expired records double its length.
 const pruneStep = 16
 
 // pruning is the position of this program's scan of the history.
@@ -25,8 +25,8 @@ type pruning struct {
 	busy bool
 }
 
-// prune deletes some entries that ended longer than the retention time ago, and leftovers of begins of dead programs.
-// A later End retries what fails.
+// prune deletes some of the entries that ended longer than the retention time ago, and leftovers of begins by
+// programs that died. If a deletion fails, a later End retries it.
 func (l *Log) prune(ctx context.Context) {
 	l.pruned.mu.Lock()
 	if l.pruned.busy {
@@ -54,8 +54,8 @@ func (l *Log) prune(ctx context.Context) {
 	l.pruned.next, l.pruned.busy = next, false
 }
 
-// expire deletes o, and the key that it holds, if it has expired. Each delete has the version that was read as a
-// precondition.
+// expire deletes the record o, and the key that it holds, if o has expired. Each delete requires, as a
+// precondition, the version that was read.
 func (l *Log) expire(ctx context.Context, o *v1alpha1.Operation) {
 	old := func(since time.Time) bool { return time.Since(since) > l.opts.Retention }
 	switch o.Spec.State {

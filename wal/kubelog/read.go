@@ -16,12 +16,12 @@ import (
 	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
-// pageSize bounds one answer; an entry may have a megabyte.
+// pageSize is the maximum number of entries in one answer. An entry may have a megabyte.
 const pageSize = 100
 
 const openSelector = stateLabel + " in (Open,Pending,Committed)"
 
-// Open implements [wal.Log]. Each page is bounded by Options.Timeout.
+// Open implements [wal.Log]. The request for each page is limited by Options.Timeout.
 func (l *Log) Open(ctx context.Context) iter.Seq2[wal.Entry, error] {
 	return func(yield func(wal.Entry, error) bool) {
 		opts := metav1.ListOptions{LabelSelector: openSelector, Limit: pageSize}
@@ -29,7 +29,8 @@ func (l *Log) Open(ctx context.Context) iter.Seq2[wal.Entry, error] {
 		for {
 			page, err := l.page(ctx, opts)
 			if err != nil && opts.Continue != "" && apierrors.IsResourceExpired(err) {
-				// The continue token has expired: list from the beginning, and skip the entries that were yielded.
+				// The continue token has expired: list from the beginning, and skip the entries that were already
+				// yielded.
 				opts.Continue = ""
 				continue
 			}
@@ -77,7 +78,7 @@ func (l *Log) page(ctx context.Context, opts metav1.ListOptions) (*unstructured.
 	}
 }
 
-// bounded returns the context of a read, which also ends with the caller's.
+// bounded returns a context for a read. It ends after Options.Timeout, or with the caller's context.
 func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if l == nil || l.client == nil {
 		return nil, nil, errNotMade

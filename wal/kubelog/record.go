@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
-// stateLabel repeats spec.state, so that the API server can select by it.
+// stateLabel is a label with the value of spec.state, so that a list can select records by state.
 const stateLabel = "fanout.atoll.dev/state"
 
 // validate returns an error if this Log does not accept e.
@@ -33,7 +33,7 @@ func validate(e wal.Entry) error {
 	return nil
 }
 
-// record returns e as an object in the given state.
+// record returns an object that stores e in the given state.
 func (l *Log) record(e wal.Entry, state v1alpha1.OperationState) *v1alpha1.Operation {
 	o := &v1alpha1.Operation{
 		ObjectMeta: metav1.ObjectMeta{Name: e.ID},
@@ -49,7 +49,7 @@ func (l *Log) record(e wal.Entry, state v1alpha1.OperationState) *v1alpha1.Opera
 	return o
 }
 
-// cut truncates a description to the schema's limit.
+// cut truncates a description to limit bytes, the maximum in the schema.
 func cut(s string, limit int) string {
 	if len(s) > limit {
 		return strings.ToValidUTF8(s[:limit], "")
@@ -57,13 +57,13 @@ func cut(s string, limit int) string {
 	return s
 }
 
-// become sets the state in the spec and in the label.
+// become sets the state of the record o, in the spec and in the label.
 func become(o *v1alpha1.Operation, state v1alpha1.OperationState) {
 	o.Spec.State = state
 	o.Labels = map[string]string{stateLabel: string(state)}
 }
 
-// entry returns the entry in o.
+// entry returns the entry that the record o stores.
 func entry(o *v1alpha1.Operation) (wal.Entry, error) {
 	e := wal.Entry{
 		ID: o.Name, Kind: o.Spec.Kind, Key: o.Spec.Key, Owner: o.Spec.Holder, State: o.Spec.Step, Data: o.Spec.Payload,
@@ -91,7 +91,7 @@ func corrupt(name string, err error) error {
 	return &wal.CorruptError{Path: "operations.fanout.atoll.dev", ID: name, Err: err}
 }
 
-// decode converts an object of the API server.
+// decode converts an object of the API server to an Operation.
 func decode(u *unstructured.Unstructured) (*v1alpha1.Operation, error) {
 	o := &v1alpha1.Operation{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {

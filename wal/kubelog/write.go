@@ -28,8 +28,8 @@ const fieldManager = "atoll-log"
 // pause is the delay before a request is repeated.
 const pause = 50 * time.Millisecond
 
-// taken returns the context of a writing call. The call runs to its end, within Options.Timeout, even if the caller's
-// context ends: a change that is applied in part is worse than a late one.
+// taken returns the context of a writing call. The call runs to its end, within Options.Timeout, even if the
+// caller's context ends: stopping after some of its writes would be worse than being late.
 func (l *Log) taken(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if l == nil || l.client == nil {
 		return nil, nil, errNotMade
@@ -38,11 +38,11 @@ func (l *Log) taken(ctx context.Context) (context.Context, context.CancelFunc, e
 		return nil, nil, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.opts.Timeout)
-	// This disables the retries of client-go, which the log could not detect.
+	// This disables the retries of client-go, which the log could not observe.
 	return region.WithAttempt(ctx, new(region.Attempt)), cancel, nil
 }
 
-// awaitRetry waits for pause and reports whether there is time left.
+// awaitRetry waits for the duration pause. It returns false if ctx ends first.
 func awaitRetry(ctx context.Context) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -54,7 +54,8 @@ func awaitRetry(ctx context.Context) bool {
 	}
 }
 
-// refused reports whether err is an API server's answer that the write had no effect, and will have none.
+// refused reports whether err is an answer of the API server which means that the write has no effect, now or
+// later.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -64,7 +65,8 @@ func refused(err error) bool {
 	return code >= 400 && code < 500 && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
 }
 
-// absent reports whether the object does not exist, as opposed to its type, or the API server.
+// absent reports whether err means that the object does not exist. A 404 because the type or the API server is
+// missing does not count.
 func absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -91,7 +93,7 @@ func explain(err error) error {
 	return err
 }
 
-// find calls get until it succeeds or the time is up.
+// find calls get until it succeeds, fails permanently, or ctx ends.
 func (l *Log) find(ctx context.Context, name string) (*v1alpha1.Operation, error) {
 	for {
 		o, err := l.get(ctx, name)
@@ -104,13 +106,13 @@ func (l *Log) find(ctx context.Context, name string) (*v1alpha1.Operation, error
 	}
 }
 
-// write is one change of a record, by one or more requests.
+// write is one change of a record, sent in one or more requests.
 type write struct {
 	op, id string
-	unsure bool // a request whose outcome is not known may have been applied, or may still be
+	unsure bool // the outcome of a request is unknown: it may have been applied, or may still be
 }
 
-// doubt returns err, as an *InDoubtError if the change may have been applied nevertheless.
+// doubt returns err. If the change may have been applied nevertheless, it wraps err in an *InDoubtError.
 func (w write) doubt(err error) error {
 	if w.unsure {
 		return &InDoubtError{Op: w.op, ID: w.id, Err: err}
@@ -122,8 +124,8 @@ func (w write) failed(err error) error {
 	return fmt.Errorf("central log: %s %q: %w", w.op, w.id, err)
 }
 
-// create stores o, or returns the object that has its name. If an answer is lost, it reads: a create of one name is
-// applied at most once.
+// create stores o, or returns the other object that has o's name. If an answer is lost, it reads the object: a
+// create of one name is applied at most once.
 func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (stored, other *v1alpha1.Operation, err error) {
 	o.Spec.Write = rand.Text()
 	u, err := encode(o)
@@ -162,31 +164,32 @@ func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (sto
 	}
 }
 
-// occupied returns the result of a create of o, whose name the record there has.
+// occupied returns the result of a create of o if the record there has o's name.
 func (w write) occupied(o, there *v1alpha1.Operation) (stored, other *v1alpha1.Operation, err error) {
 	mine, found := o.Spec, there.Spec
 	switch {
 	case found.Write == mine.Write:
 		return there, nil, nil
 	case w.unsure && found.Operation == mine.Operation && found.Began == mine.Began && found.Holder != mine.Holder:
-		// The record may be o itself, if it was created and then taken over by another program.
+		// The record may be o itself, if o was created and another program then took it over.
 		return nil, there, w.doubt(wal.ErrStale)
 	default:
 		return nil, there, nil
 	}
 }
 
-// change is a write of fields at one version of a record.
+// change is a write of some fields, valid only for one version of a record.
 type change struct {
 	write
 	uid    types.UID
 	rv     string
-	unique string // in spec.write; the stored record has it if this change was the last
+	unique string // in spec.write; the stored record has this value if this change was the last
 	body   []byte
 }
 
-// patch changes fields of the record id at version v, atomically, and returns the stored record: with wal.ErrStale if
-// another change came first, and nil with wal.ErrNotFound if the record does not exist.
+// patch atomically changes fields of the record id at version v, and returns the stored record. If another change
+// came first, it returns the stored record with wal.ErrStale. If the record does not exist, it returns nil with
+// wal.ErrNotFound.
 func (l *Log) patch(ctx context.Context, op, id, v string, state v1alpha1.OperationState, fields map[string]any) (*v1alpha1.Operation, error) {
 	uid, rv, err := parseVersion(v)
 	if err != nil {
@@ -206,7 +209,7 @@ func (l *Log) patch(ctx context.Context, op, id, v string, state v1alpha1.Operat
 	return l.apply(ctx, c)
 }
 
-// apply sends c until its outcome is known, or the time is up.
+// apply sends c until the outcome is known, or the time is up.
 func (l *Log) apply(ctx context.Context, c change) (*v1alpha1.Operation, error) {
 	for {
 		u, err := l.client.Patch(ctx, c.id, types.MergePatchType, c.body, metav1.PatchOptions{FieldManager: fieldManager})
@@ -239,8 +242,8 @@ func (l *Log) apply(ctx context.Context, c change) (*v1alpha1.Operation, error) 
 	}
 }
 
-// invalid returns the result of a change that a validation rule of the schema rejected. For an ended record it is
-// ErrStale, at any version.
+// invalid returns the result of a change that a validation rule of the schema rejected. If the record has ended,
+// the error is ErrStale, whatever the version of the change.
 func (l *Log) invalid(ctx context.Context, c change, err error) (*v1alpha1.Operation, error) {
 	if there, _ := l.find(ctx, c.id); there != nil && there.Spec.State == v1alpha1.OperationEnded {
 		return there, wal.ErrStale
@@ -248,7 +251,7 @@ func (l *Log) invalid(ctx context.Context, c change, err error) (*v1alpha1.Opera
 	return nil, c.failed(err)
 }
 
-// stale returns the result of a change with an invalid version.
+// stale returns the result of a change whose version is invalid.
 func (l *Log) stale(ctx context.Context, id string) (*v1alpha1.Operation, error) {
 	there, err := l.find(ctx, id)
 	switch {
@@ -261,7 +264,7 @@ func (l *Log) stale(ctx context.Context, id string) (*v1alpha1.Operation, error)
 	}
 }
 
-// remove deletes the record if it is unchanged since it was read.
+// remove deletes the record o if it has not changed since it was read.
 func (l *Log) remove(ctx context.Context, o *v1alpha1.Operation) error {
 	return l.client.Delete(ctx, o.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion},

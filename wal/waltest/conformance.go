@@ -20,17 +20,18 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Opener opens another handle of one log, as another process does, and closes it when t ends.
+// Opener opens another handle of one log, as another process does. The handle is closed when t ends.
 type Opener func(t *testing.T) (wal.Log, error)
 
-// Run checks all observable rules of [wal.Log]. Each call of store makes an empty log and returns its Opener.
+// Run checks all observable rules of [wal.Log]. Each call of store creates an empty log and returns the log's
+// Opener.
 func Run(t *testing.T, store func(t *testing.T) Opener) {
 	t.Helper()
 	runOne(t, store)
 	runSeveral(t, store)
 }
 
-// runOne checks a log with one coordinator.
+// runOne checks the rules of a log that one coordinator uses.
 func runOne(t *testing.T, store func(t *testing.T) Opener) {
 	t.Helper()
 	for _, c := range []struct {
@@ -223,8 +224,8 @@ func advanceEnded(t *testing.T, l wal.Log) {
 	require.Empty(t, list(t, l))
 }
 
-// race runs fn in n goroutines at once and returns how many succeeded; all others must fail with want, or none if
-// want is nil.
+// race runs fn in n goroutines at once and returns how many calls succeeded. All other calls must fail with want.
+// If want is nil, no call may fail.
 func race(t *testing.T, n int, want error, fn func(n int) error) (won int) {
 	t.Helper()
 	errs := make([]error, n)
@@ -298,7 +299,7 @@ func endRace(t *testing.T, l wal.Log) {
 	require.Empty(t, list(t, l))
 }
 
-// The retention time exceeds any test: no ended entry is pruned meanwhile.
+// The retention time is longer than any test, so no ended entry is pruned during this one.
 func endedHistory(t *testing.T, l wal.Log) {
 	const n = 60
 	for i := range n {
@@ -359,7 +360,7 @@ func endUnknown(t *testing.T, l wal.Log) {
 }
 
 func openOrder(t *testing.T, l wal.Log) {
-	const n = 150 // more than an implementation reads at once
+	const n = 150 // more entries than an implementation reads at once
 	var want []string
 	for i := range n {
 		e := begin(t, l, sample((i*37)%n))
@@ -434,7 +435,7 @@ func endedContext(t *testing.T, l wal.Log) {
 	require.Equal(t, []wal.Entry{e}, list(t, l))
 }
 
-// A missing record is meaningful only in a log that has held records.
+// A log returns ErrNotFound for a missing record, or ErrNoDecisions if it has never held records.
 func decidesNothing(t *testing.T, l wal.Log) {
 	e := begin(t, l, sample(1))
 	for _, id := range []string{e.ID, "op-0002"} {

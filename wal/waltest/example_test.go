@@ -18,14 +18,15 @@ func ExampleNewMemory() {
 		fmt.Println(err)
 		return
 	}
-	// The process dies here; the next one finds the open entry.
+	// The process dies here. The next process finds the open entry.
 	for e, err := range log.Reopen().Open(ctx) {
 		fmt.Println(e.ID, e.State, err)
 	}
 	// Output: 1 begun <nil>
 }
 
-// Two coordinators share a log: the second takes over an entry of the first, whose next write then fails.
+// Two coordinators share a log. The second takes over an entry of the first; the next write of the first
+// then fails.
 func ExampleNewSharedMemory() {
 	ctx := context.Background()
 	first := waltest.NewSharedMemory()

@@ -17,15 +17,15 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Memory is a handle of a Log in memory: no files, no goroutines, usable in a testing/synctest bubble. It keeps ended
-// entries for ever and accepts entries of any length. It is safe for concurrent use.
+// Memory is a handle of a Log in memory: no files, no goroutines, usable in a testing/synctest bubble. The log
+// keeps ended entries for ever and accepts entries of any length. Memory is safe for concurrent use.
 type Memory struct {
 	*entries
 	fault  *fault
 	closed error
 }
 
-// entries is the content of one log in memory, shared by all handles. Its mutex also guards the handles.
+// entries is the content of one log in memory, which all handles share. Its mutex also guards the handles.
 type entries struct {
 	mu     sync.Mutex
 	byID   map[string]wal.Entry
@@ -34,7 +34,7 @@ type entries struct {
 	holder *Memory // for an exclusive log: the handle that has it open
 }
 
-// fault is the failure of the next writing call.
+// fault is the failure that FailNext requests for the next writing call.
 type fault struct {
 	applied bool
 	err     error
@@ -45,7 +45,7 @@ var _ wal.Log = (*Memory)(nil)
 // NewMemory returns an empty log that is exclusive to one coordinator, as a file is.
 func NewMemory() *Memory { return newMemory(false) }
 
-// NewSharedMemory returns an empty log that several coordinators may share, each by a handle of its own: see Attach.
+// NewSharedMemory returns an empty log that several coordinators may share, each with its own handle: see Attach.
 func NewSharedMemory() *Memory { return newMemory(true) }
 
 func newMemory(shared bool) *Memory {
@@ -54,8 +54,8 @@ func newMemory(shared bool) *Memory {
 	return m
 }
 
-// Attach opens another handle of the log of m, as another process does. An exclusive log refuses that with a
-// [*wal.LockedError] until the handle that has it open is closed.
+// Attach opens another handle of the log of m, as another process does. For an exclusive log it returns a
+// [*wal.LockedError] until the handle that has the log open is closed.
 func (m *Memory) Attach() (*Memory, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,13 +69,13 @@ func (m *Memory) Attach() (*Memory, error) {
 // Shared implements [wal.Log].
 func (m *Memory) Shared() bool { return m.shared }
 
-// Decision implements [wal.Log]: a Memory never held records with a decision.
+// Decision implements [wal.Log]. It returns ErrNoDecisions: a Memory never held records with a decision.
 func (m *Memory) Decision(context.Context, string) (wal.Decision, error) {
 	return wal.Decision{}, wal.ErrNoDecisions
 }
 
-// FailNext makes the next writing call return a [*wal.InDoubtError] with err, with its change applied or not, and all
-// later calls wal.ErrClosed.
+// FailNext makes the next writing call return a [*wal.InDoubtError] that wraps err. applied decides whether the
+// change of this call takes effect. All later calls return wal.ErrClosed.
 func (m *Memory) FailNext(applied bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// Reopen closes m and returns a new handle of its log, as the next process opens it.
+// Reopen closes m and returns a new handle of its log, as the next process would get by opening the log.
 func (m *Memory) Reopen() *Memory {
 	_ = m.Close()
 	m.mu.Lock()
@@ -188,7 +188,8 @@ func (m *Memory) Find(ctx context.Context, key string) (wal.Entry, error) {
 	return wal.Entry{}, wal.ErrNotFound
 }
 
-// write runs change, stores the entry that it returns without an error, and applies the injected fault.
+// write runs change. If change returns no error, write stores the entry that it returns. It then applies the
+// requested fault.
 func (m *Memory) write(ctx context.Context, id string, change func() (wal.Entry, error)) (wal.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

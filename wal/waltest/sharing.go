@@ -16,7 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// runSeveral checks that the log is exclusive or shared, as it reports, and the rules of a shared one.
+// runSeveral checks that a log is exclusive or shared as its Shared reports. For a shared log it also
+// checks the rules of sharing.
 func runSeveral(t *testing.T, store func(t *testing.T) Opener) {
 	t.Helper()
 	t.Run("it_is_as_exclusive_as_it_says", func(t *testing.T) {
@@ -76,7 +77,7 @@ func exclusivity(ctx context.Context, open func() (wal.Log, error)) error {
 	}
 	closer, ok := first.(io.Closer)
 	if !ok {
-		return nil // a wrapper need not forward Close
+		return nil // the handle cannot be closed: a wrapper need not forward Close
 	}
 	if err := closer.Close(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// denying is a wrapper with a Shared of its own, which may be wrong.
+// denying is a wrapper with its own Shared, whose result may be wrong.
 type denying struct {
 	wal.Log
 	shared bool
@@ -19,7 +19,7 @@ type denying struct {
 
 func (d denying) Shared() bool { return d.shared }
 
-// TestExclusivity: a wrapper that does not forward Shared fails.
+// TestExclusivity checks that the tests reject a wrapper that does not forward Shared.
 func TestExclusivity(t *testing.T) {
 	for name, c := range map[string]struct {
 		log    *Memory

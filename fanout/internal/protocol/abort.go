@@ -80,10 +80,10 @@ func (s fenceTask) takeDown(o Object) {
 	s.send(stepDelete, deleteObject(s.Peer, o))
 }
 
-// tookDown records that the primary's incarnation uid is deleted or terminating and was not
-// committed. That proves the abort, unless the commit may have been sent to another
-// incarnation: a create that was sent twice can be applied after the first object was committed
-// and removed.
+// tookDown records that the primary with the UID uid is deleted or terminating and was not
+// committed. That proves the abort, with one exception: the commit may have been sent to a primary
+// with another UID. A create that was sent twice can be applied after the first object was
+// committed and removed.
 func (j abortJob) tookDown(uid string) {
 	m := j.m
 	m.Result.Ending = Aborted
@@ -92,7 +92,8 @@ func (j abortJob) tookDown(uid string) {
 	}
 }
 
-// gone records that the primary does not exist. If no commit was sent, that is an abort.
+// gone records that the primary does not exist. If no commit was sent, the operation is Aborted;
+// otherwise it is Ended.
 func (j abortJob) gone() {
 	m := j.m
 	m.Result.Ending = Aborted
@@ -117,7 +118,7 @@ func (s fenceTask) unfenced() {
 func (j abortJob) leave(peer string) {
 	m := j.m
 	if m.Withdrawn {
-		// Its record is gone, so an object that appears late is dead.
+		// The operation's record is gone, so an object that appears late is dead.
 		return
 	}
 	m.Result.Keep = true
@@ -139,8 +140,9 @@ func (j abortJob) afterFencing() {
 	}
 }
 
-// clean deletes the operation's secondaries. A missing primary may also have been committed and
-// then moved: an Everywhere operation that Ended searches for its home first.
+// clean deletes the operation's secondaries. If the primary is missing, it may have been committed,
+// and its home may have moved. So an Everywhere operation with the ending Ended first searches for
+// its home.
 func (j abortJob) clean() {
 	m := j.m
 	if m.central() && m.Op.Mode == Everywhere && m.Result.Ending == Ended && !m.Searched {
@@ -198,8 +200,8 @@ func (s cleanTask) afterRead(r Reply) {
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && abortJob{m}.ours(r.Object):
 		s.send(stepDelete, deleteObject(s.Peer, r.Object))
 	case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.outlives():
-		// Its first home was restored and lacks the object, which may have or get another
-		// home.
+		// The object's first home was restored and lacks the object. Another peer may be its home
+		// or may become it.
 		m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Suspect, s.Peer
 		m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
 		s.finish()
@@ -211,8 +213,8 @@ func (s cleanTask) afterRead(r Reply) {
 	}
 }
 
-// outlives reports whether o is in effect although its first home no longer has the object: o
-// names that home or the one that replaced it, and no person has released o.
+// outlives reports whether o is in effect although its first home no longer has the object: o names
+// the first home or the home that replaced it, and no person has released o.
 func (o Object) outlives() bool {
 	return !o.Released && (o.Evidence(Everywhere) || o.active() && o.Home.Term > 0 && o.Home.Term%generation == 0)
 }

@@ -43,8 +43,8 @@ func (j addJob) claim(peer string) Object {
 	return o
 }
 
-// An acquireTask takes the name in its peer, with the primary in the target and with a secondary
-// in every other peer.
+// An acquireTask takes the name in one peer: it creates the primary in the target, or a secondary
+// in any other peer.
 type acquireTask struct{ strand }
 
 func (s acquireTask) step(r Reply) {
@@ -71,7 +71,7 @@ func (s acquireTask) step(r Reply) {
 	case stepStray:
 		s.afterStray(r)
 	case stepFence:
-		// Read again whatever the reply: a deleted primary makes its secondary dead, which the
+		// Read again after any reply: if the primary was deleted, its secondary is dead, which the
 		// next read finds.
 		s.takeover(r)
 	case stepRemove:
@@ -136,7 +136,7 @@ func (s acquireTask) created(r Reply) {
 		s.X = r.Object
 		s.hold()
 	case r.Code == Exists:
-		// It may be this operation's own create whose reply was lost.
+		// The object may come from this operation's own create, whose reply was lost.
 		s.send(stepRead, readObject(s.Peer))
 	case r.Class == Unknown:
 		s.Unsure = true
@@ -151,7 +151,7 @@ func (s acquireTask) created(r Reply) {
 	}
 }
 
-// maybe records that a create in the strand's peer may be applied at any time.
+// maybe records that a create in the strand's peer may still be applied at any time.
 func (s acquireTask) maybe() {
 	m := s.m
 	if s.Peer == m.Op.Target {
@@ -221,8 +221,8 @@ func (s acquireTask) inspect() {
 	}
 }
 
-// own handles an object of this operation: a create whose reply was lost, or the same cluster
-// under a second peer name.
+// own handles an existing object that this operation created. Either the reply to the create was
+// lost, or one cluster is configured under two peer names.
 func (s acquireTask) own() {
 	m := s.m
 	switch {
@@ -234,8 +234,8 @@ func (s acquireTask) own() {
 		m.because(Fenced, s.Peer)
 		m.Stopping = true
 	case s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
-		// A secondary is never bound to another primary: it may come from a create that was
-		// sent twice.
+		// The secondary names another primary: it may come from a create that was sent twice. A
+		// secondary is never bound to another primary.
 		s.maybe()
 		s.fail(Contended)
 	default:
@@ -243,8 +243,8 @@ func (s acquireTask) own() {
 	}
 }
 
-// judged acts on the verdict about the secondary that holds the name; y is its primary, if
-// there is one.
+// judged acts on the verdict about the secondary that holds the name; y is its primary, or zero if
+// the primary was not found.
 func (s acquireTask) judged(v verdict, y Object) {
 	m := s.m
 	at := s.X.Of(m.Op.Mode).Peer
@@ -283,8 +283,8 @@ func (s acquireTask) judged(v verdict, y Object) {
 	}
 }
 
-// linger waits for an object that is being deleted; a Hasty operation waits at most for a
-// lease.
+// linger waits until the object that holds the name is deleted. A Hasty operation waits at most for
+// a lease.
 func (s acquireTask) linger() {
 	m := s.m
 	s.Tries++

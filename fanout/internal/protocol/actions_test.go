@@ -55,7 +55,8 @@ func (c Command) remote() bool {
 	return c.onRecord() && c.Verb != Forget || c.Verb == Read || c.Verb == Create || c.Verb == Put || c.Verb == Delete
 }
 
-// rivalPending reports whether the reservation that p gave way to or met is still undecided.
+// rivalPending reports whether the reservation that p gave way to, or found in its way, is still
+// undecided.
 func (w *world) rivalPending(p *proc) bool {
 	at := w.store.index(p.result.HolderAt)
 	if at < 0 {
@@ -188,7 +189,8 @@ func (w *world) do(a action) {
 	w.prune()
 }
 
-// tellProc delivers reply r to the process of message m, which has left the network.
+// tellProc delivers reply r to the process that sent message m. The message has already left the
+// network.
 func (w *world) tellProc(m message, r Reply) {
 	if w.own(m.proc).change != nil {
 		w.runChange(m.proc, w.handleChange(m.proc, m.cmd, r))

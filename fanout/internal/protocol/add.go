@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// afterReserving claims the name in the other peers. Their creates begin only after the reply
-// to the create of the primary: if two operations both reached their commit, each would hold a
-// secondary in the other's target that is newer than its own primary, so each primary would be
-// older than the other.
+// afterReserving claims the name in the other peers. It begins those creates only after the reply
+// to the create of the primary. So two operations cannot both reach their commit: each would need a
+// secondary in the target of the other operation that is newer than its own primary, and then each
+// primary would be older than the other primary.
 func (j addJob) afterReserving() {
 	m := j.m
 	if m.Stopping || m.Expired {
@@ -76,9 +76,9 @@ func (s peerSetTask) misfit(problem string) {
 	s.fail(Membership)
 }
 
-// An ownerTask reads the owner of the namespace in the target after the primary was created
-// there. A removal of the owner marks the owner first and lists the namespace afterwards, so at
-// least one of the two sees the other.
+// An ownerTask reads the owner of the namespace in the target after the primary was created there.
+// A removal of the owner marks the owner first and lists the namespace afterwards. So either this
+// read finds the mark, or the list of the removal finds the primary.
 type ownerTask struct{ strand }
 
 func (s ownerTask) step(r Reply) {
@@ -123,14 +123,15 @@ func (s beatTask) step(r Reply) {
 			s.pause(stepWait)
 			return
 		}
-		// The primary may be deleted, or the heartbeat may still land: the commit detects both.
+		// The primary may be deleted, or the heartbeat may still be applied: the commit detects
+		// both.
 		s.finish()
 	}
 }
 
-// afterClaiming compares the claims with the membership in the PeerSet of the primary's peer,
-// read after the primary existed. A join adds the newcomer to the membership before it lists
-// the primaries: either it lists this primary, or the newcomer is seen here.
+// afterClaiming compares the claims with the membership in the PeerSet of the primary's peer. That
+// PeerSet was read after the primary existed. A join adds the newcomer to the membership before it
+// lists the primaries: either the join lists this primary, or the PeerSet has the newcomer.
 func (j addJob) afterClaiming() {
 	m := j.m
 	if m.Stopping || m.Expired {
@@ -148,8 +149,8 @@ func (j addJob) afterClaiming() {
 	m.spawn(taskAdvance, "")
 }
 
-// membership compares the configured peers with the PeerSets. All configured
-// peers hold a claim by now.
+// membership compares the configured peers with the PeerSets. It returns the problem, or "" if they
+// agree. All configured peers hold a claim by now.
 func (j addJob) membership() string {
 	m := j.m
 	if m.Set.Self.Peer != m.Op.Target {
@@ -188,7 +189,7 @@ func (j addJob) membership() string {
 	return ""
 }
 
-// afterAdvancing sends the commit. The log already says that a commit may have been sent.
+// afterAdvancing sends the commit. The log has already stored that a commit may have been sent.
 func (j commitJob) afterAdvancing() {
 	m := j.m
 	if m.Result.Reason == TakenOver {
@@ -196,7 +197,8 @@ func (j commitJob) afterAdvancing() {
 		return
 	}
 	if m.Stopping || m.Expired {
-		// The log says that a commit may have been sent, but this process knows that none was.
+		// The log has stored that a commit may have been sent, but this process knows that it sent
+		// none.
 		m.because(Late, "")
 		switch {
 		case m.Op.Action == Add:

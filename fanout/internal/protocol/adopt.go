@@ -5,19 +5,19 @@ package protocol
 
 import "strings"
 
-// An adoption puts an object that a person applied under the protocol. It creates the guards
-// first and writes the claim last, in one conditional write. The object is never Reserved, so
-// no process may fence it. A failed adoption deletes nothing: a secondary of an unclaimed
-// object is valid while that object exists, and dead by UID afterwards.
+// An adoption brings an object that a person applied under the control of the protocol. It creates
+// the guards first and writes the claim last, in one conditional write. The object is never
+// Reserved, so no process may fence it. A failed adoption deletes nothing: a secondary of an
+// unclaimed object is valid while the object with that UID exists, and dead afterwards.
 
-// adoptionOf returns the operation that the claims of an adoption of the object uid name. It is
-// the same for every coordinator: claims of one operation belong to one object, also after its
-// home moved, and concurrent adoptions share their guards.
+// adoptionOf returns the operation ID in the claims of an adoption of the object with the UID uid.
+// The ID is the same for every coordinator: so claims with one ID belong to one object, also after
+// its home moved, and concurrent adoptions share their guards.
 func adoptionOf(uid string) string { return adoptionPrefix + uid }
 
 const adoptionPrefix = "adopt-"
 
-// Begins returns the action of c's operation: Add or Adopt.
+// Begins returns the action that c's operation began as: Add or Adopt.
 func (c Claim) Begins() Action {
 	if strings.HasPrefix(c.Operation, adoptionPrefix) {
 		return Adopt
@@ -25,7 +25,7 @@ func (c Claim) Begins() Action {
 	return Add
 }
 
-// An adoptJob puts an object that a person applied under the protocol.
+// An adoptJob brings an object that a person applied under the control of the protocol.
 type adoptJob struct{ m *Machine }
 
 // begin reads the object to adopt.
@@ -99,7 +99,7 @@ func (j adoptJob) afterMeeting() {
 	case len(m.Result.Peers) > 0 && m.Resumed:
 		m.end(InDoubt)
 	case !m.Present && m.Record.Committed:
-		// It was adopted and has been removed since.
+		// The object was adopted and has been removed since.
 		m.Result.Reason, m.Result.Peer = "", ""
 		m.end(Done)
 	case !m.Present || m.Expired:
@@ -142,7 +142,7 @@ func (j adoptJob) guards(o Object) bool {
 	return m.Op.Action == Adopt && o.Claimed && !o.Primary(m.Op.Mode) && !o.Terminating && o.Of(m.Op.Mode) == m.Record.Primary
 }
 
-// waiting completes o, a secondary of an unclaimed object. In an Everywhere object it gets
+// waiting completes o, a secondary of an unclaimed object. A replica of an Everywhere object gets
 // revision 0, because the content that is finally committed may differ.
 func (j adoptJob) waiting(o Object) Object {
 	m := j.m
@@ -233,11 +233,11 @@ func (s adoptTask) afterRead(r Reply) {
 	case r.Code != OK:
 		s.ask(Reply{Code: Unavailable})
 	case o.Committed():
-		// Adopted, by this operation or by another one.
+		// This operation or another one has adopted the object.
 		m.Result.Holder, m.Result.HolderAt, m.Result.Reason = o, s.Peer, alreadyDone
 		s.finish()
 	case o.Claimed:
-		// An adoption, perhaps this one, was committed, and the object is being removed.
+		// An adoption, perhaps this operation's, was committed, and the object is being removed.
 		m.Result.Ending = Aborted
 		if m.Unsure {
 			m.Result.Ending = Ended
@@ -248,7 +248,7 @@ func (s adoptTask) afterRead(r Reply) {
 	case m.Expired && !m.Unsure:
 		s.fail(Late)
 	default:
-		// A person edited it: adopt the present content.
+		// A person edited the object: adopt its present content.
 		m.Primary = o
 		s.sendPut()
 	}

@@ -9,7 +9,7 @@ func adoption(id, target string) plan {
 	return plan{op: Operation{ID: id, Action: Adopt, Target: target, Start: 1}}
 }
 
-// adoptSmall are configurations with persons' objects and persons' edits.
+// adoptSmall are configurations with objects that persons applied and with edits by persons.
 var adoptSmall = []config{
 	{name: "adoption, edit, timeout", peers: 2, strangers: "a", sweepers: 1, timeouts: 1, persons: persons{edits: 1}, plans: []plan{adoption("x", "a")}},
 	{name: "adoption, crash, timeout", peers: 2, strangers: "a", timeouts: 1, crashes: 1, plans: []plan{adoption("x", "a")}},
@@ -36,7 +36,7 @@ var adoptSmall = []config{
 	{name: "join, adoption", peers: 3, ring: 2, changes: changes(joinC), strangers: "b", plans: []plan{known(2, adoption("x", "b"))}},
 }
 
-// adoptDeep are the configurations of adoptions that take longer.
+// adoptDeep are configurations with adoptions whose exploration takes longer.
 var adoptDeep = []config{
 	{name: "4a person at a, add at b, adoption", peers: 2, strangers: "a", sweepers: 1, timeouts: 1, crashes: 1,
 		plans: []plan{add("y", "b", 2, "q"), adoption("x", "a")}},
@@ -204,7 +204,7 @@ var adoptMutants = []broken{
 	}, want: "I7"},
 }
 
-// unseenEdit hides edits of the home from a task.
+// unseenEdit returns a mutant that hides edits of the home from tasks of kind j.
 func unseenEdit(j task) func(*world, *proc, Command, Reply) Reply {
 	return func(_ *world, p *proc, c Command, r Reply) Reply {
 		if p.strand(c).Task == j && c.Verb == Read && r.Object.Edited() {

@@ -3,8 +3,8 @@
 
 package protocol
 
-// owner ends the strand because y in peer is committed. If y has the effect that this operation
-// wants, the operation is already done.
+// owner ends the strand because the object y in peer owns the name. If y is committed and has the
+// effect that this operation wants, the operation is already done.
 func (s acquireTask) owner(peer string, y Object) {
 	m := s.m
 	if y.Committed() && (addJob{m}).satisfies(y) {

@@ -16,7 +16,7 @@ const (
 	otherRing = "ring-2"
 )
 
-// otherRing creates the cluster that the credentials will lead to.
+// otherRing creates the other ring's cluster to which the credentials will lead.
 func (w *world) otherRing() {
 	i := w.store.index(w.cfg.astray)
 	if i < 0 {
@@ -49,7 +49,8 @@ func (w *world) strays(add func(k kind, a, b int)) {
 	}
 }
 
-// misdirected returns the reply to a command that reaches the wrong cluster, or false.
+// misdirected returns the reply to a command that reaches the wrong cluster, or false if m does not
+// reach it.
 func (w *world) misdirected(m message) (Reply, bool) {
 	if !w.astray.now || m.cmd.Peer != w.cfg.astray {
 		return Reply{}, false

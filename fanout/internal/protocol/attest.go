@@ -11,7 +11,8 @@ package protocol
 // two rejoins, each write of its PeerSet raises the epoch by one.
 const lifetime = 1_000_000_000
 
-// nextLife returns the first epoch after the next rejoin of a peer that has epoch.
+// nextLife returns the first epoch after the next rejoin of a peer whose PeerSet has this epoch
+// now.
 func nextLife(epoch int64) int64 { return (epoch/lifetime + 1) * lifetime }
 
 // restoredSince reports whether a peer was restored, or has rejoined, between two reads of its

@@ -15,8 +15,8 @@ type Belonging uint8
 const (
 	// Belongs: the operation is of this ring, or has no effect anywhere. It may be settled.
 	Belongs Belonging = iota
-	// Unclear: a member that could show the operation was not read. Leave the operation alone
-	// until it was.
+	// Unclear: a member that could show the operation was not read. Leave the operation alone until
+	// that member has been read.
 	Unclear
 	// OfAnother: the operation is of another ring, or must be treated as one of another ring.
 	OfAnother
@@ -24,13 +24,13 @@ const (
 
 // Sighting is the evidence of an operation that the peers of a ring hold.
 type Sighting struct {
-	Found  bool // an object or a PeerSet shows it
+	Found  bool // an object or a PeerSet shows the operation
 	Unread bool // a member was not read
 }
 
-// Belong judges an operation of a log by the ring in which it began. An entry of the first
-// release names no ring: it belongs to the ring that shows the operation and, if the operation
-// is effectless, to every ring.
+// Belong judges an operation of a log by the ring in which it began. An entry of the first release
+// names no ring: it belongs to each ring whose peers show the operation and, if the operation is
+// effectless, to every ring.
 func Belong(entry, now Origin, effectless bool, seen Sighting) Belonging {
 	switch {
 	case entry.Known():
@@ -47,10 +47,10 @@ func Belong(entry, now Origin, effectless bool, seen Sighting) Belonging {
 	}
 }
 
-// Effectless reports whether an open operation has no effect anywhere and its recovery brings
-// none about: no commit was sent, or the log holds its end without effect. It is false for an
-// adoption, which its recovery runs again. undecided is whether the central record that decides
-// an add of the first release is undecided.
+// Effectless reports whether an open operation has no effect anywhere and its recovery gives it
+// none: no commit was sent, or the log has recorded its end without effect. The result is false for
+// an adoption, because recovery runs an adoption again. undecided is true if a central record
+// decides this add of the first release and the record is undecided.
 func Effectless(op Operation, record Record, state string, undecided bool) bool {
 	switch {
 	case op.Action == Adopt:
@@ -64,7 +64,7 @@ func Effectless(op Operation, record Record, state string, undecided bool) bool 
 	}
 }
 
-// EffectlessChange is Effectless for a change of the membership: recovery does not begin a
+// EffectlessChange reports the same for a change of the membership. Recovery does not begin a
 // change that cannot have taken a slot.
 func EffectlessChange(record ChangeRecord) bool { return record.Anchor == "" }
 
@@ -84,8 +84,8 @@ func (o Object) Shows(record Record, ids ...string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool { return id != "" && slices.Contains(names, id) })
 }
 
-// Shows reports whether a PeerSet is evidence of a change of the membership: the change holds
-// its slot, or the PeerSet knows the peer concerned as the same cluster.
+// Shows reports whether a PeerSet is evidence of a change of the membership: the change holds its
+// slot, or the PeerSet lists the cluster of the change under the name of the peer concerned.
 func (s PeerSet) Shows(op ChangeOperation) bool {
 	if id := s.Change.ID; id != "" && (id == op.ID || strings.HasPrefix(id, op.ID+"-")) {
 		return true

@@ -38,8 +38,8 @@ func TestBelong(t *testing.T) {
 	}
 }
 
-// TestEffectless covers all inputs. An operation that may be in effect in a ring is not
-// effectless, and neither is an adoption, which its recovery runs.
+// TestEffectless covers all inputs. An operation that may be in effect in a ring is not effectless.
+// Neither is an adoption, because its recovery runs it again.
 func TestEffectless(t *testing.T) {
 	states := []string{"", "committing", string(bringing), string(Aborted), string(Ended), string(InDoubt), string(Committed)}
 	for _, action := range []Action{Add, Update, Remove, Move, Adopt} {
@@ -50,7 +50,7 @@ func TestEffectless(t *testing.T) {
 						for _, state := range states {
 							sent := committing || committed
 							if central {
-								sent = !undecided // its record decides
+								sent = !undecided // the add's record decides
 							}
 							if state == string(Aborted) || state == string(Ended) {
 								sent = false

@@ -16,9 +16,9 @@ import (
 
 var joinB = change("j", Join, "b")
 
-// beyond are changes of the membership in the smallest rings that allow them, each with the
-// rules that it needs. Each is explored to the end, or further than the shortest schedule that
-// goes wrong without one of the rules.
+// beyond are changes of the membership in the smallest rings that allow them, each with the rules
+// that it needs. Each change is explored to the end, or to a greater depth than that of the
+// shortest schedule that goes wrong without one of the rules.
 var beyond = []struct {
 	cfg   config
 	rules []string

@@ -35,16 +35,16 @@ func (j bringJob) begin() {
 	}
 	m.Forked = Object{}
 	if !m.HaveSet {
-		// Read the members after the commit: a peer that joined while the commit was in flight
-		// copied the older content.
+		// Read the members after the commit: a peer that joined while the commit was in flight may
+		// have copied the older content.
 		m.spawn(taskLook, m.Record.Primary.Peer)
 		return
 	}
 	j.spread(taskBring)
 }
 
-// superfluous ends an operation whose object is being removed or is gone. An update gets the
-// ending Ended, not Done: its home may have been replaced meanwhile, and the update lost.
+// superfluous ends an operation whose object is being removed or is gone. An update gets the ending
+// Ended, not Done: the object's home may have been replaced meanwhile, which loses the update.
 func (j bringJob) superfluous() {
 	m := j.m
 	switch {
@@ -146,22 +146,23 @@ func (m *Machine) Unspread() bool {
 	return m.Result.Ending == Committed && spreads && found && !m.HaveSet
 }
 
-// pend records that peer has not confirmed.
+// pend records that peer has not confirmed the operation.
 func (m *Machine) pend(peer string) {
 	if !slices.Contains(m.Result.Pending, peer) {
 		m.Result.Pending = append(m.Result.Pending, peer)
 	}
 }
 
-// unconfirmed ends the strand without a confirmation; a sweep or a recovery continues.
+// unconfirmed ends the strand and records that its peer has not confirmed the operation. A later
+// sweep or recovery continues there.
 func (s strand) unconfirmed() {
 	m := s.m
 	m.pend(s.Peer)
 	s.finish()
 }
 
-// secondaryOf returns a Reserved secondary of the committed primary for peer. It comes into
-// force only by a later write, on a version that was read before the primary.
+// secondaryOf returns a Reserved secondary of the committed primary for peer. The secondary comes
+// into force only by a later write, on a version of it that was read before the primary.
 func (j bringJob) secondaryOf(peer string) Object {
 	m := j.m
 	o := Object{Claimed: true, Stage: Reserved, Claim: m.Primary.Claim}
@@ -172,7 +173,7 @@ func (j bringJob) secondaryOf(peer string) Object {
 		o.Revision = m.Primary.Revision
 		o.Home = m.Primary.Home
 		if m.Primary.Edited() {
-			// It waits for the content that will be committed.
+			// Revision 0: the replica waits for content that is not committed yet.
 			o.Revision.Number = 0
 		}
 		if !m.Op.Inert {

@@ -5,9 +5,9 @@ package protocol
 
 import "slices"
 
-// A bringTask makes the replica in its peer equal to the primary. It is safe because of its
-// order: read the replica, then the membership, then the primary, then write on the replica as
-// it was read. A removal that commits after the primary was read finds its peer among the
+// A bringTask makes the replica in its peer equal to the primary. Its order makes it safe: read the
+// replica, then the membership, then the primary, then write on the version of the replica that was
+// read. A removal that commits after the primary was read finds the replica's peer among the
 // members.
 type bringTask struct{ secondaryTask }
 
@@ -51,8 +51,8 @@ func (s bringTask) step(r Reply) {
 func (s bringTask) afterStart() {
 	m := s.m
 	if c := m.Claims[s.Peer]; m.Phase == bringing && c.Held {
-		// The reply to the create is the read of the replica, the reply to the commit that of
-		// the primary.
+		// The reply to the create serves as the read of the replica, and the reply to the commit as
+		// the read of the primary.
 		s.X = c.Object
 		delete(m.Claims, s.Peer)
 		replicaTask(s).align(m.Primary)
@@ -76,7 +76,8 @@ func (s bringTask) afterReplica(r Reply) {
 	}
 }
 
-// absent creates the replica, unless nothing but evidence of the primary counts.
+// absent creates the replica. If the operation must prove the primary, it reports the peer as
+// unproved instead.
 func (s bringTask) absent() {
 	m := s.m
 	switch {
@@ -99,7 +100,8 @@ func (s bringTask) found() {
 	case s.X.Terminating && !s.X.former(m.Op.Mode):
 		s.retry(stepAgain)
 	case (m.Op.Action == Cover || m.Op.Action == Succeed) && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
-		// No add commits it, and no sweep deletes it, in a peer that is not a full member yet.
+		// X is a reservation in a peer that is not a full member yet: no add commits it there, and
+		// no sweep deletes it.
 		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	case retireJob{m}.outranked(s.X):
 		m.astray(s.X, s.Peer)
@@ -111,9 +113,9 @@ func (s bringTask) found() {
 	}
 }
 
-// vouched continues the activation of a replica that is not Active, unless the replica's
-// own peer lists the primary's peer as removed by force. A peer that was removed by force,
-// and answers all the same, still takes itself for a member.
+// vouched continues the activation of a replica that is not Active, unless the replica's own peer
+// lists the primary's peer as removed by force. A removed peer that is still reachable lists itself
+// as a member, so its own PeerSet does not show the removal.
 func (s bringTask) vouched(r Reply) {
 	m := s.m
 	switch {
@@ -145,8 +147,8 @@ func (s bringTask) afterRival(r Reply) {
 	case v == dead:
 		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	case v == moved && s.X.Claim.Operation == m.Primary.Claim.Operation:
-		// Its claim shows that it is a replica of this object that names an earlier home,
-		// and not a replica of a later object with the same name.
+		// The claim shows that X is a replica of this object that names an earlier home, and not a
+		// replica of a later object with the same name.
 		s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 	default:
 		s.rivaled(r)

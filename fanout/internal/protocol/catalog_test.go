@@ -33,7 +33,7 @@ type broken struct {
 	rule string
 	cfg  config // with the mutant that breaks the rule
 	want string // the violation that is found, or a part of it
-	live bool   // it breaks liveness only
+	live bool   // the mutant breaks liveness only
 }
 
 func TestMutants(t *testing.T) {

@@ -3,18 +3,18 @@
 
 package protocol
 
-// The first release decided adds by a record in a central log. The claims of such an add are in
-// all peers and name the record. No machine touches a claim of a pending record, so at the
-// commit all claims exist, and they stay. This release starts no such add: it settles those
-// that a process of the first release left, or runs at the same time.
+// The first release decided adds by a record in a central log. The claims of such an add are in all
+// peers and name the record. No machine deletes or writes a claim while its record is pending. So
+// at the commit all claims exist, and they stay. This release starts no such add: it settles the
+// adds that processes of the first release left or still run.
 
 // Decision is the record in a central log that decides an add.
 type Decision struct {
 	UID, RV   string
 	Committed bool
 	Of        Ref // once committed: the primary
-	// Taken: another coordinator has taken over the operation. Only that one writes the record
-	// from then on, and it withdraws a pending record.
+	// Taken: another coordinator has taken over the operation. From then on only that coordinator
+	// writes the record, and it withdraws a pending record.
 	Taken bool
 }
 
@@ -22,8 +22,8 @@ type Decision struct {
 const (
 	// ReadRecord reads a record, from a quorum.
 	ReadRecord Verb = "read-record"
-	// Withdraw aborts: it ends a pending record if UID and RV still hold. Any process may send
-	// it.
+	// Withdraw aborts an add: it ends a pending record if UID and RV still match. Any process may
+	// send it.
 	Withdraw Verb = "withdraw"
 )
 
@@ -50,15 +50,15 @@ func (o Object) Sibling(y Object) bool {
 	return o.Claimed && o.Claim.Record != "" && o.Claim.Record == y.Claim.Record && o.Claim.Operation == y.Claim.Operation
 }
 
-// decided records that the record is committed.
+// decided stores d, the decision of a committed record.
 func (m *Machine) decided(d Decision) {
 	m.Decision = d
 	m.Record.Primary = d.Of
 	m.Record.Committed = true
 }
 
-// ours reports whether an abort of this operation deletes o. It does not delete a bound claim,
-// whose record was committed.
+// ours reports whether an abort of this operation deletes o. An abort does not delete a bound
+// claim, because its record was committed.
 func (j abortJob) ours(o Object) bool {
 	m := j.m
 	if m.central() {

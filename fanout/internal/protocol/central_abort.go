@@ -31,8 +31,8 @@ func (s withdrawTask) step(r Reply) {
 	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Decision.UID != m.Decision.UID:
-			// Another process withdrew it. If another coordinator holds the operation, it may
-			// also have been committed and finished.
+			// Another process withdrew the record. If another coordinator has the operation, the
+			// record may also have been committed and ended.
 			m.Withdrawn = true
 			s.finish()
 		case r.Code == OK && r.Decision.Committed:
@@ -74,8 +74,8 @@ func (j centralJob) afterWithdrawing() {
 		m.Result.Ending, m.Result.Reason = Done, ""
 		abortJob{m}.clean()
 	default:
-		// This record was never committed. An earlier record of the operation may have been, if
-		// the create was sent twice.
+		// This record was never committed. If the create of the record was sent twice, an earlier
+		// record of the operation may have been committed.
 		m.Result.Ending, m.Unsure = Ended, true
 		abortJob{m}.clean()
 	}

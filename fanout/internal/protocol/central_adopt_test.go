@@ -19,7 +19,7 @@ func (w *world) adoptable(add func(k kind, a, b int)) {
 	}
 }
 
-// holds returns the holder that stands for process i in a record.
+// holds returns the number that stands for process i as the holder in a record.
 func (p *proc) holds(i int) int {
 	if p.adopter {
 		return 1 + i

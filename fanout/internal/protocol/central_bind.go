@@ -60,7 +60,7 @@ func (s convertTask) step(r Reply) {
 	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
-			// It came into force and has been removed since.
+			// The object came into force and has been removed since.
 			m.Primary = Object{}
 			s.finish()
 		case r.Code == OK && r.Object.Stage != Reserved:
@@ -112,7 +112,7 @@ func (s bindTask) step(r Reply) {
 		case r.Code == OK && s.X.Undecided() && s.X.Claim.Operation == m.Op.ID && s.X.Claim.Record == m.Decision.UID:
 			s.sendBind(m.Record.Primary)
 		case r.Code == OK, r.Code == NotFound:
-			// Bound by another process, or removed since.
+			// Another process bound the claim, or the claim was removed.
 			s.finish()
 		default:
 			s.retake(r)
@@ -130,10 +130,10 @@ func (s sealedTask) sendBind(of Ref) {
 	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// afterBinding continues as after any commit. The record is deleted last, when no claim of it
-// is undecided. A peer that has left the ring since need not bind its claim. The target's
-// PeerSet shows that, read after the target's object came into force: so a peer that rejoins
-// later gets its secondary again.
+// afterBinding continues as after any commit. The record is deleted last, when none of its claims
+// is undecided. A peer that has left the ring since need not bind its claim. The departure is read
+// in the target's PeerSet after the target's object came into force: so a peer that rejoins later
+// gets its secondary again.
 func (j centralJob) afterBinding() {
 	m := j.m
 	asked := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Task == taskLook })
@@ -247,8 +247,8 @@ func (j centralJob) afterRecord() {
 		m.Result.Reason = ""
 		j.begin()
 	default:
-		// This record was never committed. If the log entry says committed, an earlier record
-		// was, and this one comes from a late duplicate of the create.
+		// This record was never committed. If the log entry shows a commit, an earlier record was
+		// committed, and this record comes from a late duplicate of the create.
 		for _, p := range m.Op.Peers {
 			m.Claims[p] = Claimed{}
 		}

@@ -3,8 +3,8 @@
 
 package protocol
 
-// takenTwice is a record that two coordinators take over. Its creator got no reply to the
-// create and still treats the record as its own.
+// takenTwice is a configuration in which two coordinators take over a record. The record's creator
+// got no reply to the create and still treats the record as its own.
 var takenTwice = config{peers: 1, adopters: 2, retained: true, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p"))}}
 
 // The configurations 5a to 5g are those of the central log with one process
@@ -91,8 +91,8 @@ var centralDeep = []config{
 	{name: "join, a central add", peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, plans: []plan{known(2, central(add("x", "b", 1, "p")))}},
 }
 
-// lateToNewcomer is a peer that joins while a create of a central add is in flight to it. The
-// add has found the name taken.
+// lateToNewcomer is a configuration in which a peer joins while a create of a central add is in
+// flight to it. The add has found the name taken.
 func lateToNewcomer(m mutant) config {
 	return config{
 		name: "join, a late create of a central add", peers: 2, ring: 1, committed: "p", duplicates: 1, lease: live,
@@ -100,7 +100,7 @@ func lateToNewcomer(m mutant) config {
 	}
 }
 
-// forward makes adopters roll pending records forward.
+// forward is a mutant that makes adopters roll pending records forward.
 func forward(p *proc, cmds []Command) []Command {
 	m := p.m
 	if !p.adopter || p.plain || m.Phase != withdrawing || m.Withdrawn {
@@ -111,7 +111,7 @@ func forward(p *proc, cmds []Command) []Command {
 	return m.take()
 }
 
-// beforeRecord claims the name before the create of the record was acknowledged.
+// beforeRecord is a mutant that claims the name before the create of the record is acknowledged.
 func beforeRecord(p *proc, cmds []Command) []Command {
 	m := p.m
 	if m.Phase != proposing || m.Decision.UID != "" {

@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHistoryOfCentralAdds replays the finding of seed 78: an add that gives way and is
-// committed under its next ID is a second request in the history, and an idle adopter is no
-// request.
+// TestHistoryOfCentralAdds replays the finding of seed 78. An add gives way and is committed under
+// its next ID: in the history that is a second request. An adopter without work is no request.
 func TestHistoryOfCentralAdds(t *testing.T) {
 	z := central(add("z", "b", 3, "q"))
 	z.after = 2

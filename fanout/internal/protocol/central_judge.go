@@ -3,8 +3,9 @@
 
 package protocol
 
-// judgeRecord returns the verdict on claim x from a read of its record that began after x was
-// read. A secondary of a committed record is moved: the object in the record decides about it.
+// judgeRecord returns the verdict on claim x from a read of its record that began after x was read.
+// The verdict on a secondary of a committed record is moved: the object that the record names
+// decides about the secondary.
 func judgeRecord(x Object, r Reply) verdict {
 	switch {
 	case r.Code == NotFound, r.Code == OK && r.Decision.UID != x.Claim.Record:
@@ -22,8 +23,8 @@ func judgeRecord(x Object, r Reply) verdict {
 	}
 }
 
-// decideByRecord decides by its record about the undecided claim y in peer, which obstructs
-// the strand.
+// decideByRecord acts on the undecided claim y in peer, which obstructs the strand. r is the reply
+// to a read of y's record.
 func (s acquireTask) decideByRecord(peer string, y Object, r Reply) {
 	m := s.m
 	switch judgeRecord(y, r) {
@@ -59,7 +60,7 @@ func (s acquireTask) decideByRecord(peer string, y Object, r Reply) {
 	}
 }
 
-// decideByPrimary decides about a claim by the primary that its record names.
+// decideByPrimary acts on claim X. r is the reply to a read of the primary that X's record names.
 func (s acquireTask) decideByPrimary(r Reply) {
 	m := s.m
 	v := judge(m.Op.Mode, s.X, r)
@@ -70,7 +71,8 @@ func (s acquireTask) decideByPrimary(r Reply) {
 	s.judged(v, r.Object)
 }
 
-// decideByRecord settles the undecided claim y in peer by its record, as any process may.
+// decideByRecord settles the undecided claim y in peer, as any process may. r is the reply to a
+// read of y's record.
 func (s judgeTask) decideByRecord(peer string, y Object, r Reply) {
 	m := s.m
 	switch judgeRecord(y, r) {
@@ -92,7 +94,7 @@ func (s judgeTask) decideByRecord(peer string, y Object, r Reply) {
 		s.send(stepDecided, readObject(r.Decision.Of.Peer))
 	case owned:
 		if m.Op.Inert || peer != s.Peer {
-			// Only the log has its content, or y is in another peer: its own sweep brings it
+			// Only the log has y's content, or y is in another peer, where a sweep of y brings it
 			// into force.
 			m.Result.Holder, m.Result.HolderAt = y, peer
 			s.unconfirmed()
@@ -134,8 +136,8 @@ func (s secondaryTask) rivalRecord(r Reply) {
 	s.obstructed(s.X, s.Peer)
 }
 
-// help brings y in peer into force, as its record decided, and reads again. If only the log has
-// the content, it waits for a process that reads the log.
+// help brings y in peer into force, as its record decided, and reads again. If only the log has the
+// content, help waits for a process that reads the log.
 func (s acquireTask) help(peer string, y Object) {
 	m := s.m
 	if m.Op.Inert || y.Terminating {

@@ -5,10 +5,10 @@ package protocol
 
 import "slices"
 
-// judgeRecord is judgeLeftovers for a central add. A pending record that stays is a fault,
-// since its claims obstruct the name. A claim that stays, or that a late create makes, is no
-// fault: it is dead once its record is gone, so it needs no log entry. A record from a late
-// create is its own log entry, and an adopted record is settled by its adopter.
+// judgeRecord does for a central add what judgeLeftovers does for other operations. A pending
+// record that stays is a fault, since its claims obstruct the name. A claim that stays, or that a
+// late create makes, is no fault: it is dead once its record is gone, so it needs no log entry. A
+// record from a late create is its own log entry, and an adopted record is settled by its adopter.
 func (w *world) judgeRecord(p *proc) {
 	r, d := p.m.Result, p.m.Decision
 	if r.Ending == Done || r.Ending == Committed || d.UID == "" {

@@ -10,7 +10,7 @@ import "slices"
 // secondaries that name them are dead, with or without the record.
 
 const (
-	inquiring    Phase = "inquiring" // which peers have left the ring
+	inquiring    Phase = "inquiring" // finding which peers have left the ring
 	taskDeparted task  = "departed"
 )
 
@@ -25,9 +25,9 @@ func (j centralJob) inquire() {
 	}
 }
 
-// A departedTask records the peers that have left the ring by the PeerSet of its peer, if that
-// is an Active member. A PeerSet with a change in progress does not count: until the change is
-// over, an object in the leaving peer may get another home.
+// A departedTask records the peers that have left the ring according to the PeerSet of its own
+// peer. The PeerSet counts only if its peer is an Active member and no change is in progress there:
+// until the change is over, an object in the leaving peer may get another home.
 type departedTask struct{ strand }
 
 func (s departedTask) step(r Reply) {

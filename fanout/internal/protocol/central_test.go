@@ -16,7 +16,8 @@ type record struct {
 	d  Decision
 	// history: the record has ended and still occupies its name.
 	history bool
-	// holder is the process that works on it: 0 is its creator, 1 + i the adopter i.
+	// holder is the process that works on the record: 0 is the record's creator, 1 + i the adopter
+	// i.
 	holder int
 }
 
@@ -106,7 +107,7 @@ func (s *store) applyRecord(c Command, retained bool) (Reply, string) {
 	return Reply{Class: Applied, Code: OK}, broken
 }
 
-// carryRecord is carry for the central store.
+// carryRecord applies message m to the central store, as carry does to a peer.
 func (w *world) carryRecord(m message) Reply {
 	if s := w.early(m.cmd); s != "" {
 		w.fault(s)
@@ -171,7 +172,7 @@ func (w *world) pinned(c Command) string {
 	return ""
 }
 
-// home returns the object that is the home now of the one that was created as ref; nil if it is
+// home returns the present home of the object that was created as ref, or nil if that object is
 // gone. A home that has yielded stays the home until its successor has taken over.
 func (w *world) home(ref Ref) *Object {
 	at := func(ref Ref) *Object {
@@ -191,8 +192,8 @@ func (w *world) home(ref Ref) *Object {
 	return y
 }
 
-// reaches reports whether p has peer configured. A process that settles a record is not its
-// creator: it uses its own present configuration.
+// reaches reports whether p has peer configured. A process that settles a record is not the
+// record's creator: it uses its own present configuration.
 func (w *world) reaches(p *proc, peer string) bool {
 	switch {
 	case (w.settling || w.cfg.givenUp) && p.op.Central && w.dismissed(w.store.index(peer)):

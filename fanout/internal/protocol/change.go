@@ -25,10 +25,10 @@ type ChangeOperation struct {
 	ID          string
 	Kind        ChangeKind
 	Peer        string // the peer concerned
-	UID         string // of its cluster
+	UID         string // UID of the peer's cluster
 	Coordinator string
-	By          string   // the person who vouches for it
-	Peers       []string // configured, sorted
+	By          string   // the person who signed the change
+	Peers       []string // the configured peers, sorted
 	Patience    Patience
 	Lease       int // quanta without a heartbeat after which any coordinator may finish a change
 
@@ -40,8 +40,8 @@ type ChangeOperation struct {
 // ChangeRecord is the part of a change's log entry that the machine writes.
 type ChangeRecord struct {
 	Attempt int    // number of the attempt, a suffix of the ID in the slots
-	Anchor  string // the peer whose slot it may have taken first
-	Epoch   int64  `json:",omitempty"` // of the PeerSet of the peer concerned, before the anchor's slot was taken
+	Anchor  string // the peer whose slot the change may have taken first
+	Epoch   int64  `json:",omitempty"` // epoch in the PeerSet of the peer concerned, before the anchor's slot was taken
 }
 
 // ChangeResult is the outcome of a Change.
@@ -49,7 +49,7 @@ type ChangeResult struct {
 	Ending   Ending
 	Reason   Reason
 	Peer     string
-	Problem  string  // for people
+	Problem  string  // explanation for people
 	Blocking []Found // objects in Peer that keep it from joining or leaving
 	Lost     []Found // guards in other members whose object a restored peer no longer has
 	Left     []Found // unclaimed objects that stay in a leaving peer, for a person to decide about
@@ -69,11 +69,11 @@ type Change struct {
 	Earlier int
 	Result  ChangeResult
 
-	Sets     map[string]PeerSet // as last read
+	Sets     map[string]PeerSet // by peer, as last read
 	Kept     map[string]string  // UIDs of the objects in a rejoining peer, by key
 	Absent   []string           // peers without a PeerSet
 	Order    []string           // peers whose slots are taken, in this order
-	At       int                // index of the present peer in the order or the ring
+	At       int                // index of the current peer in Order or ring()
 	Runs     int                // how often it restarted
 	Rounds   int                // how often a peer was listed again
 	Later    []changeStrand     // sub-operations in namespaces, which run after those of the owners
@@ -81,7 +81,7 @@ type Change struct {
 	Stuck    bool               // some of this work failed
 	StuckAt  string             // the peer where it failed
 	Taken    bool               // the newcomer lost a home and must be covered again
-	Held     bool               // the anchor's slot was read as its own
+	Held     bool               // a read showed this change in the anchor's slot
 	Sent     bool               // a write of the anchor's slot may have been applied
 	Retreat  bool               // the ring is not as first read: free the slots and try again
 	Strange  bool               // another change held the anchor's slot when the release began
@@ -99,29 +99,29 @@ const (
 	chBeginning  changePhase = "beginning"
 	chLooking    changePhase = "looking"   // reading all PeerSets
 	chAdvancing  changePhase = "advancing" // making durable that the anchor may be taken
-	chTaking     changePhase = "taking"    // the slots
-	chReleasing  changePhase = "releasing" // all but the anchor's
-	chFreeing    changePhase = "freeing"   // the anchor's
+	chTaking     changePhase = "taking"    // taking the slots
+	chReleasing  changePhase = "releasing" // freeing the slots, except the anchor's
+	chFreeing    changePhase = "freeing"   // freeing the anchor's slot
 	chFinishing  changePhase = "finishing" // marking the change as over, at the anchor
 	chEnding     changePhase = "ending"
 	chOver       changePhase = "over"
-	chSettling   changePhase = "settling" // the newcomer's objects
+	chSettling   changePhase = "settling" // judging the newcomer's objects
 	chAdmitting  changePhase = "admitting"
 	chTelling    changePhase = "telling"    // adding the newcomer to a member's list
 	chCovering   changePhase = "covering"   // giving the newcomer secondaries of a member's primaries
 	chPlacing    changePhase = "placing"    // giving the members secondaries of the newcomer's primaries
-	chCompleting changePhase = "completing" // giving it secondaries in namespaces, after their owners
+	chCompleting changePhase = "completing" // giving the newcomer secondaries in namespaces, after their owners
 	chActivating changePhase = "activating"
-	chExpelling  changePhase = "expelling" // a newcomer that cannot join
+	chExpelling  changePhase = "expelling" // refusing a newcomer that cannot join
 	chForgetting changePhase = "forgetting"
 
-	chMarking  changePhase = "marking" // the leaving peer
+	chMarking  changePhase = "marking" // setting the leaving peer's state to Leaving
 	chDraining changePhase = "draining"
 	chDropping changePhase = "dropping"
 	chRefusing changePhase = "refusing"
 	chEmptying changePhase = "emptying"
 	chClosing  changePhase = "closing"
-	chRehoming changePhase = "rehoming" // lost homes, after a removal by force
+	chRehoming changePhase = "rehoming" // replacing lost homes, after a removal by force
 )
 
 // NewChange returns a machine at the beginning of op.
@@ -141,7 +141,7 @@ func RecoverChange(op ChangeOperation, record ChangeRecord) *Change {
 	return c
 }
 
-// HelpChange returns the operation that continues the change in slot.
+// HelpChange returns op as the operation that continues the change in slot.
 func HelpChange(slot Slot, op ChangeOperation) ChangeOperation {
 	op.ID, op.Kind, op.Peer, op.UID = slot.ID, slot.Kind, slot.Peer, slot.UID
 	op.By, op.Anchor = slot.By, slot.Anchor
@@ -159,7 +159,8 @@ func (c *Change) Start() []Command {
 	return c.take()
 }
 
-// Handle takes the reply to a command and returns the next ones.
+// Handle takes the reply to a command and returns the next commands. It ignores a reply that no
+// strand waits for.
 func (c *Change) Handle(r Reply) []Command {
 	i := r.Strand - c.Earlier
 	if c.Phase == chOver || i < 0 || i >= len(c.Strands) {
@@ -191,7 +192,7 @@ func (c *Change) take() []Command {
 	return out
 }
 
-// id returns the name of the change in the slots.
+// id returns the ID of the change in the slots. Each attempt has its own.
 func (c *Change) id() string {
 	if c.Record.Attempt == 0 {
 		return c.Op.ID

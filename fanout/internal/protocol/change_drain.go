@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// drainage returns the sub-operation for an object of a leaving peer, or false. It records the
-// objects that prevent the leave.
+// drainage returns the sub-operation for an object of a leaving peer, or false if the object needs
+// none. It records the objects that prevent the leave, and the unclaimed ones.
 func (j leaveJob) drainage(f Found) (Operation, bool) {
 	c := j.c
 	o := f.Object
@@ -28,8 +28,8 @@ func (j leaveJob) drainage(f Found) (Operation, bool) {
 }
 
 // emptying returns the sub-operation for an object in a peer that all members have dropped, or
-// false. A move that was in flight may have made the object a home again: a home is never
-// deleted.
+// false if the object needs none. A move that was in flight may have made the object a home again:
+// a home is never deleted.
 func (j leaveJob) emptying(f Found) (Operation, bool) {
 	c := j.c
 	o := f.Object
@@ -46,7 +46,8 @@ func (j leaveJob) emptying(f Found) (Operation, bool) {
 	return Operation{}, false
 }
 
-// evacuation moves a home to a remaining member, and in each further round to the next one.
+// evacuation returns the move of a home to a remaining member. Each further round chooses the next
+// member.
 func (j leaveJob) evacuation() (Operation, bool) {
 	c := j.c
 	c.Worked = true
@@ -59,8 +60,8 @@ func (o Operation) evacuates(peer string) bool {
 	return o.Action == Move && !o.logged() && o.Met.Claim.Peer == peer
 }
 
-// outside reports whether peer is evacuated and no longer a member. It gets no replicas, and
-// its former home is released once all other peers name another one.
+// outside reports whether peer is evacuated and no longer a member. Such a peer gets no replicas,
+// and its former home is released once all other peers name another home.
 func (m *Machine) outside(peer string) bool {
 	return m.Op.evacuates(peer) && m.HaveSet && !slices.Contains(m.Set.reached(), peer)
 }

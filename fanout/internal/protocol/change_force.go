@@ -13,8 +13,8 @@ import "slices"
 // A forceJob removes an unreachable member from the ring.
 type forceJob struct{ c *Change }
 
-// agreed returns the full members by set on which the members' lists must agree, without the
-// peer concerned. A removal by force also leaves out peers whose change is unfinished.
+// agreed returns the full members in set that the lists of all members must have in common, without
+// the peer concerned. A removal by force also leaves out peers whose change is unfinished.
 func (j forceJob) agreed(set PeerSet) []string {
 	c := j.c
 	return slices.DeleteFunc(set.full(c.Op.Peer), func(p string) bool {
@@ -30,7 +30,7 @@ func (j forceJob) halfway(peer string) bool {
 	})
 }
 
-// furthest returns the most advanced entry that a member has of peer: Active before Joining.
+// furthest returns the most advanced entry for peer in any member's list: Active before Joining.
 func (j forceJob) furthest(peer string) (Member, bool) {
 	c := j.c
 	var m Member

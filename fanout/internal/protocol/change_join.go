@@ -15,9 +15,8 @@ func (c *Change) newcomer() bool { return c.Op.Kind == Join || c.Op.Kind == Retu
 // A joinJob makes the peer concerned a member.
 type joinJob struct{ c *Change }
 
-// quarantined returns the newcomer's PeerSet for the write that takes its slot. From that write
-// on no add commits in the newcomer, whatever its state was, and it lists the members of the
-// ring.
+// quarantined returns the newcomer's PeerSet for the write that takes its slot. From that write on
+// the newcomer lists the members of the ring, and no add commits in it, whatever its state was.
 func (j joinJob) quarantined(set PeerSet) PeerSet {
 	c := j.c
 	anchor := c.Sets[c.Record.Anchor]
@@ -28,9 +27,9 @@ func (j joinJob) quarantined(set PeerSet) PeerSet {
 	return set
 }
 
-// foreign returns a peer whose PeerSet belongs to another ring than the anchor's, with the
-// problem for people, or two empty strings. A member without a ring ID has not received it yet.
-// A newcomer with a ring ID, for a ring without one, comes from another ring.
+// foreign returns a peer whose PeerSet belongs to another ring than the anchor's, and the message
+// for people, or two empty strings. A member without a ring ID has not received the ID yet. A
+// newcomer with a ring ID comes from another ring if this ring has no ID.
 func (j joinJob) foreign() (peer, problem string) {
 	c := j.c
 	ring := c.Sets[c.Record.Anchor].Ring
@@ -54,8 +53,8 @@ func (j joinJob) otherRing(set PeerSet) bool {
 	return set.Ring != "" && set.Ring != c.Sets[c.Record.Anchor].Ring
 }
 
-// returned reports whether the newcomer was removed by force: the objects whose home it was may
-// have another home by now, or none.
+// returned reports whether the newcomer was removed by force: the objects that had their home in it
+// may have another home by now, or none.
 func (j joinJob) returned() bool {
 	c := j.c
 	return c.Sets[c.Op.Peer].forced(c.Op.Peer)
@@ -68,8 +67,8 @@ func (j joinJob) listedByAny() bool {
 	return slices.ContainsFunc(c.ring(), func(p string) bool { return c.Sets[p].Lists(c.Op.Peer) })
 }
 
-// expulsion returns the departure of a newcomer that cannot join: its earlier one, if it has
-// one.
+// expulsion returns the departure to record for a newcomer that cannot join. If the newcomer's
+// PeerSet already lists a departure of the newcomer, it returns that one.
 func (j joinJob) expulsion() Departure {
 	c := j.c
 	for _, d := range c.Sets[c.Op.Peer].Departed {
@@ -115,9 +114,9 @@ func (j joinJob) enlist() {
 	j.survey()
 }
 
-// succeeds reports whether another process may have worked on the join before. If it was killed
-// after it created a secondary and before it read the primary again, a dead secondary may be in
-// the newcomer.
+// succeeds reports whether another process may have worked on the join before. If that process was
+// killed after it created a secondary and before it read the primary again, the newcomer may have a
+// dead secondary.
 func (j joinJob) succeeds() bool {
 	c := j.c
 	return c.Resumed || c.Op.Anchor != "" || c.Runs > 0
@@ -173,8 +172,8 @@ func (j joinJob) activate() {
 	c.spawn(chWrite, c.Op.Peer)
 }
 
-// expel ends a join that cannot be completed. It writes the newcomer first, so that no other
-// process activates it, then the members, the anchor last.
+// expel ends a join that cannot be completed. It writes the newcomer's PeerSet first, so that no
+// other process activates the newcomer, and then those of the members, the anchor's last.
 func (j joinJob) expel() {
 	c := j.c
 	c.At = len(c.Order) - 1

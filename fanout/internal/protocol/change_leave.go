@@ -26,8 +26,8 @@ func (j leaveJob) begin() {
 	}
 }
 
-// drop removes the peer from the next member's list. Writes to the peer may still be in flight,
-// so it is emptied only after all members have dropped it.
+// drop removes the peer from the next member's list. Until all members have dropped the peer,
+// secondaries may still be written to it, so it is emptied only after that.
 func (j leaveJob) drop() {
 	c := j.c
 	if ring := c.ring(); c.At < len(ring) {

@@ -72,7 +72,7 @@ func (j listJob) surveyed(peer string, found []Found) {
 	}
 }
 
-// errand returns the phase's sub-operation for object f, or false.
+// errand returns the phase's sub-operation for object f, or false if the phase has none.
 func (j listJob) errand(f Found) (Operation, bool) {
 	c := j.c
 	switch c.Phase {
@@ -118,13 +118,13 @@ func (j listJob) settlingPrimary(o Object) (Operation, bool) {
 	c := j.c
 	switch {
 	case o.Leaving():
-		// Another object may have the name by now.
+		// The sweep finishes the removal. In the members another object may have the name by now.
 		c.Worked = true
 		return Operation{Action: Sweep}, true
 	case o.Stage.committed():
 		return Operation{}, false
 	case o.Undecided():
-		// Only its record shows whether it is committed.
+		// Only the object's record shows whether the object is committed.
 		c.Worked = true
 		return Operation{Action: Sweep, Watch: true}, true
 	case o.Stage == Reserved:
@@ -146,23 +146,23 @@ func (j listJob) covering(f Found) (Operation, bool) {
 	case o.Claim.Peer == c.Op.Peer:
 		return Operation{Action: Sweep}, primary && o.Leaving()
 	case primary && o.Pending() && !o.Undecided() && c.Sets[o.Claim.Peer].Self.State == peerJoining:
-		// It cannot be committed in a peer that is no full member yet.
+		// The reservation cannot be committed in a peer that is no full member yet.
 		c.Worked = true
 		return Operation{Action: Discard}, true
 	case f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0:
-		c.Worked = true // it may be committed without a claim in the newcomer
+		c.Worked = true // the object may be committed without a claim in the newcomer
 	}
 	into := []string{c.Op.Peer}
 	if c.restored() && f.Mode == Everywhere && primary && o.InEffect() && o.term() >= generation {
-		// It became home while the restored peer was not believed: a replica may have been
+		// The object became home while the restored peer was not believed: a replica may have been
 		// judged dead then.
 		into = append(into, c.ring()...)
 	}
 	return Operation{Action: Cover, Into: into}, f.covers()
 }
 
-// covers reports whether the object is one that a newcomer gets a secondary of: a primary that
-// stays, one without a claim, or a replica that leads to its home.
+// covers reports whether a newcomer gets a secondary of the object: the object is a primary that
+// stays, an unclaimed object, or a replica that leads to its home.
 func (f Found) covers() bool {
 	o := f.Object
 	leads := o.Primary(f.Mode) || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)
@@ -175,7 +175,7 @@ func (j listJob) placing(f Found) (Operation, bool) {
 	o := f.Object
 	primary := o.Primary(f.Mode)
 	if primary && o.Pending() && !o.Undecided() {
-		// Its secondaries may be older than the entry of the newcomer in the members'
+		// The reservation's secondaries may be older than the newcomer's entry in the members'
 		// lists.
 		c.Worked = true
 		return Operation{Action: Discard}, true
@@ -188,7 +188,7 @@ func (j listJob) placing(f Found) (Operation, bool) {
 		return Operation{Action: Resign, Into: c.ring()}, true
 	}
 	if o.Claimed && !primary {
-		// It was judged before the members listed the newcomer; a removal since then may
+		// The secondary was judged before the members listed the newcomer; a removal since then may
 		// have missed it. A dead guard can wait for a sweep.
 		return Operation{Action: Sweep}, joinJob{c}.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
 	}
@@ -220,12 +220,12 @@ func (j listJob) subbed(key string, op Operation, r Result) {
 	missing := op.Action == Resign && r.Reason == Missing && (joinJob{c}.returned() || c.restored() && c.Phase == chPlacing)
 	switch {
 	case len(r.Unproved) > 0 && c.Rounds < tries:
-		// Its operation may be about to bind its guards.
+		// The object's operation may be about to bind the guards.
 		j.stuck(r.Unproved[0])
 	case missing, len(r.Unproved) > 0:
 		c.Result.Blocking = append(c.Result.Blocking, found)
 	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():
-		// An operation that is still running settles it.
+		// An operation that is still running settles the object.
 	case op.Action == Succeed && r.Reason == HeldByOther:
 		restoreJob{c}.lost(found)
 	case op.Action == Move && r.Ending != Done && r.Ending != AlreadyDone:
@@ -235,7 +235,8 @@ func (j listJob) subbed(key string, op Operation, r Result) {
 	}
 }
 
-// stuck records that the peer keeps the change from going on, so that a later list may find more.
+// stuck records that peer keeps the change from continuing. The peer of the phase is then listed
+// again.
 func (j listJob) stuck(peer string) { j.c.Stuck, j.c.StuckAt = true, peer }
 
 // pending records a sub-operation that peers have not confirmed.
@@ -273,10 +274,10 @@ func (j listJob) swept(op Operation, r Result) {
 	c := j.c
 	switch {
 	case c.Phase == chCovering && !op.Met.Primary(op.Mode) && !r.Removed && !op.Met.Terminating:
-		// It is no longer a reservation: it came into force or became home meanwhile.
+		// The object is no longer a reservation: it came into force or became home meanwhile.
 		c.Worked = true
 	case c.Phase == chPlacing && r.Removed:
-		// A foreign finalizer may hold it.
+		// A foreign finalizer may keep the object.
 		c.Worked, c.Stuck = true, c.Stuck || op.Met.Terminating
 		c.StuckAt = cmp.Or(c.StuckAt, c.Op.Peer)
 	}
@@ -331,7 +332,8 @@ func (j listJob) afterCovering() {
 	joinJob{c}.complete()
 }
 
-// tired reports whether the change gives up instead of another list.
+// tired reports whether the change stops although the peer should be listed again: its caller no
+// longer waits, or a change that is not Patient has listed often enough.
 func (j listJob) tired() bool {
 	c := j.c
 	return c.Expired || c.Op.Patience != Patient && c.Rounds > max(tries, c.Op.Lease)
@@ -347,7 +349,7 @@ func (j listJob) listed() {
 		j.begin(chPlacing, c.Op.Peer)
 	case chPlacing:
 		if c.Taken {
-			// A former home is copied to the newcomer again, as a replica.
+			// The newcomer lost a home: give it the object again, as a replica.
 			joinJob{c}.survey()
 			return
 		}

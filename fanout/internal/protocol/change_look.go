@@ -46,7 +46,7 @@ func (s lookSetTask) step(r Reply) {
 }
 
 // afterLooking takes the anchor's slot, or continues the change if it holds that slot. A begun
-// change that no longer holds the anchor's slot is over: it never takes the anchor twice.
+// change that no longer holds the anchor's slot is over: it never takes that slot twice.
 func (j lookJob) afterLooking() {
 	c := j.c
 	begun := c.Record.Anchor != "" && (c.Held || c.Resumed || c.Op.Anchor != "")
@@ -94,7 +94,8 @@ func (j lookJob) reject(reason Reason, peer, problem string) {
 	c.end(Aborted)
 }
 
-// anchor returns the first member by name, at which all changes compete, or "".
+// anchor returns the first member by name, at which all changes compete, or "" if no configured
+// peer can be the anchor.
 func (j lookJob) anchor() string {
 	c := j.c
 	for _, p := range slices.Sorted(slices.Values(c.Op.Peers)) {
@@ -108,12 +109,12 @@ func (j lookJob) anchor() string {
 	return ""
 }
 
-// An anchorState judges by the PeerSets that were read whether the anchor, or another peer,
-// still is a member.
+// An anchorState judges by the PeerSets that were read whether the anchor, or another peer, is
+// still a member.
 type anchorState struct{ c *Change }
 
-// dropped reports whether another full member lists peer as departed. peer itself need not
-// know.
+// dropped reports whether another full member lists peer as departed. The PeerSet of peer itself
+// need not show the departure.
 func (j anchorState) dropped(peer string) bool {
 	c := j.c
 	for p, set := range c.Sets {
@@ -142,8 +143,9 @@ func (j anchorState) anchorless() bool {
 	return !slices.Contains(c.Op.Peers, c.Record.Anchor) || j.cut() && !j.vacated()
 }
 
-// vacated reports whether the anchor had left, as another member knew, when its slot was taken.
-// The anchor is reachable, so its slot is freed.
+// vacated reports whether the anchor had left the ring when its slot was taken: another member
+// lists the departure, and not as a removal by force. Such an anchor is reachable, so its slot is
+// freed.
 func (j anchorState) vacated() bool {
 	c := j.c
 	given := false

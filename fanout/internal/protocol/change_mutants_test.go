@@ -84,7 +84,8 @@ var changeMutants = []broken{
 	}, want: "I7"},
 }
 
-// unlisted hides the objects that what selects from the lists that a change reads in phase.
+// unlisted returns a mutant that hides some objects from the lists that a change reads in phase:
+// those for which the function what returns true.
 func unlisted(phase changePhase, what func(Object) bool) func(*world, *proc, Command, Reply) Reply {
 	return func(_ *world, p *proc, c Command, r Reply) Reply {
 		if c.Verb == Survey && p.change.m.Phase == phase {

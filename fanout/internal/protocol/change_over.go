@@ -9,7 +9,7 @@ import "slices"
 type closeJob struct{ c *Change }
 
 // begin marks the change as over at the anchor before any slot is freed, so that a late process
-// takes no further slot for it.
+// takes no further slot for the change.
 func (j closeJob) begin() {
 	c := j.c
 	c.enter(chFinishing)
@@ -33,8 +33,8 @@ func (j closeJob) release() {
 func (j closeJob) free() {
 	c := j.c
 	if (anchorState{c}).anchorless() {
-		// The anchor has left the ring. A change that readmits it takes its slot, whatever the
-		// slot holds.
+		// The anchor has left the ring. A change that readmits the anchor takes its slot, whatever
+		// the slot holds.
 		j.conclude()
 		return
 	}
@@ -42,7 +42,7 @@ func (j closeJob) free() {
 	c.spawn(chWrite, c.Record.Anchor)
 }
 
-// leaving reports whether the slots are being freed.
+// leaving reports whether the change is freeing its slots.
 func (j closeJob) leaving() bool {
 	c := j.c
 	return c.Phase == chReleasing || c.Phase == chFreeing
@@ -81,7 +81,7 @@ func (j closeJob) repeat() {
 	lookJob{c}.begin()
 }
 
-// done reports whether the PeerSets show the effect that the change was to have.
+// done reports whether the PeerSets show the intended effect of the change.
 func (j closeJob) done() bool {
 	c := j.c
 	member := slices.ContainsFunc(c.Op.Peers, func(p string) bool {

@@ -44,8 +44,8 @@ func (c *Change) next() {
 // A writeJob decides which PeerSet a phase writes into a peer.
 type writeJob struct{ c *Change }
 
-// witness returns the peer whose PeerSet is read after the PeerSet of peer and before its
-// write, or "". The write is sent only if the witness still agrees.
+// witness returns the peer whose PeerSet is read between the read and the write of peer's PeerSet,
+// or "" if the write needs no witness. The write is sent only if the witness still agrees.
 func (j writeJob) witness(peer string) string {
 	c := j.c
 	if c.Phase == chReleasing && !(anchorState{c}).anchorless() {
@@ -57,11 +57,12 @@ func (j writeJob) witness(peer string) string {
 	return ""
 }
 
-// vouches reports whether the witness still agrees.
+// vouches reports whether set, the PeerSet of the witness, still permits the write.
 func (j writeJob) vouches(set PeerSet) bool {
 	c := j.c
 	if c.Phase == chReleasing {
-		// The write that took the anchor's slot may have been late.
+		// A late write may have taken the anchor's slot for this change: then no other slot is
+		// freed yet.
 		return !c.holds(set) || set.Change.Over
 	}
 	want := peerJoining
@@ -71,12 +72,13 @@ func (j writeJob) vouches(set PeerSet) bool {
 	return c.holds(set) && !set.Change.Over && set.Self.State == want
 }
 
-// wanted returns the PeerSet that the phase wants in peer, given the one that was read.
+// wanted returns the PeerSet that the phase wants in peer, given set, the PeerSet that was read
+// there.
 func (j writeJob) wanted(peer string, set PeerSet) (PeerSet, edited) {
 	c := j.c
 	if c.Phase == chFreeing && (!set.Change.Over || c.Strange) {
-		// The write that took the anchor's slot was late, and other processes may have
-		// continued from it: free their slots first.
+		// The write that took the anchor's slot was late, and other processes may have continued
+		// the change from it: first free the slots that they took.
 		return set, elsewhere
 	}
 	if (closeJob{c}).leaving() {
@@ -113,7 +115,8 @@ func (j writeJob) freed(peer string, set PeerSet) PeerSet {
 	set.Change = Slot{}
 	switch {
 	case c.newcomer() && over && set.Lists(c.Op.Peer):
-		// Copy the anchor's entry: an interrupted join is still Joining there.
+		// Copy the anchor's entry for the newcomer: after an interrupted join, that entry is still
+		// Joining.
 		if i := slices.IndexFunc(anchor.Members, func(m Member) bool { return m.Peer == c.Op.Peer }); i >= 0 {
 			set = set.with(anchor.Members[i])
 		}

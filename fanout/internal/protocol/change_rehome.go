@@ -5,18 +5,18 @@ package protocol
 
 import "slices"
 
-// rehoming returns the sub-operation for an object whose home may have been lost, or false.
-// Such an object names a peer that is no member, or a home that replaces a lost one and may be
-// unfinished.
+// rehoming returns the sub-operation for an object whose home may have been lost, or false if the
+// object needs none. Such an object names a peer that is no member, or it names a home that
+// replaces a lost one and may be unfinished.
 func (j listJob) rehoming(f Found) (Operation, bool) {
 	c := j.c
 	o := f.Object
 	lost := f.Mode == Everywhere && o.Claimed && o.Stage != Reserved &&
 		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || o.Home.frozen())
 	if f.Mode == Everywhere && o.Claimed && !o.Primary(f.Mode) && o.Stage == Reserved && o.Of(f.Mode).Peer == c.Op.Peer {
-		// Another process may be about to bring it into force.
+		// Another process may be about to bring the reservation into force.
 		return Operation{Action: Sweep}, true
 	}
-	// Confirm a remaining home: it may be about to move to the lost peer.
+	// A remaining home may be about to move to the lost peer: confirm it where it is.
 	return Operation{Action: Succeed, Into: c.ring()}, lost || f.Mode == Everywhere && o.Primary(f.Mode) && o.InEffect()
 }

@@ -5,11 +5,12 @@ package protocol
 
 import "slices"
 
-// A member that was restored from an older state rejoins under the slots of all members. The others
-// still list it, so secondaries of its primaries stay valid. Its objects count only if the other
-// members confirm them; guards of an object that it lost stay, and are reported.
+// A member that was restored from an older state rejoins under the slots of all members. The other
+// members still list it, so secondaries of its primaries stay valid. Its objects count only if the
+// other members confirm them. If the restored member lost an object, the object's guards stay, and
+// are reported.
 
-// restored reports whether the change readmits a member that the others still list.
+// restored reports whether the change readmits a member that the other members still list.
 func (c *Change) restored() bool {
 	return c.Op.Kind == Return && slices.Contains(c.Sets[c.Record.Anchor].peers(peerActive), c.Op.Peer)
 }
@@ -69,7 +70,7 @@ func (j restoreJob) lose(f Found) (Operation, bool) {
 	return Operation{}, false
 }
 
-// lost reports f, whose primary was committed and is in effect nowhere.
+// lost adds f to the result: the primary of f was committed and is in effect nowhere.
 func (j restoreJob) lost(f Found) {
 	c := j.c
 	if !slices.ContainsFunc(c.Result.Lost, func(l Found) bool { return l.Key == f.Key }) {

@@ -25,7 +25,7 @@ func (j slotsJob) takeNext() {
 	case c.At > 0 && j.idle():
 		closeJob{c}.begin()
 	case c.At < len(c.Order) && c.newcomer() && c.Order[c.At] == c.Op.Peer && joinJob{c}.otherRing(c.Sets[c.Op.Peer]):
-		// It joined another ring after the PeerSets were read.
+		// The newcomer joined another ring after the PeerSets were read.
 		j.retreat("")
 	case c.At < len(c.Order):
 		c.enter(chTaking)
@@ -38,14 +38,14 @@ func (j slotsJob) takeNext() {
 func (j slotsJob) order(anchor PeerSet) []string {
 	c := j.c
 	order := slices.DeleteFunc(anchor.names(c.Op.Peer), func(p string) bool {
-		// A peer that the others have dropped need not be configured any longer. verify finds
-		// that the anchor still lists it.
+		// A peer that the other members have dropped need not be configured any longer. verify
+		// finds that the anchor still lists that peer.
 		_, read := c.Sets[p]
 		return !read && anchorState{c}.dropped(p)
 	})
 	switch c.Op.Kind {
 	case Leave:
-		// It may have joined after the PeerSets were read.
+		// The peer may have joined after the PeerSets were read.
 		if _, ok := c.Sets[c.Op.Peer]; ok || anchor.Lists(c.Op.Peer) {
 			order = append(order, c.Op.Peer)
 		}
@@ -58,7 +58,7 @@ func (j slotsJob) order(anchor PeerSet) []string {
 	return order
 }
 
-// idle reports whether there is nothing to do, and records the reason.
+// idle reports whether the change has nothing to do, and records the reason.
 func (j slotsJob) idle() bool {
 	c := j.c
 	anchor, own := c.Sets[c.Record.Anchor], c.Sets[c.Op.Peer]
@@ -71,7 +71,7 @@ func (j slotsJob) idle() bool {
 	case c.newcomer(), listed:
 		return false
 	case c.Op.Kind == Leave && anchor.left(c.Op.Peer) && own.Self.State != peerOut:
-		// This very leave may have dropped it at the anchor after own was read.
+		// This very leave may have dropped the peer at the anchor after own was read.
 		return false
 	case c.Op.Kind == Force && (c.Op.Anchor != "" || c.Resumed || c.Runs > 0):
 		return false
@@ -121,7 +121,7 @@ func (s takeSlotTask) afterRead(r Reply) {
 	case c.holds(s.Set):
 		s.hold()
 	case s.Peer != c.Op.Peer && anchorState{c}.cutAt(s.Set):
-		// The removal of its anchor ended the change, whatever the anchor's slot holds.
+		// The removal of the anchor ended the change, whatever the anchor's slot holds.
 		c.Again = true
 		s.finish()
 	case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()) && !s.usurps():
@@ -176,9 +176,9 @@ func (s takeSlotTask) afterPut(r Reply) {
 	}
 }
 
-// usurps reports whether a removal by force takes the slot in s from the change that holds it,
-// because that change cannot finish without the removed peer. That change is over and may be
-// requested again: a process that reaches its anchor finds that the members' lists differ.
+// usurps reports whether a removal by force takes an occupied slot from the change that holds it,
+// because that change cannot finish without the removed peer. The other change is over then. It may
+// be requested again: a process that reaches its anchor finds that the members' lists differ.
 func (s takeSlotTask) usurps() bool {
 	c := s.c
 	return c.Op.Kind == Force && s.Tries > 0 && s.Seen == sign(s.Set)
@@ -209,8 +209,8 @@ func (s takeSlotTask) occupied() {
 	case c.Expired:
 		s.refuse(Late, fmt.Sprintf("%s of %s is under way (%s)", s.Set.Change.Kind, s.Set.Change.Peer, s.Set.Change.Coordinator))
 	case s.Quiet >= c.Op.Lease && c.Op.Kind == Force && s.Set.Change.Anchor == c.Op.Peer:
-		// Its anchor is the removed peer, so no process can end it there. If that peer is
-		// reachable after all, the two changes would wait for each other.
+		// The other change has the removed peer as its anchor, so no process can end it there. If
+		// that peer is reachable after all, the two changes would wait for each other.
 		s.Tries++
 		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case s.Quiet >= c.Op.Lease:

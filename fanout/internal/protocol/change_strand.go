@@ -5,7 +5,7 @@ package protocol
 
 import "fmt"
 
-// changeStrand is one thread of a phase of a Change.
+// changeStrand is the state of a task of a Change: one sequence of commands in a phase.
 type changeStrand struct {
 	Task  changeTask
 	Peer  string
@@ -35,8 +35,8 @@ const (
 	chBeat    changeTask = "beat"
 )
 
-// changeHandle is strand i of a change. The tasks of a change embed it. It is valid until the change
-// adds another strand.
+// changeHandle is strand i of a change. The tasks of a change embed a changeHandle. A changeHandle
+// is valid until the change adds another strand.
 type changeHandle struct {
 	*changeStrand
 	c *Change
@@ -117,7 +117,7 @@ func (s changeLogTask) step(r Reply) {
 	case s.Step == stepStart:
 		s.send(stepLog, Command{Verb: verb})
 	case r.Class != Applied && c.Phase != chEnding:
-		// Another coordinator that has the entry, or a recovery, carries the change out.
+		// Another coordinator that has the entry, or a recovery, may carry out the change.
 		c.Sent = c.Sent || r.Class == Unknown || r.Code == Conflict
 		s.refuse(LogFailed, "")
 	default:
@@ -163,9 +163,9 @@ func (s changeHandle) sendSet(next step, set PeerSet) {
 	s.send(next, Command{Verb: PutPeerSet, Peer: s.Peer, RV: set.RV, Set: &set})
 }
 
-// A writeSetTask writes the PeerSet that the phase wants into its peer, if the change holds its
-// slot. If the phase has a witness, it reads the witness's PeerSet after the one to write, and
-// writes only if the witness still agreed by then.
+// A writeSetTask writes the PeerSet that the phase wants into its peer, if the change holds the
+// peer's slot. If the phase has a witness, the task reads the witness's PeerSet between the read
+// and the write, and writes only if the witness still agreed.
 type writeSetTask struct{ changeHandle }
 
 func (s writeSetTask) step(r Reply) {
@@ -239,11 +239,11 @@ func (s writeSetTask) edit() {
 	}
 }
 
-// edited is the outcome of wanted.
+// edited is the second result of wanted: whether the PeerSet must be written.
 type edited uint8
 
 const (
 	changed   edited = iota
-	unchanged        // it is already as wanted
+	unchanged        // the PeerSet is already as wanted
 	elsewhere        // another process has made another change: read all PeerSets again
 )

@@ -29,7 +29,7 @@ var evacuations = []config{
 	{name: "leave B, a move to it", mode: Everywhere, peers: 2, committed: "p", changes: changes(leaveB), plans: []plan{move("m", "b")}},
 }
 
-// evacuationsDeep take longer.
+// evacuationsDeep are evacuations whose exploration takes longer.
 var evacuationsDeep = []config{
 	{name: "9c: move, the home leaves, update, removal", mode: Everywhere, peers: 2, committed: "p", changes: changes(leaveA), plans: []plan{move("m", "b"), update("x", "q"), removal("r")}},
 	{name: "the home leaves, update, removal", mode: Everywhere, peers: 3, committed: "p", changes: changes(leaveA), plans: []plan{update("x", "q"), removal("r")}},
@@ -43,7 +43,8 @@ var evacuationsDeep = []config{
 	{name: "leave C, a move to it, update", mode: Everywhere, peers: 3, committed: "p", changes: changes(leaveC), plans: []plan{move("m", "c"), update("x", "q")}},
 }
 
-// smallChanges are explored by every run of the tests.
+// smallChanges are configurations with changes of the membership. Every run of the tests explores
+// them.
 var smallChanges = []config{
 	{name: "join C", peers: 3, ring: 2, changes: changes(joinC), crashes: 1, helpers: 1},
 	{name: "join C, committed, crash", peers: 3, ring: 2, committed: "p", changes: changes(joinC), crashes: 1},
@@ -60,7 +61,8 @@ var smallChanges = []config{
 	{name: "leave A", peers: 3, changes: changes(leaveA), crashes: 1, helpers: 1},
 }
 
-// deepChanges take longer; ATOLL_EXPLORE=deep runs them.
+// deepChanges are configurations with changes of the membership that take longer;
+// ATOLL_EXPLORE=deep runs them.
 var deepChanges = []config{
 	{name: "2f join C, update, removal", mode: Everywhere, peers: 3, ring: 2, committed: "p", changes: changes(joinC), plans: []plan{update("x", "q"), removal("r")}},
 	{name: "7g force B, comeback, X@B", peers: 2, lease: live, sweepers: 1, givenUp: true, changes: changes(forceB, returnB), plans: []plan{add("x", "b", 1, "p")}},

@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// clear deletes the guards or replicas in all members, read after the commit. An earlier
-// confirmation does not count.
+// clear deletes the guards or replicas in all members. It reads the members after the commit, and a
+// confirmation from before the commit does not count.
 func (j removeJob) clear() {
 	m := j.m
 	m.Stopping = false
@@ -30,8 +30,8 @@ func (j removeJob) confirm() {
 	bringJob{m}.spread(taskClear)
 }
 
-// A clearTask deletes the secondary of the removed object in its peer, waits until it is gone,
-// and then lists the namespace there.
+// A clearTask deletes the secondary of the removed object in its peer and waits until it is gone.
+// Then it lists the namespace of the object there, if the object owns one.
 type clearTask struct{ removedTask }
 
 func (s clearTask) step(r Reply) {
@@ -67,17 +67,16 @@ func (s clearTask) found(o Object) {
 	m := s.m
 	switch {
 	case m.Op.Action == Remove && retireJob{m}.superseded(o):
-		// The home was replaced after its peer was removed by force: remove its
-		// replacement.
+		// The home was replaced after its peer was removed by force: remove the new home.
 		m.astray(o, s.Peer)
 		s.finish()
 	case !s.removed(o):
 		s.other(o)
 	case m.Primary.UID != "" && retireJob{m}.outranked(o):
-		// A later home replaced this one, which was taken for lost.
+		// A later home replaced the home that is being removed: that home was taken for lost.
 		s.unconfirmed()
 	case o.former(m.Op.Mode):
-		// It was home: the replicas that name it are deleted first.
+		// The object was home: the replicas that name it are deleted first.
 		s.X = o
 		s.finish()
 	case o.Terminating:
@@ -96,7 +95,7 @@ func (s clearTask) removed(o Object) bool {
 	return o.Claimed && !o.Primary(m.Op.Mode) && (o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || same)
 }
 
-// other acts on o, which is no secondary of the removed object. A replica in effect may name an
+// other handles o, which is no secondary of the removed object. A replica in effect may name an
 // earlier home of the same object.
 func (s clearTask) other(o Object) {
 	m := s.m
@@ -112,7 +111,7 @@ func (s clearTask) other(o Object) {
 
 func (s clearTask) afterPrimary(r Reply) {
 	m := s.m
-	gone := m.Primary.UID == "" // if it exists now, it was restored and the removal is open
+	gone := m.Primary.UID == "" // if the primary exists now, it was restored and the removal is open
 	switch {
 	case r.Code == NotFound, r.Code == NoSuchPeer && gone, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving() && !gone):
 		s.send(stepDelete, deleteObject(s.Peer, s.X))
@@ -123,7 +122,7 @@ func (s clearTask) afterPrimary(r Reply) {
 
 func (s clearTask) afterJudge(r Reply) {
 	m := s.m
-	// It names an earlier home of the object that is being removed.
+	// X names an earlier home of the object that is being removed.
 	switch m.verdict(s.X, r) {
 	case dead:
 		s.send(stepDelete, deleteObject(s.Peer, s.X))
@@ -132,7 +131,7 @@ func (s clearTask) afterJudge(r Reply) {
 		case m.Record.Origin != "":
 			s.send(stepDelete, deleteObject(s.Peer, s.X))
 		case m.Primary.Claimed:
-			// It belongs to a later object with the same name, which is lost.
+			// X belongs to a later object with the same name, which is lost.
 			s.cleared()
 		default:
 			s.unconfirmed()
@@ -182,14 +181,15 @@ func (j removeJob) afterClearing() {
 	case j.untold():
 		j.await()
 	default:
-		// The log's entry stays until the guards in unreachable peers are gone.
+		// The primary is no longer needed: the log's entry stays until the guards in unreachable
+		// peers are gone.
 		j.drop()
 	}
 }
 
-// untold reports whether a guard is left that only the primary makes known. A sweep has no log
-// entry, the entry of a removal that found its object already leaving says nothing yet, and no
-// entry names a peer that is not configured.
+// untold reports whether only the primary leads to an unconfirmed guard, because no log entry does.
+// A sweep has no log entry. The entry of a removal that found its object already leaving does not
+// record the removal yet. No entry names a peer that is not configured.
 func (j removeJob) untold() bool {
 	m := j.m
 	return slices.ContainsFunc(m.Result.Pending, func(p string) bool {
@@ -197,8 +197,8 @@ func (j removeJob) untold() bool {
 	})
 }
 
-// accompanied reports whether the membership has a peer other than the primary's. The primary's
-// peer need not list itself: a rejoining peer first lists only the others.
+// accompanied reports whether the membership has a peer other than the primary's peer. The
+// primary's peer need not list itself: a rejoining peer first lists only the other members.
 func (j removeJob) accompanied() bool {
 	m := j.m
 	return slices.ContainsFunc(m.Set.reached(), func(p string) bool { return p != m.Record.Primary.Peer })

@@ -3,8 +3,8 @@
 
 package protocol
 
-// comeback is an add at B that is in progress when B is removed by force, and continues when B
-// has rejoined. The sweeper does not have a removed peer configured.
+// comeback returns a configuration with an add at B that is in progress when B is removed by force,
+// and continues when B has rejoined. The sweeper does not have a removed peer configured.
 func comeback(m mutant) config {
 	return config{
 		peers: 2, lease: live, sweepers: 1, givenUp: true, inTurn: true,
@@ -12,12 +12,12 @@ func comeback(m mutant) config {
 	}
 }
 
-// comebackMutants break the rules for a rejoining peer. The rules about the objects that it
-// owns are in changeMutants.
+// comebackMutants break the rules for a rejoining peer. The rules about the objects that it owns
+// are in changeMutants.
 //
-// To leave out only the mark before the peer's objects are settled breaks nothing: the newcomer
-// is marked again, as Joining, before any member lists it, and an add that commits there has
-// read both marks after its primary existed.
+// No mutant leaves out only the mark before the peer's objects are settled, because that breaks
+// nothing: the newcomer is marked again, as Joining, before any member lists it, and an add that
+// commits there has read both marks after its primary existed.
 var comebackMutants = []broken{
 	{n: "N39", rule: "reservations in a rejoining peer are fenced", want: "I2", cfg: comeback(mutant{
 		told: func(w *world, p *proc, c Command, r Reply) Reply {
@@ -52,8 +52,8 @@ var comebackMutants = []broken{
 	}},
 }
 
-// departureMutants break the rules that leave nothing behind in a leaving peer. More of these
-// rules are in changeMutants.
+// departureMutants break the rules that keep objects from being left in a leaving peer. More of
+// these rules are in changeMutants.
 var departureMutants = []broken{
 	{n: "N37", rule: "an activation reads the members after the replica", want: "I7", cfg: departure(mutant{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
@@ -73,8 +73,8 @@ var departureMutants = []broken{
 	})},
 }
 
-// departure is a configuration in which a peer leaves while one operation brings an Account to
-// it and another removes the Account.
+// departure returns a configuration in which a peer leaves while one operation brings an Account to
+// that peer and another operation removes the Account.
 func departure(m mutant) config {
 	return config{
 		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, changes: changes(change("l", Leave, "b")), plans: []plan{removal("r")}, mutant: m,

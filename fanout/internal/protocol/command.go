@@ -11,7 +11,7 @@ const (
 	Begin Verb = "begin"
 	// Advance makes Machine.Record durable.
 	Advance Verb = "advance"
-	// Forget ends the log's entry. Its effect may be lost: no step depends on it.
+	// Forget ends the log's entry. Its effect may be lost, because no step depends on it.
 	Forget Verb = "forget"
 
 	// Create creates Object in Peer.
@@ -29,9 +29,8 @@ const (
 	ReadOwner Verb = "read-owner"
 	// List lists in Peer the objects in the namespace that the object owns.
 	List Verb = "list"
-	// Settle judges the Reserved objects in that namespace in Peer, each by a sweep of its own,
-	// which deletes a dead one. It returns the objects that are left, each with the stage of
-	// its primary.
+	// Settle sweeps each Reserved object in that namespace in Peer; such a sweep deletes a dead
+	// object. It returns the objects that are left, each with the stage of its primary.
 	Settle Verb = "settle"
 	// Count counts the homes of the kind in Peer, and those whose removal a plain delete
 	// requests.
@@ -44,8 +43,8 @@ const (
 	// PutPeerSet replaces Peer's PeerSet by Set if its RV still holds; without an RV it creates
 	// the PeerSet.
 	PutPeerSet Verb = "put-peerset"
-	// Survey lists all objects under the protocol in Peer, and the unclaimed objects with the
-	// name of one.
+	// Survey lists the objects of every kind in Peer. It leaves out unclaimed objects of a kind
+	// that keeps its state in an annotation.
 	Survey Verb = "survey"
 	// Sub runs the operation Sub to its end, on the object that a survey found under Key.
 	Sub Verb = "sub"
@@ -73,28 +72,28 @@ type Command struct {
 	Other *Slot      // of Finish
 }
 
-// readObject is the read of the object in peer.
+// readObject returns the command that reads the operation's object in peer.
 func readObject(peer string) Command { return Command{Verb: Read, Peer: peer} }
 
-// deleteObject is the delete of o in peer, if o is as it was read.
+// deleteObject returns the command that deletes o in peer, if o is still as it was read.
 func deleteObject(peer string, o Object) Command {
 	return Command{Verb: Delete, Peer: peer, UID: o.UID, RV: o.RV}
 }
 
-// readRecord is the read of the record that decides operation.
+// readRecord returns the command that reads the record which decides operation.
 func readRecord(operation string) Command {
 	return Command{Verb: ReadRecord, Record: operation}
 }
 
-// Class is the certainty with which an attempt took effect.
+// Class reports whether an attempt to write took effect.
 type Class uint8
 
 const (
-	// NotApplied: it had no effect and never will.
+	// NotApplied: the attempt had no effect and never will have one.
 	NotApplied Class = iota
-	// Applied: it had its effect.
+	// Applied: the attempt had its effect.
 	Applied
-	// Unknown: it may have had its effect, or may still have it.
+	// Unknown: the attempt may have had its effect, or may still have it.
 	Unknown
 )
 

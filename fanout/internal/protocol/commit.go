@@ -3,7 +3,7 @@
 
 package protocol
 
-// A commitJob sends the write that decides the operation, after the log knows that it may be
+// A commitJob sends the write that decides the operation, after the log has stored that it may be
 // sent.
 type commitJob struct{ m *Machine }
 
@@ -19,9 +19,9 @@ func (j commitJob) begin() {
 	}
 }
 
-// configured returns the primary as the commit writes it. The commit adds the finalizer: a
-// Reserved primary has none of ours, so that a fence is one atomic delete, and a committed one
-// is kept until its removal.
+// configured returns the primary as the commit writes it. The commit adds our finalizer, which
+// keeps a committed primary until its removal. A Reserved primary does not have it, so that one
+// atomic delete fences it.
 func (j commitJob) configured() Object {
 	m := j.m
 	o := m.Primary
@@ -67,8 +67,8 @@ func (s commitTask) step(r Reply) {
 // known.
 type attempt struct{ strand }
 
-// ask reads the primary after a write of it that was not acknowledged. If it gives up, the
-// ending is InDoubt when the write may have been the commit.
+// ask reads the primary after a write of the primary that was not acknowledged. If it has asked
+// often enough, it ends the strand, with the ending InDoubt if the commit may have been applied.
 func (s attempt) ask(r Reply) {
 	m := s.m
 	if r.Code == Denied {
@@ -131,8 +131,8 @@ func (s commitTask) afterRead(r Reply) {
 	case m.Expired:
 		s.send(stepTakeDown, deleteObject(s.Peer, o))
 	default:
-		// Another write changed the primary, or the commit has not landed: send it again on the
-		// version that was read.
+		// Another write changed the primary, or the commit has not been applied: send the commit
+		// again on the version that was read.
 		m.Primary = o
 		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: commitJob{m}.configured(), UID: o.UID, RV: o.RV})
 	}
@@ -161,8 +161,8 @@ func (s lookTask) step(r Reply) {
 	case s.Step != stepRead:
 		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == OK && (m.Op.logged() || m.Op.Action == Sweep && m.passing()) && !r.PeerSet.current():
-		// The peer is rejoining: its list is no membership yet, and the change that readmits it
-		// decides about its objects.
+		// The peer is rejoining: its list of members does not count yet, and the change that
+		// readmits the peer decides about its objects.
 		s.finish()
 	case r.Code == OK:
 		m.Set, m.HaveSet = r.PeerSet, true

@@ -6,11 +6,11 @@ package protocol
 // plan is one coordinator of a configuration.
 type plan struct {
 	op Operation
-	// retry: it runs again, as a new operation, after it gave way.
+	// retry: the operation runs again, as a new operation, after it gave way.
 	retry bool
-	// after: it begins when that plan, counted from 1, is over.
+	// after: the operation begins when the plan with that number, counted from 1, is over.
 	after int
-	// peers is how many of the peers it has configured; 0: all.
+	// peers is how many of the peers the coordinator has configured; 0: all.
 	peers int
 }
 
@@ -24,7 +24,7 @@ type config struct {
 	sweepers int // how many sweeps may be under way at once
 
 	committed   string // the payload of an object that is committed at peer a from the start
-	moved       string // the peers to which its home moved since, in this order; no replica names a later home
+	moved       string // the peers to which the object's home moved since, in this order; no replica names a later home
 	late        string // the peers whose replica is still Reserved
 	strangers   string // the peers that hold persons' objects
 	committedAt int    // 1 + the peer of the committed object; 0: the first
@@ -33,10 +33,10 @@ type config struct {
 	changes     []ChangeOperation
 	loss        loss    // a peer that goes down
 	astray      string  // a peer whose credentials lead to another ring's cluster for a while
-	otherHolds  bool    // and that cluster holds a committed object of the name
+	otherHolds  bool    // that other cluster holds a committed object of the name
 	restored    string  // a peer that is restored from a backup
-	detected    bool    // no process believes it until it rejoins
-	noticed     bool    // the same, from some time after the restore
+	detected    bool    // no process believes the restored peer until it rejoins
+	noticed     bool    // no process believes the restored peer from some time after the restore
 	inTurn      bool    // a change begins when the one before it is over
 	helpers     int     // how many processes continue changes that they find
 	reads       bool    // a changer's reads of PeerSets may be late
@@ -50,7 +50,7 @@ type config struct {
 	persons
 
 	valve   bool // a plain delete of the home requests its removal
-	crowded bool // more are requested at once than the limit
+	crowded bool // more removals are requested at once than the limit
 
 	adopters   int  // how many processes settle records that they find
 	takers     int  // how many processes take over an entry of a log that all share
@@ -75,7 +75,7 @@ type mutant struct {
 	over     func(w *world, p *proc)
 	handled  func(p *proc, cmds []Command) []Command
 	stale    bool                          // sweeps read the primary before the secondary that they judge
-	answer   func(c Command) (Reply, bool) // replies instead of the peer
+	answer   func(c Command) (Reply, bool) // returns the reply in place of the peer's
 	blind    bool                          // report the consequence, not the broken rule itself
 	change   func(w *world, p *proc, c Command) Command
 	told     func(w *world, p *proc, c Command, r Reply) Reply // edits the replies to a change of the membership

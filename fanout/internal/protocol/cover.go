@@ -6,13 +6,13 @@ package protocol
 // A coverJob makes sure that a primary has its secondaries in the peers that become members.
 type coverJob struct{ m *Machine }
 
-// begin ensures that the primary Op.Met has its secondaries in the peers Into: the newcomers,
-// or all members if its own peer is a newcomer.
+// begin ensures that the primary Op.Met has its secondaries in the peers Into. Into has the
+// newcomers, or all members if the primary's own peer is a newcomer.
 func (j coverJob) begin() {
 	m := j.m
 	m.Primary = m.Op.Met
 	if m.Op.Mode == Everywhere && m.Primary.Claimed && !m.Primary.Primary(Everywhere) {
-		// It is moving: a newcomer must copy it from its present home.
+		// The home is moving: a newcomer must copy the object from its present home.
 		m.astray(m.Primary, m.Op.Target)
 		findJob{m}.regain()
 		return
@@ -34,7 +34,7 @@ func (j coverJob) begin() {
 	}
 }
 
-// follow brings the replicas of a home that was found elsewhere than the cover expected it.
+// follow brings the replicas of a home that is not where the cover expected it.
 func (j coverJob) follow() {
 	m := j.m
 	m.enter(covering)
@@ -73,16 +73,16 @@ func (s secondaryTask) obstructed(o Object, peer string) {
 	s.unconfirmed()
 }
 
-// unproved ends the strand, whose peer holds no secondary of the primary: the primary may have
-// been removed after the state to which its peer was restored.
+// unproved ends the strand, whose peer holds no secondary of the primary. The primary's peer was
+// restored, and the primary may have been removed after the backup was made.
 func (s secondaryTask) unproved() {
 	m := s.m
 	m.Result.Unproved = append(m.Result.Unproved, s.Peer)
 	s.finish()
 }
 
-// rival asks for what decides about X, an object of another operation that has the name: its
-// record, else its primary.
+// rival reads the record or object that decides about X, an object of another operation that has
+// the name: X's record if X is undecided, and X's primary otherwise.
 func (s secondaryTask) rival() {
 	m := s.m
 	switch {
@@ -97,9 +97,9 @@ func (s secondaryTask) rival() {
 }
 
 // rivaled ends the strand because secondary X of another primary has the name; y is the reply to
-// the read of the other primary. If one of the two primaries is committed, a later round finds
-// it alone. If the restored peer no longer has X's primary either, X's primary is newer than
-// the object to prove, which stays unproved.
+// the read of the other primary. If one of the two primaries is committed, a later round finds only
+// that one. If the restored peer no longer has X's primary either, X's primary is newer than the
+// object to prove, which stays unproved.
 func (s secondaryTask) rivaled(y Reply) {
 	m := s.m
 	if m.Op.Prove && m.verdict(s.X, y) == lost {
@@ -113,8 +113,8 @@ func (s secondaryTask) rivaled(y Reply) {
 	s.unconfirmed()
 }
 
-// discard deletes Op.Met in a peer that is no member, if it is still a reservation, or if it is
-// a secondary and the PeerSet of its peer still says that the peer is no member.
+// discard deletes Op.Met in a peer that is no member, if Op.Met is still a reservation. It also
+// deletes a secondary there, if the PeerSet of its peer still shows that the peer is no member.
 func (j coverJob) discard() {
 	m := j.m
 	m.enter(covering)
@@ -144,10 +144,10 @@ func (s discardTask) afterRead(r Reply) {
 	case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
 		s.finish()
 	case r.Code == OK && o.Primary(m.Op.Mode) && o.Stage != Reserved:
-		// It was committed meanwhile.
+		// The reservation was committed meanwhile.
 		s.finish()
 	case r.Code == OK && (o.former(m.Op.Mode) || o.yielded(m.Op.Mode)):
-		// The replicas that name it must be updated first.
+		// The replicas that name this former home must be updated first.
 		s.unconfirmed()
 	case r.Code == OK && !o.Terminating && o.Primary(m.Op.Mode):
 		s.send(stepDelete, deleteObject(s.Peer, o))
@@ -163,7 +163,7 @@ func (s discardTask) afterSet(r Reply) {
 	m := s.m
 	switch state := r.PeerSet.Self.State; {
 	case r.Code == OK && (state == peerActive || state == peerJoining):
-		// The peer is a member again and may have received X as such.
+		// The peer is a member again and may have received X as a member.
 		m.because(Membership, s.Peer)
 		s.finish()
 	case r.Code == OK:
@@ -189,7 +189,7 @@ func (j coverJob) afterCovering() {
 		return
 	}
 	if m.Astray {
-		// Its home has moved: the next list shows where to.
+		// The home has moved: the next list shows its new peer.
 		m.pend(m.Op.Target)
 	}
 	m.end(Done)

@@ -4,21 +4,21 @@
 // Package protocol is the fan-out protocol as a pure state machine.
 //
 // A Machine takes replies and returns commands. It does no I/O and uses no clock, randomness or
-// goroutine. The runtime in package fanout and the tests that explore interleavings run the
-// same code.
+// goroutine. The runtime in package fanout and the tests that explore interleavings run the same
+// code.
 //
-// An operation is a sequence of jobs, and a job of phases. In a phase one task works in each
-// peer. Jobs and tasks are types without state, each with the rules of one thing: acquireTask
-// decides about an object that has the name already, removeJob about the order of a removal. The
-// state is in Machine and Strand, which are plain data. A Change of the membership is built in
-// the same way and runs operations of its own. What a read object means for another one is
-// decided by pure functions: judge, judgeStray, judgeRecord and the methods of Object.
+// An operation is a sequence of jobs, and a job of phases. In a phase one task works in each peer.
+// Jobs and tasks are types without state, each with the rules of one thing: acquireTask decides
+// about an object that has the name already, removeJob about the order of a removal. The state is
+// in Machine and Strand, which are plain data. A Change of the membership is built in the same way
+// and runs operations of its own. Pure functions judge an object by another one that was read:
+// judge, judgeStray, judgeRecord and the methods of Object.
 //
-// docs/fanout-specification.md states its guarantees: at most one peer owns a name; every
-// committed object is guarded in every peer; an acknowledged commit stays until a removal; the
-// endings committed and aborted are reported only with proof.
+// docs/fanout-specification.md states the guarantees of the protocol: at most one peer owns a name;
+// every committed object is guarded in every peer; an acknowledged commit stays until a removal;
+// the endings committed and aborted are reported only with proof.
 //
-// It does not guarantee progress without replies. Each attempt is a command of its own and is
-// never repeated implicitly, so that the runtime can classify it as not applied, applied or
+// The protocol does not guarantee progress without replies. Each attempt is a command of its own
+// and is never repeated implicitly, so that the runtime can classify it as not applied, applied or
 // unknown.
 package protocol

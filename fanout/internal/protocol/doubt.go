@@ -59,7 +59,8 @@ func (s judgeTask) witnesses() []string {
 	})
 }
 
-// mutual reports whether a member lists both peers that contradict each other.
+// mutual reports whether set, the PeerSet of a witness, lists both peers that contradict each
+// other.
 func (s judgeTask) mutual(set PeerSet) bool {
 	m := s.m
 	return set.Lists(s.Peer) && set.Lists(s.X.Of(m.Op.Mode).Peer)

@@ -3,9 +3,9 @@
 
 package protocol
 
-// EditOperation takes the place of an operation's ID in a revision whose content a person or a
-// tool wrote on the home itself. All processes that commit the edit write the same value, so
-// any of them may.
+// EditOperation takes the place of an operation's ID in a revision whose content a person or a tool
+// wrote on the home itself. All processes that commit the edit write the same value, so any process
+// may commit it.
 const EditOperation = "edit"
 
 // Edited reports whether the content of home o was changed without a revision. The edit
@@ -37,7 +37,7 @@ func (j acceptJob) begin() {
 	m.spawn(taskAccept, m.Record.Primary.Peer)
 }
 
-// accept is the write that commits the edit of home.
+// accept returns the command that commits the edit of home.
 func (j acceptJob) accept(home Object) Command {
 	o := home.accepted()
 	return Command{Verb: Put, Peer: j.m.Record.Primary.Peer, Object: o, UID: o.UID, RV: o.RV}
@@ -84,7 +84,7 @@ func (s acceptTask) step(r Reply) {
 	}
 }
 
-// unaccepted ends the strand without a revision for the edit; a sweep continues.
+// unaccepted ends the strand without a revision for the edit; a later sweep commits the edit.
 func (s acceptTask) unaccepted(r Reply) {
 	m := s.m
 	m.because(reasonOf(r), s.Peer)

@@ -72,7 +72,7 @@ func (w *world) enabled() []action {
 			continue
 		}
 		if m.orphan && !m.applied && w.isDown(w.store.index(m.cmd.Peer)) {
-			continue // it may arrive when its peer is reachable again
+			continue // the message may arrive when its peer is reachable again
 		}
 		if w.cfg.replies && m.awaited() {
 			add(actApply, k, 0)

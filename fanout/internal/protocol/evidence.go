@@ -9,9 +9,10 @@ import "strings"
 // may have been committed there. So a secondary that was written after the commit is evidence,
 // and no reply of its primary's peer makes it dead.
 
-// Evidence reports whether secondary o proves the commit of its primary: a guard that was bound
-// after it, or a replica in effect, unless it is being deleted. A claim under a central log may
-// be bound while its target is still Reserved, so it proves nothing.
+// Evidence reports whether secondary o proves the commit of its primary. A guard proves it if it
+// was bound after the commit, and a replica if it is in effect; neither proves it while it is being
+// deleted. A claim under a central log may be bound while its target is still Reserved, so it
+// proves nothing.
 func (o Object) Evidence(mode Mode) bool {
 	if !o.Claimed || o.Terminating || o.Primary(mode) {
 		return false
@@ -22,8 +23,9 @@ func (o Object) Evidence(mode Mode) bool {
 	return o.Stage == Active && !o.Home.Yielded && !o.former(mode)
 }
 
-// contradicted returns the verdict on secondary o whose primary is not committed where o names
-// it: lost for evidence, until the peer has rejoined or a person decides, and v otherwise.
+// contradicted returns the verdict on secondary o if the primary that o names is not committed. The
+// verdict is lost if o is evidence, until the peer has rejoined or a person decides, and v
+// otherwise.
 func (o Object) contradicted(mode Mode, v verdict) verdict {
 	if o.Evidence(mode) && !o.Released {
 		return lost
@@ -31,7 +33,8 @@ func (o Object) contradicted(mode Mode, v verdict) verdict {
 	return v
 }
 
-// verdict judges secondary x, from the reply to a read of its primary.
+// verdict judges secondary x, from the reply to a read of its primary. A secondary in the restored
+// peer Op.Doubted proves nothing, so its verdict is never lost.
 func (m *Machine) verdict(x Object, r Reply) verdict {
 	v := judge(m.Op.Mode, x, r)
 	if v == lost && m.Op.Doubted != "" && x.Claim.Peer == m.Op.Doubted {

@@ -30,9 +30,9 @@ func TestExplore(t *testing.T) {
 	}
 }
 
-// TestExploreDeep takes an hour and gigabytes; ATOLL_EXPLORE=deep runs it, and ATOLL_STATES
-// sets how many states of a configuration are enough. `make explore` makes it write its figures
-// to the page.
+// TestExploreDeep explores the deep configurations, which takes an hour and gigabytes.
+// ATOLL_EXPLORE=deep runs it, and ATOLL_STATES sets how many states of a configuration are enough.
+// `make explore` makes it write its figures to the page.
 func TestExploreDeep(t *testing.T) {
 	if os.Getenv("ATOLL_EXPLORE") != "deep" {
 		t.Skip("ATOLL_EXPLORE is not deep: these configurations take an hour")
@@ -67,7 +67,7 @@ func TestExploreDeep(t *testing.T) {
 type figures struct {
 	cfg                                config
 	states, transitions, resting, lost int
-	depth                              int // of an exploration that was cut; 0: it was complete
+	depth                              int // depth of an exploration that was cut; 0: it was complete
 	took                               time.Duration
 }
 

@@ -24,7 +24,7 @@ type exploration struct {
 	rests map[uint64]string // results of settle, by the hash of the state
 	k     keyer
 	limit int
-	every int // of so many states one is run to its end; 0: none
+	every int // one of this many states is run to its end; 0: none
 	graph *graph
 	hold  int // how many states of a level are kept; the others are rebuilt; 0: all
 	eager bool
@@ -38,7 +38,7 @@ type exploration struct {
 	depth int
 }
 
-// entry is a state to explore; without a world it is rebuilt.
+// entry is a state to explore. An entry without a world is rebuilt from its actions.
 type entry struct {
 	w  *world
 	at int32
@@ -203,7 +203,7 @@ func (w *world) complete() string {
 		for i, p := range w.procs {
 			switch {
 			case (p.change != nil && p.change.m != nil || p.m != nil) && len(w.net) > 0:
-				// It has just begun and waits for its replies.
+				// The process has just begun and waits for its replies.
 			case p.change != nil && p.change.m != nil:
 				return "L1: nothing is on its way and " + p.change.op.ID + " is not over"
 			case p.change != nil:
@@ -215,7 +215,7 @@ func (w *world) complete() string {
 			case p.state == idle && i < len(w.cfg.plans):
 				w.do(action{actBegin, uint8(i), 0})
 			case (p.state == waiting || p.state == crashed && p.result.Ending == InDoubt) && w.rivalPending(p):
-				// It watches the rival until its lease has expired.
+				// The sweep watches the rival until the rival's lease has expired.
 				w.procs = append(w.procs, &proc{sweep: true})
 				w.sweepAt(len(w.procs)-1, w.store.index(p.result.HolderAt), min(1, w.cfg.lease))
 			case p.state == crashed:
@@ -229,7 +229,7 @@ func (w *world) complete() string {
 	return "L1: it does not come to rest"
 }
 
-// onward returns how the state at node n continues without further faults.
+// onward returns the steps in which the state at node n continues without further faults.
 func (e *exploration) onward(n int32) string {
 	var acts []action
 	for ; n > 0; n = e.nodes[n].parent {

@@ -27,8 +27,8 @@ func (s strand) heldBy(reason Reason, peer string, o Object) {
 	s.fail(reason)
 }
 
-// again retries a peer that did not reply, from step next after a pause. It returns false when
-// it gives up.
+// again retries a peer that did not reply, from step next after a pause. It returns false if it
+// does not retry: the operation stops, or has tried often enough.
 func (s strand) again(next step) bool {
 	m := s.m
 	s.Tries++
@@ -39,7 +39,7 @@ func (s strand) again(next step) bool {
 	return true
 }
 
-// retry is again for a strand whose work a sweep or a recovery may continue: when it gives up, the
+// retry calls again, for work that a sweep or a recovery may continue: if again returns false, the
 // peer stays unconfirmed.
 func (s strand) retry(next step) {
 	if !s.again(next) {
@@ -47,9 +47,9 @@ func (s strand) retry(next step) {
 	}
 }
 
-// reread handles a write that was not acknowledged. It reads an object that has changed again
-// at once, and asks a peer that did not accept the write after a pause, at most limit times. It
-// returns false when it gives up.
+// reread handles a write that was not acknowledged. If the object has changed, it reads the object
+// again at once. If the peer was unavailable, it reads after a pause, at most limit times. It
+// returns false if the peer refused the write or the limit is reached.
 func (s strand) reread(r Reply, limit int) bool {
 	switch r.Code {
 	case Denied, NoSuchPeer:

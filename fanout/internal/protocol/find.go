@@ -84,7 +84,7 @@ func (s findTask) found(o Object) {
 		m.astray(o, s.Peer)
 		s.finish()
 	case m.Phase == finding && !slices.Contains(m.Op.Peers, o.Of(m.Op.Mode).Peer):
-		// Its primary may be in effect in a peer that is not configured here.
+		// The secondary's primary may be in effect in a peer that is not configured here.
 		s.X = o
 		s.send(stepStray, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	default:
@@ -92,7 +92,7 @@ func (s findTask) found(o Object) {
 	}
 }
 
-// found continues with primary o in peer. If it is certainly the one to act on, the search ends.
+// found continues with primary o in peer. If o is certainly the primary to act on, the search ends.
 func (j findJob) found(o Object, peer string) {
 	m := j.m
 	m.Primary = o
@@ -126,7 +126,7 @@ func (j findJob) unnamed() bool {
 	return m.Op.Action != Adopt && m.Op.UID != "" && m.Op.UID != m.Primary.UID && m.Named != m.Primary.Claim.Operation && m.Op.logged()
 }
 
-// meant reports whether the primary that was found is the one to act on, whatever the other
+// meant reports whether the primary that was found is the primary to act on, whatever the other
 // peers hold. For an Everywhere object the operation may name the UID of any replica.
 func (j findJob) meant() bool {
 	m := j.m
@@ -188,9 +188,9 @@ func (j findJob) onward() bool {
 	return m.Phase == finding && m.Op.Action == Remove && m.Op.Mode == Once && m.Op.Patience == Onward
 }
 
-// unguarded reports whether an unreachable peer can hold only an uncommitted object, or one
-// whose removal is committed. Every Active member has a guard of a committed object; here a
-// member that lists the unreachable peers, and was Active before it was read, has none.
+// unguarded reports whether an unreachable peer can hold only an uncommitted object, or an object
+// whose removal is committed. A member proves that if it lists the unreachable peers, was Active
+// before it was read, and has no guard: every Active member has a guard of a committed object.
 func (j findJob) unguarded() bool {
 	m := j.m
 	for peer, set := range m.Sets {

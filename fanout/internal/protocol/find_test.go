@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoMaySayThatItIsGone: an Onward removal reports Missing only if a peer has no guard that
-// would have one of any object committed in the unreachable peer.
+// TestWhoMaySayThatItIsGone: an Onward removal reports Missing only if a peer proves it. That peer
+// would have a guard of any object committed in the unreachable peer, and it has none.
 func TestWhoMaySayThatItIsGone(t *testing.T) {
 	members := func(state string, peers ...string) Reply {
 		set := PeerSet{Self: Member{Peer: "a", State: state}}
@@ -73,8 +73,8 @@ func TestWhoMaySayThatItIsGone(t *testing.T) {
 	}
 }
 
-// TestARemovalByTheUIDOfAReplica: a removal may name the UID of any replica. It reports that no
-// peer has the UID only after all peers have replied, in any order.
+// TestARemovalByTheUIDOfAReplica: a removal may name the UID of any replica. The removal reports
+// that no peer has the UID only after all peers have replied, in any order.
 func TestARemovalByTheUIDOfAReplica(t *testing.T) {
 	home := Reply{Class: Applied, Code: OK, Object: Object{
 		UID: "h", RV: "1", Claimed: true, Stage: Active, Finalizer: true,

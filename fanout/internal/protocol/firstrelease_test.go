@@ -10,8 +10,7 @@ package protocol
 const (
 	// Propose creates the record of the machine's operation, pending.
 	Propose Verb = "propose"
-	// Decide makes the pending record Committed, for Object.Bound, if UID and RV
-	// still hold.
+	// Decide makes the pending record Committed, for Object.Bound, if UID and RV still match.
 	Decide Verb = "decide"
 
 	proposing Phase = "proposing"
@@ -24,7 +23,7 @@ const (
 	stepDecide  step = "decide"
 )
 
-// first reports whether the machine runs such an add, as opposed to settling one.
+// first reports whether the machine runs an add of the first release, as opposed to settling one.
 func (m *Machine) first() bool { return m.central() && !m.Resumed }
 
 // startFirst returns the first commands. Claims begin only after the record was acknowledged,
@@ -36,7 +35,7 @@ func (m *Machine) startFirst() []Command {
 	return m.take()
 }
 
-// handleFirst is Handle for such an add.
+// handleFirst does for an add of the first release what Handle does for other operations.
 func (m *Machine) handleFirst(r Reply) []Command {
 	i := r.Strand - m.Earlier
 	if m.Phase == over || i < 0 || i >= len(m.Strands) {
@@ -120,7 +119,7 @@ func (m *Machine) stepPropose(i int, r Reply) {
 			m.strand(i).send(stepRead, Command{Verb: ReadRecord, Record: m.Op.ID})
 		}
 	case stepRead:
-		// No other operation proposes this ID, so the record is its own.
+		// No other operation proposes this ID, so the record is this operation's own.
 		if r.Code == OK && !r.Decision.Committed {
 			m.Decision = *r.Decision
 			m.strand(i).finish()
@@ -149,7 +148,7 @@ func (m *Machine) afterProposing() {
 func (m *Machine) withdrawFirst() {
 	m.Stopping = true
 	if m.Decision.UID == "" {
-		m.Withdrawn = true // it was never created
+		m.Withdrawn = true // the record was never created
 		abortJob{m}.clean()
 		return
 	}
@@ -165,8 +164,8 @@ func (m *Machine) stepClaim(i int, r Reply) {
 		s.X = o
 		m.holdClaim(i)
 	case s.Step == stepRead && r.Code == OK && o.Claimed && o.Claim.Operation == m.Op.ID && o.Claim.Peer == s.Peer && !o.Terminating && o.Stage == Reserved:
-		// A create whose reply was lost. A claim of an earlier record is never bound to another
-		// one.
+		// The claim comes from a create whose reply was lost. A claim that names an earlier record
+		// is never bound to another record.
 		s.X = o
 		if o.Claim.Record == m.Decision.UID {
 			m.holdClaim(i)
@@ -187,7 +186,7 @@ func (m *Machine) stepClaim(i int, r Reply) {
 	}
 }
 
-// mayClaim records that a create in the strand's peer may be applied at any time.
+// mayClaim records that a create in the strand's peer may still be applied at any time.
 func (m *Machine) mayClaim(i int) {
 	if m.Adrift {
 		m.Present, m.Adrift = m.Primary.UID != "", false
@@ -335,7 +334,7 @@ func (m *Machine) afterDeciding() {
 	}
 }
 
-// bindFirst is bind for the claims that are held.
+// bindFirst binds the claims that are held.
 func (m *Machine) bindFirst() {
 	m.Stopping = false
 	m.enter(binding)

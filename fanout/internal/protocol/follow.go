@@ -15,8 +15,8 @@ func (s attempt) uncommitted() {
 	s.fail(Homeless)
 }
 
-// A followTask follows the homes to the present one. If a home has yielded to a replica that
-// does not know it yet, it makes the replica home, or makes the old home take its place back if
+// A followTask follows the homes to the present home. A home may have yielded to a replica that is
+// not home yet. Then the task makes the replica home, or makes the old home take its place back if
 // the replica is gone or being deleted.
 type followTask struct{ strand }
 
@@ -113,13 +113,13 @@ func (s followTask) led(r Reply) {
 		s.X, s.Peer = y, at.Peer
 		s.pursue()
 	default:
-		// It becomes home in the removal by force of another peer, which is not finished.
+		// A removal by force of another peer, which is not finished, will make y the home.
 		s.failAt(Homeless, at.Peer)
 	}
 }
 
-// misled reads X once more, because it may have been written with another home since it was read,
-// and else ends without a home.
+// misled reads X once more, because X may have been written with another home since it was read. If
+// X is unchanged, the strand ends without a home.
 func (s followTask) misled() {
 	if seen := s.X.UID + "@" + s.X.RV; s.Seen != seen {
 		s.Seen = seen
@@ -136,7 +136,7 @@ func (s followTask) failAt(reason Reason, peer string) {
 	s.fail(reason)
 }
 
-// halt retries after a pause, or fails the strand.
+// halt retries after a pause, or fails the strand if a peer refused or does not reply.
 func (s followTask) halt(r Reply) {
 	m := s.m
 	at := s.Peer

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnUpdateWhoseEditedHomeIsGoneHasEnded recovers an update that was committed. A person
-// edited its home, which was then replaced: the new home may lack the update.
+// TestAnUpdateWhoseEditedHomeIsGoneHasEnded recovers an update that was committed. A person edited
+// the object's home, which was then replaced: the new home may lack the update.
 func TestAnUpdateWhoseEditedHomeIsGoneHasEnded(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells

@@ -3,8 +3,8 @@
 
 package protocol
 
-// guards are configurations in which an earlier release, whose guards carry the payload, runs
-// an add or has committed one.
+// guards are configurations in which an earlier release runs an add or has committed one. The
+// guards of an earlier release carry the payload.
 var guards = []config{
 	{name: "guards with payload, remove", peers: 2, committed: "p", laden: true, sweepers: 2, plans: []plan{removal("r")}},
 	{name: "guards with payload, kubectl delete, add", peers: 2, committed: "p", laden: true, sweepers: 1, deletes: 1, plans: []plan{add("y", "b", 2, "q")}},
@@ -50,7 +50,7 @@ var guardMutants = []broken{
 	}, want: "the claim is immutable"},
 }
 
-// earlier returns c as a release sends it whose guards carry the payload.
+// earlier returns command c as an earlier release sends it, whose guards carry the payload.
 func earlier(c Command) Command {
 	if c.Verb == Create && c.Object.Guard(Once) {
 		c.Object.Payload = "p"

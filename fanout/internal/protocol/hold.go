@@ -23,20 +23,21 @@ const (
 	HoldOccupied HoldReason = "Occupied"
 	// HoldUnknown: a member did not list the namespace. The hold ends when all reply.
 	HoldUnknown HoldReason = "Unknown"
-	// HoldTooMany: more removals are requested than the limit. The hold ends by a release.
+	// HoldTooMany: more removals are requested than the limit. The hold ends when a person releases
+	// it.
 	HoldTooMany HoldReason = "TooMany"
 )
 
-// Held is the reason why a requested removal is held. The zero value: it is not held, as far as
-// the object shows.
+// Held is the reason why a requested removal is held. The zero value means that the object shows no
+// hold.
 type Held struct {
 	Reason HoldReason
 	Text   string // for people
 }
 
-// Limit bounds the removals that plain deletes may request at once in one peer: they are held
-// if they are more than Objects and more than the fraction Share of its homes. Negative
-// Objects: no limit.
+// Limit bounds the removals that plain deletes may request at once in one peer. They are held if
+// their number exceeds Objects and also exceeds the fraction Share of the peer's homes. A negative
+// Objects means no limit.
 type Limit struct {
 	Objects int
 	Share   float64
@@ -46,7 +47,7 @@ type Limit struct {
 // requests. It does not count requests that a person released.
 type Requests struct {
 	Homes, Requested int
-	// Settling: the request is so young that others of the same deletion may follow.
+	// Settling: the request is so young that more requests of the same deletion may follow.
 	Settling bool
 }
 
@@ -66,7 +67,7 @@ func (j holdJob) begin() {
 	case m.Primary.Released:
 		j.commitRequest()
 	case m.Primary.Held.Reason == HoldTooMany:
-		// Removals that are released or done since must not release the others.
+		// Removals that were released or done since must not end the hold of the other removals.
 		j.postpone(m.Primary.Held)
 	default:
 		m.HaveSet = false
@@ -145,7 +146,7 @@ func (j holdJob) commitRequest() {
 	m.spawn(taskMark, m.Record.Primary.Peer)
 }
 
-// postpone records on the home why its removal is held, unless it is recorded already.
+// postpone records on the home why its removal is held, unless the home already shows it.
 func (j holdJob) postpone(h Held) {
 	m := j.m
 	m.Result.Held = h
@@ -171,7 +172,7 @@ func (s holdTask) step(r Reply) {
 		m.Primary = r.Object
 		s.finish()
 	case r.Code == Conflict, r.Code == NotFound:
-		// The next sweep reads it again.
+		// The next sweep reads the home again.
 		s.finish()
 	default:
 		s.unconfirmed()
@@ -190,8 +191,8 @@ func (j holdJob) stay() {
 // mostNamed bounds how many peers and objects the text of a hold names.
 const mostNamed = 8
 
-// inhabited returns for people the number of objects in each peer, and the peers that did not
-// reply.
+// inhabited returns a text for people: the number of objects in each peer, and the peers that did
+// not reply.
 func inhabited(occupants []Occupant, silent []string) string {
 	count := map[string]int{}
 	guards := !slices.ContainsFunc(occupants, func(o Occupant) bool { return !o.Guard })

@@ -18,7 +18,8 @@ func (cfg *config) limit() Limit {
 	return Limit{Objects: -1}
 }
 
-// release releases the removal that a plain delete of the object in peer i requests.
+// release marks the removal that a plain delete of the object in peer i requests as released by a
+// person.
 func (w *world) release(i int) {
 	if o := w.store.cells[i].obj; o != nil && o.Requested() && !o.Released {
 		released := *o

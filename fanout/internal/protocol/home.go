@@ -29,8 +29,8 @@ func (o Object) former(mode Mode) bool {
 	return mode == Everywhere && o.Claimed && o.Finalizer && !o.Primary(mode)
 }
 
-// astray records that the primary has moved: o, found in peer, was the primary. If o is
-// unclaimed, all peers are searched.
+// astray records that the primary is not where it was expected: o, found in peer, leads to it. If o
+// is unclaimed, all peers are searched.
 func (m *Machine) astray(o Object, peer string) {
 	m.Astray = true
 	if o.Claimed && (!m.Lead.Claimed || o.term() >= m.Lead.term()) {

@@ -10,7 +10,7 @@ import (
 
 // Presence is the identity that the cluster behind a peer's name presents.
 type Presence struct {
-	UID    string // of its kube-system namespace; empty if that may not be read
+	UID    string // UID of the namespace kube-system; empty if the credentials may not read it
 	HasSet bool
 	Set    PeerSet
 }
@@ -30,7 +30,7 @@ const (
 	// UnknownIdentity is a peer whose cluster cannot be checked.
 	UnknownIdentity
 	// Returned is a member whose store was restored from an older state: its own epoch is lower
-	// than one that another peer has noted. Its replies do not count.
+	// than an epoch that another peer has noted for it. Its replies do not count.
 	Returned
 	// WrongCluster is a peer whose cluster is not the one that the ring knows under its name.
 	// Its replies do not count.
@@ -51,14 +51,14 @@ const (
 type Identification struct {
 	Standing Standing
 	// Of WrongCluster: the property that differs, its found and its wanted value, and the peers
-	// that know the wanted one. By is empty if the peer's own PeerSet or the known ring
-	// decides.
+	// that know the wanted value. By is empty if the peer's own PeerSet or the known ring decides.
 	Mismatch    Mismatch
 	Found, Want string
 	By          []string
-	Tied        bool // as many peers know the found value as the wanted one
+	Tied        bool // as many peers know the found value as the wanted value
 
-	// Of Returned: the epoch of its PeerSet, and the one that the peers in By noted.
+	// Of Returned: the epoch of the peer's PeerSet, and the higher epoch that the peers in By
+	// noted.
 	Epoch, Noted int64
 }
 
@@ -66,9 +66,10 @@ type Identification struct {
 func (i Identification) Trusted() bool { return i.Standing == Believed || i.Standing == NotMember }
 
 // Identify judges the peers that replied. A peer's PeerSet must have the peer's name and its
-// cluster's UID. Where the peers disagree about a UID or a ring, the larger group decides;
-// without a larger group all of them are refused. ring is the ring that the caller knows
-// already, which decides instead, or empty. A PeerSet without a ring ID contradicts no other.
+// cluster's UID. Where the peers disagree about a UID or a ring, the larger group decides; without
+// a larger group all of them are refused. ring is the ID of the ring that the caller already knows,
+// or empty; a known ring decides instead of the larger group. A PeerSet without a ring ID
+// contradicts no other.
 func Identify(ring string, peers map[string]Presence) map[string]Identification {
 	j := jury{ring: ring, peers: peers, out: map[string]Identification{}}
 	for peer, p := range peers {
@@ -93,8 +94,8 @@ func Identify(ring string, peers map[string]Presence) map[string]Identification 
 	return j.out
 }
 
-// aged returns the standing Returned if another peer has noted a higher epoch of a peer's
-// PeerSet.
+// aged returns the standing Returned if another peer has noted a higher epoch for peer's PeerSet,
+// and peer's present standing otherwise.
 func (j *jury) aged(peer string, p Presence) Identification {
 	old := Identification{Standing: Returned, Epoch: p.Set.Epoch, Noted: p.Set.Epoch}
 	for _, other := range slices.Sorted(maps.Keys(j.peers)) {
@@ -119,7 +120,7 @@ func (j *jury) aged(peer string, p Presence) Identification {
 // ballot is a ring and its members, on which all voters agree.
 type ballot struct {
 	ring   string
-	uids   map[string]string // by member
+	uids   map[string]string // UID of each member's cluster, by the member's name
 	voters []string
 }
 
@@ -130,8 +131,8 @@ type jury struct {
 	ballots []ballot
 }
 
-// claimed returns the UID of the cluster; if that may not be read, the UID in its PeerSet,
-// which the ring's ID must confirm.
+// claimed returns the UID of the cluster. If the credentials may not read that UID, it returns the
+// UID in the cluster's PeerSet, which the ring's ID must confirm.
 func (p Presence) claimed() string {
 	if p.UID != "" {
 		return p.UID
@@ -199,8 +200,8 @@ func (b ballot) says(members []Member) bool {
 	})
 }
 
-// dropped reports whether another peer lists peer as departed while peer's own PeerSet, which
-// is then outdated, does not show it.
+// dropped reports whether another peer lists peer as departed while peer's own PeerSet, which is
+// then outdated, does not show the departure.
 func (j *jury) dropped(peer string) bool {
 	p := j.peers[peer]
 	for other, q := range j.peers {
@@ -208,7 +209,7 @@ func (j *jury) dropped(peer string) bool {
 			continue
 		}
 		if uid := q.Set.cluster(peer); uid != "" && uid != p.claimed() {
-			continue // that was another cluster
+			continue // the departed peer was another cluster
 		}
 		if p.Set.Ring != "" && q.Set.Ring != "" && p.Set.Ring != q.Set.Ring {
 			continue
@@ -220,7 +221,7 @@ func (j *jury) dropped(peer string) bool {
 	return false
 }
 
-// compared judges a peer by the ballots of the others.
+// compared judges a peer by the ballots.
 func (j *jury) compared(peer string, p Presence) Identification {
 	if own := p.Set.Ring; p.HasSet && own != "" && j.ring == "" {
 		same, others := 0, map[string][]string{}
@@ -265,7 +266,9 @@ func (j *jury) compared(peer string, p Presence) Identification {
 	return j.out[peer]
 }
 
-// outvoted reports whether at least as many peers as same agree on another value.
+// outvoted reports whether some group in others is at least as large as same. same is the number of
+// peers that agree with a peer's own value; others has the peers that agree on another value, by
+// that value.
 func outvoted(same int, others map[string][]string) (Identification, bool) {
 	worst := Identification{Standing: WrongCluster}
 	for _, want := range slices.Sorted(maps.Keys(others)) {
@@ -281,7 +284,7 @@ func outvoted(same int, others map[string][]string) (Identification, bool) {
 	return worst, true
 }
 
-// enrolled decides whether a peer that no other contradicts is a member.
+// enrolled decides whether a peer that no other peer contradicts is a member.
 func (j *jury) enrolled(peer string, p Presence) Identification {
 	if !p.HasSet || j.dropped(peer) {
 		return Identification{Standing: NotMember}
@@ -297,8 +300,8 @@ func (j *jury) enrolled(peer string, p Presence) Identification {
 	return Identification{Standing: NotMember}
 }
 
-// Ring returns the ring that more than half of the members listed by a believed peer name in
-// their own PeerSets, or "". A caller may rely on it from then on.
+// Ring returns the ID of the ring that more than half of a believed peer's listed members name in
+// their own PeerSets, or "". A caller may rely on that ring from then on.
 func Ring(peers map[string]Presence, judged map[string]Identification) string {
 	count := map[string]int{}
 	for peer, p := range peers {

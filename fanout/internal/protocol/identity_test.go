@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ringed returns the PeerSets of a and b in the ring {a, b, p}. The UID of a cluster is its
-// peer's name after a "u", in another ring after a "v".
+// ringed returns the PeerSets of a and b in the ring {a, b, p}. The UID of a cluster is "u" and its
+// peer's name; in another ring it is "v" and that name.
 func ringed(ring, entry string) map[string]Presence {
 	members := []Member{{Peer: "a", UID: "ua", State: peerActive}, {Peer: "b", UID: "ub", State: peerActive}}
 	var departed []Departure
@@ -34,7 +34,7 @@ func ringed(ring, entry string) map[string]Presence {
 func TestIdentifyTable(t *testing.T) {
 	n := 0
 	for _, known := range []string{"", "r"} { // the ring that the caller knows
-		for _, others := range []string{"", "r"} { // the ring of the others
+		for _, others := range []string{"", "r"} { // the ring of the other peers
 			for _, entry := range []string{"present", "absent", "departed"} {
 				for _, state := range []string{"none", peerActive, peerJoining, peerOut} {
 					for _, name := range []string{"p", "q"} {
@@ -44,7 +44,7 @@ func TestIdentifyTable(t *testing.T) {
 								switch uid {
 								case "unknown":
 									p.UID = ""
-								case "differs": // another cluster, which knows itself
+								case "differs": // another cluster, with its own PeerSet
 									p.UID, p.Set.Self.UID = "vp", "vp"
 								case "copied": // another cluster with this one's PeerSet
 									p.UID = "vp"
@@ -61,7 +61,7 @@ func TestIdentifyTable(t *testing.T) {
 								}
 								var want Standing
 								member := entry == "present" || entry == "absent" && state == peerActive ||
-									entry == "departed" && state == peerActive && uid == "differs" // it is not the one that departed
+									entry == "departed" && state == peerActive && uid == "differs" // p's cluster is not the departed one
 								switch {
 								case p.HasSet && name != "p":
 									want = WrongCluster
@@ -74,7 +74,7 @@ func TestIdentifyTable(t *testing.T) {
 								case others != "" && ring != "" && ring != others:
 									want = WrongCluster
 								case known != "" && ring == known && others != known && state == peerActive && entry == "present":
-									want = Believed // it alone is of the known ring
+									want = Believed // only p is of the known ring
 								case entry == "present" && uid == "differs":
 									want = WrongCluster
 								case p.HasSet && member:
@@ -169,7 +169,7 @@ func TestIdentifyAPeerThatWasGivenUp(t *testing.T) {
 	for _, p := range []string{"a", "b"} {
 		x := peers[p]
 		x.Set = x.Set.without(Departure{Peer: "c", How: "Forced"}).with(Member{Peer: "b", UID: "wb", State: peerActive})
-		if p == "b" { // another cluster has the name since
+		if p == "b" { // another cluster has the name by now
 			x.UID, x.Set.Self.UID = "wb", "wb"
 		}
 		peers[p] = x

@@ -17,8 +17,8 @@ func (w *world) judge(p *proc) {
 	if p.sweep {
 		return
 	}
-	// A log that frees the names of ended records may create the record again after an adopter
-	// has ended the operation: then only the ending of the creator is final.
+	// If the log frees the names of ended records, it may create the record again after an adopter
+	// has ended the operation. Then only the ending of the creator is final.
 	last := !p.adopter || r.Ending != Ended || w.cfg.retained
 	if last {
 		w.history.ends(op, w.saw(op, r))
@@ -108,9 +108,9 @@ func (w *world) judgeRemoval(p *proc) {
 	}
 }
 
-// brings reports whether another process than judged is bringing op's object to peer, or has
-// crashed meanwhile: that of another operation, or the one that has taken over op's entry. That
-// process deletes the secondaries that it creates after the primary is gone.
+// brings reports whether a process other than judged is bringing op's object to peer, or has
+// crashed while it did so. That process runs another operation, or has taken over op's entry. It
+// deletes the secondaries that it creates after the primary is gone.
 func (w *world) brings(judged *proc, op, peer string) bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool {
 		if p.m == nil {
@@ -221,7 +221,8 @@ func (w *world) checkReplicas() string {
 			continue // a leaving peer is emptied before it is Out
 		}
 		if w.forced(w.store.index(of.Peer)) {
-			// A replica that a foreign finalizer holds disappears with that finalizer.
+			// A Terminating replica is no violation: it disappears with the foreign finalizer that
+			// holds it.
 			if !x.Terminating && c.set.Change.ID == "" && c.set.forced(of.Peer) && !w.addsAt(of.Peer) && !w.contended(of.Peer) {
 				return "I7: the replica in " + peerName(i) + " names a home that was given up"
 			}
@@ -235,9 +236,9 @@ func (w *world) checkReplicas() string {
 		case y == nil || y.UID != of.UID || y.Stage == Reserved:
 			return "I7: the active replica in " + peerName(i) + " has no primary"
 		case y.Claimed && y.term() < x.term() && !y.Primary(Everywhere):
-			// Its home is being created with the latest revision that exists.
+			// The replica's home is being created with the latest revision that exists.
 		case w.restoring.over:
-			// Until it is reconciled, a replica may have the number of a lost revision.
+			// Until the replica is reconciled, it may have the number of a lost revision.
 		case x.Revision.Number > y.Revision.Number:
 			return "I7: the replica in " + peerName(i) + " runs ahead"
 		case x.Revision.Digest != x.Digest:
@@ -257,7 +258,7 @@ func (w *world) checkReplicas() string {
 	return ""
 }
 
-// wrote reports whether payload can be the content of an operation, in any attempt. For an edit
+// wrote reports whether payload can be the content of the operation op, in any attempt. For an edit
 // and an adoption any content is possible, since a person wrote it.
 func (w *world) wrote(op, payload string) bool {
 	if op == "o" {

@@ -3,11 +3,11 @@
 
 package protocol
 
-// verdict is the judgement of a secondary.
+// verdict is the judgement of a secondary by the state of its primary.
 type verdict string
 
 const (
-	// dead for ever: delete it.
+	// dead: the secondary is dead for ever. Delete it.
 	dead verdict = "dead"
 	// pending: its primary may yet be committed.
 	pending verdict = "pending"
@@ -15,14 +15,14 @@ const (
 	fenced verdict = "fenced"
 	// owned: its primary is committed, or is an object without a claim.
 	owned verdict = "owned"
-	// leaving: the removal of its primary is committed; delete it.
+	// leaving: the removal of its primary is committed. Delete the secondary.
 	leaving verdict = "leaving"
 	// moved: its primary has yielded to a home of a higher term.
 	moved verdict = "moved"
-	// undecidable: touch nothing.
+	// undecidable: the replies that were read do not decide about the secondary. Touch nothing.
 	undecidable verdict = "undecidable"
-	// lost: it proves a commit, and its primary's peer has no committed primary. Touch
-	// nothing; report it.
+	// lost: the secondary proves a commit, and its primary's peer has no committed primary. Touch
+	// nothing; report the secondary.
 	lost verdict = "lost"
 	// stray: its primary cannot be read, because the primary's peer is unreachable or not
 	// configured. Read the PeerSet of the secondary's own peer.
@@ -36,10 +36,10 @@ func judge(mode Mode, x Object, y Reply) verdict {
 	gone := y.Code == NotFound || y.Code == OK && y.Object.UID != x.Of(mode).UID
 	switch {
 	case x.yielded(mode) && x.Home.frozen() && x.Stage == Reserved && gone:
-		// It waits for an elected replica that is gone, and it was never Active.
+		// x waits for an elected replica that is gone, and x was never Active.
 		return dead
 	case x.yielded(mode):
-		// The replica that it names may not be home yet.
+		// The replica that x names may not be home yet.
 		return moved
 	case gone:
 		return x.contradicted(mode, dead)

@@ -66,7 +66,7 @@ func (w *world) key(k *keyer) uint64 {
 			k.s(p.op.Target)
 			k.object(&p.op.Met)
 			if !p.spawned && len(w.cfg.changes) > 0 {
-				// A peer that was removed by force may be missing from its configuration.
+				// A peer that was removed by force may be missing from the process's configuration.
 				for _, peer := range p.op.Peers {
 					k.s(peer)
 				}
@@ -151,7 +151,7 @@ func (k *keyer) reset() {
 	clear(k.names)
 }
 
-// lodger writes the state of the namespace.
+// lodger writes the state of the lodger's world w, if there is one.
 func (k *keyer) lodger(w *world) {
 	if w == nil {
 		return

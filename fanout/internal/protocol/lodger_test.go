@@ -5,9 +5,9 @@ package protocol
 
 import "slices"
 
-// A lodger is an object of a second name, in the namespace that the object owns. Machines
-// of its own add or adopt it, over the same peers. The two worlds meet where an add reads
-// the owner, and where a removal of the owner lists and settles the namespace.
+// A lodger is an object of a second name, in the namespace that the first object owns. Machines of
+// its own add or adopt it, over the same peers. The two worlds meet where an add reads the owner,
+// and where a removal of the owner lists and settles the namespace.
 
 // inside marks an action of the lodger's world.
 const inside kind = 1 << 7
@@ -52,7 +52,8 @@ func (w *world) readOwner(p *proc, c Command) Reply {
 	return Reply{Class: Applied, Code: OK, Object: *o}
 }
 
-// residents replies to the owner's removal with the objects in the namespace.
+// residents returns the reply to the list of the namespace by the owner's removal: the objects in
+// it.
 func (w *world) residents(c Command) Reply {
 	reply := Reply{Class: Applied, Code: OK}
 	i := w.lodger.store.index(c.Peer)

@@ -32,7 +32,7 @@ func (j endJob) conclude(e Ending) {
 	m.Result.Ending = e
 	m.Result.Primary = m.Record.Primary
 	if e == AlreadyDone && m.Op.Action == Add {
-		// The entry is about this operation's reservations, not about the object that it
+		// The entry is about this operation's reservations, not about the object that the operation
 		// found.
 		m.Record.Primary = Ref{Peer: m.Op.Target}
 	}
@@ -85,9 +85,9 @@ func (j endJob) afterBegin() {
 	}
 }
 
-// A logTask writes the log once. A failure before a commit stops the operation. After a commit,
-// the entry stays open for a recovery. Conflict means that another coordinator has taken the
-// entry over.
+// A logTask writes the log entry once. A failure before a commit stops the operation. After a
+// commit, the entry stays open for a recovery. Conflict means that another coordinator has taken
+// the entry over.
 type logTask struct{ strand }
 
 func (s logTask) step(r Reply) {
@@ -110,17 +110,17 @@ func (s logTask) step(r Reply) {
 		s.finish()
 		m.Result.Reason, m.Result.Peer = TakenOver, ""
 	default:
-		// If the result is unknown, the log may hold that a commit may have been sent, and
-		// a recovery would send it. The recovery of an adoption runs it again in any case.
+		// If the result is unknown, the log may hold that a commit may have been sent, and a
+		// recovery would send it. A recovery runs an adoption again in any case.
 		m.Unlogged = r.Class == Unknown || m.Op.Action == Adopt
 		s.fail(LogFailed)
 	}
 }
 
-// unended changes the ending to InDoubt if the entry could not be ended here. Another
-// coordinator that took the entry over, or a recovery, sends the commit of an update, a
-// removal or a move again if it may have been sent before, and runs an adoption again. Only
-// its own process commits an add.
+// unended changes the ending to InDoubt if the entry could not be ended here and another process
+// may still bring the operation into effect. A coordinator that took the entry over, or a recovery,
+// runs an adoption again. It also sends the commit of an update, a removal or a move again, if that
+// may have been sent before. An add is committed only by its own process.
 func (j endJob) unended(r Reply) {
 	m := j.m
 	if m.Op.Action == Add || !m.Record.Committing && m.Op.Action != Adopt || m.Result.Ending != Aborted && m.Result.Ending != Ended {

@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// losses are configurations with peers that go down and are removed by force. They always
-// run.
+// losses are configurations with peers that go down and are removed by force. Every run of the
+// tests explores them.
 var losses = []config{
 	{name: "a record's target is lost and configured nowhere any more", peers: 2, loss: loss{peer: "b"}, changes: changes(forceB),
 		plans: []plan{central(add("x", "b", 1, "p"))}},
@@ -19,7 +19,7 @@ var losses = []config{
 	{name: "A is lost while D joins, answers after all, crash", peers: 4, ring: 3, crashes: 1, loss: loss{peer: "a", returns: true}, changes: changes(joinD, forceA)},
 }
 
-// lossesDeep are such configurations that take longer.
+// lossesDeep are configurations with such peers that take longer.
 var lossesDeep = []config{
 	{name: "C is lost while A leaves, and comes back", peers: 3, loss: loss{peer: "c", returns: true}, changes: changes(leaveA, forceC, returnC)},
 	{name: "A is lost while B leaves, and joins again", peers: 3, loss: loss{peer: "a", returns: true}, changes: changes(leaveB, forceA, change("h", Join, "a"))},
@@ -28,7 +28,7 @@ var lossesDeep = []config{
 	{name: "A is lost while D joins, crash", peers: 4, ring: 3, crashes: 1, loss: loss{peer: "a"}, changes: changes(joinD, forceA)},
 }
 
-// lossMutants break the rules for changes that are cut short by such a loss.
+// lossMutants break the rules for changes that are cut short by the loss of a peer.
 var lossMutants = []broken{
 	{rule: "a departed peer need not be configured", want: "L2", cfg: config{
 		peers: 2, loss: loss{peer: "b"}, changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))},

@@ -4,28 +4,28 @@
 package protocol
 
 var (
-	// toLost is a move to a peer that is removed by force.
+	// toLost has a move to a peer that is removed by force.
 	toLost = config{mode: Everywhere, peers: 2, committed: "p", changes: changes(forceB), plans: []plan{move("m", "b")}}
-	// formerReturns is a former home in a peer that rejoins after the object was removed.
+	// formerReturns has a former home in a peer that rejoins after the object was removed.
 	formerReturns = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2, moved: "a", givenUp: true, inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{removal("r")}}
-	// updateAtLost is an update of a home in a peer that rejoins.
+	// updateAtLost has an update of a home in a peer that rejoins.
 	updateAtLost = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2, inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{update("x", "q")}}
-	// removalAtLost is a removal of a home that is replaced.
+	// removalAtLost has a removal of an object whose home is replaced.
 	removalAtLost = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2,
 		changes: changes(forceB), plans: []plan{removal("r")}}
-	// deletedMove is the delete of a home that has yielded to a peer that is lost.
+	// deletedMove has a delete of a home that has yielded to a peer that is lost.
 	deletedMove = config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, loss: loss{peer: "b"},
 		changes: changes(forceB), plans: []plan{move("m", "b")}}
-	// deletedHeir is the elected replica of a lost home, which a person deletes while only a replica
-	// that never was Active names it.
+	// deletedHeir has an elected replica of a lost home, which a person deletes while only a
+	// replica that never was Active names it.
 	deletedHeir = config{mode: Everywhere, peers: 4, committed: "p", committedAt: 2, late: "d", bumps: 1, deletes: 1,
 		changes: changes(forceB)}
 )
 
-// lostHomes are configurations in which homes move, change or are removed while a peer is
-// removed by force. They always run.
+// lostHomes are configurations in which homes move, change or are removed while a peer is removed
+// by force. Every run of the tests explores them.
 var lostHomes = []config{
 	titled("a move to a peer that is given up", toLost),
 	titled("a former home comes back after the removal", formerReturns),
@@ -35,7 +35,7 @@ var lostHomes = []config{
 	titled("the replica elected after a loss is deleted", deletedHeir),
 }
 
-// lostHomeMutants break the rules for these homes.
+// lostHomeMutants break the rules for homes that are lost or replaced.
 var lostHomeMutants = []broken{
 	{rule: "a home is affirmed when a peer is given up", want: "I", cfg: with(toLost, mutant{
 		change: func(_ *world, _ *proc, c Command) Command {
@@ -93,7 +93,8 @@ func with(cfg config, m mutant) config {
 	return cfg
 }
 
-// instead replaces the action that a change requests for an object that it listed.
+// instead returns command c with another action in place of the one that a change requests for a
+// listed object.
 func instead(c Command, action Action) Command {
 	sub := *c.Sub
 	sub.Action = action

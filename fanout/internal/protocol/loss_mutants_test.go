@@ -6,24 +6,24 @@ package protocol
 import "slices"
 
 var (
-	// lateLeave is a peer that leaves and joins again, while another process still works on
-	// its leave.
+	// lateLeave has a peer that leaves and joins again, while another process still works on its
+	// leave.
 	lateLeave = config{mode: Everywhere, peers: 2, committed: "p", inTurn: true, helpers: 1, changes: changes(leaveB, change("j", Join, "b"))}
-	// moveToNewcomer is a move to a peer that joins, and a removal that does not
-	// know the peer yet.
+	// moveToNewcomer has a move to a peer that joins, and a removal that does not know the peer
+	// yet.
 	moveToNewcomer = config{mode: Everywhere, peers: 2, ring: 1, committed: "p", changes: changes(change("j", Join, "b")),
 		plans: []plan{move("m", "b"), removal("r")}}
 )
 
-// returnsDeep are such configurations that take longer.
+// returnsDeep are configurations like returns that take longer.
 var returnsDeep = []config{
 	titled("a move to a peer that joins, removal", moveToNewcomer),
 	{name: "a move to a peer that is given up and comes back, removal", states: 2_500_000, mode: Everywhere, peers: 2, committed: "p", inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{move("m", "b"), removal("r")}},
 }
 
-// returns are configurations with peers that were removed by force and rejoin with objects
-// that others replaced or removed meanwhile. They always run.
+// returns are configurations with peers that were removed by force and rejoin with objects that
+// other processes replaced or removed meanwhile. Every run of the tests explores them.
 var returns = []config{
 	{name: "a home was replaced, its peer comes back", mode: Everywhere, peers: 2, committed: "p", committedAt: 2, givenUp: true, inTurn: true,
 		allSucceed: true, reads: true, changes: changes(forceB, returnB)},
@@ -36,7 +36,7 @@ var returns = []config{
 	titled("a peer leaves and joins again, a late helper", lateLeave),
 }
 
-// returnMutants break the rules for the objects in such a peer.
+// returnMutants break the rules for the objects in a peer that rejoins after a removal by force.
 var returnMutants = []broken{
 	{rule: "a home that was replaced is judged by the term of its successor", want: "L1", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", committedAt: 2, givenUp: true, inTurn: true, allSucceed: true, changes: changes(forceB, returnB),
@@ -127,7 +127,8 @@ var returnMutants = []broken{
 	}},
 }
 
-// letGo returns former home o as if nothing held it, and any other object unchanged.
+// letGo returns former home o without our finalizer and as not yielded, and any other object
+// unchanged.
 func letGo(o Object) Object {
 	if !o.Primary(Everywhere) {
 		o.Finalizer, o.Home.Yielded = false, false

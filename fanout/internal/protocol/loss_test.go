@@ -11,14 +11,14 @@ import (
 	"strconv"
 )
 
-// loss is a peer that goes down, and is believed to be lost for good. If it returns, it has
+// loss is a peer that goes down and is believed to be lost for good. If the peer returns, it has
 // all its state.
 type loss struct {
 	peer    string // "": none
 	returns bool
 }
 
-// losing is how far a loss has come.
+// losing is the progress of a loss.
 type losing struct {
 	gone bool // the peer went down at some time
 	down bool
@@ -29,8 +29,8 @@ func (w *world) isDown(i int) bool {
 	return w.losing.down && i >= 0 && peerName(i) == w.cfg.loss.peer
 }
 
-// losses adds the actions for the peer that is lost. It returns only after it was removed
-// by force: a peer that returns before that is only slow.
+// losses adds the actions for the peer that is lost. The peer returns only after it was removed by
+// force: a peer that returns before that is only slow.
 func (w *world) losses(add func(k kind, a, b int)) {
 	switch {
 	case w.cfg.loss.peer == "":
@@ -77,7 +77,7 @@ func (w *world) concludeLoss() {
 	}
 	for i := range w.procs {
 		if p := w.procs[i]; p.state == waiting && w.isDown(w.store.index(p.result.HolderAt)) {
-			// It holds nothing, and the rival that it waits for cannot be read.
+			// The add holds nothing, and the rival that it waits for cannot be read.
 			w.own(i).state = done
 		}
 		if p := w.procs[i]; p.state == idle && (w.about(p, Force) && !w.losing.gone || w.about(p, Return, Join) && !w.due(p) && w.givenUp()) {
@@ -102,8 +102,8 @@ func (w *world) runAlone(op ChangeOperation) string {
 	return ""
 }
 
-// sole reports whether peer is the last member, and Active. The others were removed by
-// force or left while it was about to leave, and the last member may not leave.
+// sole reports whether peer is the last member, and Active. The other members were removed by
+// force, or left while peer was about to leave, and the last member may not leave.
 func (w *world) sole(peer string) bool {
 	set := w.store.cells[w.store.index(peer)].set
 	return set != nil && set.Self.State == peerActive && set.Change.ID == "" && len(set.names(peer)) == 0
@@ -143,9 +143,9 @@ func (w *world) askAgain() string {
 	return ""
 }
 
-// releaseSkipped lets a person release bound guards that look like a loss. Such guards
-// remain in a peer that was removed by force and answers all the same, if their object was
-// removed without it.
+// releaseSkipped lets a person release bound guards that look like a loss. Such guards remain in a
+// peer that was removed by force and is still reachable, if their object was removed while that
+// peer was no member.
 func (w *world) releaseSkipped() {
 	for i, c := range w.store.cells {
 		if x := c.obj; w.losing.gone && w.cfg.mode == Once && x != nil && x.Evidence(Once) && !x.Released && w.missing(x.Of(Once)) {
@@ -156,15 +156,15 @@ func (w *world) releaseSkipped() {
 	}
 }
 
-// missing reports whether the peer of the reference answers and does not have its object.
+// missing reports whether the peer that of names is up and does not have the object that of names.
 func (w *world) missing(of Ref) bool {
 	at := w.store.index(of.Peer)
 	y := w.store.cells[at].obj
 	return !w.isDown(at) && (y == nil || y.UID != of.UID)
 }
 
-// ringless reports whether the lost peer was the last member: no member is left to join, or
-// to remove it by force.
+// ringless reports whether the lost peer was the last member: no member is left that it could join,
+// or that could remove it by force.
 func (w *world) ringless() bool {
 	for i := range w.store.cells {
 		if w.member(i) && !w.isDown(i) {
@@ -174,8 +174,8 @@ func (w *world) ringless() bool {
 	return w.losing.down
 }
 
-// giveUp removes the lost peer by force if it is still a member: nothing comes to rest
-// before.
+// giveUp removes the lost peer by force if it is still a member, because nothing comes to rest
+// before that.
 func (w *world) giveUp() string {
 	if !w.losing.down || w.ringless() || w.forced(w.store.index(w.cfg.loss.peer)) {
 		return ""
@@ -189,9 +189,9 @@ func (w *world) addsAt(peer string) bool {
 	return slices.ContainsFunc(w.cfg.plans, func(p plan) bool { return p.op.Action == Add && p.op.Target == peer })
 }
 
-// contended reports whether several processes bring peer back. One may refuse it while
-// another is about to activate a replica. That replica is dead, and the next sweep deletes
-// it.
+// contended reports whether several processes bring peer back. One process may refuse the peer
+// while another one is about to activate a replica there. That replica is dead, and the next sweep
+// deletes it.
 func (w *world) contended(peer string) bool {
 	returns := w.cfg.helpers
 	for _, op := range w.cfg.changes {
@@ -209,14 +209,15 @@ func (w *world) dismissed(i int) bool {
 	})
 }
 
-// suspended reports whether r is decided for an object in a peer that answers and whose
-// join was refused: the record waits for a person, like the object.
+// suspended reports whether r is decided for an object in a peer that is up and whose join was
+// refused: the record waits for a person, like the object.
 func (w *world) suspended(r record) bool {
 	return r.d.Committed && !w.losing.down && w.cfg.loss.peer == r.d.Of.Peer && !w.member(w.store.index(r.d.Of.Peer))
 }
 
-// configured returns the peers that a process has configured when it begins. A peer that
-// was removed by force is left out, unless the process is about that peer.
+// configured returns the peers that a process has configured when it begins: now if the
+// configuration has no loss, and all otherwise. From all it leaves out a peer that was removed by
+// force, unless the process is about that peer.
 func (w *world) configured(now, all []string, about string) []string {
 	peer := w.cfg.loss.peer
 	switch {

@@ -19,8 +19,8 @@ type Machine struct {
 	Earlier int // number of strands of earlier phases
 	Result  Result
 
-	Primary  Object  // as last read, in Record.Primary.Peer
-	Set      PeerSet // of the primary's peer, read after the write that it must follow
+	Primary  Object  // the primary as last read, in Record.Primary.Peer
+	Set      PeerSet // PeerSet of the primary's peer, read after the write that it must follow
 	HaveSet  bool
 	Unsure   bool // a commit attempt may have been applied, or may still be
 	Stopping bool // no new attempts: the phase has failed
@@ -46,12 +46,12 @@ type reservations struct {
 	Present bool // the primary exists, or may exist
 	Adrift  bool // a create of the primary may still be applied
 	Claims  map[string]Claimed
-	Sets    map[string]PeerSet // of the claimed peers
+	Sets    map[string]PeerSet // PeerSets of the claimed peers
 }
 
 // centralRecord is the record that decides an add of the first release, as centralJob knows it.
 type centralRecord struct {
-	Decision  Decision // as last read
+	Decision  Decision // the decision in the record, as last read
 	Withdrawn bool     // the record is deleted
 	Departed  []string // peers that a member lists as departed
 }

@@ -29,7 +29,7 @@ func (w *world) outsider(i int) bool {
 // unlike returns how the PeerSets differ while no change is under way, or "".
 func (w *world) unlike() string {
 	if w.restoring.over && !w.restoring.back {
-		return "" // a person may have to decide before it is Active
+		return "" // a person may have to decide before the restored peer is Active
 	}
 	var members []string
 	for i, c := range w.store.cells {

@@ -25,7 +25,7 @@ func (k *keyer) set(s *PeerSet) {
 	k.b(s.Change.Over)
 }
 
-// lives writes how often each peer had come back.
+// lives writes how often each peer has rejoined.
 func (k *keyer) lives(epochs map[string]int64) {
 	for i := range 8 {
 		if epoch, ok := epochs[peerName(i)]; ok {

@@ -14,11 +14,11 @@ type changer struct {
 	m      *Change
 	record ChangeRecord
 	result ChangeResult
-	helper bool    // it continues changes that it finds
+	helper bool    // the process continues changes that it finds
 	early  []Found // the list that a mutant took too early
 }
 
-// asked is the command for which a process was spawned.
+// asked is the command of a changer for which a process was spawned.
 type asked struct {
 	parent, life int // 1 + the process that asked
 	cmd          Command

@@ -3,10 +3,10 @@
 
 package protocol
 
-// A replica is never ahead of its home. A replica that is ahead, or has another operation's
-// revision under the home's number, shows that the home's peer was restored from an older
-// state. Neither revision confirms the other: the home gets the content of the later
-// operation, under a number above both.
+// Normally a replica is never ahead of its home. If a replica is ahead, or has another operation's
+// revision under the home's number, the home's peer was restored from an older state. Neither
+// revision confirms the other: the home gets the content of the later operation, under a number
+// above both.
 
 // Mend is a conflict of revisions that was reconciled: Kept is in effect under Number, and
 // the content of Dropped is in effect in no peer.

@@ -15,7 +15,7 @@ func removal(id string) plan {
 	return plan{op: Operation{ID: id, Action: Remove, Start: 1}}
 }
 
-// known makes p know only the first n peers.
+// known returns p with only the first n peers configured.
 func known(n int, p plan) plan {
 	p.peers = n
 	return p

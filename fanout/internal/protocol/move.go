@@ -21,8 +21,8 @@ func (o Object) successorOf(x Object) Object {
 	return o
 }
 
-// takenBack returns the yielded home o, in peer, as home again. It gets a new term, which
-// distinguishes it from the home that it was before.
+// takenBack returns the yielded home o, in peer, as home again. A new term distinguishes it from
+// the home that it was before.
 func (o Object) takenBack(peer string) Object {
 	o.Home = Home{Ref: Ref{Peer: peer, UID: o.UID}, Term: o.term() + 1}
 	return o
@@ -42,11 +42,10 @@ func (j moveJob) begin() {
 		m.Record.Committed, m.Record.Arrived = true, true
 		bringJob{m}.begin()
 	case m.Record.Arrived, !m.Op.logged() && !m.Op.evacuates(m.Record.Primary.Peer):
-		// The move is over, or the home need not move any more: bring its content to all
-		// members.
+		// The move is over, or the home no longer needs to move: bring its content to all members.
 		bringJob{m}.begin()
 	case m.Resumed && m.Primary.UID != m.Op.UID:
-		// Another operation moved it since: an earlier attempt can no longer be applied.
+		// Another operation has moved the home: an earlier attempt can no longer be applied.
 		m.because(Contended, m.Record.Primary.Peer)
 		j.refrain()
 	case m.Primary.Leaving(), m.Primary.Stage != Active:
@@ -101,7 +100,8 @@ func (j moveJob) afterElecting() {
 	case m.Stopping, len(m.Result.Pending) > 0, !known, !m.HaveSet:
 		m.Result.Pending = nil
 		if m.Result.HolderAt != "" {
-			// The target answers. The other object's operation, or a sweep, may still delete it.
+			// The target is reachable. The operation of the other object, or a sweep, may still
+			// delete that object.
 			m.because(HeldByOther, m.Op.Target)
 		}
 		m.because(Unreachable, m.Op.Target)
@@ -111,7 +111,7 @@ func (j moveJob) afterElecting() {
 		}
 		m.end(Aborted)
 	case s.X.UID == "":
-		// The target is no member any more, or the object is gone.
+		// The target is no longer a member, or the object is gone.
 		m.astray(Object{}, "")
 		findJob{m}.regain()
 	default:

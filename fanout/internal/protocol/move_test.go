@@ -15,7 +15,7 @@ func move(id, to string) plan {
 	return plan{op: Operation{ID: id, Action: Move, Target: to, Start: 1}}
 }
 
-// after makes p begin when plan n, counted from 1, is over.
+// after returns p so that it begins when plan n, counted from 1, is over.
 func after(n int, p plan) plan {
 	p.after = n
 	return p
@@ -72,14 +72,14 @@ func (w *world) homes(peer string, o Object) {
 	}
 }
 
-// electable reports whether a move from one peer to another may be committed. If the target
-// is removed by force, it may until that change is over, which replaces a home that was
-// made there.
+// electable reports whether a move from one peer to another may be committed. If the target is
+// removed by force, the move may be committed until that change is over: the change replaces a home
+// that was made in the target.
 func (w *world) electable(from, to string) bool {
 	return !w.forced(w.store.index(to)) || w.store.cells[w.store.index(from)].set.Change.ID != ""
 }
 
-// moveHome moves the home from one peer to another, and brings it to no other peer. It
+// moveHome moves the home from one peer to another, and updates the replica in no other peer. It
 // returns the name of the new home's peer.
 func (w *world) moveHome(from, to string) string {
 	p, q := &w.store.cells[w.store.index(from)], &w.store.cells[w.store.index(to)]
@@ -97,9 +97,9 @@ func (w *world) behind(x, y *Object) bool {
 		x.Claim.Operation == y.Claim.Operation && x.term() < y.term()
 }
 
-// replacing reports whether a change that replaces a home is not over, and either y was
-// made home in the absence of the earlier one, or x names an elected replica already while a move made
-// y home. Missing replicas are created again then.
+// replacing reports whether a change that replaces a home is not over, and one of two conditions
+// holds: y was made home in the absence of the earlier home, or x already names an elected replica
+// while a move made y home. In both cases missing replicas are created again.
 func (w *world) replacing(x, y *Object) bool {
 	heir := y.term() >= generation || x != nil && x.Home.frozen() && x.Claim.Operation == y.Claim.Operation
 	return heir && slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Change.ID != "" })
@@ -112,9 +112,8 @@ func (w *world) judgeMove(p *proc) {
 	}
 }
 
-// configure adds the peer to which the home moved to p's configuration, if p is in doubt
-// about that peer. Without it the operation stays in doubt for ever, and rightly: no other
-// peer can decide.
+// configure adds the peer to which the home moved to p's configuration, if p is in doubt about that
+// peer. Without that peer the operation must stay in doubt, because no other peer can decide.
 func (p *proc) configure() {
 	r := p.result
 	if r.Ending == InDoubt && r.Reason == Homeless && !slices.Contains(p.op.Peers, r.Peer) {
@@ -122,8 +121,8 @@ func (p *proc) configure() {
 	}
 }
 
-// TestDoubtAboutUnknownHome recovers an update whose home moved to a peer that its
-// coordinator does not know: it is in doubt until the peer is configured, and settled then.
+// TestDoubtAboutUnknownHome recovers an update whose home moved to a peer that its coordinator does
+// not know: the update is in doubt until the peer is configured, and settled then.
 func TestDoubtAboutUnknownHome(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 3, committed: "p", crashes: 1, plans: []plan{known(2, update("x", "q")), move("m", "c")}}
 	w := newWorld(&cfg)
@@ -148,7 +147,7 @@ func TestDoubtAboutUnknownHome(t *testing.T) {
 }
 
 // TestMoveReportsWhatHasTheNameInItsTarget moves a home to a peer where another object has the
-// name. The peer answers, so the move reports that object and not an unreachable peer.
+// name. The peer is reachable, so the move reports that object and not an unreachable peer.
 func TestMoveReportsWhatHasTheNameInItsTarget(t *testing.T) {
 	reservation := func(peer string, primary bool) *Object {
 		o := &Object{UID: "other", RV: "r90", Claimed: true, Stage: Reserved, Claim: Claim{Operation: "z", Primary: primary, Peer: peer, Target: peer}}
@@ -197,13 +196,12 @@ func (w *world) judgeEnded(p *proc) {
 	}
 }
 
-// settledHome checks that the object did not get lost, and that only its home is held as
-// one.
+// settledHome checks that the object did not get lost, and that only its home has our finalizer.
 func (w *world) settledHome(owner *Object) string {
 	if w.cfg.mode != Everywhere || w.restoring.over {
 		return ""
 	}
-	// A person may have deleted the replicas that would have outlived a lost home.
+	// A person may have deleted the replicas that would have remained after the loss of a home.
 	if owner == nil && !(w.losing.gone && w.deletes < w.cfg.deletes) && w.cfg.committed != "" && !slices.Contains(w.committed, byHand) {
 		for _, p := range w.cfg.plans {
 			if p.op.Action == Remove && slices.ContainsFunc(w.committed, func(op string) bool { return op[0] == p.op.ID[0] }) {
@@ -220,7 +218,7 @@ func (w *world) settledHome(owner *Object) string {
 	return ""
 }
 
-// movesSmall are the configurations with moves that always run.
+// movesSmall are the configurations with moves that every run of the tests explores.
 var movesSmall = []config{
 	{name: "move", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{move("m", "b")}},
 	{name: "move, a timeout, a crash", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, crashes: 1, plans: []plan{move("m", "b")}},
@@ -246,7 +244,7 @@ var successionsSmall = []config{
 	{name: "the home is lost while it moves", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{move("m", "b")}},
 }
 
-// successionsDeep are such configurations that take longer.
+// successionsDeep are configurations like successionsSmall that take longer.
 var successionsDeep = []config{
 	{name: "the home is lost, an update, a crash", mode: Everywhere, peers: 3, committed: "p", crashes: 1, changes: changes(forceA), plans: []plan{update("x", "q")}},
 	{name: "the home is lost, an update, a timeout", mode: Everywhere, peers: 3, committed: "p", timeouts: 1, changes: changes(forceA), plans: []plan{update("x", "q")}},
@@ -257,7 +255,7 @@ var successionsDeep = []config{
 	{name: "the home is lost, an add", mode: Everywhere, peers: 3, changes: changes(forceA), plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// movesDeep are such configurations that take longer.
+// movesDeep are configurations with moves that take longer.
 var movesDeep = []config{
 	{name: "9a: move, update, removal", mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), update("x", "q"), removal("r")}},
 	{name: "9b: move, update, a replica deleted", mode: Everywhere, peers: 2, committed: "p", deletes: 1, plans: []plan{move("m", "b"), update("x", "q")}},

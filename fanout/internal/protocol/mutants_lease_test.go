@@ -11,8 +11,8 @@ import (
 
 // leaseMutants break the rules of fences, leases and the log.
 var leaseMutants = []broken{
-	// No list of fenced operations exists that could be dropped too early: the fence is the
-	// UID of the deleted primary, which no API server assigns again. This mutant assigns it
+	// The protocol keeps no list of fenced operations that could be dropped too early. The fence is
+	// the UID of the deleted primary, which no API server assigns again. This mutant assigns it
 	// again.
 	{n: "N2", rule: "a fence is for ever", cfg: config{
 		peers: 2, sweepers: 1, duplicates: 1, plans: []plan{add("x", "a", 1, "p")}, mutant: mutant{named: true},
@@ -38,8 +38,8 @@ var leaseMutants = []broken{
 			return cmds
 		}},
 	}, want: "I2"},
-	// The mutant deletes the secondary once the lease has run out, and does not fence the
-	// primary, which is in time by its coordinator's own clock.
+	// The mutant deletes the secondary once the lease has run out, and does not fence the primary.
+	// By its own clock the primary's coordinator is still in time.
 	{n: "N8", rule: "a lease says when to try, not whether a commit is valid", cfg: config{
 		peers: 2, sweepers: 1, lease: 2, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
@@ -69,7 +69,7 @@ var leaseMutants = []broken{
 	}, want: "I8"},
 }
 
-// TestScrapped loses a coordinator with its log for ever: others fence its reservations
+// TestScrapped loses a coordinator with its log for ever: other processes fence its reservations
 // once the lease has run out. (N14)
 func TestScrapped(t *testing.T) {
 	for _, mode := range []Mode{Once, Everywhere} {
@@ -80,8 +80,8 @@ func TestScrapped(t *testing.T) {
 	}
 }
 
-// TestHeartbeat delays the last reservation of an add, next to a sweeper that would fence
-// the add after a lease. Quanta pass for both alike. (N22)
+// TestHeartbeat delays the last reservation of an add, next to a sweeper that would fence the add
+// after a lease. Time passes for both alike. (N22)
 func TestHeartbeat(t *testing.T) {
 	// fenced reports whether the sweeper fences the reservation.
 	fenced := func(m mutant) bool {
@@ -127,7 +127,7 @@ func TestHeartbeat(t *testing.T) {
 	require.False(t, fenced(mutant{}), "a live reservation is fenced")
 	require.True(t, fenced(mutant{command: func(_ *world, p *proc, c Command) Command {
 		if c.Verb == Put && p.strand(c).Task == taskBeat {
-			c.Object.Heartbeat-- // the same bytes: the resource version stays
+			c.Object.Heartbeat-- // the same bytes as before: the resource version stays
 		}
 		return c
 	}}), "a write of the same bytes is no sign of life")

@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// named are rules that no exploration can break, because time or the runtime is part of
-// them. For each, a test of its own fails.
+// named are rules that no exploration can break, because time or the runtime is part of them. A
+// separate test fails for each such rule that is broken.
 var named = []struct{ n, rule, dir, test, want string }{
 	{"N14", "other processes fence the reservations of an abandoned machine", ".", "TestScrapped", "I6: its reservations outlive it"},
 	{"N21", "a refusal cancels no sibling", "../..", "TestARefusalCancelsNoSibling", "requests of unknown effect"},
@@ -32,7 +32,7 @@ var named = []struct{ n, rule, dir, test, want string }{
 	{"", "the simulator notices, and shrinks what it finds", ".", "TestShrink", "I3"},
 }
 
-// interleavings is the number of interleavings that are known to break a variant.
+// interleavings is the number of interleavings that are known to break a variant of the protocol.
 const interleavings = 50
 
 // notOurs are the interleavings of features that this protocol does not have.

@@ -219,7 +219,8 @@ var mutants = []broken{
 	}, want: "I2"},
 }
 
-// earlyMembers returns a mutant that gives task used the membership as it was in phase read.
+// earlyMembers returns a mutant that gives tasks of kind used the membership as it was in phase
+// read.
 func earlyMembers(read Phase, used task) func(*world, *proc, Command, Reply) Reply {
 	return func(w *world, p *proc, c Command, r Reply) Reply {
 		if p.m.Phase == read {

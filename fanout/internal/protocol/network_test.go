@@ -12,7 +12,7 @@ type message struct {
 	proc    int
 	life    int
 	cmd     Command
-	orphan  bool // its sender no longer waits for the reply
+	orphan  bool // the sender no longer waits for the reply
 	double  bool // a duplicate that the network made
 	applied bool // the reply is on its way
 	reply   *Reply
@@ -21,8 +21,8 @@ type message struct {
 // awaited reports whether m has yet to be applied and its sender waits for the reply.
 func (m message) awaited() bool { return !m.applied && !m.orphan && m.cmd.Verb != Sleep }
 
-// deliver applies message k, or takes its reply if it was applied, and hands the reply
-// over.
+// deliver applies message k, or takes the reply if the message was applied already, and hands the
+// reply over to the sender.
 func (w *world) deliver(k int) {
 	m := w.net[k]
 	w.net = slices.Delete(w.net, k, k+1)
@@ -94,8 +94,8 @@ func (w *world) carry(m message) Reply {
 		if !m.cmd.Object.Claimed || m.cmd.Object.Stage == Reserved {
 			w.fault("a reservation is activated in " + m.cmd.Peer)
 		}
-		// A release deletes only objects that the kind made for the named object: a late
-		// one finds those of the next object of the name.
+		// A release deletes only objects that the kind made for the named object: a late release
+		// finds those of the next object of the name.
 		if m.cmd.Verb == Release && w.resides() {
 			w.fault("the namespace is released while an object is in it")
 		}
@@ -127,7 +127,7 @@ func (w *world) carry(m message) Reply {
 	if r.Class == Applied && m.cmd.Verb == Put {
 		w.commits(r.Object)
 		if op := w.procs[m.proc].op; op.Action == Adopt && unclaimed {
-			// All other writes of an adoption belong to operations of others.
+			// All other writes of an adoption belong to other operations.
 			w.note(op.ID)
 		}
 		if op := w.procs[m.proc].op; (op.Action == Add || op.Action == Update) && r.Object.Stage != Reserved && r.Object.Revision.Operation == op.ID && r.Object.Payload != op.Payload {

@@ -49,7 +49,7 @@ type Claim struct {
 	Digest      string
 	Start       int64
 	Epoch       int64
-	Primary     bool // the role
+	Primary     bool // true: claim of a primary; false: claim of a secondary
 	Peer        string
 	Target      string
 	Of          Ref    // of a secondary: its primary
@@ -66,14 +66,13 @@ type Revision struct {
 // History are the latest revisions of an object, oldest first, without digests.
 type History []Revision
 
-// has reports whether a revision is by operation. Numbers do not decide: a reconciled revision
-// has another one than it was committed under.
+// has reports whether h contains a revision of operation. Numbers do not decide: a reconciled
+// revision has another number than the one it was committed under.
 func (h History) has(operation string) bool {
 	return slices.ContainsFunc(h, func(r Revision) bool { return r.Operation == operation })
 }
 
-// Home is the primary of an Everywhere object. The zero value means that it
-// never moved.
+// Home names the primary of an Everywhere object. The zero value means that the home never moved.
 type Home struct {
 	Ref
 	Term    int64
@@ -87,15 +86,15 @@ const HistoryLength = 32
 type Object struct {
 	UID, RV     string
 	Terminating bool
-	Finalizer   bool // it has our finalizer
-	Foreign     bool // it has another finalizer
+	Finalizer   bool // the object has our finalizer
+	Foreign     bool // the object has a finalizer that is not ours
 	Created     int64
 
 	Claimed   bool
 	Claim     Claim
 	Stage     Stage
 	Heartbeat int64
-	Removal   string // the operation that removes it
+	Removal   string // the operation that removes the object
 	Revision  Revision
 	History   History
 	Home      Home
@@ -105,8 +104,8 @@ type Object struct {
 	Held     Held // why the requested removal is held, as last recorded on the object
 	Released bool // a person released the requested removal
 
-	// Payload stands for the content: equal contents, equal strings. It is empty on inert
-	// reservations, and on guards that have no fields but those of every guard of their
+	// Payload stands for the content: objects with equal contents have equal payloads. It is empty
+	// on inert reservations, and on guards that have no fields but those of every guard of their
 	// kind.
 	Payload string
 
@@ -125,7 +124,7 @@ func (o Object) Primary(mode Mode) bool {
 	return o.Claim.Primary
 }
 
-// Of returns the primary of a secondary.
+// Of returns the reference to the primary of secondary o.
 func (o Object) Of(mode Mode) Ref {
 	if mode == Everywhere && o.Home.Term > 0 {
 		return o.Home.Ref
@@ -157,8 +156,8 @@ func (o Object) InEffect() bool { return o.Committed() || o.Requested() }
 // Pending reports whether o is a reservation that may still be committed.
 func (o Object) Pending() bool { return o.Claimed && o.Stage == Reserved && !o.Terminating }
 
-// Leaving reports whether the removal of o is committed. A plain delete of a committed
-// object, which our finalizer holds, commits its removal, unless it only requests one.
+// Leaving reports whether the removal of o is committed. A plain delete of a committed object,
+// which our finalizer holds, commits its removal, unless the delete only requests a removal.
 func (o Object) Leaving() bool {
 	return o.Claimed && (o.Stage == Removing || o.Stage.committed() && o.Terminating && !o.Requested())
 }

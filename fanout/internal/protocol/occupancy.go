@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// A listTask lists the objects in the namespace in its peer. If all are Reserved, it settles
-// them first: their operations may be dead.
+// A listTask lists, in its peer, the objects in the namespace that the operation's object owns. If
+// all are Reserved, it settles them first: their operations may be dead.
 type listTask struct{ strand }
 
 func (s listTask) step(r Reply) {
@@ -25,7 +25,8 @@ func (s listTask) step(r Reply) {
 
 func (s listTask) afterSettle(r Reply) {
 	m := s.m
-	// The reply lists the objects that are left: their operations are alive.
+	// The reply lists the objects that are left, each with the stage of its primary. An object
+	// beyond Reserved is no leftover of a dead operation.
 	alive := slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved })
 	switch {
 	case r.Code == OK && len(r.Occupants) == 0:

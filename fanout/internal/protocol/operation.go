@@ -12,7 +12,7 @@ const (
 	Remove Action = "remove"
 	// Move makes the object in Target the primary of an Everywhere object.
 	Move Action = "move"
-	// Adopt puts an object that a person applied in Target under the protocol.
+	// Adopt brings an object that a person applied in Target under the control of the protocol.
 	Adopt Action = "adopt"
 	// Succeed gives an object whose home was lost with its peer another home among
 	// the members Into.
@@ -58,9 +58,9 @@ type Operation struct {
 	Action      Action
 	Mode        Mode
 	Coordinator string
-	Peers       []string // configured, sorted
+	Peers       []string // the configured peers, sorted
 	Target      string   // of an add or a move: the peer of the primary; of an adoption or sweep: the object's peer
-	Digest      string   // of the request
+	Digest      string   // digest of the request
 	Payload     string   // stands for the content
 	Start       int64
 	UID         string   // of a removal or adoption: if set, only the object with this UID is meant
@@ -89,7 +89,7 @@ type Record struct {
 	Primary    Ref      // the peer and, once known, the UID of the primary
 	Origin     string   // the operation in the primary's claim, which a move of the home does not change
 	Base       int64    // of an update: the revision that it replaces
-	Term       int64    // of the home that an update was meant for, or that a succession makes
+	Term       int64    // term of the home that an update was meant for, or that a succession makes
 	Elect      Ref      // of a move: the replica that the primary yields to
 	Arrived    bool     // of a move: the target has been home
 	Committing bool     // a commit may have been sent
@@ -124,14 +124,14 @@ type Reason string
 // The reasons, each with the fields of Result that have the details.
 const (
 	HeldByOther  Reason = "held"         // Result.Holder
-	GaveWay      Reason = "gave way"     // to Result.Holder, which is older
+	GaveWay      Reason = "gave way"     // to the operation of Result.Holder, which is older
 	Unreachable  Reason = "unreachable"  // Result.Peer
 	Refused      Reason = "refused"      // by Result.Peer
 	Fenced       Reason = "fenced"       // another coordinator fenced the reservation
 	Membership   Reason = "membership"   // Result.Peers
-	OtherRing    Reason = "other ring"   // Result.Peer belongs to it
+	OtherRing    Reason = "other ring"   // Result.Peer belongs to another ring
 	OneCluster   Reason = "one cluster"  // Result.Peer and Result.Peers[0]
-	NoOwner      Reason = "no owner"     // of the namespace, in Result.Peer
+	NoOwner      Reason = "no owner"     // the namespace has no Active owner in Result.Peer
 	Occupied     Reason = "occupied"     // Result.Occupants
 	Outdated     Reason = "outdated"     // Result.Revision is the present one
 	Missing      Reason = "missing"      // there is no such object
@@ -140,7 +140,7 @@ const (
 	TakenOver    Reason = "taken over"   // another coordinator has taken over the log's entry
 	Contended    Reason = "contended"    // the name changed its owner too often
 	Homeless     Reason = "homeless"     // the object in Result.Peer is not home, and no other object is
-	Lost         Reason = "lost"         // with Result.Peer, which has departed
+	Lost         Reason = "lost"         // the object was lost with Result.Peer, which has departed
 	Departing    Reason = "departing"    // the object to adopt is being deleted
 	Suspect      Reason = "suspect"      // Result.Holder is evidence of a missing primary
 	Restored     Reason = "restored"     // Result.Peer was restored after the commit may have been sent
@@ -153,7 +153,7 @@ type Result struct {
 	Reason    Reason
 	Peer      string
 	Peers     []string
-	Holder    Object // as it was read in HolderAt
+	Holder    Object // the object that has the name, as read in the peer HolderAt
 	HolderAt  string
 	Primary   Ref
 	Revision  int64
@@ -161,7 +161,7 @@ type Result struct {
 	Problem   string   // of Membership: what differs, for people
 	Pending   []string // peers that have not confirmed, or in which a dead reservation may be left
 	Held      Held     // of a sweep: why a requested removal is held
-	Durable   bool     // every other member was read to hold evidence of it
+	Durable   bool     // every other member was read to hold evidence of the operation
 	Unproved  []string // of a cover: full members that have no secondary of the primary
 	Mend      Mend     // of an Everywhere object: the revisions that were reconciled
 	Removed   bool     // of a sweep: a dead object was deleted

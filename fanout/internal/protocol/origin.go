@@ -5,17 +5,16 @@ package protocol
 
 // Origin identifies the ring in which a log entry was written.
 type Origin struct {
-	Ring     string            `json:"ring,omitempty"`     // its ID; empty if it had none
+	Ring     string            `json:"ring,omitempty"`     // the ring's ID; empty if the ring had none
 	Clusters map[string]string `json:"clusters,omitempty"` // the UID of each member's cluster
 }
 
 // Known reports whether o identifies a ring.
 func (o Origin) Known() bool { return o.Ring != "" || len(o.Clusters) > 0 }
 
-// Foreign reports whether o was written in another ring than now. If both have a ring ID,
-// the IDs decide (see renamed). Else the members decide: it is the same ring if a member
-// has the same cluster in both, or if the two have no member name in common, since members
-// come and go.
+// Foreign reports whether o and now identify different rings. If both have a ring ID, the IDs
+// decide (see renamed). Else the members decide: the rings are the same if a member has the same
+// cluster in both, or if the two have no member name in common, since members come and go.
 func (o Origin) Foreign(now Origin) bool {
 	if o.Ring != "" && now.Ring != "" {
 		return o.Ring != now.Ring && !o.renamed(now)
@@ -33,9 +32,9 @@ func (o Origin) Foreign(now Origin) bool {
 	return common
 }
 
-// renamed reports whether o's ring has another ID now: the CRDs of the first release drop
-// the ID, and a later sweep makes a new one. All clusters of o must be members now, under
-// the same names, and there must be several: a single one may have joined another ring.
+// renamed reports whether o's ring has another ID now: the CRDs of the first release drop the ID,
+// and a later sweep makes a new one. All clusters of o must be members now, under the same names,
+// and o must have several: a single cluster may have joined another ring.
 func (o Origin) renamed(now Origin) bool {
 	for peer, uid := range o.Clusters {
 		if now.Clusters[peer] != uid {

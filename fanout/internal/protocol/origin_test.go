@@ -41,7 +41,7 @@ func TestOriginForeign(t *testing.T) {
 
 func TestOriginOf(t *testing.T) {
 	peers := ringNamed("u", "r", "a", "b", "c")
-	delete(peers, "c") // it is silent
+	delete(peers, "c") // c does not reply
 	require.Equal(t, Origin{Ring: "r", Clusters: map[string]string{"a": "ua", "b": "ub", "c": "uc"}}, OriginOf(peers, Identify("", peers)))
 	peers["c"] = foreign("s", "a", "b", "c")["c"]
 	o := OriginOf(peers, Identify("", peers))

@@ -26,7 +26,7 @@ const (
 // Departure is a peer that is no longer a member.
 type Departure struct {
 	Peer string
-	UID  string // of its cluster; empty if the first release noted it
+	UID  string // UID of the peer's cluster; empty if the first release noted the departure
 	How  string // Left, Forced
 	By   string
 }
@@ -41,7 +41,7 @@ type Slot struct {
 	By          string // the person who vouches for a force-remove
 	Anchor      string // the peer whose slot was taken first and is freed last
 	Heartbeat   int64
-	Over        bool // the only write that is left to the change here frees the slot
+	Over        bool // the change is over, and its only remaining write here frees the slot
 }
 
 // PeerSet is one peer's knowledge of the ring.
@@ -63,7 +63,7 @@ type Note struct {
 	Epoch     int64
 }
 
-// Notes returns, for each member, the notes that it may store, given the PeerSets that were
+// Notes returns, for each member, the notes that the member may store, given the PeerSets that were
 // read and are believed. It leaves out members whose slot is taken.
 func Notes(sets map[string]PeerSet) map[string][]Note {
 	out := map[string][]Note{}
@@ -100,7 +100,7 @@ func noted(peer, uid string, sets map[string]PeerSet) int64 {
 	return highest
 }
 
-// Lists reports whether peer is a member.
+// Lists reports whether s lists peer as a member.
 func (s PeerSet) Lists(peer string) bool {
 	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Peer == peer })
 }
@@ -146,7 +146,7 @@ func (s PeerSet) held() []string { return s.peers(peerActive, peerJoining) }
 // are Leaving, which are still members.
 func (s PeerSet) reached() []string { return s.peers(peerActive, peerJoining, peerLeaving) }
 
-// with returns s with m among its members, and not among the departed.
+// with returns s with m among its members, and m's peer not among the departed.
 func (s PeerSet) with(m Member) PeerSet {
 	s.Departed = slices.DeleteFunc(slices.Clone(s.Departed), func(d Departure) bool { return d.Peer == m.Peer })
 	s.Members = slices.Clone(s.Members)
@@ -161,8 +161,8 @@ func (s PeerSet) with(m Member) PeerSet {
 	return s
 }
 
-// without returns s with d's peer among the departed. If d has no UID, it gets the UID that
-// s knows.
+// without returns s with d's peer among the departed, and not among the members. If d has no UID,
+// it gets the UID that s knows.
 func (s PeerSet) without(d Departure) PeerSet {
 	if d.UID == "" {
 		d.UID = s.cluster(d.Peer)
@@ -174,8 +174,8 @@ func (s PeerSet) without(d Departure) PeerSet {
 	return s
 }
 
-// cluster returns the UID of the cluster of peer, member or departed, as s knows it; empty
-// if s does not.
+// cluster returns the UID of the cluster of peer, which may be a member or departed. It returns ""
+// if s does not know the UID.
 func (s PeerSet) cluster(peer string) string {
 	for _, m := range append([]Member{s.Self}, s.Members...) {
 		if m.Peer == peer && m.UID != "" {
@@ -190,7 +190,7 @@ func (s PeerSet) cluster(peer string) string {
 	return ""
 }
 
-// names returns the names of the members except the peer but, sorted.
+// names returns the sorted names of the members, without the peer named by the parameter but.
 func (s PeerSet) names(but string) []string {
 	var names []string
 	for _, m := range s.Members {
@@ -202,7 +202,8 @@ func (s PeerSet) names(but string) []string {
 	return names
 }
 
-// full returns the names of the members except the peer but that are not Joining, sorted.
+// full returns the sorted names of the members that are not Joining, without the peer named by the
+// parameter but.
 func (s PeerSet) full(but string) []string {
 	return slices.DeleteFunc(s.names(but), func(p string) bool { return slices.Contains(s.peers(peerJoining), p) })
 }

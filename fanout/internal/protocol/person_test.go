@@ -19,7 +19,7 @@ func (w *world) personDeletes(i int) {
 	w.store.cells[i].obj = &o
 }
 
-// unhold removes the finalizer of others in peer i.
+// unhold removes the foreign finalizer of the object in peer i.
 func (w *world) unhold(i int) {
 	if w.store.cells[i].obj == nil || !w.store.cells[i].obj.Foreign {
 		return

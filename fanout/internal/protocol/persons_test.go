@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// persons bounds how often people and their tools may create an object without a claim,
-// edit one or the home of an Everywhere object, and delete one without a claim.
+// persons bounds how often people and their tools may create, edit and delete an object without a
+// claim, and edit the home of an Everywhere object.
 type persons struct {
 	creates, edits, withdrawals int
-	releases                    int // of removals that are requested
+	releases                    int // how many requested removals persons may release
 }
 
 // putObject puts a person's object into peer i. Its UID distinguishes it from the objects that

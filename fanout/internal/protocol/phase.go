@@ -10,35 +10,35 @@ type Phase string
 
 const (
 	beginning  Phase = "beginning"
-	reserving  Phase = "reserving" // the primary
-	claiming   Phase = "claiming"  // the others
+	reserving  Phase = "reserving" // creating the primary
+	claiming   Phase = "claiming"  // creating the secondaries
 	advancing  Phase = "advancing" // writing to the log that a commit may be sent
 	committing Phase = "committing"
-	bringing   Phase = "bringing"   // replicas after the commit
-	fencing    Phase = "fencing"    // own primary, after a failure
-	cleaning   Phase = "cleaning"   // own secondaries
-	meeting    Phase = "meeting"    // the object to adopt
-	accepting  Phase = "accepting"  // a person's edit of the home
-	finding    Phase = "finding"    // the primary of an update or removal
-	listing    Phase = "listing"    // the namespace, before a removal
+	bringing   Phase = "bringing"   // bringing the replicas after the commit
+	fencing    Phase = "fencing"    // deleting our own primary, after a failure
+	cleaning   Phase = "cleaning"   // deleting our own secondaries
+	meeting    Phase = "meeting"    // reading the object to adopt
+	accepting  Phase = "accepting"  // committing a person's edit of the home
+	finding    Phase = "finding"    // searching the primary of an update or removal
+	listing    Phase = "listing"    // listing the namespace, before a removal
 	emptying   Phase = "emptying"   // foreign finalizers
-	clearing   Phase = "clearing"   // guards or replicas of a removal
-	counting   Phase = "counting"   // removals that plain deletes request
-	postponing Phase = "postponing" // a removal that a plain delete requests
+	clearing   Phase = "clearing"   // deleting the guards or replicas of a removal
+	counting   Phase = "counting"   // counting the removals that plain deletes request
+	postponing Phase = "postponing" // recording that a requested removal is held
 	releasing  Phase = "releasing"
-	dropping   Phase = "dropping"  // our finalizer
-	following  Phase = "following" // a primary that has moved
-	electing   Phase = "electing"  // the replica that a primary moves to
-	surveying  Phase = "surveying" // the members' objects, for one that lost its home
-	freezing   Phase = "freezing"  // its replicas
-	crowning   Phase = "crowning"  // its elected replica
-	resigning  Phase = "resigning" // a former home
+	dropping   Phase = "dropping"  // removing our finalizer
+	following  Phase = "following" // following a primary that has moved
+	electing   Phase = "electing"  // preparing the replica that a primary moves to
+	surveying  Phase = "surveying" // reading the members' objects, for an object that lost its home
+	freezing   Phase = "freezing"  // making the replicas of such an object name the elected replica
+	crowning   Phase = "crowning"  // making the elected replica home
+	resigning  Phase = "resigning" // deleting a former home
 	sealing    Phase = "sealing"   // binding guards after the commit
-	mending    Phase = "mending"   // a home that a replica contradicts
+	mending    Phase = "mending"   // writing a home that a replica contradicts
 	judging    Phase = "judging"
-	covering   Phase = "covering" // a primary, in peers that become members
+	covering   Phase = "covering" // creating secondaries in peers that become members
 	recovering Phase = "recovering"
-	attesting  Phase = "attesting" // the epoch of the primary's peer, before an attempt of unknown result counts as aborted
+	attesting  Phase = "attesting" // reading the epoch of the primary's peer, before an attempt of unknown result counts as aborted
 	ending     Phase = "ending"
 	over       Phase = "over"
 )
@@ -59,8 +59,8 @@ func (m *Machine) settled() bool {
 	})
 }
 
-// proceed chooses the next phase once all strands of this one have ended. It passes through
-// a phase without work at once.
+// proceed chooses the next phase once all strands of the present phase have ended. It passes
+// through a phase without work at once.
 func (m *Machine) proceed() {
 	for m.Phase != over && m.settled() {
 		m.next()

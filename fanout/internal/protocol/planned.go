@@ -3,7 +3,8 @@
 
 package protocol
 
-// SecondaryOf returns the object that add op creates in peer once its primary exists as of.
+// SecondaryOf returns the object that the add op creates in peer. The parameter of is the reference
+// to the add's primary.
 func SecondaryOf(op Operation, peer string, of Ref) Object {
 	m := New(op)
 	m.Record.Primary = of

@@ -9,24 +9,23 @@ import (
 
 // proc is a coordinator, or a sweep.
 type proc struct {
-	op      Operation // of the current attempt
+	op      Operation // the operation of the current attempt
 	m       *Machine  // nil: not begun, crashed or over
 	state   procState
 	begun   bool   // the log has an entry
 	record  Record // the state of op in that entry
 	attempt int
 	sweep   bool
-	adopter bool // it settles records
-	taker   bool // it takes over entries that others work on, or have left
+	adopter bool // the process settles records
+	taker   bool // the process takes over entries that others work on, or have left
 	taken   bool // a taker has taken over its entry
-	plain   bool // no mutant
+	plain   bool // no mutant changes this process
 	result  Result
-	// overtaken is set if another operation's revision was in effect when this one was
-	// over.
+	// overtaken is set if another operation's revision was in effect when op was over.
 	overtaken bool
 	life      int // messages of an earlier life are dropped
 	change    *changer
-	spawned   bool // it carries out a command of a changer
+	spawned   bool // the process carries out a command of a changer
 	asked     asked
 	// seen is the earlier state that a stale sweep reads instead of the peers.
 	seen []cell
@@ -37,7 +36,7 @@ type procState uint8
 const (
 	idle procState = iota
 	running
-	crashed // or over with its entry kept
+	crashed // or over, and its log entry is kept
 	waiting // for the rival it gave way to
 	done
 )
@@ -85,9 +84,9 @@ func (w *world) local(p *proc, c Command) bool {
 		// not for safety.
 		return len(w.cfg.changes) == 0 || c.Peer != p.m.Record.Primary.Peer && !w.cfg.reads
 	case Sleep:
-		// A sleep that only delays the strand's next request adds nothing: that request may
-		// be late by itself. But a heartbeat races with the phase, and an operation that
-		// waits for another one would run for ever.
+		// A sleep that only delays the strand's next request adds nothing, because that request may
+		// be late by itself. But a heartbeat races with the phase, and an operation that waits for
+		// another one would run for ever.
 		s := p.strand(c)
 		return s.Task != taskBeat && s.Step != stepWait
 	}

@@ -13,9 +13,9 @@ import (
 // graph holds the states and edges of an exploration. It finds the states from which the
 // model can no longer come to rest, which no state shows by itself.
 type graph struct {
-	begin []int32 // of each state, in the order of their numbers: its first edge
+	begin []int32 // the first edge of each state, in the order of the states' numbers
 	edges []int32
-	calm  []int32 // the states in which all is done
+	calm  []int32 // the numbers of the states in which all work is done
 }
 
 // node begins the edges of the state with number n.
@@ -38,11 +38,10 @@ func (g *graph) edge(to int32) {
 	}
 }
 
-// stuck returns how many states have no way to a calm one, and the first of
-// them.
+// stuck returns how many states have no way to a calm state, and the first such state.
 func (g *graph) stuck() (int, int32) {
 	states := len(g.begin)
-	whence := make([]int32, states+1) // of each state: its first edge in from
+	whence := make([]int32, states+1) // the first edge of each state in from
 	for _, to := range g.edges {
 		whence[to]++
 	}
@@ -89,9 +88,9 @@ func (g *graph) stuck() (int, int32) {
 	return n, first
 }
 
-// calm reports whether a state at rest has no message on its way, no reservation and no
-// stale replica. The last two count only if the configuration has a sweeper: else a later
-// one cleans up.
+// calm reports whether a state at rest has no message on its way, no reservation and no stale
+// replica. The last two count only if the configuration has a sweeper: otherwise a later sweep
+// cleans up.
 func (w *world) calm() bool {
 	arrives := func(m message) bool {
 		return !m.orphan || m.applied || !w.isDown(w.store.index(m.cmd.Peer))

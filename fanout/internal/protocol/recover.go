@@ -8,11 +8,11 @@ import "slices"
 // A recoverJob settles an operation whose process ended.
 type recoverJob struct{ m *Machine }
 
-// begin settles an operation whose process ended. It never commits an add that was not
-// committed, but fences it and deletes its secondaries. An update or a removal has no
-// reservation to fence, so a commit that may have been sent could be applied at any later
-// time: recover sends it again, to the same incarnation and, for an update, on the same
-// revision. A committed operation is rolled forward.
+// begin settles an operation whose process ended. It never commits an add that was not committed,
+// but fences it and deletes its secondaries. An update or a removal has no reservation to fence, so
+// a commit that may have been sent could be applied at any later time. So begin sends that commit
+// again, to the object with the same UID and, for an update, on the same revision. A committed
+// operation is rolled forward.
 func (j recoverJob) begin() {
 	m := j.m
 	if m.central() {
@@ -123,7 +123,7 @@ func (j recoverJob) recoverAdd() {
 		return
 	}
 	if mine && o.Pending() && m.Record.Committed && o.UID == m.Record.Primary.UID {
-		// The log has the commit, so the peer was restored from before it.
+		// The log has the commit, so the peer was restored to a state from before the commit.
 		m.Primary = o
 		m.Record.Committed, m.Unsure, m.Reverted = false, true, true
 		j.claimUnsure()

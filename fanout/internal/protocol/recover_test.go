@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRecoveryWaitsForNobody ends every process at every command and recovers it while one
-// peer is unreachable or no longer configured. However patient the operation was, the
-// recovery ends, and the next one finds the entry.
+// TestRecoveryWaitsForNobody ends every process at every command and recovers it while one peer is
+// unreachable or no longer configured. Whatever Patience the operation has, the recovery ends, and
+// leaves the log entry for the next recovery.
 func TestRecoveryWaitsForNobody(t *testing.T) {
 	for _, mode := range []Mode{Once, Everywhere} {
 		plans := []plan{add("x", "a", 1, "p"), add("x", "b", 1, "p"), central(add("x", "a", 1, "p")), removal("x"), adoption("x", "a")}
@@ -31,8 +31,8 @@ func TestRecoveryWaitsForNobody(t *testing.T) {
 	}
 }
 
-// recoversFrom ends p after n commands and recovers it without peer. It returns false if p
-// was over by then.
+// recoversFrom ends p after n commands and recovers it without peer. It returns false if p was over
+// before that.
 func recoversFrom(t *testing.T, mode Mode, p plan, n int, peer string, code Code) bool {
 	t.Helper()
 	p.op.Patience = Patient
@@ -93,8 +93,8 @@ func TestRemovalAmongOthers(t *testing.T) {
 	require.Equal(t, Done, w.procs[0].result.Ending, "the object there is not the one that it removes: %v", w.procs[0].result)
 }
 
-// TestRecoveryThatIsRefused recovers an add whose primary is gone, and may be in effect
-// where its home has moved. If that peer rejects the read, the add is in doubt.
+// TestRecoveryThatIsRefused recovers an add whose primary is gone. The object may be in effect in
+// the peer to which its home has moved. If that peer rejects the read, the add is in doubt.
 func TestRecoveryThatIsRefused(t *testing.T) {
 	op := add("x", "a", 1, "p").op
 	op.Mode, op.Peers = Everywhere, []string{"a", "b"}

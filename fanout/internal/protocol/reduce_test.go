@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replay makes states again from the actions that led to them. The states of a level are
-// requested in the order in which they were found, so that neighbours share most of their
-// path: each level costs as many steps as the tree above it has nodes.
+// replay makes states again from the actions that led to them. The states of a level are requested
+// in the order in which they were found, so that neighbours share most of their path: each level
+// costs as many steps as the tree above the level has nodes.
 type replay struct {
 	path   []int32
 	worlds []*world
@@ -44,9 +44,9 @@ func (r *replay) world(e *exploration, at int32) *world {
 	return r.worlds[len(r.worlds)-1].clone()
 }
 
-// enabled returns the actions to follow from w. With e.eager, an operation that may begin
-// without a read of shared state begins before all else: any action in between could as
-// well follow, while the operation's first request is on its way.
+// enabled returns the actions to follow from w. With e.eager, an operation that may begin without a
+// read of shared state begins before all else: any action that could come before that beginning
+// could as well come after it, while the operation's first request is on its way.
 func (e *exploration) enabled(w *world) []action {
 	acts := w.enabled()
 	if !e.eager {
@@ -60,23 +60,23 @@ func (e *exploration) enabled(w *world) []action {
 	return acts
 }
 
-// beginsAlone reports whether the begin of process i reads no state that others write, and
-// whether it may begin at any time.
+// beginsAlone reports whether process i may begin at any time, and its beginning reads no state
+// that other processes write.
 func (w *world) beginsAlone(i int) bool {
 	if w.cfg.loss.peer != "" || w.cfg.restored != "" || w.cfg.takers > 0 || w.lodger != nil || w.owner != nil || i >= len(w.cfg.plans) {
 		return false
 	}
 	if slices.ContainsFunc(w.cfg.changes, func(op ChangeOperation) bool { return op.Kind == Return }) {
-		return false // it notes the epochs of the peers, which a comeback raises
+		return false // the process notes the epochs of the peers, which a comeback raises
 	}
 	p := w.cfg.plans[i]
 	return p.after == 0 && !p.op.Central && p.op.Action != Adopt
 }
 
-// TestReductionsAreHarmless explores small configurations with and without the reductions:
-// both come to the same states of rest, with the same verdict, and notice the same broken
-// rules. ATOLL_EXPLORE=deep takes all configurations of up to 20,000 states and all rules;
-// the default is a sample.
+// TestReductionsAreHarmless explores small configurations with and without the reductions: both
+// reach the same states of rest, with the same verdict, and notice the same broken rules.
+// ATOLL_EXPLORE=deep takes all configurations of up to 20,000 states and all rules; the default is
+// a sample.
 func TestReductionsAreHarmless(t *testing.T) {
 	limit, some, few := 1000, 3, 24
 	if os.Getenv("ATOLL_EXPLORE") == "deep" {

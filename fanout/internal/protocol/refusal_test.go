@@ -26,7 +26,7 @@ func TestEndsWhenRefused(t *testing.T) {
 			for _, verb := range []Verb{Create, Read, Put, Delete, ReadPeerSet, ReadOwner, List, Settle, Activate, Release, Advance, Forget, Begin} {
 				for _, refusal := range refusals {
 					if refusal.Code == NotFound && (verb == Put || verb == Delete) {
-						// Such a peer would contradict itself.
+						// A peer that replies NotFound to such a write would contradict itself.
 						continue
 					}
 					for _, p := range plans {
@@ -57,7 +57,7 @@ func ends(t *testing.T, name string, mode Mode, p plan, present int, peer string
 		cfg.committed = "p"
 	case 2: // an old reservation
 		cfg.plans = append(cfg.plans, add("z", "a", 0, "z"))
-	case 3: // a half of one
+	case 3: // a younger add that crashed one message later
 		cfg.plans = append(cfg.plans, add("z", "b", 9, "z"))
 	}
 	w := newWorld(&cfg)

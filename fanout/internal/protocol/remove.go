@@ -3,8 +3,8 @@
 
 package protocol
 
-// A removeJob removes an object: its commit, then its secondaries, its content and its
-// primary.
+// A removeJob removes an object: it commits the removal, then deletes the secondaries, the content
+// and the primary.
 type removeJob struct{ m *Machine }
 
 // begin starts the removal of the primary that was found.
@@ -12,8 +12,8 @@ func (j removeJob) begin() {
 	m := j.m
 	m.Op.UID = m.Primary.UID
 	if !m.Primary.Leaving() {
-		// If the removal was committed, the peer was restored from before it: commit it
-		// again.
+		// If the removal was committed, the peer was restored to a state from before the commit:
+		// commit the removal again.
 		m.Reverted = m.Reverted || m.Record.Committed
 		m.Record.Committed = false
 	}
@@ -31,9 +31,9 @@ func (j removeJob) begin() {
 	}
 }
 
-// mark continues to the commit. It first writes to the log that a commit may be sent,
-// unless the log of a recovered removal has that already. A removal that found its object
-// Leaving, at a home that was replaced since, has sent no commit yet.
+// mark continues to the commit. It first writes to the log that a commit may be sent, unless the
+// log of a recovered removal already has that. A removal that found its object Leaving, at a home
+// that was replaced since, has sent no commit yet, and its log entry shows none.
 func (j removeJob) mark() {
 	m := j.m
 	if m.Unsure && m.Record.Committing {
@@ -102,15 +102,14 @@ func (s markTask) sendPut() {
 	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-// afterMark rolls a committed removal forward. If the object exists once, its guards are
-// deleted after the finalizers of others are gone, so that the name is held while the
-// object is torn down. If it exists everywhere, its replicas are deleted first, and the
-// primary, the tombstone, last.
+// afterMark rolls a committed removal forward. If the object exists once, its guards are deleted
+// after the foreign finalizers are gone, so that the name is held while the object is torn down. If
+// it exists everywhere, its replicas are deleted first, and the primary, the tombstone, last.
 func (j removeJob) afterMark() {
 	m := j.m
 	switch {
 	case !m.Record.Committed && m.Op.Action == Sweep:
-		// The next sweep judges it again.
+		// The next sweep judges the object again.
 		m.pend(m.Record.Primary.Peer)
 		m.end(Done)
 	case !m.Record.Committed && m.Unsure:

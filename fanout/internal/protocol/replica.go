@@ -14,14 +14,14 @@ func (s replicaTask) afterPrimary(r Reply) {
 		m.astray(r.Object, m.Record.Primary.Peer)
 		s.finish()
 	case (r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID) && m.evidence(s.X):
-		// The next sweep judges it.
+		// The next sweep judges X.
 		s.unconfirmed()
 	case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
 		s.undo()
 	case r.Code != OK:
 		s.retry(stepAgain)
 	case r.Object.Stage == Reserved:
-		// Its peer was restored to a state from before the commit.
+		// The primary's peer was restored to a state from before the commit.
 		s.unconfirmed()
 	case mendJob{m}.unmadeAt(r.Object):
 		m.Undone = true
@@ -67,15 +67,16 @@ func (s replicaTask) afterAccept(r Reply) {
 	}
 }
 
-// lost reports whether replica o has a revision that home y never had, because it was lost
-// with an earlier home. Its number may belong to other content by now, so the replica
-// cannot be updated, only created again.
+// lost reports whether replica o has a revision that home y never had, because that revision was
+// lost with an earlier home. The revision's number may belong to other content by now, so the
+// replica cannot be updated, only created again.
 func (o Object) lost(y Object) bool {
 	return o.Revision.Number > y.Revision.Number ||
 		o.Revision.Number == y.Revision.Number && o.Revision != y.Revision
 }
 
-// align writes replica X with the content of primary y.
+// align makes replica X equal to primary y, if their terms and revisions allow it. Otherwise it
+// deletes X, reports X as forked, or leaves it unconfirmed.
 func (s replicaTask) align(y Object) {
 	older, lost := s.X.term() < y.term(), s.X.lost(y)
 	inEffect := s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded

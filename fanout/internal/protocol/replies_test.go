@@ -3,9 +3,9 @@
 
 package protocol
 
-// repliesSmall are configurations in which each reply is a step of its own. A reply may
-// arrive after other requests of the same process were applied, so that a process learns of
-// events in another order than they happened. They always run.
+// repliesSmall are configurations in which each reply is a step of its own. A reply may arrive
+// after other requests of the same process were applied, so that a process learns of events in
+// another order than they happened. Every run of the tests explores them.
 var repliesSmall = []config{
 	{name: "add and remove, answers apart", peers: 2, sweepers: 1, replies: true, plans: []plan{add("x", "a", 1, "p"), removal("r")}},
 	{name: "3 peers, account, sweep, answers apart", mode: Everywhere, peers: 3, sweepers: 1, replies: true, plans: []plan{add("x", "a", 1, "p")}},
@@ -15,7 +15,7 @@ var repliesSmall = []config{
 	{name: "join, removal, answers apart", mode: Everywhere, peers: 3, ring: 2, replies: true, committed: "p", changes: changes(joinC), plans: []plan{removal("r")}},
 }
 
-// repliesDeep are such configurations that take longer.
+// repliesDeep are configurations like repliesSmall that take longer.
 var repliesDeep = []config{
 	{name: "two adds, two targets, answers apart", peers: 2, sweepers: 1, replies: true, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
 	{name: "two adds, a timeout, answers apart", peers: 2, timeouts: 1, replies: true, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},

@@ -10,8 +10,8 @@ package protocol
 // A resignJob deletes a home that was replaced while its peer was no member.
 type resignJob struct{ m *Machine }
 
-// begin compares Met, a home or former home in a rejoining peer, with the objects of the
-// members Into, and deletes it if another home has replaced it.
+// begin compares Met, a home or former home in a rejoining peer, with the objects of the members
+// Into. It deletes Met if another home has replaced it.
 func (j resignJob) begin() {
 	m := j.m
 	m.Primary = m.Op.Met
@@ -29,8 +29,8 @@ func (j resignJob) awaits(o Object) bool {
 	return m.Op.Action == Resign && o.Pending() && !met.Primary(Everywhere) && o.Of(Everywhere) == Ref{Peer: m.Op.Target, UID: met.UID}
 }
 
-// void raises the heartbeat of o. A process that is about to activate o may have read its
-// home while that was still home; the new resourceVersion voids its write.
+// void raises the heartbeat of o. A process that is about to activate o may have read o's home
+// while that was still home; the new resourceVersion voids the write of such a process.
 func (s surveyTask) void(o Object) {
 	o.Heartbeat++
 	s.send(stepVoid, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
@@ -46,11 +46,11 @@ func (s surveyTask) voided(r Reply) {
 	}
 }
 
-// A comparison is what the members hold of the object of a former home.
+// A comparison summarizes the objects that the members have in place of a former home.
 type comparison struct {
-	latest Object // the committed one of the highest term
-	known  bool   // a member has it in effect, or by a record
-	named  bool   // a member has it in effect and names the former home
+	latest Object // the committed object of the highest term
+	known  bool   // a member has the object in effect, or its claim names a record
+	named  bool   // a member has the object in effect, which names the former home
 }
 
 func comparisonOf(strands []Strand, own Ref) comparison {
@@ -65,7 +65,8 @@ func comparisonOf(strands []Strand, own Ref) comparison {
 	return v
 }
 
-// successor returns the home that replaced own, a home or former home, and its term.
+// successor returns the home that replaced own, a home or former home, and the successor's term. ok
+// is false if no home replaced own.
 func (v comparison) successor(own Object) (home Ref, term int64, ok bool) {
 	former := !own.Primary(Everywhere)
 	later := generationOf(v.latest.term()) > generationOf(own.term()) || former && v.latest.term() >= own.term()
@@ -92,15 +93,15 @@ func (j resignJob) afterComparing() {
 	case len(m.Result.Pending) > 0:
 		m.end(Done)
 	case !home && v.named && generationOf(v.latest.term()) <= generationOf(own.term()):
-		// It moved, and a member still names it. If no other object is home, it is home
-		// again.
+		// The home moved, and a member still names Met. If no other object is home, Met becomes
+		// home again.
 		m.Op.Action = Sweep
 		m.astray(own, m.Op.Target)
 		findJob{m}.regain()
 	case replaced:
 		j.succeededBy(successor, term)
 	case !home && !v.known && !own.Terminating:
-		// The replica that it yielded to may have been home, and been removed since.
+		// The replica that Met yielded to may have been home, and been removed since.
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
 	case !home, own.Leaving():
@@ -114,7 +115,8 @@ func (j resignJob) afterComparing() {
 	}
 }
 
-// succeededBy deletes Met, a home or former home: home has replaced it in that term.
+// succeededBy deletes Met, a home or former home, because the parameter home has replaced it in
+// that term.
 func (j resignJob) succeededBy(home Ref, term int64) {
 	m := j.m
 	m.Record.Elect, m.Record.Term = home, term
@@ -122,9 +124,9 @@ func (j resignJob) succeededBy(home Ref, term int64) {
 	m.spawn(taskResign, m.Op.Target)
 }
 
-// A resignTask writes the successor into the former home, deletes it, and removes its finalizer
-// last. The former home may have revisions that its successor never received, and without the
-// finalizer it looks like any other replica.
+// A resignTask writes the successor into the former home, deletes that object, and removes its
+// finalizer last. The former home may have revisions that its successor never received, and without
+// the finalizer it looks like any other replica.
 type resignTask struct{ strand }
 
 func (s resignTask) step(r Reply) {
@@ -165,7 +167,7 @@ func (s resignTask) afterPut(r Reply) {
 	m.Result.Removed = m.Result.Removed || r.Class == Applied
 	switch {
 	case r.Class == Applied && m.Op.Met.Primary(Everywhere):
-		// Read the members again, now that it is no home.
+		// Met is no longer home: the next list compares it with the members again.
 		s.finish()
 	case r.Class == Applied:
 		s.send(stepRead, readObject(s.Peer))

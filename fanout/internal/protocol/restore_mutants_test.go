@@ -3,7 +3,7 @@
 
 package protocol
 
-// blindly returns a mutant that ignores evidence: the secondary that it judges in steps
+// blindly returns a mutant that ignores evidence: a secondary that a task judges in one of steps
 // counts as released if its primary is missing.
 func blindly(mode Mode, steps ...step) mutant {
 	return mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {

@@ -9,16 +9,16 @@ import (
 	"strconv"
 )
 
-// restoring is the state of the peer that is restored: a backup of it is taken at some
-// time, and put back at a later one. A restore ends all connections, so no request that was
-// sent before it is applied after it.
+// restoring is the state of the peer that is restored: a backup of the peer is taken at some time,
+// and put back at a later time. A restore ends all connections, so no request that was sent before
+// the restore is applied after it.
 type restoring struct {
 	backup *cell
 	over   bool
-	// The other members noticed it, and no longer believe the peer.
+	// The other members noticed the restore, and no longer believe the peer.
 	noticed bool
-	met     bool // and was in quarantine since
-	back    bool // it has come back since
+	met     bool // the peer was in quarantine since the restore
+	back    bool // the peer has rejoined since the restore
 }
 
 // restores adds the actions for the peer that is restored.
@@ -64,20 +64,20 @@ func (w *world) restore(i int) {
 	}
 }
 
-// doubtful reports whether peer i was restored and is not back: its objects prove nothing.
+// doubtful reports whether peer i was restored and has not rejoined yet: its objects prove nothing.
 func (w *world) doubtful(i int) bool {
 	return w.restoring.over && !w.restoring.back && i >= 0 && peerName(i) == w.cfg.restored
 }
 
-// undoes reports whether the restore of peer i may undo a removal that has returned Done:
-// until the peer is back, or for good if a sweep listed the object before the restore was
+// undoes reports whether the restore of peer i may undo a removal that has returned Done. It may
+// until the peer has rejoined. It may for good if a sweep listed the object before the restore was
 // noticed, and created its guards again.
 func (w *world) undoes(i int) bool {
 	return w.doubtful(i) || w.restoring.over && w.cfg.noticed && peerName(i) == w.cfg.restored
 }
 
-// hidden reports whether process p does not believe peer i, because the peer was found
-// restored. Until the peer is in quarantine, only its comeback uses its answers.
+// hidden reports whether process p does not believe peer i, because the peer was found restored.
+// Until the peer is in quarantine, only its comeback uses its replies.
 func (w *world) hidden(i int, p *proc) bool {
 	if !w.restoring.noticed || !w.doubtful(i) {
 		return false
@@ -101,14 +101,14 @@ func (w *world) epochs() map[string]int64 {
 	return epochs
 }
 
-// unseen reports whether a peer was restored and nothing shows it, while an operation may
+// unseen reports whether a peer was restored and nothing shows the restore, while an operation may
 // not know by itself whether its commit was applied.
 func (w *world) unseen() bool {
 	return w.restoring.over && !w.cfg.detected && w.cfg.crashes+w.cfg.timeouts+w.cfg.expiries > 0
 }
 
-// quarantines reports whether a peer was found restored and has not come back: operations
-// that need it wait for that.
+// quarantines reports whether a peer was found restored and has not rejoined: operations that need
+// the peer wait for that.
 func (w *world) quarantines() bool {
 	return w.restoring.over && w.cfg.detected && !w.restoring.back
 }
@@ -125,7 +125,7 @@ func (w *world) cameBack(ch *changer) {
 		}
 		w.restoring.back = true
 	case w.store.cells[w.store.index(ch.op.Peer)].set.Self.State != peerActive:
-		w.restoring.back = false // a person may have to decide first, also if it was back before
+		w.restoring.back = false // a person may have to decide first, also if the peer was back before
 	}
 }
 
@@ -155,7 +155,7 @@ func (w *world) durable() []string {
 	return ops
 }
 
-// silent returns a violation if a durable object is lost without a trace: it is in effect
+// silent returns a violation if a durable object is lost without a trace: the object is in effect
 // nowhere, and nothing holds its name.
 func (w *world) silent() string {
 	if w.cfg.restored == "" || w.deletes < w.cfg.deletes {
@@ -174,7 +174,7 @@ func (w *world) silent() string {
 	return ""
 }
 
-// undone returns a violation if a restore has undone a removal that returned Done: its
+// undone returns a violation if a restore has undone a removal that returned Done: the removed
 // object is in effect in a peer that counts.
 func (w *world) undone() string {
 	if !w.restoring.over || w.cfg.noticed {
@@ -209,8 +209,8 @@ func (w *world) suspendedAt(x *Object) bool {
 	return x.Evidence(w.cfg.mode) && (!present || w.doubtful(at)) || present && w.doubtful(at)
 }
 
-// contradicted reports whether operation p is in doubt because its primary's peer and
-// another one contradict each other, one of which was restored.
+// contradicted reports whether operation p is in doubt because its primary's peer and another peer
+// contradict each other, and one of the two was restored.
 func (w *world) contradicted(p *proc) bool {
 	return p.result.Reason == Suspect && (w.doubtful(w.store.index(p.result.HolderAt)) || w.doubtful(w.store.index(p.record.Primary.Peer)))
 }
@@ -235,9 +235,8 @@ func (w *world) concludeRestore() {
 	}
 }
 
-// comeAgain brings the restored peer back, after a sweep has cleaned up operations that are
-// over. If the comeback is refused, a person deletes the objects that the others no longer
-// have.
+// comeAgain brings the restored peer back, after a sweep has cleaned up operations that are over.
+// If the comeback is refused, a person deletes the objects that the other members no longer have.
 func (w *world) comeAgain() string {
 	if !w.restoring.over || !w.cfg.detected && !w.cfg.noticed {
 		return ""
@@ -283,7 +282,7 @@ func (w *world) forked() string {
 		}
 	}
 	if w.durable() == nil || w.deletes < w.cfg.deletes {
-		return "" // a removal is about
+		return "" // a removal has begun
 	}
 	for i, p := range w.procs {
 		if i >= len(w.cfg.plans) || p.op.Action != Update || p.result.Ending != Done {

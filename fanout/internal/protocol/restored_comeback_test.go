@@ -19,13 +19,13 @@ var restoredBack = []config{
 	{name: "A is restored and comes back, account added", mode: Everywhere, peers: 2, restored: "a", detected: true, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// attempted are configurations with operations that cannot know the result of a commit
-// which they sent to a peer that was restored and has come back since.
+// attempted are configurations with operations that sent a commit to a peer which was restored and
+// has rejoined since. Such an operation cannot know the result of its commit.
 var attempted = []config{
 	{name: "A is restored and comes back, X@A, a crash", peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// attemptedDeep are such configurations that take longer.
+// attemptedDeep are configurations like attempted that take longer.
 var attemptedDeep = []config{
 	{name: "A is restored and comes back, account added, a crash", mode: Everywhere, peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored and comes back, X@A, a timeout, an expiry", peers: 2, restored: "a", detected: true, timeouts: 1, expiries: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},

@@ -14,7 +14,8 @@ func (j findJob) afterFollowing() {
 		j.excuse()
 		j.resume()
 	case lost && !m.Searched && (m.Record.Origin != "" || m.Op.logged() || m.Op.Action == Move):
-		// The former home that led to it may be gone, once all others named the new home.
+		// The former home that led to the primary may be gone, because all other peers name the new
+		// home: search all peers.
 		m.Searched = true
 		j.begin()
 	case lost:
@@ -85,7 +86,7 @@ func (j findJob) committed() {
 	m := j.m
 	m.Result.Revision = m.Primary.Revision.Number
 	if m.Record.Committed && m.Op.Action == Update && !(updateJob{m}).remembered() {
-		// It was committed at a home that was replaced, and is lost with it.
+		// The update was committed at a home that was replaced, and is lost with that home.
 		m.because(Outdated, m.Record.Primary.Peer)
 		m.end(Ended)
 		return

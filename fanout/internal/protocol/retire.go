@@ -8,7 +8,7 @@ import "slices"
 // A retireJob removes our finalizer from former homes.
 type retireJob struct{ m *Machine }
 
-// outranked reports whether x names a later home than the one that is being brought.
+// outranked reports whether x names a later home than the present primary.
 func (j retireJob) outranked(x Object) bool {
 	m := j.m
 	return m.Op.Mode == Everywhere && x.Claimed && x.term() > m.Primary.term()
@@ -27,11 +27,11 @@ func (j retireJob) outdated(x Object) bool {
 	return m.Op.Mode == Everywhere && x.Claim.Operation == m.Primary.Claim.Operation && x.term() < m.Primary.term()
 }
 
-// begin removes our finalizer from former homes, after every task of this kind has confirmed
-// that its peer names the present home, or has no object. Until then a former home must
-// stay, because replicas that name it would be judged dead. Former homes of the earliest
-// term come first: one that a removal found before it was updated may name a later one,
-// which has moved on too. begin returns false if no former home is left.
+// begin removes our finalizer from former homes, after every task of this kind has confirmed that
+// its peer names the present home, or has no object. Until then a former home must stay, because
+// replicas that name it would be judged dead. Former homes of the earliest term come first: a
+// removal may have found a former home before it was updated, and that one may name a later former
+// home. begin returns false if no former home is left.
 func (j retireJob) begin(kind task) bool {
 	m := j.m
 	if len(m.Result.Pending) > 0 {
@@ -61,8 +61,8 @@ func (j retireJob) retiring(peer string) bool {
 }
 
 // A retireTask removes our finalizer from the former home X, if this phase has visited all peers
-// that the PeerSet of X's peer lists. Each of them may hold a replica that names X: the home's
-// peer lists a joining peer before that peer gets replicas.
+// that the PeerSet of X's peer lists. Each of those peers may hold a replica that names X: the
+// home's peer lists a joining peer before that peer gets replicas.
 type retireTask struct{ strand }
 
 func (s retireTask) step(r Reply) {
@@ -130,8 +130,8 @@ func (s retireTask) sendPut() {
 	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-// retired ends the strand. If a person deleted the former home, it is gone now, and is
-// created again as a replica. A removal deletes it itself.
+// retired ends the strand. If a person deleted the former home, it is gone now, and a bringTask
+// creates it again as a replica. In a removal, a clearTask deletes the former home instead.
 func (s retireTask) retired() {
 	m := s.m
 	s.finish()

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// driven runs machine m against s. Before each command, meanwhile may change the store.
+// driven runs machine m against s. Before each command it calls meanwhile, which may change the
+// store.
 func driven(t *testing.T, s *store, m *Machine, meanwhile func(Command)) {
 	t.Helper()
 	for cmds, n := m.Start(), 0; len(cmds) > 0; n++ {
@@ -25,9 +26,9 @@ func driven(t *testing.T, s *store, m *Machine, meanwhile func(Command)) {
 	require.True(t, m.Over())
 }
 
-// TestACoverThatMendsAHomeBringsItsReplicas covers a restored home that a replica is ahead
-// of, while a sweep that judged the replica before the restore deletes it. The peer that
-// comes back lists only the others.
+// TestACoverThatMendsAHomeBringsItsReplicas covers a restored home that a replica is ahead of,
+// while a sweep that judged the replica before the restore deletes that replica. The PeerSet of the
+// rejoining peer lists only the other members.
 func TestACoverThatMendsAHomeBringsItsReplicas(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -46,8 +47,8 @@ func TestACoverThatMendsAHomeBringsItsReplicas(t *testing.T) {
 	require.Equal(t, cells[0].obj.Revision, cells[1].obj.Revision)
 }
 
-// TestAnEditOfAHomeThatIsAReservationAgain sweeps a home that a person edited, while the
-// home's peer is restored from before its commit.
+// TestAnEditOfAHomeThatIsAReservationAgain sweeps a home that a person edited, while the home's
+// peer is restored to a state from before the home's commit.
 func TestAnEditOfAHomeThatIsAReservationAgain(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -66,9 +67,9 @@ func TestAnEditOfAHomeThatIsAReservationAgain(t *testing.T) {
 	require.Equal(t, Reserved, cells[0].obj.Stage)
 }
 
-// TestARemovalThatFoundNothingReadsOnceMore recovers a removal that finds its object gone.
-// Before it deletes the guards, the object's peer is restored to a state in which the
-// object was in effect.
+// TestARemovalThatFoundNothingReadsOnceMore recovers a removal that finds its object gone. Before
+// the removal deletes the guards, the object's peer is restored to a state in which the object was
+// in effect.
 func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
 	w := newWorld(&config{peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -85,8 +86,8 @@ func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
 	require.True(t, m.Result.Keep, "the removal is open: %+v", m.Result)
 }
 
-// TestARemovalFollowsNobodyToAReservation removes an object by a replica that is being
-// deleted and names a home that is a reservation again.
+// TestARemovalFollowsNobodyToAReservation removes an object. The only lead is a replica that is
+// being deleted and names a home that is a reservation again.
 func TestARemovalFollowsNobodyToAReservation(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -100,8 +101,8 @@ func TestARemovalFollowsNobodyToAReservation(t *testing.T) {
 	require.Equal(t, Reserved, cells[0].obj.Stage)
 }
 
-// TestAnAddBindsNoGuardToAPeerInQuarantine recovers an add whose primary's peer was
-// restored and is in quarantine: its objects may have been removed since.
+// TestAnAddBindsNoGuardToAPeerInQuarantine recovers an add whose primary's peer was restored and is
+// in quarantine: the peer's objects may have been removed since the backup.
 func TestAnAddBindsNoGuardToAPeerInQuarantine(t *testing.T) {
 	for state, bound := range map[string]bool{peerActive: true, peerQuarantined: false, peerJoining: false} {
 		w := newWorld(&config{peers: 2, committed: "p"})

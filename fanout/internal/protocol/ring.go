@@ -21,10 +21,10 @@ type RingPlan struct {
 	Conflict string
 }
 
-// PlanRing decides about the ring's ID. sets are the PeerSets of believed peers. It plans a
-// write only if the PeerSets of all members were read, list the same members, are of full
-// members and have no membership change under way. Only the first member gets a new ID, so
-// two coordinators that make one conflict there, and so does a membership change.
+// PlanRing decides about the ring's ID. sets are the PeerSets of believed peers. It plans a write
+// only if the PeerSets of all members were read, list the same members, are of full members and
+// have no membership change under way. Only the first member gets a new ID. So two coordinators
+// that make an ID conflict there, and so does a membership change.
 func PlanRing(sets map[string]PeerSet) RingPlan {
 	var first PeerSet
 	for _, p := range slices.Sorted(maps.Keys(sets)) {

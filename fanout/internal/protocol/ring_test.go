@@ -18,10 +18,11 @@ import (
 type ringWorld struct {
 	sets   map[string]PeerSet
 	makers []ringMaker
-	change int // how far the change has come
+	change int // how many writes of the change are done
 }
 
-// ringMaker is at one point of: read each PeerSet, decide, write one after another.
+// ringMaker is a coordinator that makes the ring's ID. It reads each PeerSet, decides, and writes
+// one PeerSet after another; the fields show its progress.
 type ringMaker struct {
 	id   string
 	over bool
@@ -105,7 +106,7 @@ func (w ringWorld) step(i int) {
 	}
 }
 
-// ringChanges are changes of the membership, as the writes they are made of.
+// ringChanges are changes of the membership, each as the list of its writes.
 var ringChanges = map[string][]func(ringWorld){
 	"none": nil,
 	"a is removed by force": {
@@ -131,7 +132,7 @@ var ringChanges = map[string][]func(ringWorld){
 		},
 		free("c", "b", "a"),
 	},
-	"c is quarantined": { // and joins again, with the ring's ID
+	"c is quarantined": { // c is quarantined and joins again, with the ring's ID
 		take("a"), take("b", "c"),
 		func(w ringWorld) {
 			edit(w, "c", func(s *PeerSet) { s.Self.State, s.Ring = peerQuarantined, w.sets["a"].Ring })

@@ -50,7 +50,7 @@ func manifest(mode Mode, o Object) map[string]any {
 	return spec
 }
 
-// starts returns one object of each sort that the protocol writes.
+// starts returns one object of each kind that the protocol writes.
 func starts(mode Mode) []Object {
 	primary := Object{Claimed: true, Stage: Reserved, Heartbeat: 1, Payload: "p", Claim: Claim{Operation: "x", Digest: "d", Primary: true, Peer: "a", Target: "a"}}
 	secondary := primary

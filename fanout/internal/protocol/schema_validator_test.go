@@ -38,8 +38,8 @@ func definitionOf(t *testing.T, name string) *definition {
 	return &definition{structural: structural, schema: schema, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}
 }
 
-// refusal returns why an API server rejects spec as an update of old, or as a new object if
-// old is nil; "" if it accepts it.
+// refusal returns why an API server rejects spec as an update of old, or as a new object if old is
+// nil. It returns "" if the API server accepts spec.
 func (d *definition) refusal(t *testing.T, spec, old map[string]any) string {
 	t.Helper()
 	obj := map[string]any{"metadata": map[string]any{"name": "n"}, "spec": spec}

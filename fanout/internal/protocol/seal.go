@@ -53,8 +53,8 @@ func (s sealedTask) sendBound(x Object) {
 	s.send(stepBound, Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// believed binds guard X if r, read after the primary, is the PeerSet of a full
-// member. A restored peer proves no commit until it is back.
+// believed binds guard X if r, read after the primary, is the PeerSet of a full member. A restored
+// peer proves no commit until it has rejoined.
 func (s sealedTask) believed(r Reply, retry step) {
 	m := s.m
 	switch {

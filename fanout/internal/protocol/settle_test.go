@@ -8,8 +8,7 @@ import (
 	"fmt"
 )
 
-// rest reports whether no process continues. Messages whose sender no longer waits may be
-// left.
+// rest reports whether no process can continue. Messages may be left whose senders no longer wait.
 func (w *world) rest() bool {
 	if w.lodger != nil && !w.lodger.rest() {
 		return false
@@ -32,8 +31,8 @@ func (w *world) rest() bool {
 	return true
 }
 
-// settle recovers the open operations, sweeps until nothing changes, and checks what must
-// hold then.
+// settle recovers the open operations, sweeps until nothing changes, and then checks the conditions
+// of a settled state.
 func (w *world) settle() string {
 	w = w.clone()
 	w.net = nil
@@ -123,8 +122,8 @@ func (w *world) sweepAll(at int) string {
 	return ""
 }
 
-// quiet reports whether a further sweep would find nothing to remove. It is needed because
-// deletes do not raise the counter of resource versions.
+// quiet reports whether a further sweep would find nothing to remove. The counter of resource
+// versions does not show that, because deletes do not raise it.
 func (w *world) quiet() bool { return w.settled() == "" }
 
 // drain delivers all messages in the order in which they were sent.

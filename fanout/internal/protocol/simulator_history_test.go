@@ -8,13 +8,14 @@ import (
 	"slices"
 )
 
-// history records what the callers of operations observed, each at its time, and the result
-// of reads in single peers (look-ups). Nothing in it comes from inside the protocol.
+// history records the calls of operations and their results as the callers observed them, each at
+// its time, and the results of reads in single peers (look-ups). Nothing in it comes from inside
+// the protocol.
 type history struct {
 	now   int64
 	deeds []*deed
 	of    map[string]*deed
-	// others: an object, create or finalizer that is no deed was in the way at some time.
+	// others: at some time an object, create or finalizer was in the way that belongs to no deed.
 	others bool
 	// yielded are the deletes by persons of homes that had yielded, by UID.
 	yielded map[string]*deed
@@ -24,20 +25,20 @@ type history struct {
 type deed struct {
 	id     string
 	action Action
-	equal  string // what makes two adds the same
+	equal  string // equal in two adds that request the same
 	digest string
 	call   int64
 	end    int64 // time of the result; math.MaxInt64: never certain
-	gone   int64 // from when on no part of it can be applied
-	astray bool  // a create of it may be applied at any later time
+	gone   int64 // the time from which on no part of the deed can be applied
+	astray bool  // a create of the deed may be applied at any later time
 	ending Ending
 	reason Reason
 }
 
 // Actions that are no operations of the protocol.
 const (
-	lookup      Action = "look-up"       // of one peer, which found nothing
-	plainDelete Action = "delete"        // by a person
+	lookup      Action = "look-up"       // a look-up in one peer, which found nothing
+	plainDelete Action = "delete"        // a delete by a person
 	absence     Action = "not in effect" // the claim of an operation that returned Ended
 )
 
@@ -65,7 +66,7 @@ func (h *history) begins(op Operation) {
 	h.of[op.ID] = h.add(&deed{id: op.ID, action: op.Action, equal: equal, digest: op.Digest})
 }
 
-// ends records the result of an operation. Only after InDoubt may another one follow.
+// ends records the result of an operation. Only after InDoubt may another result follow.
 func (h *history) ends(op Operation, r Result) {
 	if h == nil || h.of[op.ID] == nil {
 		return
@@ -98,7 +99,7 @@ func (h *history) person(o Object, mode Mode) {
 	if h == nil || !o.Committed() || !o.Primary(mode) && !o.yielded(mode) {
 		return
 	}
-	d := h.add(&deed{id: "person", action: plainDelete}) // a coordinator finishes it
+	d := h.add(&deed{id: "person", action: plainDelete}) // a coordinator finishes the removal
 	if o.yielded(mode) {
 		h.yielded[o.UID] = d
 		return
@@ -106,9 +107,9 @@ func (h *history) person(o Object, mode Mode) {
 	d.end, d.ending = d.call, Done
 }
 
-// watch records objects of no operation that are in the way of all, and the result of the
-// delete of a home that had yielded: it is a removal once the move is taken back, and has
-// no effect if that never happens.
+// watch records objects that belong to no operation and are in the way of all operations. It also
+// records the result of the delete of a home that had yielded: the delete is a removal once the
+// move is taken back, and has no effect if the move is never taken back.
 func (h *history) watch(s store) {
 	if h == nil {
 		return
@@ -149,7 +150,7 @@ func (w *world) sights(i int) bool {
 	return w.store.cells[i].set != nil && !w.outsider(i) && (w.cfg.mode == Once || w.deletes == w.cfg.deletes)
 }
 
-// saw returns the result of op as far as it proves something. A coordinator that does not
+// saw returns the result of op as far as the result proves something. A coordinator that does not
 // know all peers finds nothing if a person deleted the replicas that it could read.
 func (w *world) saw(op Operation, r Result) Result {
 	for i := range w.store.cells {

@@ -35,8 +35,8 @@ var model = porcupine.NondeterministicModel{
 	},
 }
 
-// steps returns the states to which d may lead from s; none if d cannot have ended like
-// that.
+// steps returns the states to which d may lead from s. It returns none if d cannot have ended with
+// its result in s.
 func (d *deed) steps(s holding) []holding {
 	free := s == holding{}
 	only := func(ok bool, next holding) []holding {
@@ -104,7 +104,7 @@ func (h *history) check() string {
 			d.reason = ""
 		}
 		if met && d.action == Remove && d.ending != Aborted {
-			// It may have joined a removal that was under way.
+			// The removal may have joined another one that was under way.
 			d.ending = Ended
 		}
 		ops = append(ops, porcupine.Operation{ClientId: i, Input: &d, Call: d.call, Output: nil, Return: d.end})

@@ -30,7 +30,7 @@ func simulateMutant(t *testing.T, m mutant) (string, schedule) {
 	return "", schedule{}
 }
 
-// TestShrink breaks a rule and requires a short schedule that shows it.
+// TestShrink breaks a rule and requires a short schedule that shows the violation.
 func TestShrink(t *testing.T) {
 	what, s := simulateMutant(t, mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 		if c.Verb == Delete && p.strand(c).Step == stepFence {
@@ -90,9 +90,9 @@ func TestRemovalOfUnknownPeer(t *testing.T) {
 	}
 }
 
-// TestDeleteOfYieldedHome deletes a home that has yielded, with and without the replica
-// that it yielded to. The delete is a removal if the move cannot be finished, else it has
-// no effect: the histories must show which.
+// TestDeleteOfYieldedHome deletes a home that has yielded, with and without the replica that it
+// yielded to. If the move cannot be finished, the delete is a removal; else it has no effect. The
+// histories must show which of the two happened.
 func TestDeleteOfYieldedHome(t *testing.T) {
 	for elect, want := range map[bool]Ending{true: Done, false: Aborted} {
 		cfg := config{mode: Everywhere, peers: 2, committed: "p", deletes: 2, plans: []plan{move("m", "b"), after(1, add("x", "b", 1, "q"))}}

@@ -5,12 +5,12 @@ package protocol
 
 import "math/rand/v2"
 
-// pace is the speed of the processes and of their clocks, and how long each pauses.
+// pace is the speed of the processes and of their clocks, and the length of each process's pause.
 type pace struct {
 	r       *rand.Rand
 	speed   []int
 	clock   []int
-	pauses  []int // until which step
+	pauses  []int // the step until which each process pauses
 	left    int
 	at      int
 	weights []int

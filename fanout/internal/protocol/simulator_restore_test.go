@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// drawRestore lets a member be restored from a backup in a share of the random
-// configurations. The others notice it at once, later or never. If they notice it, one or
-// two changes bring the member back.
+// drawRestore lets a member be restored from a backup in a share of the random configurations. The
+// other members notice the restore at once, later or never. If they notice it, one or two changes
+// bring the member back.
 func drawRestore(r *rand.Rand, cfg *config) {
 	if r.IntN(4) > 0 || cfg.loss.peer != "" || cfg.strangers != "" || cfg.tenant > 0 || len(cfg.changes) > 0 {
 		return
@@ -45,9 +45,9 @@ func drawRestore(r *rand.Rand, cfg *config) {
 	cfg.adopters = 0
 }
 
-// TestRestoredBeforeTheNameWasTakenAgain removes an object, adds another one of its name,
-// and puts a backup back that was taken at any moment of the removal. The comeback ends,
-// if need be after a person has decided.
+// TestRestoredBeforeTheNameWasTakenAgain removes an object, adds another object of its name, and
+// puts back a backup that was taken at any moment of the removal. The comeback ends, if need be
+// after a person has decided.
 func TestRestoredBeforeTheNameWasTakenAgain(t *testing.T) {
 	for _, mode := range []Mode{Once, Everywhere} {
 		for at := 0; ; at++ {
@@ -89,8 +89,8 @@ func TestARecoveredComebackClaimsNothing(t *testing.T) {
 	require.Equal(t, Done, carryThrough(t, NewChange(op), sets).Ending)
 }
 
-// TestUpdateOfAHomeThatIsDeleted lets another process send the commit of an update, and a
-// person delete the home. The update has Ended, since other members may have it.
+// TestUpdateOfAHomeThatIsDeleted lets another process send the commit of an update, and a person
+// delete the home. The update has the ending Ended, since other members may have its revision.
 func TestUpdateOfAHomeThatIsDeleted(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, plans: []plan{update("x", "q")}}
 	w := newWorld(&cfg)

@@ -20,9 +20,9 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// TestSimulate plays random schedules without a lost or restored peer. ATOLL_SEED plays the
-// schedule of one seed, of any sort, and prints it if it fails. ATOLL_RUNS sets the number
-// of schedules, and starts at a random seed.
+// TestSimulate plays random schedules without a lost or restored peer. With ATOLL_SEED it plays the
+// schedule of one seed, of any kind, and prints the schedule if it fails. ATOLL_RUNS sets the
+// number of schedules and makes the first seed random.
 func TestSimulate(t *testing.T) {
 	if s := os.Getenv("ATOLL_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
@@ -67,7 +67,7 @@ func (cfg *config) faultKind() faultKind {
 	return ordinary
 }
 
-// counts reports whether events contain the fault of this sort.
+// counts reports whether events contain the fault of kind s.
 func (s faultKind) counts(events []event) bool {
 	return s != withRestore || slices.ContainsFunc(events, func(e event) bool { return e.kind == actRestore })
 }
@@ -78,7 +78,7 @@ type failure struct {
 	what string
 }
 
-// playMany plays schedules of one sort, and returns a sentence about how many.
+// playMany plays schedules of one kind, and returns a sentence about how many it played.
 func playMany(t *testing.T, runs int, of faultKind) string {
 	t.Helper()
 	base := uint64(0)
@@ -121,8 +121,8 @@ func playMany(t *testing.T, runs int, of faultKind) string {
 	return said
 }
 
-// tryOut plays a seed. If it fails, tryOut fails the test with the shortest schedule that
-// it finds that fails in the same way.
+// tryOut plays a seed. If the schedule fails, tryOut fails the test with the shortest schedule that
+// it finds with the same failure.
 func tryOut(t *testing.T, seed uint64) {
 	t.Helper()
 	what, s := play(seed)

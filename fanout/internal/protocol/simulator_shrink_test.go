@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// shrink looks for a smaller schedule that fails in the same way: with fewer operations,
-// peers, sweepers and events. It returns the smallest that it found, and its violation.
+// shrink looks for a smaller schedule that fails in the same way: with fewer operations, peers,
+// sweepers and events. It returns the smallest schedule that it found, and its violation.
 func (s *schedule) shrink(what string) (schedule, string) {
 	best, as := *s, what
 	try := func(smaller schedule) bool {
@@ -103,7 +103,7 @@ func (e event) ofProcess() bool {
 	return true
 }
 
-// withoutPeer leaves the last peer out, unless a change is about it.
+// withoutPeer returns the schedule without the last peer, unless a change is about that peer.
 func (s *schedule) withoutPeer() schedule {
 	smaller := schedule{cfg: s.cfg, events: s.events}
 	last := peerName(smaller.cfg.peers - 1)
@@ -123,7 +123,7 @@ func (s *schedule) withoutPeer() schedule {
 	return smaller
 }
 
-// plainer returns configurations that lack one thing which is not always needed.
+// plainer returns schedules that each lack one feature which is not always needed.
 func (s *schedule) plainer() []schedule {
 	free, idle, stable := *s, *s, *s
 	free.cfg.committed = ""
@@ -138,7 +138,7 @@ func (s *schedule) plainer() []schedule {
 		plainer = append(plainer, once)
 	}
 	if s.cfg.ring > 0 && s.cfg.ring < s.cfg.peers {
-		// Leave the peers out that the changes are about, too.
+		// Also leave out the peers that the changes are about.
 		members := stable
 		for members.cfg.peers > s.cfg.ring {
 			members = members.withoutPeer()
@@ -153,7 +153,7 @@ func (s *schedule) plainer() []schedule {
 	return plainer
 }
 
-// withoutFaults leaves out faults that no event needs.
+// withoutFaults returns the schedule without faults that no event needs.
 func (s *schedule) withoutFaults() schedule {
 	smaller := *s
 	smaller.cfg.sweepers = 0

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// actRead is a look-up in peer a, a step of the simulator only.
+// actRead is a look-up in peer a. Only the simulator has this step.
 const actRead kind = 255
 
 // event is one step of a schedule. It names its process, peer and message instead of their
@@ -31,7 +31,7 @@ func (e event) like(o event) bool {
 	return e == o
 }
 
-// schedule is a configuration and its events. After them everything runs to its end without
+// schedule is a configuration and its events. After the events everything runs to its end without
 // further faults.
 type schedule struct {
 	cfg    config
@@ -95,12 +95,12 @@ func simulate(cfg *config, tell func(string, store), next func(*world) (action, 
 		return s, events
 	}
 	if cfg.loss.peer != "" || cfg.restored != "" {
-		// An object that is lost with a peer, and may return with it, has no place in one
+		// An object that is lost with a peer may return with that peer, so it does not fit into one
 		// order of operations.
 		return "", events
 	}
 	if cfg.personal() {
-		// Edits by persons have no place in one order of operations.
+		// Edits by persons do not fit into one order of operations.
 		return "", events
 	}
 	return w.history.check(), events

@@ -13,7 +13,7 @@ const (
 	stepActivate      step = "activate"       // notice to the kind
 	stepAgain         step = "again"          // pause, then begin again
 	stepAnchor        step = "anchor"         // read of the anchor's PeerSet
-	stepBeat          step = "beat"           // write of the heartbeat, of a change: read before it
+	stepBeat          step = "beat"           // write of an operation's heartbeat, or read before that of a change
 	stepBeaten        step = "beaten"         // write of the heartbeat of a change
 	stepBegin         step = "begin"          // new entry of the log
 	stepBelieved      step = "believed"       // read of the PeerSet of the primary's peer, which shows whether that peer is a full member
@@ -24,7 +24,7 @@ const (
 	stepDecided       step = "decided"        // read of the primary that a record names
 	stepDelete        step = "delete"         // delete of the object
 	stepFence         step = "fence"          // delete or write that settles the object of a rival
-	stepFinish        step = "finish"         // write that makes the next home home
+	stepFinish        step = "finish"         // write that makes the elected replica home
 	stepFinished      step = "finished"       // end of the change that holds the slot
 	stepFollow        step = "follow"         // read of the home that a moved primary names
 	stepHolder        step = "holder"         // read of the primary of a guard
@@ -47,7 +47,7 @@ const (
 	stepRelease       step = "release"        // notice to the kind before the delete
 	stepRelist        step = "relist"         // pause, then list again
 	stepRemove        step = "remove"         // delete of a dead object
-	stepRenew         step = "renew"          // write that proves that a secondary was looked at again
+	stepRenew         step = "renew"          // write that voids deletes decided on an earlier version of a secondary
 	stepReplica       step = "replica"        // read of the replica
 	stepReread        step = "reread"         // pause, then read again
 	stepReset         step = "reset"          // pause, then read the PeerSet again
@@ -62,12 +62,12 @@ const (
 	stepSub           step = "sub"            // operation on a listed object
 	stepSurvey        step = "survey"         // list of all objects in the peer
 	stepTakeBack      step = "take back"      // write that makes a yielded home home again
-	stepTakeDown      step = "take down"      // delete of the own reservation
+	stepTakeDown      step = "take down"      // delete of the operation's own reservation
 	stepTarget        step = "target"         // read of the target after its record is gone
 	stepTargetAgain   step = "target again"   // pause, then read the target again
 	stepUnchanged     step = "unchanged"      // second read of evidence whose primary is missing
-	stepUndid         step = "undid"          // delete of a replica whose home is gone
-	stepUndo          step = "undo"           // read of the object before that delete
+	stepUndid         step = "undid"          // read of the replica after that delete
+	stepUndo          step = "undo"           // delete of a replica that must not exist
 	stepVerify        step = "verify"         // read of the primary after its guard was written
 	stepVoid          step = "void"           // write that voids the requests that may be in flight to the object
 	stepVouch         step = "vouch"          // read of the PeerSet of the replica's peer

@@ -17,10 +17,10 @@ type cell struct {
 	set *PeerSet
 }
 
-// store is the peers together with the counters their API servers keep.
+// store is the peers, together with the counters that their API servers keep.
 type store struct {
 	cells   []cell
-	records []record // of the central log
+	records []record // the records of the central log
 	uids    int
 	rvs     int
 
@@ -124,7 +124,7 @@ func (s *store) create(at *cell, mode Mode, c Command) (Reply, string) {
 	return Reply{Class: Applied, Code: OK, Object: o}, broken
 }
 
-// holds reports whether the preconditions of a write hold.
+// holds reports whether o meets the preconditions of the write c.
 func (c Command) holds(o *Object) bool {
 	return (c.UID == "" || c.UID == o.UID) && (c.RV == "" || c.RV == o.RV)
 }
@@ -193,7 +193,7 @@ func (s *store) delete(at *cell, mode Mode, c Command) (Reply, string) {
 	return Reply{Class: Applied, Code: OK}, broken
 }
 
-// stages reports whether kinds of mode have stage s.
+// stages reports whether an object of a kind with this mode can have stage s.
 func stages(mode Mode, s Stage) bool {
 	switch s {
 	case Reserved, Removing:

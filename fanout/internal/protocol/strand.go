@@ -11,7 +11,7 @@ type Strand struct {
 	Seq    int
 	Busy   bool // a command is outstanding
 	Over   bool
-	X, Y   Object // the object in the way, or to be brought, and its primary
+	X, Y   Object // the object that the task reads or writes, and the primary of X
 	Tries  int    // how often a peer did not answer, or an object lingered
 	Turns  int    // how often the name changed its owner
 	Seen   string // incarnation of the rival's primary when last read
@@ -73,8 +73,8 @@ const (
 	taskAttest   task = "attest"
 )
 
-// strand is strand i of a machine. The tasks embed it. It is valid until the machine adds another
-// strand.
+// strand is strand i of a machine. The tasks embed a strand. A strand is valid until the machine
+// adds another one.
 type strand struct {
 	*Strand
 	m *Machine

@@ -21,11 +21,11 @@ func nextGeneration(term int64) int64 { return (generationOf(term) + 1) * genera
 // A succeedJob gives an object whose home was lost another home.
 type succeedJob struct{ m *Machine }
 
-// begin gives an object whose home was lost with its peer another one, among the members
-// Into. First every replica is made to name the elected replica, so that no late write from the old
-// home can reach it. Then the elected replica becomes home, with the latest revision of all replicas.
-// Any process may repeat it at any time: a run that cannot continue an earlier one uses a
-// later generation, which wins.
+// begin gives an object whose home was lost with its peer another home, among the members Into.
+// First it makes every replica name the elected replica, so that no late write from the old home
+// can reach a replica. Then the elected replica becomes home, with the latest revision of all
+// replicas. Any process may repeat the succession at any time: a run that cannot continue an
+// earlier one uses a later generation, which wins.
 func (j succeedJob) begin() {
 	m := j.m
 	if m.Turns++; m.Turns > takeovers {
@@ -74,7 +74,7 @@ func (s surveyTask) step(r Reply) {
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.Met.Claim.Operation:
 		s.found(r.Object)
 	case r.Code == OK, r.Code == NotFound:
-		// The peer has no object of the name, or another one.
+		// The peer has no object of the name, or an object of another operation.
 		if o := r.Object; m.Op.Doubted != "" && o.Primary(Everywhere) && o.InEffect() {
 			m.Result.Holder, m.Result.HolderAt = o, s.Peer
 		}
@@ -104,11 +104,12 @@ func (h Home) frozen() bool { return h.Yielded && h.Term%generation == 0 }
 // active reports whether o is Active in its peer, as home or as a replica.
 func (o Object) active() bool { return o.Claimed && o.Stage == Active }
 
-// A survey is what the members hold of an object whose home is unknown.
+// A survey summarizes the objects that the members have in place of an object whose home is
+// unknown.
 type survey struct {
-	held   map[string]Object // by peer
-	top    Object            // the one of the highest term
-	at     string            // its peer
+	held   map[string]Object // the object in each peer
+	top    Object            // the object of the highest term
+	at     string            // the peer of top
 	home   Object            // the object that top names, if it was read
 	exists bool              // a member has the object, and not only a reservation
 }
@@ -138,10 +139,10 @@ func (j succeedJob) afterSurveying() {
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
 	case v.home.Claimed && v.home.UID == v.top.Of(Everywhere).UID:
-		m.end(Done) // the peer has not forgotten the home
+		m.end(Done) // the restored peer still has the home
 	case m.Result.HolderAt != "":
-		// The object was removed and the name taken again. A restore brought it back, and
-		// it was brought to members before the restore was noticed: delete the replicas.
+		// The object was removed and the name taken again. A restore brought the object back, and
+		// replicas of it reached members before the restore was noticed: delete those replicas.
 		j.freeze(Ref{}, 0)
 	default:
 		j.elect(v)
@@ -191,7 +192,7 @@ func (j succeedJob) choose(held map[string]Object, term int64) {
 	m.end(Done)
 }
 
-// freeze makes every other replica name the elected one. If another object has the name, no
+// freeze makes every other replica name the elected replica. If another object has the name, no
 // replica is elected, and freeze deletes the replicas.
 func (j succeedJob) freeze(heir Ref, term int64) {
 	m := j.m
@@ -205,7 +206,7 @@ func (j succeedJob) freeze(heir Ref, term int64) {
 	}
 }
 
-// A freezeTask makes the replica in one member name the elected one.
+// A freezeTask makes the replica in one member name the elected replica.
 type freezeTask struct{ strand }
 
 func (s freezeTask) step(r Reply) {

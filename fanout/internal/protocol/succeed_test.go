@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHomeThatWasAddedSinceIsNotForgotten runs a succession of a process that is late with
-// a comeback: an object that was added in the peer since could be taken for forgotten. So
-// it reads the home, after the replica that names it, before it elects another.
+// TestAHomeThatWasAddedSinceIsNotForgotten runs a succession of a process that is late with a
+// comeback. An object that was added in the peer since could be taken for forgotten. So the
+// succession reads the home, after the replica that names it, before it elects another home.
 func TestAHomeThatWasAddedSinceIsNotForgotten(t *testing.T) {
 	of := Ref{Peer: "c", UID: "h"}
 	home := Object{UID: "h", RV: "9", Stage: Active, Claimed: true, Claim: Claim{Primary: true, Operation: "x"}}

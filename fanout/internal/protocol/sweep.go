@@ -121,7 +121,7 @@ func (s judgeTask) judge() {
 	case s.X.Pending():
 		s.outlast(s.Peer, s.X)
 	default:
-		// It was committed meanwhile, or is being deleted.
+		// X was committed meanwhile, or is being deleted.
 		s.finish()
 	}
 }
@@ -262,18 +262,18 @@ func (s guardTask) own() {
 	}
 }
 
-// other acts on X, which has the name and does not name the primary.
+// other handles X, which has the name and does not name the primary.
 func (s guardTask) other() {
 	m := s.m
 	sibling := s.X.Undecided() && s.X.Sibling(m.Primary)
 	switch {
 	case sibling && m.Primary.Stage == Reserved:
-		// Its record will bind it.
+		// The primary is not committed yet: a process that settles X's record binds X.
 		s.finish()
 	case sibling:
 		sealedTask{s.strand}.sendBind(m.Record.Primary)
 	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
-		// It cannot be committed in a peer that is no full member yet.
+		// X cannot be committed in a peer that is no full member yet.
 		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	default:
 		s.rival()
@@ -309,10 +309,10 @@ func (s guardTask) afterVerify(r Reply) {
 	gone := r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID
 	switch {
 	case gone && m.evidence(s.X):
-		// The next sweep judges it.
+		// The next sweep judges the guard.
 		s.unconfirmed()
 	case gone, r.Code == OK && r.Object.Leaving():
-		// A removal may have cleared this peer before the guard was there.
+		// A removal may have cleared this peer before the guard was created.
 		s.send(stepWithdraw, deleteObject(s.Peer, s.X))
 	case r.Code == OK && r.Object.Committed() && sealJob{m}.unbound(s.X) && m.passing():
 		s.send(stepBelieved, Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})

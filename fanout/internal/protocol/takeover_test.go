@@ -3,8 +3,8 @@
 
 package protocol
 
-// takeable adds the takeovers of process i. It may take over the entries of live processes
-// too, because it may be wrong about which are alive.
+// takeable adds the takeovers of process i. It may take over the entries of live processes too,
+// because it may be wrong about which processes are alive.
 func (w *world) takeable(i int, add func(k kind, a, b int)) {
 	for j, q := range w.procs[:len(w.cfg.plans)] {
 		if q.begun && !q.taken && !q.op.Central && (q.m != nil || q.state == crashed) {
@@ -57,7 +57,8 @@ var takeoversDeep = []config{
 	{name: "an add taken over twice, a deadline", peers: 2, takers: 2, expiries: 1, plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// sure makes an operation that another coordinator has taken over return Aborted.
+// sure is a mutant that makes an operation return Aborted although another coordinator has taken it
+// over.
 func sure(_ *world, p *proc) {
 	if p.m.Result.Reason == TakenOver && p.m.Result.Ending == InDoubt {
 		p.m.Result.Ending, p.m.Result.Keep = Aborted, false
@@ -83,8 +84,7 @@ var takeoverMutants = []broken{
 			return r
 		}},
 	}, want: "I4"},
-	// The former owner of the entry has deleted the primary, and left a guard behind for
-	// the log.
+	// The former owner of the entry has deleted the primary, and left a guard for the log's entry.
 	{rule: "a removal that finds its primary gone clears the guards all the same", cfg: config{
 		peers: 2, takers: 1, committed: "p", denials: 1, plans: []plan{removal("r")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {

@@ -10,8 +10,8 @@ func (j removeJob) empty() {
 	m.spawn(taskEmpty, m.Record.Primary.Peer)
 }
 
-// An emptyTask deletes the primary, which our finalizer holds, and waits until ours is the only
-// one left.
+// An emptyTask deletes the primary, which our finalizer holds, and waits until our finalizer is the
+// only one left.
 type emptyTask struct{ removedTask }
 
 func (s emptyTask) step(r Reply) {
@@ -41,7 +41,7 @@ func (s emptyTask) afterRead(r Reply) {
 	case r.Code != OK:
 		s.retry(stepReread)
 	case !o.Leaving():
-		// The peer was restored from before the removal, which runs again.
+		// The peer was restored to a state from before the removal, which runs again.
 		s.unconfirmed()
 	case changed:
 		s.changed(o)
@@ -63,9 +63,9 @@ func (s emptyTask) afterRead(r Reply) {
 // A removedTask is a task that deletes an object of a committed removal.
 type removedTask struct{ strand }
 
-// changed ends the strand: primary o has changed since its secondaries were deleted. Its peer
-// may have been restored from before the removal, secondaries created again, and the
-// primary removed once more.
+// changed ends the strand: primary o has changed since its secondaries were deleted. The primary's
+// peer may have been restored to a state from before the removal. Then secondaries may have been
+// created again, and the primary removed once more.
 func (s removedTask) changed(o Object) {
 	m := s.m
 	m.Primary = o
@@ -73,8 +73,8 @@ func (s removedTask) changed(o Object) {
 	s.finish()
 }
 
-// clearAgain deletes the secondaries again if a strand found the primary changed. It
-// reports whether it did.
+// clearAgain deletes the secondaries again if a strand found the primary changed, and reports
+// whether the primary had changed.
 func (j removeJob) clearAgain() bool {
 	m := j.m
 	if !m.Changed {
@@ -109,7 +109,7 @@ func (j removeJob) afterEmptying() {
 	case len(m.Result.Pending) > 0:
 		j.await()
 	case m.Primary.UID == "" && m.Op.Mode == Once && m.Op.Action == Remove:
-		// Another process of this removal may have left guards behind for the log's entry.
+		// Another process of this removal may have left guards to which only the log's entry leads.
 		j.confirm()
 	case m.Primary.UID == "":
 		m.end(Done)
@@ -183,7 +183,7 @@ func (s dropTask) step(r Reply) {
 		case r.Code != OK:
 			s.retry(stepReread)
 		case !r.Object.Leaving(), !r.Object.Terminating:
-			// The peer was restored from before the removal, which runs again.
+			// The peer was restored to a state from before the removal, which runs again.
 			s.unconfirmed()
 		case r.Object.RV != m.Primary.RV:
 			s.changed(r.Object)

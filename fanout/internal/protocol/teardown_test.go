@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARemovalThatARestoreUndidClearsAgain deletes a home, puts a backup from before that
-// back once its replicas are deleted, lets an update create them again, and deletes the
+// TestARemovalThatARestoreUndidClearsAgain deletes a home. Once the replicas are deleted, it puts
+// back a backup from before the delete, lets an update create the replicas again, and deletes the
 // home once more. The first removal, which continues, must delete the new replicas too.
 func TestARemovalThatARestoreUndidClearsAgain(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 2, committed: "p", restored: "a", deletes: 2, plans: []plan{update("w", "q")}}

@@ -3,19 +3,20 @@
 
 package protocol
 
-// tenant is the state of an object of another name that is being added to the namespace
-// which the object owns, in three steps: it reserves its name, it reads the owner in the
-// same peer, it commits.
+// tenant is the state of an object of another name that is being added to the namespace which the
+// first object owns. The add has three steps: reserve the name, read the owner in the same peer,
+// commit.
 type tenant uint8
 
 const (
 	outside tenant = iota
 	reserved
-	admitted // it has read an active owner
+	admitted // the add has read an active owner
 	resident
 )
 
-// reside replies to the owner's removal with the tenant.
+// reside returns the reply to the list or settlement of the namespace by the owner's removal: the
+// tenant, if it is there.
 func (w *world) reside(c Command) Reply {
 	ok := Reply{Class: Applied, Code: OK}
 	if w.tenant == outside || c.Peer != peerName(w.cfg.tenant-1) {

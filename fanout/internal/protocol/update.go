@@ -73,8 +73,9 @@ func (s reviseTask) step(r Reply) {
 	}
 }
 
-// read decides the result of an update whose commit was not confirmed. The history
-// distinguishes an update that was committed and then overtaken from one that never was.
+// afterRead decides the result of an update whose commit was not confirmed. The history
+// distinguishes an update that was committed and then overtaken from an update that was never
+// committed.
 func (s reviseTask) afterRead(r Reply) {
 	m := s.m
 	o := r.Object
@@ -92,7 +93,8 @@ func (s reviseTask) afterRead(r Reply) {
 	case o.Revision.Number >= mine:
 		s.overtaken(o)
 	case o.Edited():
-		// The edit came between, like another update: no attempt can be applied to it.
+		// The edit came before the commit, like another update: no attempt can be applied to the
+		// edited home.
 		m.Result.Revision = o.Revision.Number
 		m.because(Outdated, s.Peer)
 		m.Result.Ending = updateJob{m}.unmade(o)
@@ -107,8 +109,8 @@ func (s reviseTask) afterRead(r Reply) {
 	case m.Expired && !m.Unsure:
 		s.fail(Late)
 	default:
-		// If the resourceVersion is unchanged, the first attempt may still be applied, and
-		// this is the same write. Else the first one is void.
+		// If the resourceVersion is unchanged, the first attempt may still be applied, and this
+		// write is the same. Else the first attempt is void.
 		m.Primary = o
 		s.sendPut()
 	}
@@ -121,7 +123,7 @@ func (j updateJob) remembered() bool {
 	return m.Primary.term()/generation == m.Record.Term/generation || m.Primary.History.has(m.Op.ID)
 }
 
-// overtaken decides by the history of o, whose number is at least this update's.
+// overtaken decides by the history of o, whose revision number is at least that of this update.
 func (s reviseTask) overtaken(o Object) {
 	m := s.m
 	s.finish()

@@ -9,7 +9,8 @@ import (
 	"slices"
 )
 
-// world is one state of a model. It is not changed in place.
+// world is one state of a model. A world that is part of an exploration is not changed in place;
+// see clone.
 type world struct {
 	cfg   *config
 	store store
@@ -29,11 +30,11 @@ type world struct {
 	tenant    tenant
 	latest    latest
 	lodger    *world // the world of an object in the namespace
-	owner     *world // of a lodger: the world of its owner
+	owner     *world // of a lodger's world: the world of its owner
 	occupied  bool   // an object has been in the namespace since the owner's deletion was requested
 	admitting string // the add of the owner that the tenant has read
 	broken    string // the first violation
-	alone     bool   // it shares no process with another world
+	alone     bool   // the world shares no process with another world
 	tell      func(what string, s store)
 	settling  bool // peers removed by force are no longer configured
 	history   *history
@@ -132,7 +133,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// own returns a proc i of a cloned world that is safe to change.
+// own returns process i of a cloned world, as a copy that is safe to change.
 func (w *world) own(i int) *proc {
 	if w.alone {
 		return w.procs[i]

@@ -28,8 +28,8 @@ func Programs(ctx context.Context, names ...string) (map[string]string, error) {
 	return b.programs(ctx, programs(), names)
 }
 
-// builder builds programs of one module into one cache. An empty module or cache stands for the
-// pinned module or the user's cache.
+// builder builds programs of one module into one cache. If module is empty, it is the pinned
+// module; if cache is empty, it is the user's cache.
 type builder struct {
 	log    io.Writer
 	assets string
@@ -73,7 +73,7 @@ func (b *builder) programs(ctx context.Context, known []program, names []string)
 	return paths, nil
 }
 
-// program returns the executable of p, which it builds if the cache lacks it.
+// program returns the executable of p. It builds the executable if the cache lacks it.
 func (c *cache) program(ctx context.Context, p program) (string, error) {
 	path := filepath.Join(c.dir, p.name)
 	if executable(path) {

@@ -71,8 +71,8 @@ func (c *cache) key(ctx context.Context) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// once lets one of all concurrent callers make the file at path. make writes it under another name,
-// and once renames it, so a file at path is always complete.
+// once lets one of all concurrent callers create the file at path. The function make writes the
+// file under another name, and once renames it, so a file at path is always complete.
 func (c *cache) once(ctx context.Context, path string, make func(piece string) error) error {
 	unlock, err := lock(ctx, path+".lock", func() {
 		c.say("%s: another process is building it; waiting", filepath.Base(path))
@@ -145,8 +145,8 @@ func pinnedModule(ctx context.Context) (string, error) {
 			return dir, nil
 		}
 	}
-	// With -trimpath a program has no path of its source, but the module from which it runs is on
-	// disk.
+	// A program that was built with -trimpath does not contain the path of its source. The go
+	// command finds the module on disk.
 	const module = "github.com/atoll-dev/atoll/internal/e2e"
 	dir, err := (&cache{}).goOutput(ctx, "list", "-m", "-f", "{{.Dir}}", module)
 	if err != nil {

@@ -4,9 +4,9 @@
 // Package build provides the executables of a real control plane: etcd,
 // kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, KWOK and etcdutl.
 //
-// An executable comes from the directory that KUBEBUILDER_ASSETS names, if it
-// is there, and is otherwise compiled, once, from the versions that the module
-// internal/e2e/programs and those in it pin, into the user's cache:
+// If the directory that KUBEBUILDER_ASSETS names contains an executable, that
+// file is used. Otherwise the executable is compiled once, into the user's
+// cache, from the versions that the modules below internal/e2e/programs pin:
 //
 //	os.UserCacheDir()/atoll/e2e/<versions>/<program>
 //

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// edit replaces one piece of text in one file of a module on which a program
-// depends. The cache does not know edits: a program with another edit needs
-// another name.
+// edit replaces one piece of text in one file of a module on which a program depends. The key of
+// the cache does not include the edit, so a program with another edit needs another name.
 type edit struct {
 	module, file string
 	old, new     string

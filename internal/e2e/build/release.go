@@ -20,7 +20,7 @@ import (
 const FirstRelease = "63c2c3e8fb3faeedd5982abd0cb6127b8d3f13cc"
 
 // ErrNoSource means that the source of a release is unavailable: the tests do not run in a git
-// repository, or the repository lacks the commit, such as a shallow clone.
+// repository, or the repository lacks the commit, as a shallow clone does.
 var ErrNoSource = errors.New("source of the release is unavailable")
 
 // Release returns the path of a program at a commit of this repository. folder names the program,

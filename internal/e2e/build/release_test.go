@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newRepository creates a repository, commits a program, and changes it afterwards.
+// newRepository creates a repository with a commit of a program. It changes the program after the
+// commit.
 func newRepository(t *testing.T) (root, commit string) {
 	t.Helper()
 	root = t.TempDir()
@@ -43,8 +44,8 @@ func newRepository(t *testing.T) (root, commit string) {
 
 const greeting = "package main\n\nimport hello \"example.com/hello\"\n\nfunc main() { print(hello.Name) }\n"
 
-// The program is built from the commit's files; a program that the commit lacks is built from the
-// present tree against them.
+// The program is built from the commit's files. A program that the commit lacks is built from the
+// present tree, against the commit's library.
 func TestRelease(t *testing.T) {
 	root, commit := newRepository(t)
 	cache := t.TempDir()

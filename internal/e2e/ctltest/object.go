@@ -43,8 +43,9 @@ func (o Object) Owner() bool {
 	return o.Role == "Primary" && o.Stage != "Reserved"
 }
 
-// RequireOwner returns the one committed owner of a name. objects are those under the name; the
-// test fails unless every plane has one and all others are guards of the owner.
+// RequireOwner returns the one committed owner of a name. objects are the objects under the name.
+// The test fails unless every plane has exactly one of them, and all except the owner are guards of
+// the owner.
 func RequireOwner(t *testing.T, name string, objects []Object, planes int) Object {
 	t.Helper()
 	require.Len(t, objects, planes, "%s is not in every plane: %v", name, objects)

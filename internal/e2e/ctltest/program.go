@@ -45,8 +45,8 @@ func Build(t *testing.T, path string, folder ...string) {
 	require.NoError(t, err, "%s", output)
 }
 
-// OfFirst returns the program in a folder, built with the library of the first release. It skips
-// the test if the repository lacks its source.
+// OfFirst builds the program in a folder with the library of the first release, and returns its
+// path. It skips the test if the repository lacks the source of the first release.
 func OfFirst(t *testing.T, folder ...string) string {
 	t.Helper()
 	planetest.SkipShort(t)

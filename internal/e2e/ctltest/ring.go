@@ -34,14 +34,14 @@ type Ring struct {
 }
 
 // New builds atollctl and makes the planes a ring: it installs the CRDs, grants the rights of a
-// coordinator, and runs "atollctl peer init" over the first n of the planes. The others are
-// prepared but belong to no ring yet.
+// coordinator, and runs "atollctl peer init" over the first n planes. The other planes get the CRDs
+// and rights, but belong to no ring yet.
 func New(t *testing.T, planes []*plane.Plane, n int) *Ring {
 	t.Helper()
 	return NewBy(t, Present(t), planes, n)
 }
 
-// NewBy is New with an existing program, which installs its CRDs and PeerSets.
+// NewBy does the same as New with an existing program, which installs its own CRDs and PeerSets.
 func NewBy(t *testing.T, program Program, planes []*plane.Plane, n int) *Ring {
 	t.Helper()
 	r := &Ring{
@@ -64,7 +64,7 @@ func NewBy(t *testing.T, program Program, planes []*plane.Plane, n int) *Ring {
 	return r
 }
 
-// By returns the same ring with another program, whose shells use the same logs.
+// By returns the same ring with another program. The shells of both use the same logs.
 func (r *Ring) By(program Program) *Ring {
 	other := *r
 	other.program = program
@@ -74,8 +74,8 @@ func (r *Ring) By(program Program) *Ring {
 // Administrator returns a shell with all rights, over all planes.
 func (r *Ring) Administrator() *Shell { return r.shell("administrator", r.Planes, r.admin) }
 
-// Shell returns a shell that uses the log with the given name, over the given planes or, without
-// any, over all.
+// Shell returns a shell that uses the log with the given name, over the given planes. Without
+// planes it is over all planes of the ring.
 func (r *Ring) Shell(log string, planes ...*plane.Plane) *Shell {
 	if planes == nil {
 		planes = r.Planes
@@ -83,8 +83,8 @@ func (r *Ring) Shell(log string, planes ...*plane.Plane) *Shell {
 	return r.shell(log, planes, r.least)
 }
 
-// Sharing returns a shell over the given planes. Its log is the one in the central plane, which all
-// such shells share; there it has the rights of the plane's administrator.
+// Sharing returns a shell over the given planes. It uses the log in the central plane, which all
+// such shells share, with the rights of an administrator of the central plane.
 func (r *Ring) Sharing(central *plane.Plane, planes ...*plane.Plane) *Shell {
 	s := r.shell("", planes, r.least)
 	s.flags = append(s.flags[2:], "--log", "kube:"+r.admin[central.Name()])
@@ -94,8 +94,8 @@ func (r *Ring) Sharing(central *plane.Plane, planes ...*plane.Plane) *Shell {
 // Kubeconfig returns the path of the kubeconfig of a plane's administrator.
 func (r *Ring) Kubeconfig(p *plane.Plane) string { return r.admin[p.Name()] }
 
-// ShellAs is Shell with another kubeconfig for one of the planes, which change derives from the
-// usual one.
+// ShellAs returns the same as Shell over all planes, with another kubeconfig for one plane: change
+// edits the usual kubeconfig.
 func (r *Ring) ShellAs(t *testing.T, log, plane string, change func(*api.Cluster, *api.AuthInfo)) *Shell {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(r.least[plane])
@@ -109,7 +109,8 @@ func (r *Ring) ShellAs(t *testing.T, log, plane string, change func(*api.Cluster
 	return r.shell(log, r.Planes, kubeconfigs)
 }
 
-// ShellTo is Shell over the peers named by leads, with kubeconfigs that lead to the given planes.
+// ShellTo returns a shell whose peers have the names in leads. The kubeconfig of each peer leads to
+// the plane in leads, whatever the name of the plane.
 func (r *Ring) ShellTo(log string, leads map[string]*plane.Plane) *Shell {
 	s := r.shell(log, nil, nil)
 	for _, name := range slices.Sorted(maps.Keys(leads)) {

@@ -94,8 +94,8 @@ func (s *Shell) run(ctx context.Context, kill time.Duration, printed string, arg
 	return result, err
 }
 
-// output collects the output of a process, and kills the process when it prints until, unless that
-// is empty.
+// output collects the output of a process, and kills the process when the output contains until.
+// With an empty until it kills nothing.
 type output struct {
 	text  strings.Builder
 	until string
@@ -126,8 +126,8 @@ func (s *Shell) Succeed(t *testing.T, args ...string) time.Duration {
 	return result.Took
 }
 
-// patience is how long answered repeats a command while a running peer does not respond. The
-// machine may be busy with other work.
+// patience is how long the method answered repeats a command while a running peer does not respond.
+// The machine may be busy with other work.
 const patience = 3 * time.Minute
 
 // Recover runs "wal recover" and returns its result. If the output reports a peer without an
@@ -154,8 +154,8 @@ func (s *Shell) Audit(t *testing.T, flags ...string) string {
 	return printed.String()
 }
 
-// answered runs the program until all reports that every peer responded, or patience has passed,
-// and returns all results.
+// answered runs the program until the function all reports that every peer responded, or patience
+// has passed. It returns all results.
 func (s *Shell) answered(t *testing.T, all func(Result) bool, args ...string) (runs []Result) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {

@@ -48,8 +48,8 @@ func (w *Witness) Stop() {
 	w.running.Wait()
 }
 
-// Doubt ignores a plane that is about to be restored from a backup: it will show owners of the time
-// of the backup. Believe ends it.
+// Doubt makes the witness ignore a plane that is about to be restored from a backup: the plane will
+// show owners of the time of the backup. Believe ends the doubt.
 func (w *Witness) Doubt(plane string) { w.turn(plane, 1) }
 
 // Believe ends a Doubt: the plane counts as a member again.
@@ -62,7 +62,8 @@ func (w *Witness) turn(plane string, by int) {
 	w.turns[plane]++
 }
 
-// believed reports whether a plane counts, and the number of its turns so far.
+// believed reports whether the witness counts a plane, and returns the number of Doubts and
+// Believes of the plane so far.
 func (w *Witness) believed(plane string) (bool, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,9 +95,10 @@ func (w *Witness) Seen() (rounds, events int) {
 	return w.rounds, w.events
 }
 
-// read lists the planes in turn. If two consecutive lists of a plane both show an owner, it owned
-// the name during the whole time between: a UID is used once and a commit is never undone. Another
-// owner of the name in the latest list of another plane proves that there were two.
+// read lists the planes in turn. If two consecutive lists of a plane show the same owner, that
+// object owned the name during the whole time between the lists: a UID is used once and a commit is
+// never undone. Another owner of the name in the latest list of another plane proves that the name
+// had two owners.
 func (w *Witness) read(ctx context.Context) {
 	latest := map[string]map[string]Object{} // by plane: result of its latest list
 	for ctx.Err() == nil {

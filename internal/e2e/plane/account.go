@@ -84,8 +84,8 @@ func parseClusterRoles(manifests []byte) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// grant creates the role, binds the account to it and waits until the authorizer, which watches
-// both, allows the account the first rule's requests.
+// grant creates the role, binds the account to the role, and waits until the authorizer, which
+// watches roles and bindings, allows the account the first rule's requests.
 func (p *Plane) grant(ctx context.Context, client dynamic.Interface, role *unstructured.Unstructured, account string) error {
 	if _, err := client.Resource(clusterRoles).Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating ClusterRole %s: %w", role.GetName(), err)

@@ -75,8 +75,8 @@ func apply(ctx context.Context, client dynamic.Interface, mapper meta.Resettable
 	return awaitServed(ctx, client, mapper, object.GetName())
 }
 
-// awaitServed waits until a definition is established and discovery lists its kind, which happens a
-// moment later.
+// awaitServed waits until a definition is established and discovery lists its kind. Discovery lists
+// the kind a moment after the definition is established.
 func awaitServed(ctx context.Context, client dynamic.Interface, mapper meta.ResettableRESTMapper, name string) error {
 	return await(ctx, "it to be served", func(ctx context.Context) error {
 		object, err := client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})

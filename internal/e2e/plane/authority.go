@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// authority signs the certificates of one plane: that of its API server and
-// those of its users.
+// authority signs the certificates of one plane: the certificate of its API server and the
+// certificates of its users.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey

@@ -44,9 +44,9 @@ func (p *Plane) Restore(ctx context.Context) error {
 	return p.restore(ctx, func() error { return os.CopyFS(p.data(), os.DirFS(p.saved())) })
 }
 
-// RestoreSnapshot is Restore as an administrator of etcd does it, with etcdutl snapshot restore,
-// into a new cluster of one member. If bump is not zero, new revisions start that far above the
-// latest saved one, and the revisions before count as compacted.
+// RestoreSnapshot restores the saved data as an administrator of etcd does: with etcdutl snapshot
+// restore, into a new cluster of one member. If bump is not zero, new revisions start that far
+// above the latest saved one, and the revisions before count as compacted.
 func (p *Plane) RestoreSnapshot(ctx context.Context, bump uint64) error {
 	programs, err := build.Programs(ctx, build.Etcdutl)
 	if err != nil {
@@ -78,7 +78,7 @@ func restoreArguments(saved string, bump uint64) []string {
 	return args
 }
 
-// restore kills the plane, calls put to make its data anew, and starts it.
+// restore kills the plane, calls put to replace its data, and starts it.
 func (p *Plane) restore(ctx context.Context, put func() error) error {
 	return p.inTurn(ctx, "restore", func() error {
 		if _, err := os.Stat(p.saved()); errors.Is(err, os.ErrNotExist) {
@@ -106,7 +106,7 @@ func (p *Plane) end(ctx context.Context) {
 	p.processes = nil
 }
 
-// begin starts all processes, or leaves none running.
+// begin starts all processes. If it fails, none of them runs.
 func (p *Plane) begin(ctx context.Context) error {
 	if err := p.startProcesses(ctx); err != nil {
 		p.killProcesses()

@@ -14,7 +14,7 @@
 // Restart.
 //
 // Not guaranteed: durability. etcd does not wait for the disk, so the data of a plane survives the
-// end of its processes, but not of the machine.
+// end of its processes, but not a crash of the machine.
 //
 // A plane without controllers is only an API: no garbage collection, no automatic service accounts,
 // and a deleted namespace stays Terminating.

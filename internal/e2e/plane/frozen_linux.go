@@ -11,7 +11,8 @@ import (
 )
 
 // frozen waits until a process that got SIGSTOP has stopped: its threads run on for a moment after
-// the signal. WNOWAIT leaves the process's state for the goroutine that waits for its end.
+// the signal. WNOWAIT leaves the wait status to the goroutine that waits for the end of the
+// process.
 func (p *process) frozen() error {
 	for {
 		err := unix.Waitid(unix.P_PID, p.pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)

@@ -5,5 +5,5 @@
 
 package plane
 
-// frozen does nothing on systems without such a wait.
+// frozen does nothing: only on Linux does a plane wait for the effect of SIGSTOP.
 func (p *process) frozen() error { return nil }

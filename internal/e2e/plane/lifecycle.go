@@ -75,7 +75,7 @@ func (p *Plane) Pause(ctx context.Context) error {
 	})
 }
 
-// Resume lets a frozen API server continue. It does not wait for it to answer.
+// Resume lets a frozen API server continue. It does not wait until the server answers.
 func (p *Plane) Resume(ctx context.Context) error {
 	return p.inTurn(ctx, "resume", func() error { return p.signalAPIServer(syscall.SIGCONT) })
 }

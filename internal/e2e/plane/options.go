@@ -13,8 +13,8 @@ import (
 
 // Options describe a plane. The zero value is an API server with only etcd.
 type Options struct {
-	// Name names the plane in messages, in kubeconfigs and in the name of its
-	// directory: a DNS-1123 label. Empty means "plane".
+	// Name is the name of the plane in messages, in kubeconfigs and in the name
+	// of its directory: a DNS-1123 label. Empty means "plane".
 	Name string
 
 	// Controllers adds kube-controller-manager and kube-scheduler.

@@ -71,8 +71,8 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 	return p, nil
 }
 
-// StartAll starts one plane for each of the options, concurrently, and returns them in that order.
-// If one fails, it stops the others; the error joins all failures.
+// StartAll starts one plane for each of the options, concurrently, and returns the planes in that
+// order. If one plane fails, StartAll stops all other planes; the error joins all failures.
 func StartAll(ctx context.Context, options ...Options) ([]*Plane, error) {
 	planes := make([]*Plane, len(options))
 	problems := make([]error, len(options))

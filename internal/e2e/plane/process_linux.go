@@ -5,8 +5,8 @@ package plane
 
 import "syscall"
 
-// attributes put a process into its own group, out of reach of a terminal's
-// interrupt, and end it together with the process that started it.
+// attributes returns the attributes that put a process into its own group, out of reach of a
+// terminal's interrupt, and end it together with the process that started it.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

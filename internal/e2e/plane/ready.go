@@ -50,7 +50,8 @@ func await(ctx context.Context, what string, probe func(context.Context) error) 
 	}
 }
 
-// await is the function await, but it also fails as soon as a process of the plane has ended.
+// await does the same as the function await, and also fails as soon as a process of the plane has
+// ended.
 func (p *Plane) await(ctx context.Context, what string, probe func(context.Context) error) error {
 	return await(ctx, what, func(ctx context.Context) error {
 		err := probe(ctx)

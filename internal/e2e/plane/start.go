@@ -90,7 +90,8 @@ func (p *Plane) apiServerArguments() []string {
 		"--profiling=false",
 	}
 	if !p.options.Controllers {
-		// The plugin requires of each pod a service account, and no controller creates them.
+		// The plugin requires that each pod has a service account, and no controller creates
+		// service accounts here.
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	return append(args, p.options.APIServerFlags...)
@@ -98,8 +99,8 @@ func (p *Plane) apiServerArguments() []string {
 
 func controllerManagerArguments() []string {
 	return append(controllerArguments(),
-		// KWOK's nodes send no heartbeats. With the default, they would count as dead after a
-		// minute, for a moment, and their pods as unready for ever.
+		// KWOK's nodes send no heartbeats. With the default grace period, the nodes would count as
+		// unhealthy for a moment after a minute, and their pods would stay unready for ever.
 		"--node-monitor-grace-period=24h",
 		"--root-ca-file=ca.crt",
 		"--cluster-signing-cert-file=ca.crt",

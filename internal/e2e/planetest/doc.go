@@ -15,5 +15,5 @@
 //
 // With -short no real API server is started: tests that need one are skipped.
 //
-// If a test fails, the log directories of its planes are logged and kept.
+// If a test fails, its log names the log directories of its planes, and the directories are kept.
 package planetest

@@ -59,7 +59,8 @@ func NewAll(t testing.TB, options ...plane.Options) []*plane.Plane {
 	return planes
 }
 
-// reportFailure logs where the logs of a failed test's plane are, and keeps them.
+// reportFailure logs the directory of the logs of a plane if the test failed, and keeps the
+// directory.
 func reportFailure(t testing.TB, p *plane.Plane) {
 	t.Helper()
 	if t.Failed() {
@@ -69,7 +70,7 @@ func reportFailure(t testing.TB, p *plane.Plane) {
 }
 
 // Namespace creates a namespace with a unique name in each of the planes, and returns the name. It
-// does not delete it: the planes are short-lived, and without controllers a deleted namespace stays
+// does not delete the namespace: the planes are short-lived, and without controllers a deleted namespace stays
 // Terminating.
 func Namespace(t testing.TB, planes ...*plane.Plane) string {
 	t.Helper()

@@ -52,8 +52,8 @@ func Shared(t testing.TB, n int) []*plane.Plane {
 	return bare.get(t, n)
 }
 
-// SharedPods is [Shared] for planes with controllers, a node, and running pods. They are not the
-// same planes.
+// SharedPods is like [Shared], for planes with controllers, a node, and running pods. Shared never
+// returns these planes.
 func SharedPods(t testing.TB, n int) []*plane.Plane {
 	t.Helper()
 	return pods.get(t, n)

@@ -75,8 +75,8 @@ func Run(t *testing.T, config *rest.Config, kind Kind) {
 	}
 }
 
-// RunCompactions runs, one at a time, the cases in which the server forgets its history. compact makes the server forget its history of changes, as a
-// compaction of etcd does, and returns when that is done.
+// RunCompactions runs, one at a time, the cases in which the server forgets its history. compact makes the server
+// forget its history of changes, as a compaction of etcd does, and returns when that is done.
 func RunCompactions(t *testing.T, config *rest.Config, kind Kind, compact func(ctx context.Context) error) {
 	for _, c := range compactions() {
 		t.Run(c.Name, func(t *testing.T) { runCase(t, c, config, kind, compact, func(string) {}) })

@@ -63,7 +63,8 @@ func newEnv(ctx context.Context, t testing.TB, name string, config *rest.Config,
 	return e
 }
 
-// fact asserts that got was observed where a real server shows real.
+// fact asserts that the observed value got equals real, the value that a real server shows. If differences.go
+// declares the fact, the server in memory must show the declared value instead.
 func (e *env) fact(name string, real, got any) {
 	e.Helper()
 	want := real
@@ -80,7 +81,8 @@ func (e *env) fact(name string, real, got any) {
 	}
 }
 
-// errorText returns err as code, reason and message, with the names of the case replaced.
+// errorText returns code, reason and message of err, with the case's namespace and API group replaced by fixed
+// names.
 func (e *env) errorText(err error) string {
 	if err == nil {
 		return "OK"

@@ -13,7 +13,7 @@ import (
 
 func replace(text, old, with string) string { return strings.ReplaceAll(text, old, with) }
 
-// some creates widgets with these names, each with its name as the label name.
+// some creates widgets with these names. Each has the label "name" with its name as the value.
 func (e *env) some(w dynamic.ResourceInterface, list ...string) {
 	e.Helper()
 	for _, name := range list {

@@ -84,7 +84,7 @@ func (r *run) judge(ctx context.Context, w Write, version string) {
 	}
 }
 
-// bare returns a configuration for a server without faults.
+// bare returns a configuration whose requests to the server meet no faults.
 func (r *run) bare(server string) *rest.Config { return r.servers[server].Config() }
 
 // read returns the object of a write; nil if it does not exist.

@@ -159,7 +159,7 @@ func nameIn(r *http.Request) (string, error) {
 	}
 	var o metav1.PartialObjectMetadata
 	if err := json.Unmarshal(body, &o); err != nil {
-		return "", nil //nolint:nilerr // the server says what is wrong with it
+		return "", nil //nolint:nilerr // the server rejects the body and names the error
 	}
 	return o.Name, nil
 }

@@ -77,7 +77,7 @@ func Explore(t *testing.T, s Scenario, opts Options) Report {
 	return report
 }
 
-// Find is Explore, but fails t only if an undisturbed run fails, or two of them differ.
+// Find does the same as Explore, but fails t only if an undisturbed run fails, or if two undisturbed runs differ.
 func Find(t *testing.T, s Scenario, opts Options) Report {
 	t.Helper()
 	x := &explorer{scenario: &s, real: opts.Real, reference: undisturbed(t, &s, opts.Real)}
@@ -177,7 +177,7 @@ func (x *explorer) judge(t *testing.T, plan Plan) (outcome, error) {
 	return result, err
 }
 
-// each calls do for each item, in this number of parallel subtests. It returns when all have ended.
+// each calls do for each item in parallel subtests, as many as workers. It returns when all subtests have ended.
 func each[T any](t *testing.T, name string, items []T, workers int, do func(*testing.T, T)) {
 	t.Helper()
 	work := make(chan T, len(items))
@@ -197,7 +197,8 @@ func each[T any](t *testing.T, name string, items []T, workers int, do func(*tes
 	})
 }
 
-// undisturbed runs the scenario twice without faults.
+// undisturbed runs the scenario twice without faults and returns the outcome. It fails t if a run fails, or if the
+// end states differ.
 func undisturbed(t *testing.T, s *Scenario, real bool) outcome {
 	t.Helper()
 	unbrake()

@@ -61,7 +61,7 @@ func TestSeedChoosesPlans(t *testing.T) {
 	require.NotEqual(t, first, failing(2))
 }
 
-// Servers in real time are perturbed in real time.
+// With Options.Real, runs take real time, and the faults are applied too.
 func TestRealTime(t *testing.T) {
 	s := scenario(copier{})
 	s.Quiet, s.Rest, s.Limit = 50*time.Millisecond, 100*time.Millisecond, 10*time.Second

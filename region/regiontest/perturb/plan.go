@@ -49,7 +49,7 @@ const (
 	// observed.
 	WatchGap Kind = "WatchGap"
 
-	// Twice runs the loop twice at the same time, from the start. Only Loop of At is used.
+	// Twice runs the loop twice at the same time, from the start. Of the Point, only the field Loop is used.
 	Twice Kind = "Twice"
 )
 

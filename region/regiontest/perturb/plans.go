@@ -45,7 +45,8 @@ func singles(s *Scenario, reference outcome, restorable map[string]bool, restore
 	return plans
 }
 
-// containers hold other objects, which a user would have to create again too.
+// containers are the resources whose objects contain other objects. No fault deletes them, because their users would
+// have to create the content again too.
 var containers = []string{"namespaces", "customresourcedefinitions.apiextensions.k8s.io"}
 
 // meddling returns the faults in which another client changes an object just before a write: the written object, and

@@ -22,7 +22,8 @@ func named(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
 }
 
-// besideA returns a scenario in which a user creates the ConfigMap a while a loop works on ConfigMaps.
+// besideA returns a scenario with a user who creates the ConfigMap "a", and with a loop that works on
+// ConfigMaps.
 func besideA(loop func(context.Context, dynamic.ResourceInterface) error) perturb.Scenario {
 	return perturb.Scenario{
 		Servers: func() (map[string]perturb.Server, error) {
@@ -46,7 +47,8 @@ func besideA(loop func(context.Context, dynamic.ResourceInterface) error) pertur
 	}
 }
 
-// A loop writes once more long after the last step. Objects that are lost then are created again too.
+// A loop writes once more long after the last step. Objects that a fault at this write deletes are
+// created again too.
 func TestLossesDuringTheRestAreRepeated(t *testing.T) {
 	late := besideA(func(ctx context.Context, c dynamic.ResourceInterface) error {
 		for wait := 10 * time.Minute; ; wait = 24 * time.Hour {

@@ -55,7 +55,8 @@ func (r *run) fly(i *instance, next roundTripper, req *http.Request) (*http.Resp
 	return next.RoundTrip(req)
 }
 
-// restore restores a server to the state before a step. The users will repeat the steps from there.
+// restore restores a server to the state before a step of the script. The users will repeat the
+// script from that step on.
 func (r *run) restore(f Fault) {
 	if f.Kind == Restore {
 		r.stop()
@@ -66,7 +67,7 @@ func (r *run) restore(f Fault) {
 		return
 	}
 	r.mu.Lock()
-	step := min(f.Step, len(r.backups)-1) // a run that took another course may be here before that step
+	step := min(f.Step, len(r.backups)-1) // a disturbed run may reach this point before that step has begun
 	r.mu.Unlock()
 	if step < 0 {
 		return

@@ -135,7 +135,8 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// conclude waits for the rest at the end, and again after a fault in it.
+// conclude waits until the loops have rested at the end of the run. If objects or steps were lost meanwhile, the
+// users repair that, and conclude waits again.
 func (r *run) conclude(ctx context.Context) error {
 	for {
 		if err := r.settle(ctx, r.scenario.rest()); err != nil {
@@ -175,7 +176,8 @@ func (r *run) heal(ctx context.Context) (healed bool, _ error) {
 	return true, errors.New("objects that another client deleted cannot be created again")
 }
 
-// repeat lets the users repeat steps. As at first, each begins when the loops have come to rest.
+// repeat lets the users repeat steps. Each step begins when the loops have come to rest, as in the first run of the
+// script.
 func (r *run) repeat(ctx context.Context, steps []Step) error {
 	for _, step := range steps {
 		if err := r.settle(ctx, r.scenario.quiet()); err != nil {
@@ -243,7 +245,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// arrive numbers a write or an event, and returns its faults, each once.
+// arrive numbers a write or an event, and returns the faults that are planned for it. It returns each fault once.
 func (r *run) arrive(p Point, event bool) (Point, []Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,14 +12,15 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// Server is an API server of a scenario. *regiontest.Server is one; any reachable API server can be one.
+// Server is an API server of a scenario. *regiontest.Server implements it; any reachable API server can be wrapped as
+// one.
 type Server interface {
 	// Config returns a configuration with all rights. It is a copy.
 	Config() *rest.Config
 }
 
-// Restorable is a Server that can be restored to an earlier state. *regiontest.Server is one. Without it no plan has a
-// Restore.
+// Restorable is a Server that can be restored to an earlier state. *regiontest.Server implements it. No plan restores a
+// Server that is not Restorable.
 type Restorable interface {
 	Server
 	Save() regiontest.Saved
@@ -43,7 +44,7 @@ type Scenario struct {
 	Script []Step
 
 	// Holds checks the end state of an undisturbed or disturbed run, in addition to the comparison with the undisturbed
-	// one. It gets all rights. Nil: no further check.
+	// one. The Access has all rights. Nil: no further check.
 	Holds func(context.Context, Access) error
 
 	// Always checks an invariant after each write of a loop that a server has executed, including writes at rest and
@@ -103,7 +104,7 @@ func (s *Scenario) quiet() time.Duration { return or(s.Quiet, time.Minute) }
 func (s *Scenario) rest() time.Duration  { return or(s.Rest, time.Hour) }
 func (s *Scenario) limit() time.Duration { return or(s.Limit, 24*time.Hour) }
 
-// Both last longer than quiet, so that the script continues meanwhile.
+// Delays of late writes and of late watches. Both are longer than Quiet, so that the script continues meanwhile.
 func (s *Scenario) lateWrite() time.Duration { return s.quiet() * 3 / 2 }
 func (s *Scenario) lateWatch() time.Duration { return s.quiet() * 10 }
 

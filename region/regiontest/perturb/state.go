@@ -112,7 +112,7 @@ func readState(ctx context.Context, servers map[string]Server, differ []Field) (
 	return found, nil
 }
 
-// ofItsOwn are fields that differ in each run.
+// ofItsOwn are the metadata fields that differ in each run.
 var ofItsOwn = []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"}
 
 // normal removes from an object the expected differences between runs.
@@ -188,7 +188,8 @@ func plain(v any, generation int64, uids map[string]string) any {
 	return v
 }
 
-// compareTypes sorts conditions by type: they are a map, in the order of their addition.
+// compareTypes sorts conditions by type. Conditions are a map by type, but a server stores them in
+// the order of their addition.
 func compareTypes(a, b any) int {
 	typeOf := func(condition any) string {
 		fields, _ := condition.(map[string]any)

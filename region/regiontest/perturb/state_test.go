@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Loops add finalizers in any order: the order is no difference, another finalizer is.
+// Two states with the same finalizers in another order are equal, since loops add finalizers in any
+// order. Another finalizer is a difference.
 func TestFinalizersAreASet(t *testing.T) {
 	of := Object{"up", "configmaps", "default", "a"}
 	held := func(by ...any) state {
@@ -20,7 +21,8 @@ func TestFinalizersAreASet(t *testing.T) {
 	require.Error(t, held("a", "b").equals(held("a", "c")))
 }
 
-// Conditions are a map by type.
+// Two states with the same conditions in another order are equal, since conditions are a map by
+// type.
 func TestConditionsAreAMap(t *testing.T) {
 	of := Object{"up", "deployments.apps", "default", "a"}
 	has := func(types ...string) state {

@@ -23,7 +23,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/requestinfo"
 )
 
-// users are all clients except loops: those of the script, and the one that meddles.
+// users are all clients except loops: the users in the script, and the client that applies EditBefore, DeleteBefore
+// and RemakeBefore.
 type users struct {
 	servers map[string]Server
 	turns   turns // of all writers, if each write of a loop is judged
@@ -83,7 +84,7 @@ func (u *users) access(name string) *rest.Config {
 	return config
 }
 
-// owning records the writes of a user.
+// owning is a RoundTripper that records the writes of a user.
 type owning struct {
 	users  *users
 	server string
@@ -216,7 +217,7 @@ func (u *users) makeAgain(ctx context.Context, r removal) error {
 	return err
 }
 
-// strip returns o as a person would have written it.
+// strip returns o without the fields that a server sets, as a person would write it.
 func strip(o *unstructured.Unstructured) *unstructured.Unstructured {
 	anew := o.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers", "ownerReferences"} {

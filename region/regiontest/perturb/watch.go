@@ -67,7 +67,7 @@ func (d *door) watch(r *http.Request, info requestinfo.Info) (*http.Response, er
 	return resp, nil
 }
 
-// stream is the body of a watch. One goroutine reads it, any may close it.
+// stream is the body of a watch. One goroutine reads it, any goroutine may close it.
 type stream struct {
 	door  *door
 	point Point

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SyncRights returns the rules that a Syncer of those types needs downstream. They include neither the capacity nor
-// syncer.NamespaceOptions.
+// SyncRights returns the rules that a Syncer of those types needs downstream. They include neither the rights to
+// read the capacity nor those that syncer.NamespaceOptions need.
 func SyncRights(types []schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{KubeSystem(), Allow(schema.GroupResource{Resource: "namespaces"}, "create")}
 	for _, gr := range types {
@@ -21,7 +21,7 @@ func SyncRights(types []schema.GroupResource) []rbacv1.PolicyRule {
 	return rules
 }
 
-// KubeSystem allows to read the UID that identifies a cluster.
+// KubeSystem returns the rule that allows a client to read the UID that identifies a cluster.
 func KubeSystem() rbacv1.PolicyRule {
 	rule := Allow(schema.GroupResource{Resource: "namespaces"}, "get")
 	rule.ResourceNames = []string{"kube-system"}

@@ -49,14 +49,14 @@ func WriteStatus(ctx context.Context, up region.API, target *v1alpha1.SyncTarget
 	return nil
 }
 
-// HasEnded reports whether the status of a SyncTarget that is being deleted has the end of its syncer.
+// HasEnded reports whether the status of a SyncTarget that is being deleted reports that its syncer has ended.
 func HasEnded(target *v1alpha1.SyncTarget) bool {
 	return slices.ContainsFunc(target.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == string(v1alpha1.SyncTargetConditionReady) && c.Reason == string(v1alpha1.SyncTargetReasonStopped) && c.ObservedGeneration == target.Generation
 	})
 }
 
-// Brief joins the first ten of all, and counts the rest.
+// Brief joins the first ten of the texts in all, and counts the rest.
 func Brief(all []string) string {
 	const few = 10
 	if len(all) > few {

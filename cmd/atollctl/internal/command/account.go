@@ -35,7 +35,7 @@ func (s *session) account() *cobra.Command {
 	return c
 }
 
-// write is the method Add or Update of a Coordinator.
+// write is the type of the Coordinator methods Add and Update.
 type write func(*fanout.Coordinator, context.Context, fanout.Object, fanout.AddOptions) (*fanout.Operation, error)
 
 func (s *session) writeAccount(verb, short string, do write) *cobra.Command {

@@ -61,7 +61,7 @@ peer is the wrong cluster it repairs nothing.`,
 				}
 				err, differ := s.printReport(report), s.allNamed(ctx)
 				if found, ok := find[*problem](differ); ok && err != nil {
-					// The violations may be mere consequences of this.
+					// Peers that the flags do not name can cause these violations.
 					s.warn("%v; %s", found.err, found.remedy)
 					return err
 				}
@@ -118,7 +118,8 @@ func (s *session) printReport(r *fanout.Report) error {
 	return unread
 }
 
-// wrongPeers reports whether a peer's credentials, or their rights, have to be corrected.
+// wrongPeers reports whether the audit could not read a peer because the peer is the wrong cluster
+// or its identity is unknown. The user must then correct credentials or rights.
 func wrongPeers(r *fanout.Report) bool {
 	for o := range r.Unread.All() {
 		if is(o.Err, fanout.ErrWrongPeer) || is(o.Err, region.ErrIdentityUnknown) {

@@ -65,7 +65,8 @@ func describe(e wal.Entry) kubelog.Description {
 	return kubelog.Description{Action: about.Action, Object: about.Kind.Kind + " " + strings.TrimPrefix(about.Key.String(), "/")}
 }
 
-// ofFile rejects commands that need a log in a file.
+// ofFile returns an error if --log names a log in a central plane. Commands that need a log file
+// call it first.
 func (s *session) ofFile() error {
 	if s.shared == "" {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// change runs f with a Coordinator, after checking the peer that a flag names. If peer is empty,
-// the Coordinator chooses one.
+// change runs f with a Coordinator that writes to the peers. Before that it checks the peer that
+// the flag names; an empty peer lets the Coordinator choose.
 func (s *session) change(ctx context.Context, flag, peer string, f func(*fanout.Coordinator) error) error {
 	if _, err := s.connect(ctx); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (s *session) change(ctx context.Context, flag, peer string, f func(*fanout.
 	return s.coordinate(ctx, f)
 }
 
-// removal are the flags of commands that remove something.
+// removal holds the flags of commands that remove something.
 type removal struct {
 	change
 	uid            string

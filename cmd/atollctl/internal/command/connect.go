@@ -17,7 +17,7 @@ const (
 	flatten   = "a kubeconfig must hold everything itself and one context: kubectl config view --minify --flatten"
 )
 
-// peers are the connections of one run. The zero value has none.
+// peers holds the connections of one run. The zero value has no connections.
 type peers struct {
 	region.Directory
 }
@@ -83,7 +83,7 @@ func fromKubeconfigs(flags []string) ([]region.Peer, error) {
 	return listed, nil
 }
 
-// fromFile returns the first list of peers from the file.
+// fromFile reads the peers from the file once. It does not watch the file.
 func fromFile(ctx context.Context, path string) ([]region.Peer, error) {
 	if _, err := os.ReadFile(path); err != nil {
 		return nil, badInput("", "--config: %w", err)
@@ -117,7 +117,7 @@ func fromFile(ctx context.Context, path string) ([]region.Peer, error) {
 	return listed, nil
 }
 
-// names lists the peers for people.
+// names returns the names of the peers for a message.
 func (p peers) names() string {
 	if p.Directory == nil {
 		return "none"
@@ -129,7 +129,7 @@ func (p peers) names() string {
 	return strings.Join(names, ", ")
 }
 
-// known fails for a name without a peer.
+// known returns an error if no peer has the name. flag is the flag that gave the name.
 func (p peers) known(flag string, name string) error {
 	if _, err := p.Conn(region.PeerName(name)); err != nil {
 		return badInput("known peers: "+p.names(), "%s %q: %w", flag, name, region.ErrUnknownPeer)
@@ -137,7 +137,7 @@ func (p peers) known(flag string, name string) error {
 	return nil
 }
 
-// peerNames completes the name of a peer without network I/O.
+// peerNames returns the candidates for shell completion of a peer name. It does no network I/O.
 func (s *session) peerNames() []string {
 	var names []string
 	for _, flag := range s.kubeconfigs {
@@ -146,7 +146,7 @@ func (s *session) peerNames() []string {
 		}
 	}
 	if s.config != "" {
-		// An unreadable file completes nothing.
+		// An unreadable file adds no candidates.
 		listed, _ := fromFile(context.Background(), s.config)
 		for _, p := range listed {
 			names = append(names, string(p.Name))

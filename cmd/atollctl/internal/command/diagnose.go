@@ -19,14 +19,14 @@ import (
 
 const lackTimeout = 3 * time.Second
 
-// lack lists what a peer needs and does not have.
+// lack holds the types, and the PeerSet, that a peer needs and does not have.
 type lack struct {
 	types   []string
 	peerSet bool
 }
 
-// lacking asks each peer for the types and the PeerSet that all commands need, and returns the
-// remedy if one lacks them. An unreachable peer counts as lacking nothing.
+// lacking asks each peer for the types and the PeerSet that all commands need. If a peer lacks any
+// of them, lacking returns the commands that add them, and true. It skips unreachable peers.
 func (s *session) lacking(ctx context.Context) (remedy string, ok bool) {
 	if s.peers.Directory == nil {
 		return "", false

@@ -3,7 +3,7 @@
 
 // Package command is the command line of atollctl.
 //
-// Each run is one operation or one reading of the peers. If a run is killed, the next run of a
-// changing command with the same log, or "wal recover", finishes its operation. Secrets are never
-// printed.
+// Each run executes one operation or reads the peers once. If a run is killed, its operation is
+// finished by "wal recover", or by the next run of a changing command, with the same log. Secrets
+// are never printed.
 package command

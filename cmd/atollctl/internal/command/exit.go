@@ -64,7 +64,7 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 	return exitFailed, ""
 }
 
-// outcome classifies errors that tell how an operation ended, or which one is in its way.
+// outcome classifies errors that report how an operation ended, or which other operation blocks it.
 func (s *session) outcome(err error) (code int, remedy string, ok bool) {
 	removal := fmt.Sprintf("remove those, then run %q with the same --wal", s.program+" wal recover")
 	if doubt, ok := find[*fanout.InDoubtError](err); ok {
@@ -96,8 +96,8 @@ func (s *session) outcome(err error) (code int, remedy string, ok bool) {
 	return 0, "", false
 }
 
-// refused reports whether err is a failed check of the request, before the operation began. A later
-// failure names its peer or outcome.
+// refused reports whether err is a failed check of the request, from before the operation began.
+// Errors from after the beginning name a peer or an outcome.
 func refused(err error) bool {
 	_, somewhere := find[*region.Error](err)
 	begun := somewhere || is(err, fanout.ErrAborted) || is(err, wal.ErrClosed)
@@ -112,7 +112,8 @@ func conflicting(err error) bool {
 	return held || changed || occupied || blocked
 }
 
-// adoption returns the command that adopts an object which has the name without a claim.
+// adoption returns the command that adopts the object which err names, if that object has no claim.
+// Otherwise it returns "".
 func (s *session) adoption(err error) string {
 	held, ok := find[*fanout.HeldError](err)
 	if !ok || held.Operation != "" {
@@ -162,7 +163,7 @@ func (s *session) input(err error) (remedy string, ok bool) {
 	return "", false
 }
 
-// answer is input for the response of an API server.
+// answer does the same as input, for the response of an API server.
 func (s *session) answer(err error) (remedy string, ok bool) {
 	status, ok := find[*apierrors.StatusError](err)
 	if !ok {
@@ -188,7 +189,7 @@ func noSuchNamespace(err error) bool {
 	return ok && apierrors.IsNotFound(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
 }
 
-// find is errors.AsType that also searches a *region.PartialError.
+// find calls errors.AsType for err and for the members of each *region.PartialError in it.
 func find[T error](err error) (T, bool) {
 	if found, ok := errors.AsType[T](err); ok {
 		return found, true
@@ -202,7 +203,8 @@ func find[T error](err error) (T, bool) {
 	return none, false
 }
 
-// is is errors.Is that also searches a *region.PartialError.
+// is reports whether errors.Is(err, target) is true for err or for a member of a
+// *region.PartialError in it.
 func is(err, target error) bool {
 	if errors.Is(err, target) {
 		return true

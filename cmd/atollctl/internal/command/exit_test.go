@@ -71,7 +71,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// The members of a PartialError are checked one by one, since it matches none of them itself.
+// classify checks the members of a PartialError one by one, since errors.Is and errors.As do not
+// search them.
 func TestClassifyPartial(t *testing.T) {
 	t.Parallel()
 	forbidden := &region.Error{Peer: "eu", Op: "list", Err: apierrors.NewForbidden(schema.GroupResource{Resource: "accounts"}, "", nil)}

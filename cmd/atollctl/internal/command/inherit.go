@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// openOwn opens the log that commands write: the one that --wal names, or that of the peers' ring.
-// The common log of the first release is never ignored: it becomes the ring's log, or its
-// operations are settled, or the command is refused.
+// openOwn opens the log that commands write: the log that --wal names, or the log of the peers'
+// ring. It never ignores the common log of the first release: it makes that log the ring's log,
+// settles the log's operations, or returns an error.
 func (s *session) openOwn(ctx context.Context, create bool, opts wal.Options) (*wal.File, error) {
 	if err := s.ofFile(); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func begunIn(ctx context.Context, log wal.Log, ring string) bool {
 	return false
 }
 
-// earlier is a log that may become the ring's own, and its description.
+// earlier is the path of a log that may become the log of the ring, and a description of the log.
 type earlier struct{ path, which string }
 
 // inherit handles the common log before the ring's own is opened. It returns the common log if that
@@ -105,7 +105,7 @@ func (s *session) inherit(ctx context.Context, own, common string, opts wal.Opti
 	opts.Existing = true
 	file, err := s.openAt(common, true, opts)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // another process has just moved it
+		return nil, nil // another process has just moved the common log
 	}
 	if err != nil {
 		return nil, err
@@ -117,8 +117,9 @@ func (s *session) inherit(ctx context.Context, own, common string, opts wal.Opti
 	return nil, errors.Join(err, file.Close())
 }
 
-// takeOver makes an earlier log the ring's own, or settles its operations if the ring has one. It
-// returns true if the log cannot be moved and must be used in its place.
+// takeOver makes an earlier log the ring's own, or settles its operations if the ring already has a
+// log. It returns true if the earlier log cannot be moved; the command then uses it at its present
+// path.
 func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old earlier) (stays bool, err error) {
 	var foreign, unclear error
 	err = s.with(file, func(c *fanout.Coordinator) error {
@@ -145,7 +146,7 @@ func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old 
 		s.warn("the log %s stays there until its ring is known: %s", old.path, oneLine(unclear))
 		return true, nil
 	case linked(old.path):
-		return true, nil // a person chose the place
+		return true, nil // a user made the link: keep it
 	}
 	err = file.Move(ctx, own)
 	_, locked := find[*wal.LockedError](err)
@@ -154,7 +155,7 @@ func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old 
 		fmt.Fprintf(s.errOut, "the log %s, %s, is now %s\n", old.path, old.which, own)
 		return false, nil
 	case errors.Is(err, fs.ErrExist):
-		return s.takeOver(ctx, file, own, old) // another process has just begun it
+		return s.takeOver(ctx, file, own, old) // another process has just created the ring's log
 	case locked, ctx.Err() != nil:
 		return false, err
 	}

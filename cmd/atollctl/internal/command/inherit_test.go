@@ -88,7 +88,7 @@ func (s state) forgetRing(t *testing.T) {
 	}
 }
 
-// makeID sweeps the ring, which gives it an ID.
+// makeID sweeps the ring. The sweep gives the ring an ID.
 func (s state) makeID(t *testing.T) {
 	t.Helper()
 	sweeper := &session{kubeconfigs: slices.DeleteFunc(slices.Clone(s.flags), func(arg string) bool { return arg == "--kubeconfig" }), errOut: &bytes.Buffer{}}
@@ -130,7 +130,8 @@ func (s state) settled(t *testing.T) {
 	s.run(t, exitDone, "audit")
 }
 
-// Several processes find the common log at once: one of them moves it, and none begins another.
+// Several processes find the common log at once: one of them moves it, and no process begins
+// another log.
 func TestCommonLogMetAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -154,8 +155,9 @@ func TestCommonLogMetAtOnce(t *testing.T) {
 	s.settled(t)
 }
 
-// A command that is killed at any of its requests leaves the operation in one log, and the next
-// command settles it: while the common log becomes the ring's, and while the ring has its own.
+// A command that is killed at any of its requests leaves the operation in exactly one log, and the
+// next command settles it. This holds while the common log becomes the ring's log, and if the ring
+// already has a log.
 func TestKilledWithTheCommonLog(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -218,7 +220,8 @@ func TestRingWithoutID(t *testing.T) {
 	require.Len(t, s.rings(t), 1)
 }
 
-// A ring whose ID was dropped and made anew keeps its log. Another ring's log stays.
+// If the ID of a ring was lost and the ring gets another ID, the ring keeps its log. The log of
+// another ring stays where it is.
 func TestRingWithAnotherID(t *testing.T) {
 	t.Parallel()
 	s := newState(t)

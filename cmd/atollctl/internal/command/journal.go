@@ -19,11 +19,13 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// named reports whether --wal must name an existing log. A mistyped name would begin an empty log
-// beside the one with open operations, or recover nothing from it.
+// named reports whether --wal must name an existing log. With a mistyped name, a changing command
+// would begin an empty log although another log has open operations, and "wal recover" would
+// recover nothing.
 func (s *session) named() bool { return s.wal != "" && !s.createWAL }
 
-// openAt opens the log at path. It creates a missing one if both create and the flags allow that.
+// openAt opens the log at path. It creates a missing log only if both create and the flags allow
+// that.
 func (s *session) openAt(path string, create bool, opts wal.Options) (*wal.File, error) {
 	switch {
 	case begun(path):
@@ -45,7 +47,8 @@ func (s *session) openAt(path string, create bool, opts wal.Options) (*wal.File,
 
 var errNoSuchLog = errors.New("there is no log")
 
-// begun reports whether there is a log, also one that package wal set aside as damaged.
+// begun reports whether a log exists at path, or a damaged log that package wal set aside beside
+// it.
 func begun(path string) bool {
 	if exists(path) {
 		return true

@@ -61,7 +61,7 @@ func TestKill(t *testing.T) {
 			for _, moment := range c.moments() {
 				for n := 1; ; n++ {
 					require.Less(t, n, 50, "the command never ends")
-					// A new log for each run: aborted operations stay in a log for some minutes,
+					// Each run gets a new log: aborted operations stay in a log for some minutes,
 					// and each run would check them.
 					c.log = filepath.Join(c.dir, fmt.Sprintf("%s %d.db", moment.name, n))
 					c.run(t, exitDone, "sc", "remove", "db", "-n", "acme", "--ignore-not-found")
@@ -79,7 +79,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// moment is a way to choose when a process is killed: the nth time that an event happens.
+// moment is a kind of event. arm makes the killer kill its process the nth time that the event
+// happens.
 type moment struct {
 	name   string
 	arm    func(k *killer, n int)
@@ -113,8 +114,8 @@ func (c *cell) moments() []moment {
 	return all
 }
 
-// killedAt kills the command the nth time that its moment comes, and checks the result. It returns
-// false if the command ended before.
+// killedAt kills the command the nth time that the event m happens, and checks the result. It
+// returns false if the command ended earlier.
 func (c *cell) killedAt(t *testing.T, m moment, n int, command []string, again []int) bool {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], slices.Concat(command, c.flags, []string{"--wal", c.log, "--create-wal"})...)
@@ -136,8 +137,8 @@ func (c *cell) killedAt(t *testing.T, m moment, n int, command []string, again [
 	return true
 }
 
-// rest waits until the servers have finished every request that they received: a request of the
-// killed process may block in a server for a while, and must not continue after its moment is over.
+// rest waits until the servers have finished every request that they received. A request of the
+// killed process may block in a server for a while, and must not take effect after disarm.
 func (c *cell) rest(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -147,7 +148,7 @@ func (c *cell) rest(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond, "a request is still in progress")
 }
 
-// killer ends a process.
+// killer starts a process and kills it at the wanted event.
 type killer struct {
 	process *exec.Cmd
 	ended   chan struct{} // closed when the process has ended

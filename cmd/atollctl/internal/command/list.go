@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// stagePending is shown for an object without a claim: it has no effect.
+	// stagePending is shown for an object without a claim. Such an object has no effect.
 	stagePending = "Pending"
 	// stageUnknown is shown for an object whose deciding peer could not be read.
 	stageUnknown = "Unknown"
@@ -32,7 +32,7 @@ const (
 	peerAnnotation = "atollctl.atoll.dev/peer"
 )
 
-// copied is an object in one peer.
+// copied is an object as one peer has it.
 type copied struct {
 	peer   region.PeerName
 	obj    *unstructured.Unstructured
@@ -177,8 +177,8 @@ func byName(copies []copied) func(yield func([]copied) bool) {
 }
 
 // deciding returns the objects of one name that decide who has it: the committed primary and
-// objects without a claim. If the primary's peer is unread, or the primary is being moved, a guard
-// or replica stands for it. A name that is only reserved has none.
+// objects without a claim. If the primary's peer could not be read, or the primary is being moved,
+// deciding returns a guard or replica. It returns nothing for a name that is only reserved.
 func deciding(group []copied, unread []string) []copied {
 	var found, standing []copied
 	for _, c := range group {
@@ -275,7 +275,8 @@ func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 	return item{cells: append(cells, s.age(c.obj)), object: c.obj}
 }
 
-// current returns in how many of the peers c's content is known to be in effect.
+// current returns the number of peers in which c's content is known to be in effect, and the number
+// of all peers, as "2/3".
 func (s *session) current(c copied, group []copied) string {
 	n := 0
 	for _, other := range group {

@@ -16,8 +16,8 @@ import (
 
 const logName = "operations.db"
 
-// logs are the logs in the default directory: one for each ring, and a common one. The common log
-// belongs to rings that have no ID yet; the first release used it for all rings.
+// logs is the default directory of logs. It has one log for each ring, and a common log for rings
+// that have no ID yet. The first release used the common log for all rings.
 type logs struct{ dir string }
 
 // logs returns the default directory.
@@ -38,7 +38,8 @@ func (s *session) logs() (logs, error) {
 
 func (l logs) common() string { return filepath.Join(l.dir, logName) }
 
-// ringID matches IDs that can name a directory: a ring's ID is read from a cluster.
+// ringID matches IDs that are safe as the name of a directory. The check is needed because a ring's
+// ID is read from a cluster.
 var ringID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
 
 // of returns the path of a ring's log.
@@ -67,8 +68,8 @@ func (l logs) begun() []string {
 	return paths
 }
 
-// salvaged returns the path of the log that is made from a damaged one: the damaged log's former
-// path, if that was in the default directory.
+// salvaged returns the path for the log that "wal salvage" makes from a damaged log: the damaged
+// log's former path, if that was in the default directory, otherwise the path of the common log.
 func (l logs) salvaged(from string) string {
 	path, _, ok := strings.Cut(from, ".damaged-")
 	if ok && filepath.Base(path) == logName && strings.HasPrefix(path, l.dir+string(filepath.Separator)) {
@@ -77,7 +78,7 @@ func (l logs) salvaged(from string) string {
 	return l.common()
 }
 
-// ring reads the ID of the peers' ring; "" if they have none yet.
+// ring reads the ID of the peers' ring. It returns "" if the ring has no ID yet.
 func (s *session) ring(ctx context.Context) (id string, err error) {
 	if _, err := s.connect(ctx); err != nil {
 		return "", err
@@ -100,8 +101,8 @@ func (e *unknownRingError) Error() string {
 }
 func (e *unknownRingError) Unwrap() error { return e.err }
 
-// own returns the path of the log of the peers' ring, and whether it exists. It is the common log
-// while the ring has none of its own.
+// own returns the path of the log of the peers' ring, and whether the log exists. The common log
+// takes the place of the ring's log while the ring has none.
 func (s *session) own(ctx context.Context, place logs) (path string, found bool, err error) {
 	ring, err := s.ring(ctx)
 	if err != nil {
@@ -116,8 +117,9 @@ func (s *session) own(ctx context.Context, place logs) (path string, found bool,
 	return path, begun(path), nil
 }
 
-// found returns the log of commands that need no peer: the one that --wal names; else that of the
-// peers' ring, if peers are named and respond within two seconds; else the only one.
+// found returns the log for commands that need no peer: the log that --wal names; otherwise the log
+// of the peers' ring, if the flags name peers and these respond within two seconds; otherwise the
+// only log in the default directory.
 func (s *session) found(ctx context.Context) (string, error) {
 	if s.wal != "" {
 		return s.wal, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// allNamed fails if the ring has peers that are not named: those were not read. It ignores a peer
-// whose PeerSet cannot be read.
+// allNamed returns an error if the ring has members that the flags do not name, because the command
+// did not read those peers. It ignores a peer whose PeerSet cannot be read.
 func (s *session) allNamed(ctx context.Context) error {
 	var differ []string
 	for o := range read(ctx, s.peers.Directory, "look at peer", inspect).All() {

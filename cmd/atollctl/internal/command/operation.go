@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// change are the common flags of commands that change something.
+// change holds the common flags of commands that change something.
 type change struct {
 	key         string
 	unreachable string
@@ -145,7 +145,7 @@ func (s *session) warnPending(op *fanout.Operation) {
 	}
 }
 
-// began formats a time for people.
+// began formats the time at which something began; "-" if it is unknown.
 func began(t time.Time) string {
 	if t.IsZero() {
 		return "-"

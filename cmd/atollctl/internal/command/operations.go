@@ -57,7 +57,7 @@ included.`,
 				return nil
 			})
 			if inPeers && is(err, errNoSuchLog) {
-				err = nil // the peers show the open operations
+				err = nil // open operations are also read from the peers, below
 			}
 			if err == nil && inPeers {
 				err = s.observe(ctx, func(c *fanout.Coordinator) error {
@@ -141,7 +141,7 @@ undoes it.`,
 	return c
 }
 
-// settled prints the state of an operation. It is no failure if the operation was aborted.
+// settled prints the state of an operation. An aborted operation is not an error.
 func (s *session) settled(op *fanout.Operation, err error) error {
 	_, foreign := find[*fanout.ForeignError](err)
 	if op == nil || foreign || is(err, fanout.ErrCommitted) {
@@ -155,7 +155,8 @@ func (s *session) settled(op *fanout.Operation, err error) error {
 	return errors.Join(s.print(listing{columns: operationColumns, items: []item{operationItem(op)}, single: true}), err, s.finalizers(op))
 }
 
-// logged runs f with the log if it exists, else without: operations that the peers show need none.
+// logged runs f with a Coordinator that writes the log, if the log exists. Without a log, f gets a
+// Coordinator that only reads, which suffices for the state that the peers store.
 func (s *session) logged(ctx context.Context, f func(*fanout.Coordinator) error) error {
 	if s.shared == "" {
 		found := begun(s.wal)

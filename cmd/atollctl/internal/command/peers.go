@@ -66,16 +66,16 @@ and the peer is:
 	}
 }
 
-// outlook is the state of a peer, as read from it.
+// outlook is the state of a peer, as the peer itself stores it.
 type outlook struct {
 	uid     types.UID
 	state   string
 	set     *fanoutv1alpha1.PeerSet
-	problem error // why its responses do not count
+	problem error // why the peer is not the right cluster; may be nil
 }
 
-// outlooks marks the peers that are the wrong clusters in seen, and returns the errors for them in
-// problems, too.
+// outlooks returns seen with the problem of each peer whose cluster is the wrong one. problems
+// joins these problems; it is nil if all clusters are right.
 func (s *session) outlooks(ctx context.Context, seen region.Results[outlook]) (results region.Results[outlook], problems error) {
 	judged := map[region.PeerName]error{}
 	err := s.observe(ctx, func(c *fanout.Coordinator) error {
@@ -233,8 +233,8 @@ ring.`,
 	return c
 }
 
-// noSuchType reports whether err is a peer's response for a type that it does not serve: unlike the
-// one for a missing object, it names no object.
+// noSuchType reports whether err is a peer's response for a type that the peer does not serve.
+// Unlike the response for a missing object, that response names no object.
 func noSuchType(err error) bool {
 	status, ok := find[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsNotFound(status) {

@@ -35,7 +35,8 @@ func rehearsed(mode string) (bool, error) {
 	}
 }
 
-// plan prints the result that adding obj would have. It returns the errors of adding it.
+// plan prints the outcome that adding obj would have. It returns the error that adding obj would
+// return.
 func (s *session) plan(ctx context.Context, about subject, obj fanout.Object, opts fanout.AddOptions) error {
 	if _, err := s.connect(ctx); err != nil {
 		return err

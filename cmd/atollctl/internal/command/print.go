@@ -33,7 +33,8 @@ func checkFormat(format string) error {
 // group is the API group of objects that exist only in this command's output.
 const group = "atollctl.atoll.dev/v1alpha1"
 
-// listing is a result: a row for people and an object for programs, per item.
+// listing is the result of a command. For each item it has a row for people and an object for
+// programs.
 type listing struct {
 	columns []string
 	items   []item
@@ -97,7 +98,7 @@ func (l listing) table(out io.Writer) error {
 	return printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, out)
 }
 
-// or returns value, or "-" if it is empty.
+// or returns value, or "-" if value is empty.
 func or(value string) string {
 	if value == "" {
 		return "-"

@@ -33,7 +33,7 @@ func isTerminal(out io.Writer) bool {
 }
 
 // display shows the progress of operations on a terminal, a line for each peer, and erases the
-// lines when they are over.
+// lines when the operations have ended.
 type display struct {
 	out      io.Writer
 	progress *fanout.Progress
@@ -43,7 +43,7 @@ type display struct {
 	lines int // on the terminal at present
 }
 
-// show runs f, and displays the progress once it has taken longer than after.
+// show runs f. Once f has run for longer than after, show displays the progress until f returns.
 func (d *display) show(after time.Duration, f func() error) error {
 	var wg sync.WaitGroup
 	over := make(chan struct{})
@@ -69,7 +69,7 @@ func (d *display) show(after time.Duration, f func() error) error {
 	return err
 }
 
-// above prints something above the lines and redraws them.
+// above erases the progress lines, calls print, and draws the lines again below its output.
 func (d *display) above(print func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,8 +162,8 @@ func waitText(p fanout.PeerProgress, text string) string {
 	return peer + text
 }
 
-// watched runs f with a Coordinator whose progress is shown: on a terminal all of it, elsewhere the
-// peers that it waits for.
+// watched runs f and shows the progress of operations that observer observes: on a terminal every
+// peer, elsewhere only the peers for which an operation waits.
 func (s *session) watched(observer *fanout.Observer, f func() error) error {
 	if !s.terminal {
 		n := &notices{out: s.errOut, progress: fanout.NewProgress(nil), now: s.now, noticed: map[string]bool{}}

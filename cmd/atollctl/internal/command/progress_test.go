@@ -78,7 +78,8 @@ func TestDisplay(t *testing.T) {
 	})
 }
 
-// On a terminal a long command shows each peer, and erases that before its final output.
+// On a terminal a long command shows a line for each peer, and erases these lines before its final
+// output.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

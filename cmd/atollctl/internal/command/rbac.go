@@ -79,7 +79,7 @@ users, which needs peers with constrained impersonation (Kubernetes 1.36):
 	return c
 }
 
-// requested are the flags of rbac: which rights to print.
+// requested holds the flags of rbac, which select the rights to print.
 type requested struct {
 	install, central bool
 	loops            []string
@@ -125,7 +125,7 @@ func (s *session) printRequested(f requested) error {
 	return s.printRoles(f.name, []*rbacv1.ClusterRole{role}, nil)
 }
 
-// impersonation are the flags --as and --as-*.
+// impersonation holds the flags --as and --as-*.
 type impersonation struct {
 	users, groups, uids, extra, on []string
 	any                            bool

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// syncing are the flags of --sync.
+// syncing holds the flags of --sync.
 type syncing struct {
 	parts, types, permit, upsync     []string
 	downstream, pull, deleteUpstream bool

@@ -48,9 +48,9 @@ func list(ctx context.Context, c *region.Conn, resource schema.GroupVersionResou
 	}
 }
 
-// unread returns an error that names the peers that could not be read, or nil. A cause that the
-// user can correct, such as a missing right or type, is bad input; an unreachable peer leaves
-// doubt.
+// unread returns an error that names the peers that could not be read, or nil. If the user can
+// correct the cause, such as a missing right or type, the error counts as bad input; an unreachable
+// peer leaves the result in doubt.
 func (s *session) unread(err error) error {
 	if err == nil {
 		return nil

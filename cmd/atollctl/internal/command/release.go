@@ -78,7 +78,7 @@ func (s *session) release(ctx context.Context, kind fanout.Kind, namespace strin
 			}
 			fmt.Fprintf(s.out, "%s released: %s\n", name, holdText(held))
 			if err := c.SweepObject(ctx, gk, key); err != nil {
-				// It is released: the next sweep continues.
+				// The removal stays released; the next sweep continues it.
 				s.warn("%v", err)
 			}
 		}

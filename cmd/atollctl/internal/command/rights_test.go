@@ -24,8 +24,8 @@ const (
 	clusterYAML = "apiVersion: kubecarrier.io/v1alpha1\nkind: ServiceCluster\nspec: {kubeconfigSecret: {name: db}}\n"
 )
 
-// The servers grant exactly the printed rights, so the success of all commands shows that these
-// suffice. The printed rights must contain none that no command uses.
+// The servers grant exactly the printed rights, so the success of all commands shows that the
+// printed rights suffice. The test also fails if no command uses a printed right.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,14 +74,15 @@ func TestRights(t *testing.T) {
 	for _, r := range granted(rights.Coordinate(), rights.Install()) {
 		printed[r] = true
 	}
-	// Servers check both of these when an apply creates or an upgrade replaces a CRD, which this
-	// test does not do.
+	// API servers check these two rights when an apply creates a CRD, or an upgrade replaces it.
+	// This test does neither.
 	types := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	delete(printed, right{"create", types})
 	delete(printed, right{"update", types})
 	// A Role is patched only after a foreign edit.
 	delete(printed, right{"patch", schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}})
-	// The rights in Roles are held, but not used.
+	// Commands need the rights that they grant in Roles, because an API server lets a client grant
+	// only its own rights. No command has to use them.
 	for _, rules := range account.DefaultRights() {
 		for _, r := range granted(&rbacv1.ClusterRole{Rules: rules}) {
 			require.True(t, printed[r])

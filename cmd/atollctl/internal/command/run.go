@@ -58,8 +58,8 @@ type session struct {
 	program     string // as the user calls it
 	getenv      func(string) string
 	now         func() time.Time
-	cleanup     time.Duration // of the Coordinator; zero: its own
-	lease       time.Duration // the same
+	cleanup     time.Duration // Cleanup of the Coordinator; zero: its default
+	lease       time.Duration // LeaseTimeout of the Coordinator; zero: its default
 	terminal    bool          // errOut is a terminal
 
 	kubeconfigs []string
@@ -130,7 +130,8 @@ the operation. The peers decide whether it is committed, as with a file.
 	return root
 }
 
-// refuseStray makes c, if it only groups other commands, reject a call without one of them.
+// refuseStray makes c return an error for a call without a known subcommand, if c only groups
+// subcommands.
 func refuseStray(c *cobra.Command) {
 	if !c.HasSubCommands() {
 		return

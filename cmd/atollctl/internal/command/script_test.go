@@ -244,7 +244,7 @@ func absolute(ts *testscript.TestScript, arg string) string {
 	return arg
 }
 
-// changing are patterns of text that differs between runs.
+// changing lists patterns of text that differs between runs.
 var changing = []struct {
 	expr *regexp.Regexp
 	with string
@@ -260,7 +260,8 @@ var changing = []struct {
 	{regexp.MustCompile(`("?resourceVersion"?): "\d+"`), `$1: "VERSION"`},
 }
 
-// normal replaces text that differs between runs, and the spaces between columns by one.
+// normal replaces text that differs between runs. It also replaces the spaces between columns by
+// one space.
 func normal(ts *testscript.TestScript, text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte(ts.MkAbs(".")+"/"), nil)
 	host, err := os.Hostname()
@@ -312,7 +313,7 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 
 type ringKey struct{}
 
-// ring are the servers of one script.
+// ring holds the servers of one script.
 type ring struct{ servers map[string]*server }
 
 func ringOf(ts *testscript.TestScript) *ring {

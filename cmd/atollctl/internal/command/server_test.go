@@ -24,12 +24,12 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// needed are the CRDs that the commands use.
+// needed returns the CRDs that the commands use.
 var needed = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	return compile("accounts.catalog.kubecarrier.io", "serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "peersets.fanout.atoll.dev")
 })
 
-// central are those of the central plane.
+// central returns the CRDs of the central plane.
 var central = sync.OnceValues(func() (*regiontest.Definitions, error) { return compile("operations.fanout.atoll.dev") })
 
 func compile(names ...string) (*regiontest.Definitions, error) {

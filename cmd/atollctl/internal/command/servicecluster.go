@@ -115,7 +115,7 @@ func fileFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVarP(file, "filename", "f", "", "`file` with the object, - for standard input")
 }
 
-// peerFlag adds a flag that names a peer, and completes its name.
+// peerFlag adds a flag whose value is the name of a peer, with shell completion of the name.
 func (s *session) peerFlag(c *cobra.Command, peer *string, flag, usage string) {
 	c.Flags().StringVar(peer, flag, "", usage)
 	_ = c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -138,7 +138,7 @@ func (s *session) signLog(ctx context.Context, c *fanout.Coordinator) error {
 	return err
 }
 
-// settle finishes or aborts the open operations, adds them to l and prints it.
+// settle finishes or aborts the open operations, adds each to l, and prints l.
 func (s *session) settle(ctx context.Context, c *fanout.Coordinator, l *listing) error {
 	ops, err := c.Recover(ctx)
 	var doubtful []string
@@ -194,7 +194,7 @@ func (s *session) readOpen(ctx context.Context, f func(wal.Log) error) error {
 	return f(log)
 }
 
-// read runs f with the existing log file, and its path.
+// read runs f with the existing log file and the path of the file.
 func (s *session) read(ctx context.Context, f func(*wal.File, string) error) error {
 	return s.readWith(ctx, wal.Options{}, f)
 }

@@ -59,8 +59,8 @@ type storm struct {
 }
 
 // TestStorm runs merged lists and watches, and an informer, through all faults of regions, under
-// writes. In the end they equal the union of the regions' objects, no event is lost, duplicated or
-// inconsistent, and a fault in one region does not delay the events of others.
+// writes. In the end lists and caches equal the union of the regions' objects, no event is lost, duplicated or
+// inconsistent, and a fault in one region does not delay the events of other regions.
 func TestStorm(t *testing.T) {
 	s := newStorm(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -208,7 +208,7 @@ func (s *site) write(ctx context.Context, seed uint64) {
 		if rng.IntN(4) == 0 {
 			_ = s.own.Delete(call, name, metav1.DeleteOptions{}) // the object may be missing, or the plane unreachable
 		} else if _, err := s.own.Create(call, o, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
-			_, _ = s.own.Update(call, o, metav1.UpdateOptions{}) // or the plane unreachable
+			_, _ = s.own.Update(call, o, metav1.UpdateOptions{}) // the write may conflict, or the plane be unreachable
 		}
 		cancel()
 		select {

@@ -54,7 +54,8 @@ func (b *breaker) track(rc io.ReadCloser) io.ReadCloser {
 	return t
 }
 
-// set cuts the network, with the responses in progress, or restores it.
+// set cuts the network and the responses in progress if cut is true. Otherwise it restores the
+// network.
 func (b *breaker) set(cut bool) {
 	b.mu.Lock()
 	b.cut = cut

@@ -31,8 +31,8 @@ const (
 	podUser      = "system:serviceaccount:" + installation + ":" + account
 	peerUser     = "atoll"
 
-	// soon is the timeout of conditions. It is much longer than any takes, since the machine may be
-	// busy.
+	// soon is the timeout of each condition. It is much longer than a condition takes, since the
+	// machine may be busy.
 	soon = 2 * time.Minute
 )
 
@@ -132,7 +132,7 @@ func requireGranted(t *testing.T, where string, used map[string]bool, roles ...[
 	}
 }
 
-// idle are granted rights that this test does not use, with the reason for each.
+// idle lists the granted rights that this test does not use, with the reason for each.
 var idle = map[string]string{
 	"delete operations.fanout.atoll.dev":    "they are forgotten after a day",
 	"get operations.fanout.atoll.dev":       "to see what became of one whose answer was lost",
@@ -152,8 +152,8 @@ func requireUsed(t *testing.T, roles []*rbacv1.ClusterRole, used ...map[string]b
 	}
 }
 
-// heldOnly returns the rights that a program must hold only so that it can grant them in Roles of
-// Accounts.
+// heldOnly returns the rights that a program does not use itself. It must hold them only to be
+// allowed to grant them in the Roles of Accounts.
 func heldOnly() *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{}
 	for _, rules := range accounts.DefaultRights() {
@@ -173,9 +173,9 @@ func register(t *testing.T, central, p *plane.Plane) {
 	await(t, p, "peerset.fanout", "get", "peersets.fanout.atoll.dev", "-o", "name")
 }
 
-// play creates objects, edits the objects that the loops derive from them, and deletes them. Each
-// call needs new names for Accounts: without kube-controller-manager their namespaces stay
-// Terminating.
+// play creates objects, edits the objects that the loops derive from them, and deletes all. Each
+// call needs new names for Accounts: without kube-controller-manager the namespaces of deleted
+// Accounts stay Terminating.
 func play(t *testing.T, central, eu *plane.Plane, time string) {
 	t.Helper()
 	provider, tenant := "provider-"+time, "tenant-"+time
@@ -214,7 +214,7 @@ func play(t *testing.T, central, eu *plane.Plane, time string) {
 			await(t, p, "alice", "get", in(tenant), "rolebinding", "kubecarrier-tenant", "-o", "jsonpath={.subjects[*].name}")
 		}
 	}
-	// A change of an Account's role removes the objects of the role before.
+	// A change of an Account's role removes the objects of the previous role.
 	planetest.Apply(t, central, account(tenant, "Provider"))
 	await(t, eu, "kubecarrier-provider", "get", in(tenant), "role", "-o", "name")
 	gone(t, central, "get", in(tenant), "regions.catalog.kubecarrier.io", "-o", "name")

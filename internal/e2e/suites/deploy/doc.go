@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package deploy applies the manifests of examples/controllermanager to real API servers, and runs
-// its program with the rights that they grant.
+// the program of the example with the rights that the manifests grant.
 package deploy

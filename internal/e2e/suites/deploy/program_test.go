@@ -75,8 +75,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs the program with the Deployment's arguments, except for its kubeconfig and addresses,
-// until stop is called. It listens on free ports and logs them.
+// start runs the program with the arguments of the Deployment until stop is called, but with the
+// given kubeconfig and free ports. The program logs its addresses.
 func start(t *testing.T, program, kubeconfig, identity string) *replica {
 	t.Helper()
 	r := &replica{log: &output{}}
@@ -121,7 +121,7 @@ func (r *replica) ready(ctx context.Context) error {
 	return err
 }
 
-// health returns the address of the probes, as the replica logs it.
+// health returns the address of the probes, which the replica logs.
 func (r *replica) health() (string, error) {
 	for line := range strings.Lines(r.log.String()) {
 		var entry struct{ Msg, Name, Addr string }

@@ -14,7 +14,8 @@ import (
 )
 
 // TestAmbiguity makes each call of each operation meet ambiguities, through a box before each API
-// server. It runs one case in ATOLL_AMBIGUITY_EVERY (4), with each ambiguity at another call.
+// server. It runs one case in ATOLL_AMBIGUITY_EVERY (default 4); different calls meet different
+// ambiguities.
 func TestAmbiguity(t *testing.T) {
 	ambiguitytest.Run(t, false, ctltest.Count(t, "ATOLL_AMBIGUITY_EVERY", 4), func(t *testing.T) *ambiguitytest.Bench {
 		t.Helper()

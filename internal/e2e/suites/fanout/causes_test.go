@@ -65,7 +65,7 @@ func (c *causes) named(t *testing.T, r ctltest.Result, code int, line string, ca
 	require.Regexp(t, `(?m)^`+line+`: .*peer `+c.away.Name()+`: .*`+regexp.QuoteMeta(string(cause)), r.Output)
 }
 
-// held asserts that want planes hold an object of the name.
+// held requires that as many planes as want hold an object with the name.
 func (c *causes) held(t *testing.T, name string, want int) {
 	t.Helper()
 	var held []string
@@ -131,7 +131,7 @@ func (c *causes) frozen(t *testing.T) {
 	c.held(t, "before", 0)
 }
 
-// A plane is down: an add fails at once, or waits until its timeout.
+// If a plane is down, an add fails at once, or with --unreachable=wait at its timeout.
 func (c *causes) refused(t *testing.T) {
 	shell := c.ring.Shell("refused").With("--timeout", "4s")
 	require.NoError(t, c.away.Kill(t.Context()))
@@ -144,7 +144,8 @@ func (c *causes) refused(t *testing.T) {
 	c.held(t, "refused", 0)
 }
 
-// An unresponsive admission webhook is reported as such, not as a frozen peer.
+// The error about an unresponsive admission webhook names the webhook as the cause, not a frozen
+// peer.
 func (c *causes) webhook(t *testing.T) {
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // the kernel accepts connections; no request is answered
 	require.NoError(t, err)

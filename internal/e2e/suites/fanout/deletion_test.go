@@ -64,14 +64,15 @@ func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, obj.GetResourceVersion(), again.GetResourceVersion(), "the held object is written once")
 
-	// Deleting the CRD in the home's cluster deletes its objects, whose finalizers keep it.
+	// Deleting the CRD in the home's cluster also deletes its objects there. Their finalizers keep
+	// the CRD.
 	crds := home.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	const crd = "accounts.catalog.kubecarrier.io"
 	require.NoError(t, crds.Delete(ctx, crd, metav1.DeleteOptions{}))
 	_, _ = c.Sweep(ctx) // fails: replicas of Accounts with other homes cannot be created there
 	inEffect(planes...)
 
-	// Moving the Account to another home reverts the deletion; only then the CRD is deleted.
+	// Moving the Account to another home reverts the deletion. Only after that is the CRD deleted.
 	_, err = c.Move(ctx, account.Kind().GroupKind(), key("", acme), peer(1), fanout.MoveOptions{})
 	require.NoError(t, err)
 	planetest.Eventually(t, time.Minute, "the type is gone", func(ctx context.Context) error {

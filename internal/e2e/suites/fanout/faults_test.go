@@ -45,8 +45,8 @@ func TestOnePeerDown(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, own(t))
 	down := r.planes[0]
-	// Killing the server may leave a write in doubt, but none can still be applied afterwards, so
-	// operations need not wait for late requests.
+	// If the server is killed, the outcome of a write may be unknown, but the server cannot apply
+	// the write later. So operations need not wait for late requests.
 	c, log := r.coordinator(t, fanout.Options{LeaseTimeout: time.Second, MaxInFlight: time.Nanosecond})
 	acme := addAccount(t, c)
 	_, err := c.Add(within(t, time.Minute), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
@@ -86,7 +86,8 @@ func TestOnePeerDown(t *testing.T) {
 	r.audited(t, c)
 }
 
-// An add whose target freezes is in doubt; when the peer is back, its outcome is determined.
+// If the target of an add freezes, the outcome of the add is unknown at first. It is determined
+// when the peer responds again.
 func TestOneSlowPeer(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, own(t))

@@ -138,7 +138,7 @@ func TestGuards(t *testing.T) {
 	require.Equal(t, fanout.Done, op.State, "%v", op.Peers.Err())
 	for i := 1; i < len(conns); i++ {
 		bare(i, name)
-		// A guard as an earlier release wrote it, with a tool's annotation.
+		// This guard is as an earlier release wrote it, with the annotation of a tool.
 		guard, full := in(i, name), vault(name)
 		guard.Object["spec"] = full.Object["spec"]
 		guard.SetLabels(full.GetLabels())

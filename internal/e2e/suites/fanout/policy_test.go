@@ -24,7 +24,7 @@ import (
 
 const claimKey = "policy.example.com/claim"
 
-// secrets returns a kind of Secrets that are the same everywhere, with their claims in an
+// secrets returns a kind of Secrets that are the same in all peers, with their claims in an
 // annotation.
 func secrets() fanout.Kind {
 	return fanout.Kind{
@@ -49,8 +49,8 @@ func secret(name, password string) *unstructured.Unstructured {
 	}}
 }
 
-// TestAdmissionPolicy applies the policy on real API servers: the protocol's writes pass, and
-// writes that break its rules are refused, for administrators too.
+// TestAdmissionPolicy applies the policy on real API servers. The protocol's writes pass. Writes
+// that break the rules of the policy are refused, also for administrators.
 func TestAdmissionPolicy(t *testing.T) {
 	planes := planetest.Shared(t, 3)
 	newRing(t, planes) // writes the PeerSets
@@ -122,8 +122,8 @@ func TestAdmissionPolicy(t *testing.T) {
 	require.Equal(t, fanout.Done, op.State, "%v", op.Peers.Err())
 }
 
-// enforce applies the policy of kind and waits until it is enforced. probe is an object that is
-// admitted without a claim.
+// enforce applies the policy of kind and waits until the API server enforces the policy. probe is
+// an object that is admitted without a claim.
 func enforce(t *testing.T, conn *region.Conn, kind fanout.Kind, probe *unstructured.Unstructured, claim string) {
 	t.Helper()
 	for _, obj := range fanout.AdmissionPolicy(kind) {

@@ -28,8 +28,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// restoring is a ring of which one peer is restored, with the names of the current part of the
-// test.
+// restoring is a ring in which one peer is restored from a backup. It also holds the names of
+// objects in the current part of the test.
 type restoring struct {
 	*ring
 	set               *plane.Plane // the restored plane
@@ -39,9 +39,9 @@ type restoring struct {
 	durable           fanout.AddOptions
 }
 
-// TestRestoredPeer restores us-east to an older state, as a directory and with etcdutl. Each loss
-// is reported, and the peers agree in the end. That holds whether the restore is detected by notes
-// in the other peers or only by their objects. With notes, objects removed after the backup stay
+// TestRestoredPeer restores us-east to an older state, from a copy of the data directory and with
+// etcdutl. Each loss is reported, and the peers agree in the end. This holds whether the restore is
+// detected by notes in the other peers or only by their objects. With notes, objects removed after the backup stay
 // removed.
 func TestRestoredPeer(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestRestoredPeer(t *testing.T) {
 	}
 }
 
-// before adds the objects that us-east holds when it is saved.
+// before adds the objects that us-east holds when the test saves its data.
 func (r *restoring) before(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	r.kept, r.gone, r.db = unique("kept"), unique("gone"), unique("db")
@@ -85,7 +85,7 @@ func (r *restoring) before(t *testing.T, c *fanout.Coordinator) {
 	}
 }
 
-// after makes the changes that us-east loses by the restore.
+// after makes changes after the backup, which us-east loses by the restore.
 func (r *restoring) after(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	for _, obj := range []*unstructured.Unstructured{newServiceCluster(r.acme, r.db), newAccount(r.added)} {
@@ -97,7 +97,7 @@ func (r *restoring) after(t *testing.T, c *fanout.Coordinator) {
 	require.NoError(t, err)
 }
 
-// noticed is a restore that notes in the other peers reveal.
+// noticed tests a restore that the notes in the other peers reveal.
 func (r *restoring) noticed(t *testing.T, c *fanout.Coordinator, restore func(context.Context) error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -165,7 +165,7 @@ func (r *restoring) noticed(t *testing.T, c *fanout.Coordinator, restore func(co
 	r.released(t, c, lost)
 }
 
-// unnoticed is a restore that only the objects reveal.
+// unnoticed tests a restore that only the objects reveal.
 func (r *restoring) unnoticed(t *testing.T, c *fanout.Coordinator, restore func(context.Context) error) {
 	t.Helper()
 	r.before(t, c)
@@ -186,7 +186,7 @@ func (r *restoring) unnoticed(t *testing.T, c *fanout.Coordinator, restore func(
 	}), "%v", report.Violations)
 	r.requireHeld(t, c)
 
-	// The home has lost the latest revision, so its next one gets the same number.
+	// The home has lost the latest revision, so its next revision gets the number of the lost one.
 	_, err := c.Update(within(t, time.Minute), withRoles(r.grown, "Provider", "Tenant"), fanout.AddOptions{})
 	require.NoError(t, err)
 	_, _ = c.Sweep(within(t, time.Minute)) // fails: it reports the loss
@@ -210,7 +210,8 @@ func (r *restoring) unnoticed(t *testing.T, c *fanout.Coordinator, restore func(
 	r.released(t, c, lost)
 }
 
-// released releases the name of the lost ServiceCluster, and adds it anew.
+// released releases the name of the lost ServiceCluster, and adds a ServiceCluster with the same
+// name.
 func (r *restoring) released(t *testing.T, c *fanout.Coordinator, uid types.UID) {
 	t.Helper()
 	r.requireHeld(t, c)

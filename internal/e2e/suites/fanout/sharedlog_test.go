@@ -39,9 +39,9 @@ func (r *ring) sharing(t *testing.T, identity string, observer *fanout.Observer)
 	return c
 }
 
-// Two coordinators share a log, each through a wrapper. One leaves the running operation of the
-// other alone, and settles operations of the first release that are open: decided by a record, and
-// undecided.
+// Two coordinators share a log, each through a wrapper. One coordinator leaves the running
+// operation of the other alone. It settles open operations of the first release, whether or not a
+// record has decided them.
 func TestSharedLogOnRealServers(t *testing.T) {
 	r := newRing(t, planetest.Shared(t, 3))
 	reached, release := make(chan string, 1), make(chan struct{})
@@ -86,8 +86,8 @@ func TestSharedLogOnRealServers(t *testing.T) {
 	}
 }
 
-// firstRelease writes the objects of an add by a coordinator of the first release that died: after
-// its record decided the add if decided is set, else before.
+// firstRelease writes the objects of an add by a coordinator of the first release that was killed.
+// If decided is set, it was killed after its record had decided the add, otherwise before.
 func (r *ring) firstRelease(t *testing.T, namespace string, decided bool) string {
 	t.Helper()
 	const digest = "7f076163fffdbe71041bffbf52961bb3e4ff3a343225d1a268bbce505f6c9e98"

@@ -20,11 +20,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// TestKill kills the command at random moments of its operations; at times also the recovery, and
-// at times the next operation has to recover. After each recovery an audit finds no violation, and
-// the planes, read without code of the library, agree: with exit code 0 the change is made, with a
-// failure it is not, after a kill it is either, and nothing else has changed. ATOLL_KILLS is the
-// number of processes to kill.
+// TestKill kills the command at random moments of its operations. At times it also kills the
+// recovery, or leaves the recovery to the next operation. After each recovery an audit finds no
+// violation. The planes, read without code of the library, agree with the exit code: after 0 the
+// change is made, after a failure it is not made, after a kill either is allowed. Nothing else has
+// changed. ATOLL_KILLS is the number of processes to kill.
 func TestKill(t *testing.T) {
 	kills := ctltest.Count(t, "ATOLL_KILLS", 60)
 	ring := ctltest.New(t, planetest.Shared(t, 3), 3)
@@ -88,8 +88,8 @@ func (k *killer) step() {
 	result := k.kill(op.args...)
 	if result.Code == ctltest.Killed && k.random.IntN(8) == 0 {
 		k.left++
-		// Another operation recovers this one. It has another subject, so that its exit code does
-		// not depend on this one's outcome.
+		// Another operation recovers the killed one. It has another subject, so its exit code does
+		// not depend on the outcome of the killed operation.
 		other := k.operation()
 		for other.subject == op.subject {
 			other = k.operation()

@@ -30,7 +30,8 @@ type state struct {
 type operation struct {
 	subject
 	args []string
-	// on returns the state after an operation that is not killed, and its exit code.
+	// on returns the state after an operation that is not killed, and the exit code of the
+	// operation.
 	on func(state) (state, int)
 }
 

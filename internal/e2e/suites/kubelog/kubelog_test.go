@@ -81,7 +81,8 @@ func TestLog(t *testing.T) {
 		require.ErrorIs(t, err, wal.ErrStale)
 	})
 
-	// A record of the first release: its decision can be read, and ending its entry removes it.
+	// The log can read the decision of a record of the first release. Ending the entry removes the
+	// record.
 	t.Run("a record of the first release", func(t *testing.T) {
 		empty(t, p)
 		log, err := kubelog.New(conn, kubelog.Options{})

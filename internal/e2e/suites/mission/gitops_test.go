@@ -25,7 +25,7 @@ const (
 	guard   = `{claim: {operation: op-1, digest: d, start: "2026-01-02T03:04:05.000000Z", role: Secondary, peer: eu-west, target: us-east, primary: {peer: us-east, uid: u1}}, stage: Reserved}`
 )
 
-// person is a user with manifests and kubectl, and a client that writes as a coordinator.
+// person is a user who has manifests and kubectl. Its client writes as a coordinator does.
 type person struct {
 	kubectl
 	namespace string
@@ -71,7 +71,7 @@ func (p *person) get(t *testing.T) *unstructured.Unstructured {
 	return obj
 }
 
-// field returns a string field of the object, "" if it is absent.
+// field returns a string field of the object, or "" if the field is absent.
 func (p *person) field(t *testing.T, path ...string) string {
 	t.Helper()
 	value, _, err := unstructured.NestedString(p.get(t).Object, path...)

@@ -27,10 +27,10 @@ const syncTargets = "synctargets.workload.kcp.io"
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// only limits these tests to one CRD, which no other test uses.
+// only is the option that limits these tests to one CRD, which no other test uses.
 var only = config.InstallOptions{Groups: []string{"workload.kcp.io"}}
 
-// seed replaces the SyncTarget CRD by an edited one.
+// seed replaces the SyncTarget CRD by an edited CRD.
 func seed(t *testing.T, client dynamic.ResourceInterface, edit func(crd *unstructured.Unstructured)) {
 	t.Helper()
 	remove(t, client)

@@ -31,7 +31,8 @@ func newKubectl(t *testing.T, p *plane.Plane) kubectl {
 	return kubectl{program: programs[build.Kubectl], kubeconfig: planetest.WriteKubeconfig(t, p.Name(), p.Kubeconfig())}
 }
 
-// run returns the output of kubectl, and an error if it failed. The manifest is its standard input.
+// run returns the output of kubectl, and an error if kubectl failed. kubectl gets the manifest as
+// its standard input.
 func (k kubectl) run(t *testing.T, manifest string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), k.program, append([]string{"--kubeconfig", k.kubeconfig, "--cache-dir", t.TempDir()}, args...)...)
@@ -42,7 +43,7 @@ func (k kubectl) run(t *testing.T, manifest string, args ...string) (string, err
 	return out.String(), err
 }
 
-// must runs kubectl and fails the test if it fails.
+// must runs kubectl, and fails the test if kubectl fails.
 func (k kubectl) must(t *testing.T, manifest string, args ...string) string {
 	t.Helper()
 	out, err := k.run(t, manifest, args...)
@@ -50,7 +51,7 @@ func (k kubectl) must(t *testing.T, manifest string, args ...string) string {
 	return out
 }
 
-// refused runs kubectl and requires that it fails with these words.
+// refused runs kubectl, and requires that kubectl fails and prints these words.
 func (k kubectl) refused(t *testing.T, words, manifest string, args ...string) {
 	t.Helper()
 	out, err := k.run(t, manifest, args...)

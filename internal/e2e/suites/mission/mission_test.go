@@ -15,8 +15,8 @@ import (
 // manifests is the directory of the proposals' manifests, verbatim.
 const manifests = "../../../../config/testdata/mission"
 
-// TestProposals applies the manifests with kubectl, unchanged: with each way of applying, then with
-// the statuses that the proposals print, then as the tables that people see.
+// TestProposals applies the unchanged manifests with each way of applying that kubectl has,
+// statuses included. It requires that kubectl get prints the states of the proposals.
 func TestProposals(t *testing.T) {
 	p := planetest.Shared(t, 1)[0]
 	api(t, p)

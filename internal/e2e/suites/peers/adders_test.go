@@ -15,12 +15,12 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 )
 
-// adders are processes that continuously add and remove ServiceClusters.
+// adders controls processes that continuously add and remove ServiceClusters.
 type adders struct {
 	ring    *ring
 	turn    sync.RWMutex // read-locked by operations, write-locked by pause
 	running sync.WaitGroup
-	stop    func() // ends them and waits for it; idempotent
+	stop    func() // ends the processes and waits for their end; idempotent
 
 	mu         sync.Mutex
 	operations int
@@ -34,7 +34,8 @@ type adders struct {
 
 const workers = 2
 
-// addDuring starts the adders. A cleanup ends them before the test's directories are removed.
+// addDuring starts the processes. A cleanup ends them before the directories of the test are
+// removed.
 func (r *ring) addDuring() *adders {
 	ended := make(chan struct{})
 	a := &adders{
@@ -65,7 +66,7 @@ func (r *ring) addDuring() *adders {
 	return a
 }
 
-// pause waits for the running operations and blocks further ones.
+// pause waits until the running operations have ended, and blocks further operations until resume.
 func (a *adders) pause()  { a.turn.Lock() }
 func (a *adders) resume() { a.turn.Unlock() }
 
@@ -78,7 +79,7 @@ func (a *adders) shell(worker int, guest bool) *ctltest.Shell {
 	return a.ring.Shell(fmt.Sprintf("adder-%d", worker), planes...)
 }
 
-// operate adds an object, and in most cases removes it again.
+// operate adds an object, and in most cases also removes the object.
 func (a *adders) operate(random *rand.Rand, worker, n int) {
 	name := fmt.Sprintf("db-%d-%d", worker, n)
 	shell := a.shell(worker, random.IntN(2) == 0)

@@ -17,8 +17,8 @@ import (
 
 var peerSets = schema.GroupVersionResource{Group: "fanout.atoll.dev", Version: "v1alpha1", Resource: "peersets"}
 
-// requireMembers requires that the PeerSet of each member lists exactly all of them, Active, and
-// that no change is in progress.
+// requireMembers requires that the PeerSet of each member lists exactly these members, all Active,
+// and that no change is in progress.
 func (r *ring) requireMembers(members []*plane.Plane) {
 	r.t.Helper()
 	var want []string

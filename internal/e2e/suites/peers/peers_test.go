@@ -35,7 +35,7 @@ const (
 // another log.
 //
 // After each change every member's PeerSet has the right members, and an audit is clean; after a
-// join, only after a sweep. Acknowledged adds are in every member, and denied ones in none. No name
+// join, the audit may need a sweep before. Acknowledged adds are in every member, and denied ones in none. No name
 // ever has two owners. A peer that has left keeps no object of its time as a member. Adds during
 // the change may leave reservations there; the next recovery with the peer configured deletes those
 // of killed processes.
@@ -149,7 +149,8 @@ func (r *ring) recover(change string) {
 	require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
 }
 
-// look checks the ring after a change. before are the names from before it began.
+// look checks the ring after a change. before holds the names of the objects that were acknowledged
+// before the change began.
 func (r *ring) look(change string, before map[string]bool) {
 	r.t.Helper()
 	members := slices.Clone(r.core)
@@ -171,9 +172,9 @@ func (r *ring) look(change string, before map[string]bool) {
 	}
 }
 
-// requireClean audits the members. After a join it first repairs: a join makes concurrent
-// reservations get a guard in the guest. If such an add aborts in a process without the guest
-// configured, the guard stays until a sweep deletes it; the sweep must find nothing else.
+// requireClean audits the members. After a join it first repairs: during a join, concurrent adds
+// also get a guard in the guest. If such an add aborts in a process without the guest configured,
+// the guard stays until a sweep deletes it. The sweep must find nothing else.
 func (r *ring) requireClean(members []*plane.Plane, change string) {
 	r.t.Helper()
 	auditor := r.Shell("auditor", members...)

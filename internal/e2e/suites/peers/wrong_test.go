@@ -26,8 +26,8 @@ var (
 )
 
 // wrongClusters makes the guest a ring of its own whose peer has the name of a core peer. It then
-// runs the program with kubeconfigs that lead to the guest, are swapped, or lead twice to one
-// plane, and requires that nothing is deleted in the ring and nothing is created in the guest.
+// runs the program with wrong kubeconfigs: leading to the guest, swapped, or two leading to one
+// plane. It requires that nothing is deleted in the ring and nothing is created in the guest.
 func (r *ring) wrongClusters() {
 	t := r.t
 	a, b, c := r.core[0], r.core[1], r.core[2]
@@ -66,13 +66,14 @@ func (r *ring) wrongClusters() {
 	r.core3().Succeed(t, "peers")
 	r.core3().Succeed(t, "servicecluster", "remove", "guarded", "-n", r.acme)
 	t.Run("logs", r.defaultLogs)
-	// Later the guest joins this ring by its own name, so its PeerSet is deleted.
+	// Later the guest joins the ring of the test by its own name, so the guest's PeerSet must be
+	// deleted.
 	require.NoError(t, planetest.Dynamic(t, r.guest.Config()).Resource(peerSets).Delete(t.Context(), "default", metav1.DeleteOptions{}))
 }
 
 // defaultLogs leaves an operation open in the default log of the first release, which all rings
 // shared. The guest's ring, which has a peer of the same name, refuses that log. This ring adopts
-// it; from then on each ring has its own.
+// it; from then on each ring has its own log.
 func (r *ring) defaultLogs(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", home)

@@ -32,11 +32,11 @@ import (
 
 const (
 	long = 3 * time.Minute
-	// still is how long nothing may be written at rest.
+	// still is the time without any write after which the loops count as at rest.
 	still = 5 * time.Second
 )
 
-// manifests are a workload and all objects that its pods refer to.
+// manifests contains a workload and all objects that its pods refer to.
 const manifests = `
 apiVersion: splitter.atoll.dev/v1alpha1
 kind: PlacementPolicy
@@ -167,8 +167,8 @@ func (w *world) works(name string, available int64) {
 		"updatedReplicas": wanted, "readyReplicas": available, "availableReplicas": available}}, "status")
 }
 
-// eventually waits until the Deployment has that placement, its dependents have those labels, and
-// the shards have those replicas.
+// eventually waits until the Deployment has the placement placed, its dependents have the labels,
+// and the shards have the replicas.
 func (w *world) eventually(placed, labels string, shards map[string]int64) {
 	w.t.Helper()
 	planetest.Eventually(w.t, long, placed, func(ctx context.Context) error {
@@ -252,8 +252,8 @@ func (w *world) versions(ctx context.Context) (map[string]string, error) {
 	return versions, nil
 }
 
-// A workload and the objects it refers to are placed, moved without loss of available replicas,
-// unchanged by a restart, and removed on request.
+// A workload and the objects that it refers to are placed. They are moved without loss of available
+// replicas, stay unchanged after a restart, and are removed on request.
 func TestPlacement(t *testing.T) {
 	plane := planetest.Shared(t, 1)[0]
 	api, err := region.APIFor(plane.Config())

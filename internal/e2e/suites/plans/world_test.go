@@ -26,7 +26,7 @@ import (
 
 const (
 	upstream = "up"
-	// clusterOf is the prefix of the names of loops that stand for the controllers of a cluster.
+	// clusterOf is the prefix of the names of loops that play the controllers of a cluster.
 	clusterOf = "cluster "
 )
 
@@ -36,7 +36,7 @@ var (
 	resourceOf  = map[string]schema.GroupVersionResource{"ConfigMap": configMaps, "Deployment": deployments}
 )
 
-// server is a plane whose namespace default each run uses anew.
+// server is a plane. Each run uses its namespace default, after clear has emptied it.
 type server struct{ *plane.Plane }
 
 // clear deletes the objects of the previous run.
@@ -138,7 +138,8 @@ func remove(name string, gvr schema.GroupVersionResource, object string) perturb
 	}}
 }
 
-// await reads an object until is returns true for it. is gets nil if the object is missing.
+// await reads an object until the predicate is accepts it. The predicate gets nil if the object is
+// missing.
 func await(ctx context.Context, c dynamic.ResourceInterface, name string, is func(*unstructured.Unstructured) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -186,8 +187,8 @@ func absent(ctx context.Context, access perturb.Access, gvr schema.GroupVersionR
 	return nil
 }
 
-// reporting stands for the controllers of a cluster: it reports all replicas of each Deployment as
-// available.
+// reporting returns a loop that plays the controllers of a cluster: it reports all replicas of each
+// Deployment as available.
 func reporting(cluster string) perturb.Loop {
 	return perturb.Loop{Name: clusterOf + cluster, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
 		c, err := client(access, cluster, deployments)

@@ -19,13 +19,15 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// TestAccountRace removes an Account while other processes add ServiceClusters to it; in every
-// third round one also removes its last one. Some processes are killed. In the end:
+// TestAccountRace removes an Account while other processes add ServiceClusters to it. In every
+// third round the Account begins with a ServiceCluster, which another process removes. Some
+// processes are killed. In the end:
 //
 //   - the Account is gone with all its ServiceClusters, or
 //   - it exists with all acknowledged ServiceClusters, or
-//   - its removal waits for the ServiceClusters added while it was committed, or after its process
-//     was killed when it began to commit. It ends when they are removed.
+//   - its removal waits for ServiceClusters. They were added while the removal was committed, or
+//     after its process was killed at the beginning of the commit. The removal ends when they are
+//     removed.
 //
 // The number of rounds is half of ATOLL_ROUNDS.
 func TestAccountRace(t *testing.T) {
@@ -108,7 +110,7 @@ func (r *accountRaces) round(n int) {
 			require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
 		}
 	}
-	// The removal is recovered last: it may have waited for one of the others.
+	// The removal of the Account is recovered last: it may have waited for another operation.
 	remover, waits := racers[0], false
 	if open(remover) || r.removing() {
 		result := remover.shell.Recover(r.t)
@@ -179,8 +181,8 @@ func (r *accountRaces) settled(racers []*racer, waits bool) {
 			require.Equal(r.t, "Active", stage)
 		}
 		if waits {
-			// Its log shows that the commit may have been sent. It was not, and the later
-			// ServiceClusters keep the recovery from sending it.
+			// The log shows that the process may have sent the commit. It did not, and
+			// ServiceClusters added later keep the recovery from sending it.
 			r.doubted++
 		}
 	}

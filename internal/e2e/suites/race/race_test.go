@@ -29,9 +29,9 @@ func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 // at times a killed process loses its log. Meanwhile a witness without code of the library reads
 // and watches all planes.
 //
-// No name ever has two owners. A process that exits with 0 owns the name; one that exits with 1 or
-// 3 never owned it. The same holds, reversed, for the removal. After recovery an audit is clean,
-// and the name can be removed and added again.
+// No name ever has two owners. An add that exits with 0 owns the name; one that exits with 1 or 3
+// never owned it. A removal that exits with 0 has removed the object; one that exits with 1 or 3 has
+// not. After recovery an audit is clean, and the name can be removed and added again.
 //
 // ATOLL_ROUNDS is the number of rounds, ATOLL_FREEZE the maximum time for which an API server is
 // frozen.
@@ -43,7 +43,7 @@ func TestRace(t *testing.T) {
 		freeze, err = time.ParseDuration(text)
 		require.NoError(t, err)
 	}
-	// Own planes: they are frozen.
+	// The planes are not shared, because the test freezes them.
 	var options []plane.Options
 	for _, name := range plane.Names(3) {
 		options = append(options, plane.Options{Name: name})
@@ -159,7 +159,7 @@ func (r *races) round(n int) {
 	r.free(name)
 }
 
-// whileFrozen freezes an API server for long, after a delay.
+// whileFrozen waits for the time after, and then freezes an API server for the time long.
 func (r *races) whileFrozen(p *plane.Plane, after, long time.Duration) {
 	r.t.Helper()
 	sleep(r.t.Context(), after)
@@ -229,8 +229,8 @@ func (r *races) recovered(name string, racers []*racer, frozen bool) {
 	require.LessOrEqual(r.t, len(ever), 1, "%v", ever)
 }
 
-// free removes the object that the race left, adds the name once more in another peer, and removes
-// it.
+// free removes the object that the race left, adds an object with the same name in another peer,
+// and removes this object too.
 func (r *races) free(name string) {
 	r.t.Helper()
 	shell := r.ring.Shell("next")

@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 )
 
-// hands are processes that continuously add and remove ServiceClusters. Each has its own log and
-// its own names, which it reuses.
+// hands controls processes that continuously add and remove ServiceClusters. Each process has its
+// own log and its own names, which it reuses.
 type hands struct {
 	all     []*hand
 	turn    sync.RWMutex // read-locked by operations, write-locked by pause
@@ -48,15 +48,15 @@ type acknowledged struct {
 	by      ctltest.Result
 }
 
-// reported reports whether one of the losses is a. The output of a process that adds an object
-// contains its operation, but not its UID.
+// reported reports whether one of the losses is the object of a. The output of a process that adds
+// an object contains the ID of the operation, but not the UID of the object.
 func (a acknowledged) reported(losses []loss) bool {
 	return slices.ContainsFunc(losses, func(l loss) bool {
 		return l.uid == a.uid || strings.Contains(a.by.Output, l.operation)
 	})
 }
 
-// begin starts the processes. A cleanup ends them before the test's directories are removed.
+// begin starts the processes. A cleanup ends them before the directories of the test are removed.
 func (r *restores) begin() {
 	for i := range 3 {
 		h := &hand{
@@ -93,7 +93,7 @@ func (r *restores) begin() {
 func (h *hands) pause()  { h.turn.Lock() }
 func (h *hands) resume() { h.turn.Unlock() }
 
-// end stops the processes and sums up their counts.
+// end stops the processes and adds up their counts.
 func (r *restores) end() {
 	r.hands.stop()
 	for _, h := range r.hands.all {
@@ -106,7 +106,7 @@ func (r *restores) end() {
 	}
 }
 
-// operate adds an object under a free name, or removes the object of a used one.
+// operate adds an object under a free name, or removes the object of a name in use.
 func (h *hand) operate(r *restores) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,8 +145,8 @@ func (h *hand) operate(r *restores) {
 //
 //   - An add must be refused with the name of a wrong cluster.
 //   - A removal may be committed in the object's cluster. It then leaves the other peers to its
-//     recovery, and names the wrong cluster, or has asked no other peer because the object's is
-//     being restored.
+//     recovery. Either it names the wrong cluster, or it has sent no request to the other peers
+//     because the object's cluster is being restored.
 //   - While one of the clusters is down, the wrong cluster may remain undetected: connections to it
 //     are refused, and once it starts it answers 403 until its authorizer has read the roles.
 func (h *hand) mislead(r *restores, args []string) (ctltest.Result, error) {
@@ -180,14 +180,14 @@ func (h *hand) mislead(r *restores, args []string) (ctltest.Result, error) {
 	return result, nil
 }
 
-// misleading returns a shell with its own log, so that recover can run it with the right
-// kubeconfigs.
+// misleading returns a shell with a log of its own, so that restores.recover can later use the log
+// with the right kubeconfigs.
 func (h *hand) misleading(r *restores, leads map[string]*plane.Plane) *ctltest.Shell {
 	return r.ring.ShellTo("misled-"+h.names[0], leads)
 }
 
-// requireNotAcknowledged requires that a person may delete o: no process has acknowledged it. The
-// lock makes it wait for running operations.
+// requireNotAcknowledged requires that a person may delete o, because no process has acknowledged
+// it. It waits for running operations, since it takes their locks.
 func (h *hands) requireNotAcknowledged(t *testing.T, o ctltest.Object) {
 	t.Helper()
 	for _, w := range h.all {

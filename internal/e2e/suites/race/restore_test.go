@@ -31,16 +31,16 @@ import (
 // TestRestores restores a random peer from a backup, in each of its rounds, while processes of
 // atollctl add and remove ServiceClusters. The backup is taken and restored at random moments: as a
 // directory, or with etcdutl, with and without a higher revision. In half of the rounds the other
-// peers have noted the peer's epoch after the backup. Then processes bring the peer back, some of
-// which are killed, and a person deletes the objects that they name.
+// peers have noted the peer's epoch after the backup. Then processes, some of which are
+// killed, bring the peer back, and a person deletes the objects that these processes name.
 //
 // The witness sees no second owner, except in the restored peer until it is back. After the
 // comeback and the commands that the audit prints, an audit is clean. An acknowledged object is in
 // all planes with its UID, or a finding reported that UID as lost. An object that was denied or
 // removed is in no plane.
 //
-// Some operations run with kubeconfigs that are swapped, or of which two lead to one cluster: each
-// names the wrong cluster, no add succeeds, and nothing is written to the wrong cluster.
+// Some operations run with kubeconfigs that are swapped, or of which two lead to one cluster. The
+// output of each names the wrong cluster, no add succeeds, and nothing is written to the wrong cluster.
 //
 // ATOLL_RESTORES is the number of rounds.
 func TestRestores(t *testing.T) {
@@ -170,7 +170,8 @@ func (r *restores) coordinator() *fanout.Coordinator {
 	return c
 }
 
-// note makes the other peers note an epoch of the peer that is later than the saved one.
+// note makes the other peers record an epoch of the peer that is later than the epoch in the
+// backup.
 func (r *restores) note(at *plane.Plane) {
 	t := r.t
 	t.Helper()
@@ -212,8 +213,8 @@ func (r *restores) note(at *plane.Plane) {
 
 var removedSince = regexp.MustCompile(`serviceclusters ([a-z0-9-]+)/([a-z0-9-]+) in ([a-z0-9-]+)`)
 
-// comeback brings a peer back. Its process is killed at times, and the test deletes the objects
-// that it names, as a person would.
+// comeback runs the command that brings a peer back. It kills the command at times, and deletes the
+// objects that the command names, as a person would.
 func (r *restores) comeback(at *plane.Plane) {
 	t := r.t
 	t.Helper()
@@ -245,8 +246,8 @@ func (r *restores) comeback(at *plane.Plane) {
 	}
 }
 
-// forget deletes an object and removes its finalizers, as a person does. It must not be
-// acknowledged.
+// forget deletes an object and removes its finalizers, as a person does. The object must not
+// be acknowledged.
 func (r *restores) forget(at *plane.Plane, name string) {
 	t := r.t
 	t.Helper()
@@ -317,7 +318,7 @@ func (r *restores) mend() []loss {
 					losses = append(losses, l)
 					r.lost++
 				}
-				// The peer is back, so its name may be released.
+				// The peer is back, so the name of the object may be released.
 				mend = "atollctl servicecluster release " + f.Object.Name + " -n " + f.Object.Namespace
 				require.Contains(t, f.Text, mend)
 			}

@@ -19,8 +19,9 @@ import (
 // fault begins or ends a fault.
 type fault func(context.Context) error
 
-// peerAway makes us-east unreachable, or makes it reject all requests. The status of its Peer has
-// the reason, nothing is deleted, us-east keeps its regions, and the other peers are served.
+// peerAway makes us-east unreachable, or makes it reject all requests. Meanwhile the status of its
+// Peer has the reason, nothing is deleted, us-east keeps its regions, and the loops serve the other
+// peers.
 func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	planetest.Apply(t, w.usEast, regionClaim("loodse", "kept"))
 	w.awaitClaim(t, w.usEast, "kept", "Bound")
@@ -35,7 +36,7 @@ func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	w.of(w.central).await(t, "loodse is not known to be everywhere", accounts, "", "loodse",
 		hasCondition("Ready", "Unknown", ""), has([]any{"us-east"}, "peers", "unknown"), has(nil, "peers", "missing"))
 
-	// The other peers get regions that are free, but not those of us-east.
+	// The other peers get free regions, but no region of us-east.
 	for _, name := range []string{"kept", "other"} {
 		planetest.Apply(t, w.euWest, regionClaim("loodse", name))
 	}
@@ -53,8 +54,8 @@ func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	w.forget(t, "kept", "other")
 }
 
-// endsIfFailed ends a fault if the test fails before it does. It does nothing after a test that
-// passed: a second restart of the plane would be a fault in the next test.
+// endsIfFailed ends a fault if the test fails before it ends the fault itself. It does nothing
+// after a test that passed: a second restart of the plane would be a fault in the next test.
 func endsIfFailed(t *testing.T, end fault) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -91,7 +92,7 @@ func servesRegion(name string) expectation {
 }
 
 // centralAway makes the central plane unreachable. Bound claims stay Bound, new ones are decided
-// once it is back, and no Account is lost.
+// once the plane is back, and no Account is lost.
 func centralAway(t *testing.T, w *world, members *shard.Members, begin, end fault) {
 	planetest.Apply(t, w.euWest, regionClaim("loodse", "kept"))
 	w.awaitClaim(t, w.euWest, "kept", "Bound")
@@ -106,7 +107,7 @@ func centralAway(t *testing.T, w *world, members *shard.Members, begin, end faul
 		planetest.Apply(t, p, regionClaim("loodse", "kept"))
 		planetest.Apply(t, p, regionClaim("loodse", "new"))
 	}
-	// Without the plane no replica knows its share of the work, so none works.
+	// Without the plane no replica knows its share of the work, so no replica works.
 	planetest.Eventually(t, soon, "the program releases its work", func(context.Context) error {
 		if live := members.Live(); len(live) > 0 {
 			return fmt.Errorf("its live members are %v", live)
@@ -132,7 +133,7 @@ func centralAway(t *testing.T, w *world, members *shard.Members, begin, end faul
 }
 
 // badKubeconfig writes an unusable kubeconfig into the Secret of eu-west. The Peer's status has the
-// reason, and the previous kubeconfig stays in use until a good one replaces it.
+// reason, and the previous kubeconfig stays in use until a usable one replaces it.
 func badKubeconfig(t *testing.T, w *world, bad []byte, reason string) {
 	uid := w.of(w.central).get(t, peers, "", "eu-west").Object["status"].(map[string]any)["clusterUID"]
 	w.store(t, "eu-west", bad)
@@ -148,7 +149,7 @@ func badKubeconfig(t *testing.T, w *world, bad []byte, reason string) {
 }
 
 // becomesMaster makes ap-south a master for a while, with a program of its own that registers the
-// central plane as a peer. Neither master serves the other one.
+// central plane as a peer. Neither of the two masters serves the other.
 func becomesMaster(t *testing.T, w *world) {
 	other := &world{planes: w.planes, central: w.apSouth, clients: w.clients}
 	planetest.Apply(t, w.apSouth, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")

@@ -38,10 +38,11 @@ type client struct {
 	dynamic.Interface
 }
 
-// expectation returns an error that says how an object differs from the expected one, or nil.
+// expectation returns nil if an object is as expected, otherwise an error that describes the
+// difference.
 type expectation func(obj *unstructured.Unstructured) error
 
-// get reads an object, and fails the test if it is missing.
+// get reads an object, and fails the test if the object is missing.
 func (c *client) get(t *testing.T, resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	obj, err := c.Resource(resource).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -113,7 +114,8 @@ func has(value any, path ...string) expectation {
 	}
 }
 
-// hasCondition expects a condition; an empty reason matches any.
+// hasCondition expects a condition with the status and the reason. An empty reason matches any
+// reason.
 func hasCondition(kind, status, reason string) expectation {
 	return func(obj *unstructured.Unstructured) error {
 		conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")

@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 		{"a cluster is registered twice", registeredTwice},
 		{"two programs at once", twoPrograms},
 		{"a replica is killed", func(t *testing.T, w *world) {
-			stop() // otherwise it would do all the work
+			stop() // otherwise this program would do all the work
 			replicaKilled(t, w)
 		}},
 	} {
@@ -84,8 +84,9 @@ func (w *world) steady(t *testing.T) map[string]types.UID {
 	return uids
 }
 
-// claimsRace claims the same regions in all planes at once. Each is given to one plane, and all
-// planes agree on it. When that plane gives it up, another gets it, until no plane claims it.
+// claimsRace claims the same regions in all planes at once. Each region is given to one plane, and
+// all planes agree on that plane. When that plane deletes its claim, another plane gets the region,
+// until no plane claims it.
 func claimsRace(t *testing.T, w *world) { w.race(t, "race", 6) }
 
 // race claims each of n regions in all planes at once, and requires that each is Bound in one plane
@@ -117,7 +118,7 @@ func (w *world) race(t *testing.T, prefix string, n int) {
 			held[holder] = append(held[holder], region)
 		}
 		t.Logf("of %d planes: %v", len(claimants), held)
-		// The plane with the most regions deletes all its claims, held and lost ones.
+		// The plane with the most regions deletes all its claims, whether Bound or in Conflict.
 		most := slices.MaxFunc(slices.Collect(maps.Keys(held)), func(a, b string) int { return len(held[a]) - len(held[b]) })
 		for region := range n {
 			require.NoError(t, w.clients[most].Resource(regionClaims).Namespace("loodse").Delete(t.Context(), fmt.Sprintf("%s-%d", prefix, region), metav1.DeleteOptions{}))
@@ -126,8 +127,8 @@ func (w *world) race(t *testing.T, prefix string, n int) {
 	}
 }
 
-// settled waits until the claims of a region in these planes are Bound in one and in Conflict in
-// the others, and all name the holder. It returns the holding plane.
+// settled waits until the claims of a region in these planes are Bound in one plane and in Conflict
+// in all others, and all name the holder. It returns the holding plane.
 func (w *world) settled(t *testing.T, name string, claimants []*plane.Plane) string {
 	t.Helper()
 	var holders []string
@@ -155,7 +156,7 @@ func (w *world) settled(t *testing.T, name string, claimants []*plane.Plane) str
 	return bound
 }
 
-// peerOf returns the name of the Peer that stands for a plane.
+// peerOf returns the name of the Peer object of a plane.
 func peerOf(p *plane.Plane) string {
 	if p.Name() == "central" {
 		return "local"

@@ -38,7 +38,7 @@ func (k kubectl) run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// must runs kubectl and fails the test if it fails.
+// must runs kubectl, and fails the test if kubectl fails.
 func (k kubectl) must(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := k.run(t.Context(), args...)

@@ -31,7 +31,7 @@ type program struct {
 	loops atomic.Pointer[loops] // the running loops; nil if none run
 }
 
-// loops are the loops of one period in which the installation is a master.
+// loops holds the loops of one period in which the installation is a master.
 type loops struct {
 	ring        *region.Ring
 	coordinator *fanout.Coordinator
@@ -121,7 +121,8 @@ func kinds() []fanout.Kind {
 	return kinds
 }
 
-// together runs all functions until ctx ends or one of them returns, which ends the others.
+// together runs all functions until ctx ends or one of them returns, and then ends the other
+// functions.
 func together(ctx context.Context, starts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

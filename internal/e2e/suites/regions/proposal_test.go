@@ -168,8 +168,8 @@ func (w *world) tables(t *testing.T) {
 	}
 }
 
-// waits claims a region in another peer than that of its ServiceCluster, and then deletes the
-// claim.
+// waits creates a ServiceCluster whose region is claimed in another peer, and then deletes that
+// claim. Until then the ServiceCluster must wait.
 func (w *world) waits(t *testing.T) {
 	planetest.Apply(t, w.apSouth, regionClaim("loodse", "moving"))
 	w.awaitClaim(t, w.apSouth, "moving", "Bound")

@@ -21,11 +21,11 @@ import (
 //   - A region that it has given up since the backup stays with its present holder.
 //   - A region that it held, and has not given up, stays with it.
 //   - A region whose claim is not in the backup becomes free.
-//   - An Account added since the backup comes back to us-east. One removed since stays removed
-//     everywhere.
+//   - An Account added since the backup comes back to us-east. An Account removed since the
+//     backup stays removed everywhere.
 //
-// A region is never Bound in two planes at once, except the one that us-east has given up: its API
-// server serves the old status until an arbiter updates it.
+// A region is never Bound in two planes at once, except the region that us-east has given up: the
+// API server of us-east serves the old status until an arbiter updates it.
 func TestRestored(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.start(t, "restored", "a", nil)

@@ -73,8 +73,8 @@ func (r rotations) change(t *testing.T, w *world, peer region.PeerName, kubeconf
 	}
 }
 
-// rotate changes the kubeconfig of eu-west many times, while clients from before the first change
-// send requests. None of the requests may fail. ATOLL_ROTATIONS is the number of changes.
+// rotate changes the kubeconfig of eu-west many times. Meanwhile clients that were made before the
+// first change send requests, none of which may fail. ATOLL_ROTATIONS is the number of changes.
 func rotate(t *testing.T, w *world, p *program, rotated rotations) {
 	n := ctltest.Count(t, "ATOLL_ROTATIONS", 100)
 	conn, err := p.loops.Load().ring.Conn("eu-west")

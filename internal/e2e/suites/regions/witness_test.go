@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// witness searches all planes for regions that are Bound in two of them at once.
+// witness searches all planes for regions that are Bound in two planes at once.
 type witness struct {
 	clients map[string]dynamic.Interface // by plane
 	before  map[string]map[types.NamespacedName]string
@@ -28,8 +28,8 @@ type witness struct {
 	except  []types.NamespacedName // not reported
 }
 
-// watched runs a witness until the test ends, and fails the test if a region, other than those
-// excepted, was Bound in two planes at once.
+// watched runs a witness until the test ends. It fails the test if a region was Bound in two planes
+// at once, unless except lists the region.
 func (w *world) watched(t *testing.T, except ...types.NamespacedName) {
 	t.Helper()
 	seer := &witness{clients: map[string]dynamic.Interface{}, except: except}
@@ -63,8 +63,8 @@ func (w *world) watched(t *testing.T, except ...types.NamespacedName) {
 }
 
 // look reads all planes once. A claim with the same resourceVersion in two consecutive rounds had
-// that state in the whole time between, in particular when the first round had ended. So two such
-// Bound claims of one region coexisted.
+// the same state during the whole time between them, also when the first round ended. So if two
+// claims of one region were Bound in both rounds, both were Bound at that moment.
 func (s *witness) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -27,8 +27,8 @@ const (
 	user         = "atoll" // the program's user name in all planes
 	installation = "kubecarrier-system"
 
-	// soon is the timeout of conditions. It is much longer than any takes, since the machine may be
-	// busy.
+	// soon is the timeout of each condition. It is much longer than a condition takes, since the
+	// machine may be busy.
 	soon = 2 * time.Minute
 )
 
@@ -81,8 +81,8 @@ func grantCentral(t *testing.T, p *plane.Plane) {
 	planetest.Apply(t, p, grants(t, installation, rights.ClaimsCentral(), shards, kubeconfigs))
 }
 
-// grants returns manifests that grant the roles to the program's user: in a namespace, or
-// cluster-wide if it is empty.
+// grants returns manifests that grant the roles to the program's user: in the namespace, or
+// cluster-wide if namespace is empty.
 func grants(t *testing.T, namespace string, roles ...*rbacv1.ClusterRole) string {
 	t.Helper()
 	var manifests bytes.Buffer
@@ -147,7 +147,7 @@ func (w *world) start(t *testing.T, group, identity string, observer *region.Obs
 	return p, stop
 }
 
-// populate registers the peers, makes the central plane a master and all of them a ring, and adds
+// populate registers the peers, makes the central plane a master, makes all planes a ring, and adds
 // the provider loodse. The program must be running.
 func (w *world) populate(t *testing.T, p *program) {
 	t.Helper()

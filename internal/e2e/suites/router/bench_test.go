@@ -29,7 +29,7 @@ import (
 
 // BenchmarkProxy compares alice's requests through the proxy with direct ones to the API server: a
 // GET of 2 KB and a LIST of 1 MB, with client-go's default transport. Batches of both alternate.
-// The ratio is the proxy's throughput over the direct one. The plain ratio is the same for a
+// The ratio is the proxy's throughput divided by the direct throughput. The plain ratio is the same for a
 // net/http/httputil proxy with alice's own credentials, which only adds the second hop. Clients,
 // proxy, API server and etcd share the machine's cores, so the proxy's CPU time reduces the others'
 // throughput.
@@ -120,7 +120,8 @@ func newHop(b *testing.B, kubeconfig []byte) []byte {
 	return served
 }
 
-// batch makes n requests, with that many concurrent clients, and returns the time it took.
+// batch makes n requests with the given number of concurrent clients, and returns the time that the
+// requests took.
 func batch(b *testing.B, clients, n int, request func() error) time.Duration {
 	b.Helper()
 	var made atomic.Int64

@@ -38,7 +38,7 @@ var (
 	us = region.Key{Provider: "loodse", Name: "us-east-1"}
 )
 
-// impersonator is the only role of the gateway in a plane.
+// impersonator describes the only rights of the gateway in a plane.
 var impersonator = rights.Impersonation{Users: []string{"alice", "bob"}, Groups: []string{"dev"}}
 
 // gateway is a proxy to two planes, over TLS. It knows alice and bob of the group dev by their

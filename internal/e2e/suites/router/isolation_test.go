@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stalledBody returns one byte, and its end only when its context ends.
+// stalledBody is a request body that returns one byte, and ends only when its context ends.
 type stalledBody struct {
 	ctx   context.Context //nolint:containedctx // of the request that it is the body of
 	begun bool

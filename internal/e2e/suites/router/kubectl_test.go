@@ -25,7 +25,7 @@ type kubectl struct {
 	env                        []string
 }
 
-// patience is the timeout of one kubectl, so that the log names a hanging one.
+// patience is the timeout of one kubectl command, so that the log names a command that hangs.
 const patience = 2 * time.Minute
 
 func (g *gateway) kubectl(t *testing.T, path, token string, env ...string) kubectl {
@@ -41,7 +41,7 @@ func (k kubectl) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns the output of kubectl, and an error if it failed.
+// run returns the output of kubectl, and an error if kubectl failed.
 func (k kubectl) run(t *testing.T, stdin string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -54,7 +54,7 @@ func (k kubectl) run(t *testing.T, stdin string, args ...string) (string, error)
 	return out.String(), err
 }
 
-// must runs kubectl and fails the test if it fails.
+// must runs kubectl, and fails the test if kubectl fails.
 func (k kubectl) must(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, err := k.run(t, stdin, args...)
@@ -62,7 +62,7 @@ func (k kubectl) must(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// refused runs kubectl and requires that it fails with these words.
+// refused runs kubectl, and requires that kubectl fails and prints these words.
 func (k kubectl) refused(t *testing.T, words, stdin string, args ...string) {
 	t.Helper()
 	out, err := k.run(t, stdin, args...)

@@ -33,7 +33,7 @@ var (
 	pods  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// logged is the log of the node's containers.
+// logged is the output that each container of the node has logged.
 const logged = "the first line\nthe second line\n"
 
 // node configures KWOK for the streams of pods: exec runs a command on this machine, logs and

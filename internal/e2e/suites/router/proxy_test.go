@@ -25,8 +25,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// team are alice's rights in a namespace of one plane. bob may only read pods there. Neither has
-// rights elsewhere.
+// team grants alice her rights in a namespace of one plane. bob may only read pods there. Neither
+// user has rights elsewhere.
 const team = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -54,8 +54,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: readers}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
 `
 
-// formTeam grants these rights, and returns when the API server's authorizer, which watches roles
-// and bindings, has them.
+// formTeam creates the roles and bindings of team. It returns when the API server's authorizer,
+// which watches them, has them.
 func formTeam(t *testing.T, p *plane.Plane, namespace string) {
 	t.Helper()
 	planetest.Apply(t, p, fmt.Sprintf(team, namespace))
@@ -125,8 +125,8 @@ func TestKubectl(t *testing.T) {
 	})
 }
 
-// TestStreams uses the upgraded requests exec, attach and port-forward, by WebSocket and by SPDY;
-// and logs.
+// TestStreams uses exec, attach and port-forward, which upgrade the connection, by WebSocket and by
+// SPDY. It also reads logs.
 func TestStreams(t *testing.T) {
 	g := newGateway(t)
 	p := g.planes[0]

@@ -7,14 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// downgrade returns to the first release: first its programs with the present CRDs, then also its
-// CRDs. Finally it upgrades the ring again.
+// downgrade returns to the first release: first to its programs, with the present CRDs, then also
+// to its CRDs. Finally it upgrades the ring again.
 func (w *world) downgrade() {
 	t := w.t
 	ring := w.ring()
 	here := state(w.core[1].Name())
 
-	// With the present CRDs its programs can do everything but change the membership.
+	// With the present CRDs, the programs of the first release can do everything but change the
+	// membership.
 	w.present.Shell("last", w.core...).Succeed(t, w.add("last", w.core[1])...)
 	w.kill(w.present, "last", "put ServiceCluster", w.add("cut", w.core[1])...)
 	w.recover(w.first, "last")
@@ -25,7 +26,8 @@ func (w *world) downgrade() {
 	w.repair(w.first)
 	w.clean()
 
-	// Its CRDs do not keep the ring ID: a change of the membership removes it from each PeerSet.
+	// The CRDs of the first release do not keep the ring ID: a change of the membership removes it
+	// from each PeerSet.
 	w.kill(w.present, "open", "put ServiceCluster", w.add("open", w.core[1])...)
 	w.first.Administrator().Succeed(t, "install-crds")
 	require.Empty(t, w.ring())

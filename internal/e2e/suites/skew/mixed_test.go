@@ -58,8 +58,9 @@ func (w *world) mix(steps int) {
 	require.Equal(w.t, ring, w.ring())
 }
 
-// refused requires that the first release cannot change the membership. With lease it also cannot
-// recover a killed change of the present release; that waits for a lease.
+// refused requires that the first release cannot change the membership. If lease is set, it also
+// requires that the first release cannot recover a killed change of the present release, for which
+// the recovery waits for a lease.
 func (w *world) refused(lease bool) {
 	t := w.t
 	join := []string{"peer", "join", w.guest.Name()}
@@ -80,8 +81,8 @@ func (w *world) refused(lease bool) {
 	w.present.Shell("mixed-leave", w.all()...).Succeed(t, "peer", "leave", w.guest.Name())
 }
 
-// worker runs operations in sequence on names of its own, each with either release and with one
-// log. It kills some, and recovers them with either release.
+// worker runs operations in sequence on names of its own. Each operation uses one of the two
+// releases, and all use one log. It kills some operations, and recovers them with either release.
 type worker struct {
 	*world
 	number          int

@@ -26,8 +26,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// passes is how many rounds the loops of both releases get until they must not write any more, and
-// how many rounds they are then watched.
+// passes is the number of rounds after which the loops of both releases must have stopped writing,
+// and the number of further rounds in which the test watches them.
 const passes = 3
 
 // rest runs the loops of both releases, and requires that they stop writing after a few rounds.
@@ -62,8 +62,8 @@ func (w *world) rest() {
 }
 
 // deleteHome deletes the home of the Account that contains all ServiceClusters. The loops of the
-// first release then delete its replicas, and those of the present release restore them. Moving the
-// home ends that.
+// first release then delete its replicas, and the loops of the present release restore them. Moving
+// the home ends this conflict.
 func (w *world) deleteHome() {
 	t := w.t
 	accounts := map[string]ctltest.Object{}

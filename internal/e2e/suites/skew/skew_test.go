@@ -28,7 +28,8 @@ const usual = 12
 // TestSkew makes a ring with the first release, leaves operations open, upgrades the ring, runs
 // both releases in it concurrently, and downgrades it. No acknowledged object is lost, no name has
 // two owners, and the releases do not overwrite each other repeatedly. Once the ring has an ID,
-// changes of the membership by the first release are refused with a message that names it.
+// changes of the membership by the first release are refused with a message that asks for its
+// upgrade.
 //
 // ATOLL_SKEW is the number of operations of each worker of the mixed ring.
 func TestSkew(t *testing.T) {
@@ -73,7 +74,7 @@ func (w *world) either(random *rand.Rand) *ctltest.Ring {
 	return []*ctltest.Ring{w.first, w.present}[random.IntN(2)]
 }
 
-// other returns the other release.
+// other returns the release that r is not.
 func (w *world) other(r *ctltest.Ring) *ctltest.Ring {
 	if r == w.first {
 		return w.present
@@ -89,14 +90,14 @@ func (w *world) clean() {
 	}
 }
 
-// repair audits the ring with repair, which sweeps it.
+// repair runs "audit --repair", which also sweeps the ring.
 func (w *world) repair(r *ctltest.Ring) {
 	w.t.Helper()
 	r.Shell("auditor", w.core...).Audit(w.t, "--repair")
 }
 
-// kill runs a command with the log and kills it when it has printed a text. On a busy machine it
-// may end before the kill; then its log has no open operation.
+// kill runs a command with the log, and kills the command when it has printed a text. On a busy
+// machine the command may end before the kill; then the log has no open operation.
 func (w *world) kill(r *ctltest.Ring, log, printed string, args ...string) {
 	w.t.Helper()
 	result, err := r.Shell(log, w.core...).With("-v").RunUntil(w.t.Context(), printed, args...)
@@ -118,9 +119,9 @@ func (w *world) recoverOver(r *ctltest.Ring, log string, planes []*plane.Plane) 
 	w.settled(r, r.Shell(log, planes...))
 }
 
-// settled recovers with a shell of r's release. An operation of the first release without a trace
-// in the peers does not show its ring: the present release refuses it by name until a person
-// confirms it with "wal recover --this-ring".
+// settled recovers with a shell of r's release. If an operation of the first release left no trace
+// in the peers, nothing shows to which ring it belongs. The present release then refuses the
+// operation by name, until a person confirms it with "wal recover --this-ring".
 func (w *world) settled(r *ctltest.Ring, shell *ctltest.Shell) {
 	w.t.Helper()
 	result := shell.Recover(w.t)

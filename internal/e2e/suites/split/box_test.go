@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// box is a network between the process and one API server that can be cut. Data sent while it is
-// cut is silently lost. The affected connections are reset when the network is restored.
+// box is a network between the process and one API server. The network can be cut. Data sent while
+// it is cut is lost without an error. The affected connections are reset when the network is
+// restored.
 type box struct {
 	to string
 
@@ -60,7 +61,8 @@ func (b *box) mend() {
 	close(b.whole)
 }
 
-// through reports whether the network works. If not, it first waits until it does or ctx ends.
+// through returns true if the network works. Otherwise it waits until the network works or ctx
+// ends, and returns false.
 func (b *box) through(ctx context.Context) bool {
 	b.mu.Lock()
 	whole := b.whole

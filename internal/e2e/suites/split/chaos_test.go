@@ -34,13 +34,13 @@ var (
 	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// everywhere are the labels that sync an object to all three clusters.
+// everywhere holds the labels that sync an object to all three clusters.
 const everywhere = `{state.workload.kcp.io/cluster-1: Sync, state.workload.kcp.io/cluster-2: Sync, state.workload.kcp.io/cluster-3: Sync}`
 
 // In each of ATOLL_SPLIT_CHAOS rounds one server is stopped, another is cut off the network, the
 // process is killed twice at random moments, CRDs are created and deleted, and workloads are
 // created, changed, rescheduled, drained and deleted. In the end all sides agree: no object is lost
-// or left over, the permanent ones are the same, and foreign ones are unchanged.
+// or left over, permanent objects keep their UIDs, and foreign objects are unchanged.
 func TestChaos(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -64,8 +64,8 @@ func TestChaos(t *testing.T) {
 	w.rests(clusterNames...)
 }
 
-// furnish creates the permanent objects. In each cluster it also creates two foreign ones: a
-// Deployment, and a ConfigMap under the name of an upstream one.
+// furnish creates the permanent objects. In each cluster it also creates two foreign objects: a
+// Deployment, and a ConfigMap with the name of an upstream ConfigMap.
 func (w *world) furnish() {
 	w.create(policies, "{apiVersion: splitter.atoll.dev/v1alpha1, kind: PlacementPolicy, metadata: {name: all}, spec: {dependents: true}}")
 	w.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: followed}, data: {round: none}}")
@@ -98,8 +98,8 @@ func (w *world) createIn(side string, gvr schema.GroupVersionResource, manifest 
 	require.NoError(w.t, err)
 }
 
-// learn creates a type, after any deletion of the type has ended, and waits until it is served, a
-// moment after it is established.
+// learn creates a type, after any deletion of the type has ended. It waits until the type is
+// served, which is a moment after the type is established.
 func (w *world) learn(side, plural, kind string) {
 	w.t.Helper()
 	crd := &unstructured.Unstructured{}
@@ -154,7 +154,7 @@ func (w *world) round(i int, stopped, cut string) (midst int) {
 }
 
 // dies kills the process at a random moment and starts it again. It returns 1 if a parent was then
-// being moved off a cluster.
+// being moved off a cluster, otherwise 0.
 func (w *world) dies() (midst int) {
 	w.moment()
 	w.manager.kill(w.t)
@@ -197,8 +197,8 @@ func (w *world) change(i int) {
 	}
 }
 
-// version returns a resourceVersion for a watch. A write after it keeps it older than the latest
-// one.
+// version returns the resourceVersion of a list, and then writes an object, so that the returned
+// version is no longer the latest. expires uses it for a watch.
 func (w *world) version(side string) string {
 	w.t.Helper()
 	list, err := w.of(side, deployments).List(w.t.Context(), metav1.ListOptions{})
@@ -209,8 +209,8 @@ func (w *world) version(side string) string {
 	return list.GetResourceVersion()
 }
 
-// expires requires that a restarted server accepts no watch from a version before its stop, so that
-// each client must list anew.
+// expires requires that a restarted server accepts no watch that begins at a version from before
+// the stop. So each client must list anew.
 func (w *world) expires(side, version string) {
 	w.t.Helper()
 	planetest.Eventually(w.t, long, "watches of "+side+" have expired", func(ctx context.Context) error {
@@ -236,8 +236,8 @@ func (w *world) expires(side, version string) {
 	})
 }
 
-// settle reverts all changes but one, kills the process during that one, and waits until all sides
-// agree.
+// settle reverts the changes of the rounds, moves all parents off cluster-2 and kills the process
+// meanwhile (leaves), and waits until all sides agree.
 func (w *world) settle() {
 	w.learn("cluster-1", "widgets", "Widget")
 	list, err := w.of("upstream", deployments).List(w.t.Context(), metav1.ListOptions{LabelSelector: "!splitter.atoll.dev/parent"})
@@ -268,8 +268,7 @@ func (w *world) settle() {
 	planetest.Eventually(w.t, long, "all sides are equal", w.equal)
 }
 
-// copied waits until the downstream objects of ConfigMaps, Secrets and widgets equal the upstream
-// ones.
+// copied waits until the downstream ConfigMaps, Secrets and widgets equal the upstream objects.
 func (w *world) copied() {
 	w.t.Helper()
 	same := func(ctx context.Context, cluster string, gvr schema.GroupVersionResource, name, field string) error {
@@ -335,7 +334,7 @@ func (w *world) equal(ctx context.Context) error {
 	return nil
 }
 
-// lives returns the UIDs of the permanent objects, and the versions of the foreign ones.
+// lives returns the UIDs of the permanent objects, and the resourceVersions of the foreign objects.
 func (w *world) lives() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}

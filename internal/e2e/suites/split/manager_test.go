@@ -44,7 +44,8 @@ const (
 )
 
 // The periods are shorter than in production. While replicas are counted, the grace period is long,
-// so that a cluster that a busy machine slows down is not lost; in chaos clusters must be lost.
+// so that a cluster that is only slow on a busy machine does not count as lost. In chaos, clusters
+// must count as lost.
 const (
 	heartbeat    = time.Second
 	grace        = 20 * time.Second
@@ -217,8 +218,8 @@ func (m *manager) stop(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-// newManager starts the process, with its log in the log directory of a plane. It ends with the
-// test.
+// newManager starts the process, and ends it with the test. The log of the process is in the log
+// directory of a plane.
 func newManager(t *testing.T, dir, logs string, policies bool) *manager {
 	t.Helper()
 	log, err := os.Create(filepath.Join(logs, "manager.log"))

@@ -30,15 +30,15 @@ var (
 	parents = map[schema.GroupVersionResource]string{deployments: "web", statefulSets: "db", daemonSets: "agent"}
 )
 
-// allow makes the policy exclude cluster-<but>, and place parents in at most that many of the
-// others; zero means all.
+// allow makes the policy exclude the cluster whose number is but. most limits the number of other
+// clusters in which the policy places parents; zero means no limit.
 func (w *world) allow(but, most int) {
 	w.t.Helper()
 	w.patch(policies, "all", fmt.Sprintf(`{"spec":{"clusters":[{"name":"cluster-%d","max":0}],"maxClusters":%d}}`, but, most))
 }
 
-// leaving returns 1 if a parent is being moved off a cluster, and 0 if none is or it cannot be
-// read.
+// leaving returns 1 if a parent is being moved off a cluster, and 0 if none is, or if the
+// parents cannot be read.
 func (w *world) leaving() int {
 	for gvr, name := range parents {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)

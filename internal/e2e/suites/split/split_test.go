@@ -23,8 +23,8 @@ import (
 
 const pod = `{metadata: {labels: {app: %[1]s}}, spec: {%[2]s containers: [{name: c, image: "registry.example.com/app:1", resources: {requests: {cpu: 10m}}}]}}`
 
-// budget is how many of a Deployment's fifteen replicas must be available, by its own
-// maxUnavailable.
+// budget is the number of a Deployment's fifteen replicas that must be available. It follows from
+// the maxUnavailable of the Deployment.
 const budget = 13
 
 func deployment(name string, replicas int) string {
@@ -32,7 +32,8 @@ func deployment(name string, replicas int) string {
 		strategy: {rollingUpdate: {maxUnavailable: 2, maxSurge: 2}}, selector: {matchLabels: {app: %[1]s}}, template: %[3]s}}`, name, replicas, fmt.Sprintf(pod, name, ""))
 }
 
-// The steps of the multi-cluster demonstration and further ones, in one world and in this order.
+// TestSplit runs the steps of the multi-cluster demonstration, and further steps, in one world and
+// in this order.
 func TestSplit(t *testing.T) {
 	w := newWorld(t, false)
 	for _, story := range []struct {
@@ -98,7 +99,7 @@ func (w *world) deployment() {
 	w.gone(deployments, "web", clusterNames...)
 }
 
-// kinds tests the other kinds, each with its own way of being divided.
+// kinds tests the other kinds of workloads, each of which is divided in its own way.
 func (w *world) kinds() {
 	w.create(cronJobs, fmt.Sprintf("{apiVersion: batch/v1, kind: CronJob, metadata: {name: tick}, spec: {schedule: '* * * * *', jobTemplate: {spec: {template: %s}}}}",
 		fmt.Sprintf(pod, "tick", "restartPolicy: Never,")))
@@ -140,9 +141,8 @@ func (w *world) kinds() {
 	w.gone(cronJobs, "tick", clusterNames...)
 }
 
-// ticks waits until a CronJob is in one cluster and its status there is known upstream. To avoid
-// waiting for the next minute, it makes the controller catch up on a run that it seems to have
-// missed.
+// ticks waits until a CronJob is in one cluster and the upstream has its status. To avoid waiting
+// for the next minute, ticks makes the controller run a Job that seems to have been missed.
 func (w *world) ticks() {
 	var at []string
 	planetest.Eventually(w.t, long, "tick is in one cluster", func(ctx context.Context) error {
@@ -279,7 +279,8 @@ func (w *world) kills() {
 	w.rests(clusterNames...)
 }
 
-// end checks the results of earlier steps, deletes all objects, and requires that none is left.
+// end checks the results of earlier steps, deletes all objects, and requires that no object is
+// left.
 func (w *world) end() {
 	// The Job had completed before clusters were lost, joined and drained, and did not run again.
 	batch, err := w.of("upstream", jobs).Get(w.t.Context(), "batch", metav1.GetOptions{})

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unscheduled creates workloads whose pods fit no node of the clusters, and then lets one of them
-// run on any node.
+// unscheduled creates workloads whose pods fit no node of the clusters. Later it lets the pods of
+// one workload run on any node.
 func (w *world) unscheduled() {
 	const nowhere = "nodeSelector: {there-is: none},"
 	w.create(deployments, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: stuck}, spec: {replicas: 5,

@@ -143,7 +143,7 @@ func (w *world) delete(side string, gvr schema.GroupVersionResource, name string
 	require.NoError(w.t, w.of(side, gvr).Delete(w.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 }
 
-// replaced deletes an object and waits until a new one has its name.
+// replaced deletes an object and waits until a new object has its name.
 func (w *world) replaced(side string, gvr schema.GroupVersionResource, name string) {
 	w.t.Helper()
 	before, err := w.of(side, gvr).Get(w.t.Context(), name, metav1.GetOptions{})
@@ -174,7 +174,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// eventually waits until holds accepts a parent upstream.
+// eventually waits until the function holds returns nil for a parent upstream.
 func (w *world) eventually(gvr schema.GroupVersionResource, name, what string, holds func(ctx context.Context, parent *unstructured.Unstructured) error) {
 	w.t.Helper()
 	var last error
@@ -191,7 +191,7 @@ func (w *world) eventually(gvr schema.GroupVersionResource, name, what string, h
 }
 
 // divided waits until a Deployment or StatefulSet has exactly these shards, upstream and in the
-// clusters, all their replicas are available, and the parent's status agrees.
+// clusters. All their replicas must be available, and the status of the parent must agree.
 func (w *world) divided(gvr schema.GroupVersionResource, name string, want map[string]int) {
 	w.t.Helper()
 	total := 0
@@ -256,8 +256,8 @@ func (w *world) gone(gvr schema.GroupVersionResource, name string, clusters ...s
 	})
 }
 
-// least runs do, and returns the lowest number of available replicas of a Deployment meanwhile,
-// over the clusters, and the number of samples.
+// least calls do. It returns the lowest total of available replicas of a Deployment in the clusters
+// while do ran, and the number of samples.
 func (w *world) least(name string, clusters []string, do func()) (fewest, samples int) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -357,8 +357,8 @@ func (w *world) rests(clusters ...string) (after map[string]*unstructured.Unstru
 	return after
 }
 
-// still is how long no object may change at rest: ATOLL_REST, or 5 seconds, in which each periodic
-// task runs twice.
+// still returns the time for which no object may change at rest: ATOLL_REST, or 5 seconds, in which
+// each periodic task runs twice.
 func still(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ATOLL_REST")

@@ -31,7 +31,7 @@ const (
 	costRounds = 5
 )
 
-// cost is the cost of writing objects, from the beginning and from the first write.
+// cost is the cost of writing objects: whole from the beginning, writes from the first write.
 type cost struct {
 	objects       int
 	whole, writes span
@@ -65,7 +65,7 @@ func now(t *testing.T) moment {
 
 func (m moment) until(end moment) span { return span{end.at.Sub(m.at), end.cpu - m.cpu} }
 
-// everything runs write for n objects, with concurrent workers, and returns the cost.
+// everything calls write for each of n objects, with concurrent workers, and returns the cost.
 func everything(t *testing.T, n int, write func(ctx context.Context, i int) error) cost {
 	t.Helper()
 	work, errs := make(chan int), make(chan error, n)
@@ -107,7 +107,8 @@ func deployment(namespace string, i int) *unstructured.Unstructured {
 	}}
 }
 
-// createIn creates objects with labels, applyTo applies them, touch writes a finalizer on each.
+// createIn creates objects with labels, applyTo applies objects, and touch writes a finalizer on
+// each object.
 func createIn(s *side, labels map[string]string) func(context.Context, int) error {
 	client := s.api.Dynamic().Resource(deployments).Namespace(s.namespace)
 	return func(ctx context.Context, i int) error {
@@ -148,10 +149,10 @@ func inTurn(writes ...func(context.Context, int) error) func(context.Context, in
 }
 
 // TestCost compares a syncer with three bare loops that make the minimal requests for the same
-// objects. One creates them downstream. One also puts a finalizer on each upstream object first, as
-// the syncer must. One puts the finalizer and applies them downstream instead of creating them,
-// which equals the syncer's requests. ATOLL_OBJECTS is the number of objects. The test fails if the
-// number of writes differs; the times are only logged.
+// objects. The first creates them downstream. The second also puts a finalizer on each upstream
+// object beforehand, as the syncer must. The third puts the finalizer and applies the objects
+// downstream instead of creating them, which equals the syncer's requests. ATOLL_OBJECTS is the
+// number of objects. The test fails if the number of writes differs; the times are only logged.
 func TestCost(t *testing.T) {
 	n := ctltest.Count(t, "ATOLL_OBJECTS", 150) / costRounds
 	planes := planetest.Shared(t, 2)
@@ -205,8 +206,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// startToRest starts a syncer of Deployments, waits until all n are downstream and in its caches,
-// and returns the cost.
+// startToRest starts a syncer of Deployments. It waits until all n Deployments are downstream and
+// in the syncer's caches, and returns the cost.
 func (w *world) startToRest(t *testing.T, n int) cost {
 	t.Helper()
 	begun := now(t)

@@ -58,7 +58,7 @@ func (w *world) problemOf(t *testing.T, of schema.GroupVersionResource, name str
 
 // A tenant's CertificateSigningRequest is not copied downstream, where the cluster would approve
 // and sign the syncer's request for a node's certificate. With the permit it is copied, which shows
-// that only the permit prevented it.
+// that only the missing permit prevented the copy.
 func TestCertificateSigningRequests(t *testing.T) {
 	w := newWorld(t, syncer.Options{Conditions: true})
 	up, down := w.up.global(), w.down.global()

@@ -34,7 +34,7 @@ var (
 	syncTargets = v1alpha1.GroupVersion.WithResource("synctargets")
 	namespaces  = gvr("", "v1", "namespaces")
 
-	// few are the synced types of these tests: one without a status and one with.
+	// few lists the synced types of these tests: a type without a status and a type with one.
 	few = []schema.GroupResource{configMaps.GroupResource(), deployments.GroupResource()}
 )
 

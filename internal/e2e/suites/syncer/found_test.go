@@ -27,7 +27,7 @@ var tools = gvr("example.org", "v1", "tools")
 
 const (
 	settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {k: %s}}"
-	// toolType is a CRD with a placeholder for the schema of its spec.
+	// toolType is a CRD. Its placeholder is for the fields of spec in the schema.
 	toolType = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: tools.example.org}, spec: {
   group: example.org, scope: Namespaced, names: {plural: tools, kind: Tool}, versions: [{name: v1, served: true, storage: true,
   schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}]}}`
@@ -81,7 +81,7 @@ func TestUpstreamInTrouble(t *testing.T) {
 
 // After a restore of the upstream, downstream objects newer than the backup are not deleted. An
 // upstream object that is created again takes over its downstream object; Release deletes the
-// others.
+// other objects.
 func restored(t *testing.T, up *plane.Plane) {
 	t.Helper()
 	w := newPlainWorld(t, up, syncer.Options{Types: only(configMaps)})
@@ -141,8 +141,8 @@ func frozen(t *testing.T, up *plane.Plane) {
 	require.Zero(t, w.Status().Stale)
 }
 
-// A field that the downstream lacks, and a bound that only the downstream has, are reported, also
-// while no object uses them.
+// A field that the downstream schema lacks, and a limit that only the downstream schema has, are
+// reported, also while no object uses them.
 func TestSchemasThatDiffer(t *testing.T) {
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(tools)})
 	planetest.Apply(t, w.up.plane, fmt.Sprintf(toolType, "size: {type: integer}, color: {type: string}"))
@@ -180,7 +180,8 @@ func removeType(t *testing.T, s *side, name string) {
 	require.NoError(t, err)
 }
 
-// An object of an unsynced type is reported, with the option that would sync it.
+// The syncer reports an object whose type is not synced, and names the option that would sync the
+// type.
 func TestUnsyncedTypeIsNamed(t *testing.T) {
 	everything := func(schema.GroupResource) bool { return true }
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(configMaps), Report: everything, Conditions: true})
@@ -195,7 +196,7 @@ func (w *world) restart(t *testing.T, opts syncer.Options) {
 	w.start(t, opts)
 }
 
-// Two syncers of one target detect each other.
+// Two syncers of the same SyncTarget detect each other.
 func TestTwoSyncers(t *testing.T) {
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(configMaps)})
 	w.up.create(configMaps, fmt.Sprintf(settings, "a", "v"))
@@ -214,8 +215,8 @@ func TestTwoSyncers(t *testing.T) {
 	})
 }
 
-// A downstream object that lost the syncer's annotation or label gets them back, and is deleted
-// with its origin.
+// A downstream object that lost the annotation or the label of the syncer gets it back, and is
+// deleted with its origin.
 func TestLostMarks(t *testing.T) {
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(configMaps)})
 	for name, patch := range map[string]string{
@@ -244,8 +245,8 @@ func TestLostMarks(t *testing.T) {
 	}
 }
 
-// A foreign object in the place of a downstream object is reported and left alone. When it is
-// deleted, the downstream object is created.
+// A foreign object with the name of a downstream object is reported and left alone. When the
+// foreign object is deleted, the downstream object is created.
 func TestForeignObjectLeaves(t *testing.T) {
 	w := newPlainWorld(t, planetest.Shared(t, 2)[0], syncer.Options{Types: only(configMaps)})
 	planetest.Apply(t, w.down.plane, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", w.down.namespace))
@@ -260,8 +261,8 @@ func TestForeignObjectLeaves(t *testing.T) {
 	w.down.has(configMaps, "a", map[string]string{"data.k": "v"})
 }
 
-// The upstream has no namespace controller: the syncer finalizes a namespace there, and deletes the
-// downstream one that it created.
+// The upstream has no namespace controller. So the syncer finalizes a deleted namespace there, and
+// deletes the downstream namespace that it created.
 func TestNamespaceEnds(t *testing.T) {
 	up, down := planetest.Shared(t, 1)[0], planetest.SharedPods(t, 1)[0]
 	namespace := planetest.Namespace(t, up)

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// kind is a type with a test object, the expected fields downstream and upstream, a patch, and the
-// expected fields after it.
+// kind is a type with a test object and a patch of the object. It has the expected fields
+// downstream and upstream, before and after the patch.
 type kind struct {
 	gvr      schema.GroupVersionResource
 	manifest string
@@ -68,7 +68,7 @@ var kinds = []kind{
 	},
 	{
 		gvr: gvr("batch", "v1", "cronjobs"), manifest: `{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}`,
-		report: `{"status":{"lastScheduleTime":"2026-01-01T00:00:00Z"}}`, // makes it late, so that it runs at once
+		report: `{"status":{"lastScheduleTime":"2026-01-01T00:00:00Z"}}`, // makes the CronJob late, so that it runs at once
 		down:   map[string]string{"spec.schedule": "* * * * *"}, up: map[string]string{"status.lastSuccessfulTime": "*"},
 		patch: `{"spec":{"suspend":true}}`, changed: map[string]string{"spec.suspend": "true"}, settled: map[string]string{"status.active": ""},
 	},
@@ -113,7 +113,7 @@ var kinds = []kind{
 	},
 }
 
-// definitions are a type with a status subresource and one without.
+// definitions has two CRDs: a type with a status subresource and a type without.
 const definitions = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -134,8 +134,8 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}, status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}]
 `
 
-// An object of every kind is synced, changed, reports its status, is not written at rest or after a
-// restart of the syncer, and is deleted.
+// An object of every kind is synced and changed, reports its status, and is deleted. The syncer
+// does not write it at rest, nor after a restart.
 func TestKinds(t *testing.T) {
 	w := newWorld(t, syncer.Options{DeleteCap: syncer.DeleteCap{Objects: -1}})
 	planetest.Apply(t, w.up.plane, definitions)

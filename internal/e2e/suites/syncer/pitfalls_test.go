@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// The type of a Service changes, and with it the fields that its cluster allocates. A foreign
+// If the type of a Service changes, the fields that its cluster allocates change with it. A foreign
 // Service of the same name is left alone, although the API server answers a create with the same
 // nodePort with Invalid instead of AlreadyExists.
 func TestServices(t *testing.T) {
@@ -57,8 +57,8 @@ func TestServices(t *testing.T) {
 	require.Equal(t, theirs.GetResourceVersion(), now.GetResourceVersion())
 }
 
-// Deleting a Job deletes its Pods: unlike those of other workloads, they would be orphaned by
-// default.
+// Deleting a Job deletes its Pods. By default the API would orphan the Pods of a Job, unlike those
+// of other workloads.
 func TestJobTakesItsPods(t *testing.T) {
 	w := newWorld(t, syncer.Options{})
 	w.up.create(jobs, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}")

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// asRequests, named and harmless are the types that need no Power.
+// asRequests, named and harmless list the types that need no Power.
 const (
 	asRequests = "bindings componentstatuses selfsubjectreviews.authentication.k8s.io tokenreviews.authentication.k8s.io localsubjectaccessreviews.authorization.k8s.io " +
 		"selfsubjectaccessreviews.authorization.k8s.io selfsubjectrulesreviews.authorization.k8s.io subjectaccessreviews.authorization.k8s.io"
@@ -28,8 +28,8 @@ const (
 		"resourceclaims.resource.k8s.io resourceclaimtemplates.resource.k8s.io podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"
 )
 
-// Every type that a server serves, also in versions that are off by default, is classified by its
-// name.
+// The name of every type that a server serves, also in versions that are off by default, determines
+// the Power of the type.
 func TestServedTypesAreClassified(t *testing.T) {
 	all := planetest.NewAll(t, plane.Options{Name: "all", APIServerFlags: []string{"--runtime-config=api/all=true", "--feature-gates=AllAlpha=true,AllBeta=true"}})[0]
 	api, err := region.APIFor(all.Config())
@@ -71,7 +71,7 @@ func TestServedTypesAreClassified(t *testing.T) {
 	}
 }
 
-// powerOf returns the one Power that a type needs.
+// powerOf returns the only Power that a type needs.
 func powerOf(gr schema.GroupResource) syncer.Power {
 	for _, p := range syncer.Powers() {
 		if syncer.CheckTypes([]syncer.Power{p}, gr) == nil {

@@ -31,7 +31,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// installed are the resources of the installed objects, by kind.
+// installed maps each kind of the installed objects to its resource.
 var installed = map[string]schema.GroupVersionResource{
 	"Namespace": namespaces, "ServiceAccount": gvr("", "v1", "serviceaccounts"), "Secret": gvr("", "v1", "secrets"), "Deployment": deployments,
 	"ClusterRole":        gvr("rbac.authorization.k8s.io", "v1", "clusterroles"),
@@ -58,9 +58,9 @@ func TestManifestsAreAccepted(t *testing.T) {
 	gone(t, down, namespaces, "", all[0].GetName())
 }
 
-// The syncer is installed by a user with exactly the printed rights. The program runs with the
-// arguments, the token and the rights of its Deployment. It syncs and becomes ready, and its
-// uninstallation leaves nothing behind.
+// A user with exactly the printed rights installs the syncer. The program of its Deployment runs
+// with the arguments, the token and the rights of the Deployment. The syncer becomes ready and
+// syncs. Uninstalling it leaves nothing behind.
 func TestPull(t *testing.T) {
 	const name = "pulled"
 	var upstream atomic.Pointer[[]byte]

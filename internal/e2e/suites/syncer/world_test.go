@@ -31,8 +31,8 @@ import (
 
 const long = 90 * time.Second
 
-// side is one of the two control planes, in the test's namespace. The target has the name of the
-// namespace, so that successive tests on the same planes do not sync each other's objects.
+// side is one of the two control planes, with the test's namespace. The SyncTarget has the name of
+// the namespace, so that successive tests on the same planes do not sync each other's objects.
 type side struct {
 	t         *testing.T
 	plane     *plane.Plane
@@ -191,14 +191,14 @@ func (s *side) lacks(gvr schema.GroupVersionResource, name string) {
 	})
 }
 
-// rest is restFor with two seconds.
+// rest calls restFor with two seconds.
 func (w *world) rest(t *testing.T, types []kind) map[string]string {
 	t.Helper()
 	return w.restFor(t, 2*time.Second, types)
 }
 
-// restFor waits until, for a time of still, the syncer has written nothing and no synced object has
-// changed. It returns the resourceVersions of all objects, by side, type and name.
+// restFor waits until the syncer has written nothing, and no synced object has changed, for the
+// time still. It returns the resourceVersions of all objects, by side, type and name.
 func (w *world) restFor(t *testing.T, still time.Duration, types []kind) (versions map[string]string) {
 	t.Helper()
 	var last error // the result of the previous attempt
@@ -245,8 +245,8 @@ func (w *world) versions(ctx context.Context, types []kind) (map[string]string, 
 	return versions, nil
 }
 
-// reads waits until the syncer's caches of all types are synced: before, it writes nothing in any
-// case.
+// reads waits until the syncer's caches of all types are synced. Before that the syncer writes
+// nothing, so a time without writes would show nothing.
 func (w *world) reads(t *testing.T, types []kind) {
 	t.Helper()
 	planetest.Eventually(t, long, "all is read", func(context.Context) error {
@@ -263,7 +263,7 @@ func (w *world) reads(t *testing.T, types []kind) {
 	})
 }
 
-// still is how long no object may be written at rest: ATOLL_REST, or 10 seconds.
+// still returns the time for which no object may be written at rest: ATOLL_REST, or 10 seconds.
 func still(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ATOLL_REST")

@@ -97,7 +97,8 @@ func (l learned) crd(t *testing.T, groupVersion, plural string) *apiextensionsv1
 	require.NoError(t, err)
 	group := r.Group
 	if r.Group == "" {
-		// The kind is in the core group, which a CRD cannot have: only its schema is used.
+		// This kind is in the core group, which a CRD cannot have. So the test uses only its
+		// schema.
 		group = "core"
 		r.Group = "apps"
 		out, err := l.documents["apps/v1"].CustomResourceDefinition(schema.Resource{
@@ -255,9 +256,9 @@ func requireWithin(t *testing.T, path string, manifest, stored any) {
 	}
 }
 
-// A stock API server without apps/v1 rejects a CRD in that group only because of the group's name.
-// Without that check, as in the multi-cluster proposal's control plane, the type is served under
-// its own name, with status and scale.
+// An unmodified API server without apps/v1 rejects a CRD in that group only because of the name of
+// the group. Without that check, as in the control plane of the multi-cluster proposal, the type is
+// served under its own name, with status and scale.
 func TestDeploymentUnderItsOwnName(t *testing.T) {
 	dir := t.TempDir()
 	source := planetest.Shared(t, 1)[0]

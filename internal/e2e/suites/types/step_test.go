@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/crds"
 )
 
-// long is the timeout of conditions: a sync waits up to half a minute for each side.
+// long is the timeout of each condition: a sync waits up to half a minute for each side.
 const long = 3 * time.Minute
 
 // policy is the policy of the test.
@@ -104,8 +104,8 @@ func TestTypesInStep(t *testing.T) {
 	})
 	require.Len(t, things.Differences, 1)
 
-	// An object that the upstream accepts, both clusters accept; one that it rejects, some cluster
-	// rejects.
+	// Both clusters accept every object that the upstream accepts. At least one cluster rejects an
+	// object that the upstream rejects.
 	at := runtimeschema.GroupVersionResource{Group: "down.example.org", Version: "v1", Resource: "things"}
 	thing := func(name string, size int64) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -174,7 +174,8 @@ func TestTypesInStep(t *testing.T) {
 		return err
 	})
 
-	// A definition is deleted when its origin is deleted and it has no objects, not before.
+	// A definition is deleted once its origin is deleted and no objects of the type exist, not
+	// before.
 	for _, name := range []string{"cluster-1", "cluster-2"} {
 		remove(t, apis[name], "things.down.example.org")
 	}
@@ -236,8 +237,9 @@ func becomes(t *testing.T, c *crds.Controller, resource, side string, want crds.
 	})
 }
 
-// incomplete returns an error that names a definition whose status is incomplete: whether it is served
-// and, for a group of Kubernetes itself, whether it is approved.
+// incomplete returns an error that names a definition whose status is incomplete. The status must
+// show whether the definition is served and, in a group of Kubernetes itself, whether it is
+// approved.
 func incomplete(ctx context.Context, apis map[string]region.API) error {
 	for name, api := range apis {
 		list, err := api.Dynamic().Resource(crdResource).List(ctx, metav1.ListOptions{})
