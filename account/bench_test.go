@@ -86,7 +86,7 @@ func BenchmarkIdlePeers(b *testing.B) {
 }
 
 // bareReflectors watches the resources of a Replicator by client-go alone.
-func bareReflectors(b *testing.B, s *still, peers int) (stop func()) {
+func bareReflectors(b *testing.B, s *idlePeers, peers int) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	var wg sync.WaitGroup

@@ -293,9 +293,9 @@ func (c *Catalog) report(ctx context.Context, obj *unstructured.Unstructured, k 
 	}
 	ready.Status = status
 	content := map[string]any{
-		"observedGeneration": obj.GetGeneration(), "phase": string(phase), "conditions": timed(obj, []metav1.Condition{ready}),
+		"observedGeneration": obj.GetGeneration(), "phase": string(phase), "conditions": withTransitionTimes(obj, []metav1.Condition{ready}),
 	}
-	if has(obj.Object["status"], content) {
+	if statusContains(obj.Object["status"], content) {
 		return nil
 	}
 	apply := &unstructured.Unstructured{Object: map[string]any{"status": content}}

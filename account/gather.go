@@ -121,7 +121,7 @@ func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersio
 		}
 		for i := range page.Items {
 			obj := &page.Items[i]
-			if follows(obj) {
+			if skipped(obj) {
 				continue
 			}
 			regions := slices.Clone(opts.Origin(obj, slices.Clone(served)))
@@ -134,9 +134,9 @@ func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersio
 	}
 }
 
-// follows reports whether Gather must skip an object: it is a guard or a replica, or is not in
+// skipped reports whether Gather must skip an object: it is a guard or a replica, or is not in
 // effect.
-func follows(obj *unstructured.Unstructured) bool {
+func skipped(obj *unstructured.Unstructured) bool {
 	kind := Kind()
 	state, err := kind.State(obj)
 	if err != nil || state == nil || state.Claim == nil {

@@ -34,7 +34,7 @@ func (r *Replicator) report(ctx context.Context, object *unstructured.Unstructur
 	if err != nil {
 		return fmt.Errorf("status of %s %s: %w", r.kind.Kind, loop.KeyText(p.Key), err)
 	}
-	if has(object.Object["status"], content) {
+	if statusContains(object.Object["status"], content) {
 		return nil
 	}
 	if wait := r.budget(p.Key).Take(time.Now()); wait > 0 {
@@ -79,9 +79,9 @@ func (r *Replicator) object(key types.NamespacedName, uid types.UID) Object {
 	return Object{APIVersion: r.kind.Resource.GroupVersion().String(), Kind: r.kind.Kind, NamespacedName: key, UID: uid}
 }
 
-// has reports whether a status contains all of content, and no condition of a Replicator that
+// statusContains reports whether a status contains all of content, and no condition of a Replicator that
 // content lacks.
-func has(status any, content map[string]any) bool {
+func statusContains(status any, content map[string]any) bool {
 	was, ok := status.(map[string]any)
 	if !ok {
 		return len(content) == 0
@@ -138,12 +138,12 @@ func ReportConditions(obj *unstructured.Unstructured, p Presence) (map[string]an
 	if obj == nil {
 		return nil, errors.New("account: object is nil")
 	}
-	return map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": timed(obj, p.conditions(obj.GetGeneration()))}, nil
+	return map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": withTransitionTimes(obj, p.conditions(obj.GetGeneration()))}, nil
 }
 
-// timed returns now with transition times. A condition keeps the transition time that it has in obj
+// withTransitionTimes returns now with transition times. A condition keeps the transition time that it has in obj
 // if its status is the same there.
-func timed(obj *unstructured.Unstructured, now []metav1.Condition) []any {
+func withTransitionTimes(obj *unstructured.Unstructured, now []metav1.Condition) []any {
 	var conditions []metav1.Condition
 	for _, c := range statusIn(obj).Conditions {
 		if meta.FindStatusCondition(now, c.Type) != nil {

@@ -29,10 +29,10 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// still simulates any number of peers in which nothing changes, all with the same Accounts. Each
+// idlePeers simulates any number of peers in which nothing changes, all with the same Accounts. Each
 // host name is a peer. It uses almost no memory itself, so a test can attribute the growth of the
 // heap to the Replicator.
-type still struct {
+type idlePeers struct {
 	home, replica string // lists of Accounts, of the home and of every other peer
 	members       string // the members that each PeerSet lists
 	writes        atomic.Int64
@@ -43,9 +43,9 @@ type still struct {
 
 // stillOf returns peers with the objects of a world. The parameter listed is the number of members
 // in each PeerSet.
-func stillOf(w *world, listed int) *still {
+func stillOf(w *world, listed int) *idlePeers {
 	w.t.Helper()
-	s := &still{dead: map[string]chan struct{}{}}
+	s := &idlePeers{dead: map[string]chan struct{}{}}
 	for _, peer := range peerNames {
 		list, err := w.conn(peer).Dynamic().Resource(resource).List(w.t.Context(), metav1.ListOptions{})
 		require.NoError(w.t, err)
@@ -74,7 +74,7 @@ func activeMember(name string) fanoutv1alpha1.Member {
 }
 
 // directory returns a Directory of n of the peers. The first one has the homes.
-func (s *still) directory(t testing.TB, n int) region.Directory {
+func (s *idlePeers) directory(t testing.TB, n int) region.Directory {
 	t.Helper()
 	conns := make([]*region.Conn, n)
 	for i := range conns {
@@ -87,9 +87,9 @@ func (s *still) directory(t testing.TB, n int) region.Directory {
 }
 
 // kill makes a peer unreachable.
-func (s *still) kill(host string) { close(s.death(host)) }
+func (s *idlePeers) kill(host string) { close(s.death(host)) }
 
-func (s *still) death(host string) chan struct{} {
+func (s *idlePeers) death(host string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dead[host] == nil {
@@ -98,7 +98,7 @@ func (s *still) death(host string) chan struct{} {
 	return s.dead[host]
 }
 
-func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *idlePeers) RoundTrip(r *http.Request) (*http.Response, error) {
 	host, _, _ := strings.Cut(r.URL.Host, ".")
 	death := s.death(host)
 	select {

@@ -216,8 +216,8 @@ func (w *sweeper) sweepTrace(ctx context.Context, t trace, quiet int) (removed b
 	return removed, errors.Join(errs...)
 }
 
-// another reports whether p describes an object that belongs to another operation than e does.
-func (e *Explanation) another(p PeerExplanation) bool {
+// ofOtherOperation reports whether p describes an object that belongs to another operation than e does.
+func (e *Explanation) ofOtherOperation(p PeerExplanation) bool {
 	switch p.Judgement {
 	case "absent", "undecidable", "damaged":
 		return false
@@ -239,9 +239,9 @@ func (e *Explanation) operation() *Operation {
 	for _, p := range e.Peers {
 		o := region.Outcome[PeerState]{Peer: p.Peer, Err: p.Err}
 		switch {
-		case e.another(p) && (op.State == Committed || op.State == Done):
+		case e.ofOtherOperation(p) && (op.State == Committed || op.State == Done):
 			o.Value = PeerGone // another operation has the name by now
-		case e.another(p):
+		case e.ofOtherOperation(p):
 			o.Value = PeerUnchanged
 		case p.Judgement == "primary":
 			o.Value, op.Primary = PeerPrimary, p.Peer

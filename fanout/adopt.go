@@ -80,7 +80,7 @@ func (w *sweeper) adoptApplied(ctx context.Context) error {
 		keys := s.keys()
 		failures := make([]error, len(keys))
 		for i, key := range keys {
-			peer, ok := s.applied(key)
+			peer, ok := s.adoptablePeer(key)
 			if !ok || !w.owns(kind, key) {
 				continue
 			}
@@ -95,10 +95,10 @@ func (w *sweeper) adoptApplied(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// applied returns the peer that holds the only object of key without a claim. It returns false
+// adoptablePeer returns the peer that holds the only object of key without a claim. It returns false
 // if no peer or several peers hold such an object, if that object is being deleted, if key has a
 // primary, or if the claim of an object of key cannot be read.
-func (s survey) applied(key types.NamespacedName) (string, bool) {
+func (s survey) adoptablePeer(key types.NamespacedName) (string, bool) {
 	found := ""
 	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
 		m := s.late[key][peer]

@@ -55,7 +55,7 @@ func TestApplied(t *testing.T) {
 					}
 				}
 				s := survey{late: map[types.NamespacedName]map[string]met{key: held}}
-				peer, ok := s.applied(key)
+				peer, ok := s.adoptablePeer(key)
 				require.Equal(t, want, peer)
 				require.Equal(t, want != "", ok)
 			}

@@ -122,7 +122,7 @@ func (n *inspector) audit(ctx context.Context, kinds []Kind, repair bool, classe
 		if repair && report.Refused == nil {
 			before := findings
 			// The second inspection finds everything that could not be repaired.
-			_, _ = n.sweeper.mendAll(ctx, kind, peers, repairable(before, classes), everybodys, look)
+			_, _ = n.sweeper.mendAll(ctx, kind, peers, repairable(before, classes), allObjects, look)
 			s, findings = n.inspect(ctx, kind, peers, look)
 			report.Repaired = append(report.Repaired, disappeared(before, findings)...)
 		}

@@ -103,7 +103,7 @@ func (cl caller) body(command protocol.Command) (*unstructured.Unstructured, err
 		if err != nil {
 			return nil, err
 		}
-		return cl.r.kind.born(cl.r.key, command.Object, c)
+		return cl.r.kind.newObject(cl.r.key, command.Object, c)
 	case protocol.Put:
 		return cl.changed(command)
 	default:

@@ -76,7 +76,7 @@ func (h *changes) finishChanges(ctx context.Context) error {
 		if err != nil {
 			continue // the survey of objects reports the unreadable peer
 		}
-		if set.Change.ID == "" || seen[set.Change.ID] || !h.still(ctx, region.PeerName(peer), set) {
+		if set.Change.ID == "" || seen[set.Change.ID] || !h.unchangedForLease(ctx, region.PeerName(peer), set) {
 			continue
 		}
 		seen[set.Change.ID] = true
@@ -86,9 +86,9 @@ func (h *changes) finishChanges(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// still returns true if two PeerSets stay unchanged for a lease: that of peer, and that of the
+// unchangedForLease returns true if two PeerSets stay unchanged for a lease: that of peer, and that of the
 // anchor, the peer that the change in set takes first. It blocks for the lease.
-func (h *changes) still(ctx context.Context, peer region.PeerName, set protocol.PeerSet) bool {
+func (h *changes) unchangedForLease(ctx context.Context, peer region.PeerName, set protocol.PeerSet) bool {
 	anchor, _ := h.clusters.peerSet(ctx, region.PeerName(set.Change.Anchor))
 	select {
 	case <-ctx.Done():

@@ -86,10 +86,10 @@ type link struct {
 	unread  map[string]error // errors of unread peers that may show the operation
 }
 
-// earlier looks up the request's idempotency key in the log. It returns the log key for a new
+// lookUpKey looks up the request's idempotency key in the log. It returns the log key for a new
 // entry, or the Operation that was committed under the idempotency key. A key whose operation
 // had no effect, or is of another ring, may be used again.
-func (b *submitter) earlier(ctx context.Context, req request, op protocol.Operation, id string) (string, *Operation, error) {
+func (b *submitter) lookUpKey(ctx context.Context, req request, op protocol.Operation, id string) (string, *Operation, error) {
 	if req.idempotencyKey == "" {
 		return "operation/" + id, nil, nil
 	}

@@ -63,7 +63,7 @@ func (b *submitter) submit(ctx context.Context, req request) (*Operation, *runne
 	if errors.Is(waited, ErrOtherLog) {
 		return nil, nil, fmt.Errorf("%s: %w: %w", operationName(req.action, req.kind, req.key), ErrAborted, waited)
 	}
-	logKey, first, err := b.earlier(ctx, req, op, id)
+	logKey, first, err := b.lookUpKey(ctx, req, op, id)
 	if err != nil && ctx.Err() != nil {
 		err = waitedFor(err, waited)
 	}

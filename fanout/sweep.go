@@ -38,10 +38,10 @@ type sweeper struct {
 // It blocks, writes nothing if nothing needs repair, and may run in any number of processes. The
 // error joins the failures of reads and repairs.
 func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
-	return c.sweeper.sweep(ctx, everybodys)
+	return c.sweeper.sweep(ctx, allObjects)
 }
 
-func everybodys(Kind, types.NamespacedName) bool { return true }
+func allObjects(Kind, types.NamespacedName) bool { return true }
 
 // sweep is Sweep for only the objects for which the function ours returns true.
 func (w *sweeper) sweep(ctx context.Context, ours func(Kind, types.NamespacedName) bool) (swept int, err error) {

@@ -163,9 +163,9 @@ func state(o protocol.Object, coordinator string, removedAt time.Time) *v1alpha1
 	return f
 }
 
-// born returns the object that a create sends: it has the state of o and the content c. If o is a
+// newObject returns the object that a create sends: it has the state of o and the content c. If o is a
 // guard, the object has the content of a guard instead of c.
-func (k Kind) born(key types.NamespacedName, o protocol.Object, c content) (*unstructured.Unstructured, error) {
+func (k Kind) newObject(key types.NamespacedName, o protocol.Object, c content) (*unstructured.Unstructured, error) {
 	if o.Guard(protocol.Mode(k.Mode)) {
 		return k.bornGuard(key, o)
 	}

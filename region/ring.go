@@ -171,7 +171,7 @@ func (v *view) member(p *Peer) (m *member, stays bool) {
 	if m.conn == nil {
 		return m, unchanged
 	}
-	if p.Credentials.withheld || !m.conn.is(p.UID) {
+	if p.Credentials.withheld || !m.conn.mayReach(p.UID) {
 		return nil, false
 	}
 	if !unchanged {
@@ -180,9 +180,9 @@ func (v *view) member(p *Peer) (m *member, stays bool) {
 	return m, true
 }
 
-// is reports whether c may be the connection to the cluster with this UID: the UID is empty, c's own UID is not known,
+// mayReach reports whether c may be the connection to the cluster with this UID: the UID is empty, c's own UID is not known,
 // or both are equal. A UID that c did not know is set, so that the peer need not reconnect.
-func (c *Conn) is(uid types.UID) bool {
+func (c *Conn) mayReach(uid types.UID) bool {
 	return uid == "" || c.uid.CompareAndSwap(nil, &uid) || *c.uid.Load() == uid
 }
 

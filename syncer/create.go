@@ -63,7 +63,7 @@ func (s specs) meet(ctx context.Context, of ref, want *desired) (after *metav1.P
 	want.SetUID(present.GetUID())
 	uid := types.UID(want.GetAnnotations()[uidAnnotation])
 	// The finalizer of the origin was added just before, so it does not prove that the object is ours.
-	is := provenanceOf(present, manager, s.syncer.owner).to(of.NamespacedName, uid, false)
+	is := provenanceOf(present, manager, s.syncer.owner).relationTo(of.NamespacedName, uid, false)
 	switch {
 	case present.GetLabels()[ownerLabel] == s.syncer.owner:
 		return nil, 0, loop.ErrBehind // ours, which the cache will show

@@ -57,8 +57,8 @@ func (o NamespaceOptions) check() error {
 	return errors.Join(wrong...)
 }
 
-// names reports whether an entry of Metadata selects the key of a label or annotation.
-func (o NamespaceOptions) names(key string) bool {
+// selectsKey reports whether an entry of Metadata selects the key of a label or annotation.
+func (o NamespaceOptions) selectsKey(key string) bool {
 	return slices.ContainsFunc(o.Metadata, func(pattern string) bool {
 		start, open := strings.CutSuffix(pattern, "*")
 		return key == pattern || open && strings.HasPrefix(key, start)
@@ -69,7 +69,7 @@ func (o NamespaceOptions) names(key string) bool {
 // security.
 func (o NamespaceOptions) passing(all map[string]string, label string) map[string]string {
 	all = synced(all, label)
-	maps.DeleteFunc(all, func(key, _ string) bool { return ofKubernetes(key) || !o.names(key) })
+	maps.DeleteFunc(all, func(key, _ string) bool { return ofKubernetes(key) || !o.selectsKey(key) })
 	return all
 }
 
@@ -98,7 +98,7 @@ func (o NamespaceOptions) podSecurity(up, down map[string]string, ours func(key 
 			least = podSecurityLevels["baseline"]
 		}
 		switch level := up[key]; {
-		case o.names(key) && podSecurityLevels[level] > least:
+		case o.selectsKey(key) && podSecurityLevels[level] > least:
 			wanted[key] = level
 		case labelled && ours(key):
 			wanted[key] = present

@@ -63,9 +63,9 @@ func (p pending) waitAny(version string) time.Duration {
 	return max(0, time.Until(p.until))
 }
 
-// wrote reports whether the write of the content with that hash resulted in version. The server may have changed
+// resultedIn reports whether the write of the content with that hash resulted in version. The server may have changed
 // the content.
-func (p pending) wrote(hash, version string) bool { return p.hash == hash && p.after == version }
+func (p pending) resultedIn(hash, version string) bool { return p.hash == hash && p.after == version }
 
 const deletionPrefix = "deleted "
 

@@ -115,7 +115,7 @@ func planSpec(w writes, d *unstructured.Unstructured, want *desired, returning b
 		}
 		if applied = d.GetAnnotations()[appliedAnnotation]; applied == want.hash {
 			owns := loop.Owns(d, want.Unstructured, manager)
-			if owns || w.spec.wrote(want.hash, version) {
+			if owns || w.spec.resultedIn(want.hash, version) {
 				return specPlan{action: specInPlace, proven: owns}
 			}
 		}

@@ -67,9 +67,9 @@ const (
 	unknown
 )
 
-// to returns the relation to the upstream object with that key and UID. held reports that the upstream object has
+// relationTo returns the relation to the upstream object with that key and UID. held reports that the upstream object has
 // our finalizer, which means that this syncer has made a downstream object for it.
-func (p provenance) to(key types.NamespacedName, uid types.UID, held bool) relation {
+func (p provenance) relationTo(key types.NamespacedName, uid types.UID, held bool) relation {
 	sameOrigin, sameUID := p.origin == key, p.uid == uid
 	switch {
 	case !sameOrigin && !p.lostOrigin && p.signed:
@@ -90,7 +90,7 @@ func (p provenance) to(key types.NamespacedName, uid types.UID, held bool) relat
 
 // relation returns the relation of d to u. held reports whether u has our finalizer.
 func (s *Syncer) relation(d, u metav1.Object, held bool) relation {
-	return provenanceOf(d, manager, s.owner).to(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, u.GetUID(), held)
+	return provenanceOf(d, manager, s.owner).relationTo(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, u.GetUID(), held)
 }
 
 // howToMark returns the message about an object that has lost its marks, with the remedy.

@@ -252,7 +252,7 @@ func (r *records) setUnscheduled(counted map[types.NamespacedName]v1alpha1.Unsch
 	for key, now := range counted {
 		of := originRef(key)
 		text := r.getLocked(of).published
-		if !says(text, now) {
+		if !sameCount(text, now) {
 			data, _ := json.Marshal(now) // cannot fail: a number and a string
 			text = string(data)
 			differ = append(differ, of)
@@ -270,7 +270,7 @@ func (r *records) unpublished(of ref, text string) (next string, ok bool) {
 	r.updateLocked(of, func(d *detail) {
 		d.published = text
 		var counted v1alpha1.Unscheduled
-		if d.unscheduled != "" && json.Unmarshal([]byte(d.unscheduled), &counted) == nil && says(text, counted) {
+		if d.unscheduled != "" && json.Unmarshal([]byte(d.unscheduled), &counted) == nil && sameCount(text, counted) {
 			d.unscheduled = text // it was counted before the object was first read
 		}
 	})

@@ -98,7 +98,7 @@ func (r refusals) downstream(ctx context.Context, o observed, origin metav1.Obje
 	if d == nil {
 		return nil, wrap("look for a copy downstream", err)
 	}
-	if is := provenanceOf(d, manager, r.syncer.owner).to(o.NamespacedName, origin.GetUID(), true); is != copied && is != unknown {
+	if is := provenanceOf(d, manager, r.syncer.owner).relationTo(o.NamespacedName, origin.GetUID(), true); is != copied && is != unknown {
 		return nil, nil //nolint:nilnil // another object has the place
 	}
 	return d, nil

@@ -180,7 +180,7 @@ func (s statuses) planUp(w writes, o observed) (statusPlan, error) {
 	switch plan.wait = cmp.Or(rejected, w.status.wait(plan.hash, version)); {
 	case plan.wait > 0:
 		plan.action = statusWait
-	case w.status.wrote(plan.hash, version):
+	case w.status.resultedIn(plan.hash, version):
 		plan.action = statusShown
 	default:
 		plan.action = statusWrite

@@ -57,9 +57,9 @@ func withoutNumbers(message string) string {
 	}, message)
 }
 
-// says reports whether text has the counted number of pods, and the same message except for its numbers. It returns
+// sameCount reports whether text has the counted number of pods, and the same message except for its numbers. It returns
 // false for text that cannot be decoded.
-func says(text string, counted v1alpha1.Unscheduled) bool {
+func sameCount(text string, counted v1alpha1.Unscheduled) bool {
 	var published v1alpha1.Unscheduled
 	err := json.Unmarshal([]byte(text), &published)
 	return err == nil && published.Pods == counted.Pods && withoutNumbers(published.Message) == withoutNumbers(counted.Message)

@@ -62,7 +62,7 @@ func (s upsync) action(o bornState) bornAction {
 	case o.raised == nil:
 		return bornSync
 	}
-	switch is := provenanceOf(o.raised, s.syncer.bornManager, s.syncer.owner).to(loop.KeyOf(o.born), o.born.GetUID(), true); {
+	switch is := provenanceOf(o.raised, s.syncer.bornManager, s.syncer.owner).relationTo(loop.KeyOf(o.born), o.born.GetUID(), true); {
 	case is == preceded, is == misplaced, o.raised.GetDeletionTimestamp() != nil:
 		return bornReplace
 	case is != copied:

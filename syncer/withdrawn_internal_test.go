@@ -44,6 +44,6 @@ func TestACopyThatWasTakenOverKeepsItsMarks(t *testing.T) {
 		return provenanceOf(obj, manager, "me")
 	}
 	key := types.NamespacedName{Namespace: "default", Name: "a"}
-	require.Equal(t, preceded, taken(manager).to(key, "third", false))
-	require.Equal(t, unknown, taken("somebody").to(key, "third", false))
+	require.Equal(t, preceded, taken(manager).relationTo(key, "third", false))
+	require.Equal(t, unknown, taken("somebody").relationTo(key, "third", false))
 }

@@ -21,8 +21,8 @@ import (
 
 const root = "../.."
 
-// none fails the test if there are violations, and prints each on a line of its own.
-func none(t *testing.T, violations []string) {
+// requireNone fails the test if there are violations, and prints each on a line of its own.
+func requireNone(t *testing.T, violations []string) {
 	t.Helper()
 	for _, v := range violations {
 		t.Error(v)
@@ -33,34 +33,34 @@ func TestHouse(t *testing.T) {
 	packages, err := Packages(t.Context(), root)
 	require.NoError(t, err)
 	require.NotEmpty(t, packages)
-	t.Run("imports", func(t *testing.T) { none(t, Imports(packages)) })
-	t.Run("forbidden", func(t *testing.T) { none(t, Forbidden(packages)) })
+	t.Run("imports", func(t *testing.T) { requireNone(t, Imports(packages)) })
+	t.Run("forbidden", func(t *testing.T) { requireNone(t, Forbidden(packages)) })
 	t.Run("documented", func(t *testing.T) {
 		for _, p := range packages {
-			none(t, Documented(p, load(t, p.Dir, p.Files), p.Files))
+			requireNone(t, Documented(p, load(t, p.Dir, p.Files), p.Files))
 		}
 	})
 	t.Run("loggers", func(t *testing.T) {
 		for _, p := range packages {
-			none(t, Loggers(p, load(t, p.Dir, p.Files)))
+			requireNone(t, Loggers(p, load(t, p.Dir, p.Files)))
 		}
 	})
 	t.Run("mains", func(t *testing.T) {
 		for _, p := range packages {
-			none(t, Mains(p, load(t, p.Dir, p.TestFiles)))
+			requireNone(t, Mains(p, load(t, p.Dir, p.TestFiles)))
 		}
 	})
 	t.Run("sequential", func(t *testing.T) {
 		pure := sequential(t)
 		for _, p := range packages {
 			if pure.MatchString("/" + p.Path) {
-				none(t, Sequential(p, load(t, p.Dir, p.Files)))
+				requireNone(t, Sequential(p, load(t, p.Dir, p.Files)))
 			}
 		}
 	})
 	t.Run("sizes", func(t *testing.T) {
 		for _, p := range packages {
-			none(t, Sizes(p, load(t, p.Dir, p.Files)))
+			requireNone(t, Sizes(p, load(t, p.Dir, p.Files)))
 		}
 	})
 	t.Run("complexity", func(t *testing.T) {
@@ -74,11 +74,11 @@ func TestHouse(t *testing.T) {
 				}
 			}
 		}
-		none(t, Complexities(functions))
+		requireNone(t, Complexities(functions))
 	})
 	t.Run("examples", func(t *testing.T) {
 		for _, p := range packages {
-			none(t, Examples(p, load(t, p.Dir, p.Files), load(t, p.Dir, p.TestFiles)))
+			requireNone(t, Examples(p, load(t, p.Dir, p.Files), load(t, p.Dir, p.TestFiles)))
 		}
 	})
 }
@@ -112,7 +112,7 @@ func TestRequirements(t *testing.T) {
 	var mod struct{ Require []Requirement }
 	require.NoError(t, json.Unmarshal(out, &mod))
 	require.NotEmpty(t, mod.Require)
-	none(t, Requirements(mod.Require))
+	requireNone(t, Requirements(mod.Require))
 }
 
 // walk calls visit for each file with the extension ext in all modules of the repository, and returns the number of
@@ -154,13 +154,13 @@ func TestWords(t *testing.T) {
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, path, content, parser.ParseComments)
 		require.NoError(t, err)
-		none(t, Comments(path, file, set))
-		none(t, Names(path, file, set))
+		requireNone(t, Comments(path, file, set))
+		requireNone(t, Names(path, file, set))
 	})
 	require.Greater(t, files, 1000)
 	pages := walk(t, ".md", func(path, content string) {
 		if path != "CHANGELOG.md" && !under(path, "docs/evidence") {
-			none(t, Prose(path, content))
+			requireNone(t, Prose(path, content))
 		}
 	})
 	require.Greater(t, pages, 10)
@@ -168,6 +168,6 @@ func TestWords(t *testing.T) {
 
 // TestSource covers all modules of the repository, nested ones included.
 func TestSource(t *testing.T) {
-	files := walk(t, ".go", func(path, content string) { none(t, Source(File{Path: path, Content: content})) })
+	files := walk(t, ".go", func(path, content string) { requireNone(t, Source(File{Path: path, Content: content})) })
 	require.Positive(t, files)
 }

@@ -62,7 +62,7 @@ var schemaMutants = []mutant{
 	},
 	{
 		"a default that rules of the other side may count is not harmless", "it is",
-		"compare.go", "	return !slices.ContainsFunc(added(result, inner), rules.to)\n", "	return rules != nil\n", "TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
+		"compare.go", "	return !slices.ContainsFunc(added(result, inner), rules.mayName)\n", "	return rules != nil\n", "TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
 	},
 	{
 		"a required field that the other side fills in is not lost", "it is",

@@ -46,7 +46,7 @@ func splitterAutoscaler() perturb.Scenario {
 		Servers: servers("a"),
 		Loops: []perturb.Loop{
 			splitting(splitter.Options{Finalize: true}),
-			syncing("a", syncer.Options{Types: only(deployments), Discovery: seldom, Heartbeat: 40 * time.Second, Rules: []syncer.Rule{
+			syncing("a", syncer.Options{Types: onlyTypes(deployments), Discovery: seldom, Heartbeat: 40 * time.Second, Rules: []syncer.Rule{
 				{Type: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Path: "spec.replicas", Owner: syncer.FirstWriter, Up: true},
 			}}),
 			workloads("a"), autoscaler("a"),
@@ -300,7 +300,7 @@ func syncerEnds() perturb.Scenario {
 			}, err
 		},
 		Loops: []perturb.Loop{syncing("a", syncer.Options{
-			Types: only(configMaps), Discovery: seldom, Namespaces: syncer.PrefixNamespaces("acme-"),
+			Types: onlyTypes(configMaps), Discovery: seldom, Namespaces: syncer.PrefixNamespaces("acme-"),
 			NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true, Metadata: []string{"team", "note", syncer.PodSecurity}},
 		})},
 		Script: []perturb.Step{
@@ -343,7 +343,7 @@ func syncerCapacity() perturb.Scenario {
 			return all, err
 		},
 		Loops: []perturb.Loop{syncing("a", syncer.Options{
-			Types: only(replicaSets), Discovery: seldom, Heartbeat: seldomBeats, Capacity: seldomBeats, Unscheduled: seldomBeats,
+			Types: onlyTypes(replicaSets), Discovery: seldom, Heartbeat: seldomBeats, Capacity: seldomBeats, Unscheduled: seldomBeats,
 		})},
 		Script: []perturb.Step{
 			put("a joins", upstream, target("a", "", "")),

@@ -130,7 +130,7 @@ func TestADeletedShardTakesNothingElsewhere(t *testing.T) {
 // splitterMoves is a scenario that drains one cluster after another. The syncers of these clusters
 // delete the shards that the splitter removes.
 func splitterMoves() perturb.Scenario {
-	opts := syncer.Options{Types: only(deployments), Discovery: seldom}
+	opts := syncer.Options{Types: onlyTypes(deployments), Discovery: seldom}
 	steady := strings.Replace(web("4", "web:1", ""), "  template:", "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n  template:", 1)
 	return perturb.Scenario{
 		Servers: servers("a", "b", "c"), Differ: ofTheUpstream,

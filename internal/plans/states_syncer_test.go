@@ -50,7 +50,7 @@ type synced struct {
 
 func syncerBeginning(r *rand.Rand) beginning {
 	s := &synced{targets: []string{"a"}, syncers: map[string]*syncer.Syncer{}}
-	s.opts = syncer.Options{Types: only(configMaps, deployments), Discovery: seldom, Conditions: r.IntN(3) == 0}
+	s.opts = syncer.Options{Types: onlyTypes(configMaps, deployments), Discovery: seldom, Conditions: r.IntN(3) == 0}
 	if r.IntN(3) == 0 {
 		s.targets = []string{"a", "b"}
 	}
@@ -85,8 +85,8 @@ func (s *synced) loop(target string) perturb.Loop {
 	})
 }
 
-// some returns the place of a random object upstream, from a small set.
-func (s *synced) some(w *world) ref {
+// randomRef returns the place of a random object upstream, from a small set.
+func (s *synced) randomRef(w *world) ref {
 	return ref{upstream, one(w, configMaps, deployments), types.NamespacedName{Namespace: "default", Name: one(w, "x", "y")}}
 }
 
@@ -198,14 +198,14 @@ func (s *synced) writeBelow(w *world, at ref, manager string, obj *unstructured.
 func (s *synced) strokes() []stroke {
 	const finalizer = syncerv1alpha1.FinalizerPrefix
 	below := func(w *world) (string, ref, ref) {
-		target, up := one(w, s.targets...), s.some(w)
+		target, up := one(w, s.targets...), s.randomRef(w)
 		return target, up, s.below(target, up)
 	}
-	made := stroke{"applied", func(w *world) error { return s.given(w, s.some(w), 1+w.IntN(3)) }}
+	made := stroke{"applied", func(w *world) error { return s.given(w, s.randomRef(w), 1+w.IntN(3)) }}
 	return []stroke{
 		made, made, made, made, made, made, made, made,
 		{"spec A, B, A", func(w *world) error {
-			at := s.some(w)
+			at := s.randomRef(w)
 			obj := func(variant int) *unstructured.Unstructured {
 				obj := content(at.gvr, at.Name, variant)
 				obj.SetLabels(map[string]string{syncerv1alpha1.ClusterLabel: "a"})
@@ -219,26 +219,26 @@ func (s *synced) strokes() []stroke {
 			}
 			return nil
 		}},
-		{"deleted", func(w *world) error { return w.delete(s.some(w)) }},
-		{"deleted by force", func(w *world) error { return w.remove(s.some(w)) }},
+		{"deleted", func(w *world) error { return w.delete(s.randomRef(w)) }},
+		{"deleted by force", func(w *world) error { return w.remove(s.randomRef(w)) }},
 		{"replaced", func(w *world) error {
-			at := s.some(w)
+			at := s.randomRef(w)
 			if err := w.remove(at); err != nil {
 				return err
 			}
 			return s.given(w, at, 1+w.IntN(3))
 		}},
 		{"finalizer without a copy", func(w *world) error {
-			at := s.some(w)
+			at := s.randomRef(w)
 			_, err := w.merge(at, one(w, "atoll-syncer-a", "somebody"), inMetadata(map[string]any{"finalizers": []any{finalizer + one(w, s.targets...)}}))
 			return err
 		}},
 		{"copy without finalizer", func(w *world) error {
-			_, err := w.merge(s.some(w), "somebody", inMetadata(map[string]any{"finalizers": nil}))
+			_, err := w.merge(s.randomRef(w), "somebody", inMetadata(map[string]any{"finalizers": nil}))
 			return err
 		}},
 		{"held by a finalizer of others upstream", func(w *world) error {
-			_, err := w.merge(s.some(w), "somebody", inMetadata(map[string]any{"finalizers": []any{"example.com/hold", finalizer + "a"}}))
+			_, err := w.merge(s.randomRef(w), "somebody", inMetadata(map[string]any{"finalizers": []any{"example.com/hold", finalizer + "a"}}))
 			return err
 		}},
 		{"held by a finalizer of others downstream", func(w *world) error {
@@ -332,7 +332,7 @@ func (s *synced) strokes() []stroke {
 			return err
 		}},
 		{"status upstream from elsewhere", func(w *world) error {
-			at := s.some(w)
+			at := s.randomRef(w)
 			at.gvr = deployments
 			_, err := w.merge(at, one(w, "somebody", "atoll-syncer-status-a", "kube-controller-manager"), map[string]any{"status": map[string]any{
 				"observedGeneration": int64(w.IntN(9)), "replicas": int64(w.IntN(9)), "availableReplicas": int64(0),
@@ -343,12 +343,12 @@ func (s *synced) strokes() []stroke {
 		{"malformed annotations", func(w *world) error {
 			target := one(w, s.targets...)
 			annotation := one(w, syncerv1alpha1.SyncedAnnotationPrefix, syncerv1alpha1.StatusAnnotationPrefix, syncerv1alpha1.UnscheduledAnnotationPrefix) + target
-			_, err := w.merge(s.some(w), one(w, "somebody", "atoll-syncer-condition-"+target, "atoll-syncer-"+target, "atoll-syncer-status-"+target),
+			_, err := w.merge(s.randomRef(w), one(w, "somebody", "atoll-syncer-condition-"+target, "atoll-syncer-"+target, "atoll-syncer-status-"+target),
 				inMetadata(map[string]any{"annotations": map[string]any{annotation: one(w, "", "{", "[]", `{"status":7}`, `{"pods":-1}`, "null")}}))
 			return err
 		}},
 		{"labels malformed", func(w *world) error {
-			at := s.some(w)
+			at := s.randomRef(w)
 			_, err := w.merge(at, "somebody", inMetadata(map[string]any{"labels": map[string]any{
 				syncerv1alpha1.ClusterLabel: one[any](w, nil, "", "nowhere", "a"), syncerv1alpha1.StateLabelPrefix + "a": one[any](w, nil, "", "sync", "Sync", "Upsync"),
 			}}))

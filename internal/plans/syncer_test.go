@@ -65,8 +65,8 @@ func person(syncers func() []*syncer.Syncer) func(context.Context) error {
 	}
 }
 
-// only returns a filter for the types of a scenario. Syncing few types makes the runs cheap.
-func only(resources ...schema.GroupVersionResource) syncer.TypeFilter {
+// onlyTypes returns a filter for the types of a scenario. Syncing few types makes the runs cheap.
+func onlyTypes(resources ...schema.GroupVersionResource) syncer.TypeFilter {
 	return func(gr schema.GroupResource) bool {
 		for _, r := range resources {
 			if r.GroupResource() == gr {
@@ -132,7 +132,7 @@ func lifeOfObjects(opts syncer.Options) perturb.Scenario {
 }
 
 func syncerLife() perturb.Scenario {
-	return lifeOfObjects(syncer.Options{Types: only(configMaps, deployments), Discovery: seldom})
+	return lifeOfObjects(syncer.Options{Types: onlyTypes(configMaps, deployments), Discovery: seldom})
 }
 
 // With Conditions, each object shows whether it is synced. At first one object is not synced,
@@ -140,7 +140,7 @@ func syncerLife() perturb.Scenario {
 func syncerConditions() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
-		Loops: []perturb.Loop{syncing("a", syncer.Options{Types: only(configMaps, deployments), Discovery: seldom, Conditions: true}), workloads("a")},
+		Loops: []perturb.Loop{syncing("a", syncer.Options{Types: onlyTypes(configMaps, deployments), Discovery: seldom, Conditions: true}), workloads("a")},
 		Script: []perturb.Step{
 			put("something foreign has the name", "a", settings("foreign", "")),
 			put("make settings", upstream, settings("one", forA)),
@@ -156,7 +156,7 @@ func syncerConditions() perturb.Scenario {
 
 // An object of two clusters has a status of each.
 func syncersShared() perturb.Scenario {
-	opts := syncer.Options{Types: only(deployments), Discovery: seldom}
+	opts := syncer.Options{Types: onlyTypes(deployments), Discovery: seldom}
 	const forA, forB = "state.workload.kcp.io/a: Sync", "state.workload.kcp.io/b: Sync"
 	return perturb.Scenario{
 		Servers: servers("a", "b"), Differ: ofTheUpstream,
@@ -175,7 +175,7 @@ func syncersShared() perturb.Scenario {
 
 // Objects move between clusters when a label changes.
 func syncersMove() perturb.Scenario {
-	opts := syncer.Options{Types: only(configMaps), Discovery: seldom}
+	opts := syncer.Options{Types: onlyTypes(configMaps), Discovery: seldom}
 	const forB = "workloads.kcp.io/cluster: b"
 	return perturb.Scenario{
 		Servers: servers("a", "b"), Differ: ofTheUpstream,
@@ -227,7 +227,7 @@ func syncerAutoscaler() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
 		Loops: []perturb.Loop{syncing("a", syncer.Options{
-			Types: only(deployments), Discovery: seldom,
+			Types: onlyTypes(deployments), Discovery: seldom,
 			Rules: []syncer.Rule{
 				{Type: kind, Path: "spec.replicas", Owner: syncer.FirstWriter, Up: true},
 				{Type: kind, Path: "spec.selector", Change: syncer.Recreate},
@@ -249,7 +249,7 @@ func syncerAutoscaler() perturb.Scenario {
 func syncerDeleteUpstream() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
-		Loops: []perturb.Loop{syncing("a", syncer.Options{Types: only(configMaps), Discovery: seldom, OnDownstreamDelete: syncer.DeleteUpstream})},
+		Loops: []perturb.Loop{syncing("a", syncer.Options{Types: onlyTypes(configMaps), Discovery: seldom, OnDownstreamDelete: syncer.DeleteUpstream})},
 		Script: []perturb.Step{
 			put("make settings", upstream, settings("one", forA)),
 			put("change settings", upstream, settings("two", forA)),
@@ -270,7 +270,7 @@ func syncerUpsync() perturb.Scenario {
 	const up = "state.workload.kcp.io/a: Upsync"
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
-		Loops: []perturb.Loop{syncing("a", syncer.Options{Types: only(configMaps, deployments), Upsync: only(configMaps, deployments), Discovery: seldom}), workloads("a")},
+		Loops: []perturb.Loop{syncing("a", syncer.Options{Types: onlyTypes(configMaps, deployments), Upsync: onlyTypes(configMaps, deployments), Discovery: seldom}), workloads("a")},
 		Script: []perturb.Step{
 			put("settings are born", "a", settings("one", up)),
 			put("web is born", "a", web("2", "web:1", up)),
@@ -296,7 +296,7 @@ func syncerNamespaces() perturb.Scenario {
 	}
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
-		Loops: []perturb.Loop{syncing("a", syncer.Options{Types: only(configMaps, services), Discovery: seldom, Namespaces: syncer.PrefixNamespaces("acme-")})},
+		Loops: []perturb.Loop{syncing("a", syncer.Options{Types: onlyTypes(configMaps, services), Discovery: seldom, Namespaces: syncer.PrefixNamespaces("acme-")})},
 		Script: []perturb.Step{
 			put("make settings", upstream, settings("one", forA)),
 			put("make a service", upstream, service("80")),

@@ -16,7 +16,7 @@ import (
 // together is a scenario in which a splitter, placement and two syncers work on the same objects,
 // with heartbeats.
 func together() perturb.Scenario {
-	opts := syncer.Options{Types: only(configMaps, deployments), Discovery: seldom, Heartbeat: 40 * time.Second}
+	opts := syncer.Options{Types: onlyTypes(configMaps, deployments), Discovery: seldom, Heartbeat: 40 * time.Second}
 	const heavy, light = zoneOne + ", " + twoThirds, zoneTwo + ", " + oneThird
 	return perturb.Scenario{
 		Servers: servers("a", "b"), Differ: ofTheUpstream,

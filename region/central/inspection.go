@@ -45,8 +45,8 @@ type inspection struct {
 // lookTimeout bounds one inspection of a cluster.
 const lookTimeout = 5 * time.Second
 
-// lookAt reads a cluster's UID and whether it may be a peer, over a separate connection.
-func lookAt(ctx context.Context, name region.PeerName, creds region.Credentials) inspection {
+// inspect reads a cluster's UID and whether it may be a peer, over a separate connection.
+func inspect(ctx context.Context, name region.PeerName, creds region.Credentials) inspection {
 	l := inspection{creds: creds.String()}
 	conn, err := region.NewConn(region.Peer{Name: name, Credentials: creds}, region.ConnOptions{})
 	if err != nil {

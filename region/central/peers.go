@@ -197,7 +197,7 @@ func (p *Peers) work(ctx context.Context, name string) (time.Duration, error) {
 		return 0, nil
 	}
 	r, peer := p.record(name), k.peer
-	before := r.written.over(peer)
+	before := r.written.withWritten(peer)
 	f := findings{kubeconfig: p.source.kubeconfig(peer), plane: p.self}
 	for _, k := range p.source.index.list() {
 		if k.peer.Name != name && k.peer.DeletionTimestamp == nil {
@@ -236,7 +236,7 @@ func (p *Peers) lookAt(ctx context.Context, r *record, peer *masterv1alpha1.Peer
 		if l == nil || l.creds != f.kubeconfig.creds.String() {
 			r.failures = 0
 		}
-		found := lookAt(ctx, region.PeerName(peer.Name), f.kubeconfig.creds)
+		found := inspect(ctx, region.PeerName(peer.Name), f.kubeconfig.creds)
 		wait := lookInterval
 		if found.err != nil {
 			r.failures++

@@ -25,8 +25,8 @@ type writing struct {
 	status  masterv1alpha1.PeerStatus
 }
 
-// over returns p with the last written status, if the cache does not have that status yet.
-func (w *writing) over(p *masterv1alpha1.Peer) *masterv1alpha1.Peer {
+// withWritten returns p with the last written status, if the cache does not have that status yet.
+func (w *writing) withWritten(p *masterv1alpha1.Peer) *masterv1alpha1.Peer {
 	if w.version != p.ResourceVersion {
 		return p
 	}

@@ -45,7 +45,7 @@ func TestTwoRulingsComeToRest(t *testing.T) {
 					for quiet := 0; quiet < 2; {
 						for i, r := range []ruling{one, two} {
 							s, ok := reportOn(obj, r, mine[i], noon)
-							if !ok || s.is(statusIn(obj)) {
+							if !ok || s.matches(statusIn(obj)) {
 								quiet++
 								continue
 							}

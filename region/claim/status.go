@@ -62,7 +62,7 @@ func phaseUnder(d decision, uid types.UID, leaving bool, was v1alpha1.RegionClai
 func reportOn(obj *unstructured.Unstructured, r ruling, mine *report, now time.Time) (report, bool) {
 	was, d := statusIn(obj), r.decision
 	phase, ok := phaseUnder(d, obj.GetUID(), leaving(obj), was.Phase)
-	if !ok || !r.firm && isTold(obj, was) && !mine.is(was) {
+	if !ok || !r.firm && isReported(obj, was) && !mine.matches(was) {
 		return report{}, false
 	}
 	s := report{ObservedGeneration: obj.GetGeneration(), Phase: phase}
@@ -104,16 +104,16 @@ func only(conditions []metav1.Condition, conditionType string) []metav1.Conditio
 	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool { return c.Type != conditionType })
 }
 
-// isTold reports whether the status was written for the present generation of obj, and for its
+// isReported reports whether the status was written for the present generation of obj, and for its
 // deletion if obj is being deleted.
-func isTold(obj *unstructured.Unstructured, was v1alpha1.RegionClaimStatus) bool {
+func isReported(obj *unstructured.Unstructured, was v1alpha1.RegionClaimStatus) bool {
 	c := meta.FindStatusCondition(was.Conditions, string(v1alpha1.RegionClaimConditionBound))
 	return was.Phase != "" && was.ObservedGeneration == obj.GetGeneration() && c != nil &&
 		leaving(obj) == (c.Reason == string(v1alpha1.RegionClaimReasonRemoving))
 }
 
-// is reports whether s equals the given status, apart from transition times.
-func (s *report) is(was v1alpha1.RegionClaimStatus) bool {
+// matches reports whether s equals the given status, apart from transition times.
+func (s *report) matches(was v1alpha1.RegionClaimStatus) bool {
 	return s != nil && s.same(&report{
 		ObservedGeneration: was.ObservedGeneration, Phase: was.Phase, Conditions: was.Conditions, Holder: was.Holder,
 	})

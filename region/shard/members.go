@@ -37,7 +37,7 @@ type Members struct {
 
 	changed chan struct{}  // the cache has changed
 	hurry   chan struct{}  // renew now
-	corpses chan *deletion // Leases to delete
+	deadLeases chan *deletion // Leases to delete
 
 	until atomic.Pointer[time.Time] // from then on this replica owns nothing, unless it renews before
 	view  atomic.Pointer[view]
@@ -68,7 +68,7 @@ func New(plane region.API, namespace, group string, opts Options) (*Members, err
 	m := &Members{
 		namespace: namespace, group: group, opts: opts, holder: opts.Identity + "_" + rand.Text(),
 		client:  plane.Dynamic().Resource(leases).Namespace(namespace),
-		changed: make(chan struct{}, 1), hurry: make(chan struct{}, 1), corpses: make(chan *deletion, 1),
+		changed: make(chan struct{}, 1), hurry: make(chan struct{}, 1), deadLeases: make(chan *deletion, 1),
 	}
 	m.copy = loop.NewObjects(plane.Dynamic(), leases, loop.ObjectsOptions{
 		Namespace: namespace, Labels: Label + "=" + group, Strip: loop.KeepManager(),
@@ -166,7 +166,7 @@ func (m *Members) renewals(ctx context.Context, out chan<- renewal) {
 				if soon := r.begun.Add(m.opts.Lease / 30); soon.Before(next) {
 					next = soon
 				}
-			case d := <-m.corpses:
+			case d := <-m.deadLeases:
 				if err := m.remove(ctx, d.name, d.only); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 					logging.From(ctx).V(1).Info("The Lease of a dead replica was not deleted", "error", err.Error())
 				}
@@ -231,7 +231,7 @@ func (m *Members) sweep(r *roster, j judgement, now time.Time) {
 			continue
 		}
 		select {
-		case m.corpses <- &deletion{name, r.others[identity].precondition()}:
+		case m.deadLeases <- &deletion{name, r.others[identity].precondition()}:
 			r.others[identity].swept = now
 		default:
 		}

@@ -93,7 +93,7 @@ func (f *Fleet) reportTypes(asked map[string]region.API, states []State) {
 			f.targets.SetTypes(name, []string{fmt.Sprintf("all: the name %q is reserved for the upstream: rename the SyncTarget", name)}, true)
 			continue
 		}
-		incompatible, known := standing(name, states)
+		incompatible, known := incompatibleTypes(name, states)
 		if known || !f.reported[name] {
 			f.targets.SetTypes(name, incompatible, known)
 			f.reported[name] = true
@@ -106,9 +106,9 @@ func (f *Fleet) reportTypes(asked map[string]region.API, states []State) {
 	}
 }
 
-// standing returns the types that are incompatible between a target and the upstream. known is false if either did not
+// incompatibleTypes returns the types that are incompatible between a target and the upstream. known is false if either did not
 // answer.
-func standing(name string, states []State) (incompatible []string, known bool) {
+func incompatibleTypes(name string, states []State) (incompatible []string, known bool) {
 	known = true
 	for _, s := range states {
 		concerned := s.Side == name || s.Side == Upstream && slices.Contains(s.From, name)

@@ -81,7 +81,7 @@ func Accepts(outer, inner *apiextensionsv1.JSONSchemaProps) (bool, []Difference,
 func harmless(result, inner, outer *apiextensionsv1.JSONSchemaProps) bool {
 	rules := &references{names: map[string]bool{}}
 	rules.gather(outer)
-	return !slices.ContainsFunc(added(result, inner), rules.to)
+	return !slices.ContainsFunc(added(result, inner), rules.mayName)
 }
 
 // gather collects the references of a whole schema.

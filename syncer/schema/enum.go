@@ -53,7 +53,7 @@ func (n *negotiator) enum(at position, views []view, out *apiextensionsv1.JSONSc
 	var kept []apiextensionsv1.JSON
 	for _, k := range sortedKeys(found) {
 		value, err := decode(found[k])
-		if err != nil || !holds(value, out) || !all(views, func(v view) bool { return holds(value, v.s) }) {
+		if err != nil || !accepts(value, out) || !all(views, func(v view) bool { return accepts(value, v.s) }) {
 			continue
 		}
 		e := found[k]

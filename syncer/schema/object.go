@@ -188,7 +188,7 @@ func (f *field) sharedDefault(merged *apiextensionsv1.JSONSchemaProps) (shared *
 	foreign := hasRules(merged) && len(f.defaulted) < len(f.views) // a side without the default has rules
 	for _, d := range f.defaults {
 		value, err := decode(d)
-		if err != nil || foreign || !holds(value, merged) || !known(value, merged) {
+		if err != nil || foreign || !accepts(value, merged) || !known(value, merged) {
 			return nil, true
 		}
 		shared = d.DeepCopy()
@@ -254,7 +254,7 @@ func (n *negotiator) dropped(at position, views []view, out *apiextensionsv1.JSO
 				fmt.Sprintf("%s rejects its own default for %s, and not all sides can have the field", n.names[v.side], name))
 			return false
 		}
-		if !ok || !v.refers.to(name) {
+		if !ok || !v.refers.mayName(name) {
 			continue
 		}
 		if f.defaulted[v.side] {

@@ -85,7 +85,7 @@ func (c *converter) setDefault(s *spec.Schema, out *apiextensionsv1.JSONSchemaPr
 		return
 	}
 	value, err := decode(apiextensionsv1.JSON{Raw: text})
-	if err != nil || hasRules(out) || !holds(value, out) || !known(value, out) {
+	if err != nil || hasRules(out) || !accepts(value, out) || !known(value, out) {
 		return
 	}
 	out.Default = &apiextensionsv1.JSON{Raw: text}

@@ -72,8 +72,8 @@ func compound(enum []apiextensionsv1.JSON) bool {
 // escapes maps field names to identifiers, as CEL does.
 var escapes = strings.NewReplacer("__", "__underscores__", ".", "__dot__", "-", "__dash__", "/", "__slash__")
 
-// to reports whether there may be a reference to the field with the given name.
-func (r *references) to(name string) bool {
+// mayName reports whether there may be a reference to the field with the given name.
+func (r *references) mayName(name string) bool {
 	for ; r != nil; r = r.above {
 		if r.all || r.names[name] || r.names[escapes.Replace(name)] || r.names["__"+name+"__"] || !identifier(name) && strings.Contains(r.text, name) {
 			return true

@@ -80,7 +80,7 @@ func sameShape(path string, a, b *apiextensionsv1.JSONSchemaProps, r *references
 		return path, false
 	}
 	for name, property := range a.Properties {
-		if !r.to(name) {
+		if !r.mayName(name) {
 			continue
 		}
 		other, ok := b.Properties[name]

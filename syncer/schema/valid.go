@@ -14,12 +14,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// holds reports whether a schema accepts a value, with the validator of API servers. It does not evaluate CEL rules.
-func holds(value any, s *apiextensionsv1.JSONSchemaProps) bool {
+// accepts reports whether a schema accepts a value, with the validator of API servers. It does not evaluate CEL rules.
+func accepts(value any, s *apiextensionsv1.JSONSchemaProps) bool {
 	if value == nil {
 		return s.Nullable
 	}
-	return everywhere(value, s, noListForString) && validate.NewSchemaValidator(validatable(s), nil, "", strfmt.Default).Validate(value).IsValid()
+	return allValues(value, s, noListForString) && validate.NewSchemaValidator(validatable(s), nil, "", strfmt.Default).Validate(value).IsValid()
 }
 
 // validatable converts the keywords that the validator uses.
@@ -122,8 +122,8 @@ func keepsField(name string, value any, s *apiextensionsv1.JSONSchemaProps, pres
 	return preserve
 }
 
-// everywhere reports whether the predicate named is returns true for a value and for all declared values in it.
-func everywhere(value any, s *apiextensionsv1.JSONSchemaProps, is func(any, *apiextensionsv1.JSONSchemaProps) bool) bool {
+// allValues reports whether the predicate named is returns true for a value and for all declared values in it.
+func allValues(value any, s *apiextensionsv1.JSONSchemaProps, is func(any, *apiextensionsv1.JSONSchemaProps) bool) bool {
 	if s == nil {
 		return true
 	}
@@ -134,10 +134,10 @@ func everywhere(value any, s *apiextensionsv1.JSONSchemaProps, is func(any, *api
 	case map[string]any:
 		for name, v := range value {
 			if property, ok := s.Properties[name]; ok {
-				if !everywhere(v, &property, is) {
+				if !allValues(v, &property, is) {
 					return false
 				}
-			} else if s.AdditionalProperties != nil && !everywhere(v, s.AdditionalProperties.Schema, is) {
+			} else if s.AdditionalProperties != nil && !allValues(v, s.AdditionalProperties.Schema, is) {
 				return false
 			}
 		}
@@ -145,7 +145,7 @@ func everywhere(value any, s *apiextensionsv1.JSONSchemaProps, is func(any, *api
 		if s.Items == nil {
 			return true
 		}
-		return !slices.ContainsFunc(value, func(v any) bool { return !everywhere(v, s.Items.Schema, is) })
+		return !slices.ContainsFunc(value, func(v any) bool { return !allValues(v, s.Items.Schema, is) })
 	}
 	return true
 }
@@ -199,7 +199,7 @@ func consistent(s *apiextensionsv1.JSONSchemaProps) bool {
 	}
 	filled := runtime.DeepCopyJSONValue(value)
 	fill(filled, s)
-	return holds(filled, s) && everywhere(filled, s, unique) && (!hasRules(s) || reflect.DeepEqual(value, filled))
+	return accepts(filled, s) && allValues(filled, s, unique) && (!hasRules(s) || reflect.DeepEqual(value, filled))
 }
 
 // fill fills in defaults as API servers do.

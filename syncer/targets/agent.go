@@ -83,7 +83,7 @@ func (a *Agent) Start(ctx context.Context) error {
 	defer all.Wait()
 	defer cancel()
 	all.Go(func() { _ = a.targets.Start(ctx) })
-	var work shift
+	var work syncerRun
 	defer func() { work.end() }()
 	for {
 		var again <-chan time.Time
@@ -104,15 +104,15 @@ func (a *Agent) Start(ctx context.Context) error {
 	}
 }
 
-// shift is one run of the Syncer, for the SyncTarget with that UID.
-type shift struct {
+// syncerRun is one run of the Syncer, for the SyncTarget with that UID.
+type syncerRun struct {
 	uid    types.UID
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 	failed chan error
 }
 
-func (w *shift) end() {
+func (w *syncerRun) end() {
 	if w.cancel != nil {
 		w.cancel()
 		w.all.Wait()
@@ -121,7 +121,7 @@ func (w *shift) end() {
 }
 
 // reconcile starts or stops the Syncer by the state of the SyncTarget. It returns the retry delay; 0: until an event.
-func (a *Agent) reconcile(ctx context.Context, work *shift) time.Duration {
+func (a *Agent) reconcile(ctx context.Context, work *syncerRun) time.Duration {
 	target := &v1alpha1.SyncTarget{}
 	obj, ok := a.targets.Get(types.NamespacedName{Name: a.opts.Target})
 	if ok {
@@ -155,7 +155,7 @@ func (a *Agent) set(s *syncer.Syncer) {
 	a.running = s
 }
 
-func (a *Agent) begin(ctx context.Context, uid types.UID, work *shift) {
+func (a *Agent) begin(ctx context.Context, uid types.UID, work *syncerRun) {
 	s, err := syncer.New(a.up, a.down, a.opts)
 	failed := make(chan error, 1)
 	work.uid, work.failed = uid, failed

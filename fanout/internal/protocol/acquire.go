@@ -140,7 +140,7 @@ func (s acquireTask) created(r Reply) {
 		s.send(stepRead, readObject(s.Peer))
 	case r.Class == Unknown:
 		s.Unsure = true
-		s.maybe()
+		s.markUnsure()
 		s.send(stepRead, readObject(s.Peer))
 	case r.Code == Unavailable || r.Code == NoSuchPeer:
 		if r.Code == NoSuchPeer || !s.again(stepRetry) {
@@ -151,8 +151,8 @@ func (s acquireTask) created(r Reply) {
 	}
 }
 
-// maybe records that a create in the strand's peer may still be applied at any time.
-func (s acquireTask) maybe() {
+// markUnsure records that a create in the strand's peer may still be applied at any time.
+func (s acquireTask) markUnsure() {
 	m := s.m
 	if s.Peer == m.Op.Target {
 		m.Present, m.Adrift = true, true
@@ -205,7 +205,7 @@ func (s acquireTask) inspect() {
 		m.Result.Peers = []string{cmp.Or(o.Claim.Peer, m.Op.Target)}
 		s.fail(OneCluster)
 	case o.Claimed && o.Claim.Operation == m.Op.ID && m.Op.Action != Adopt:
-		s.own()
+		s.ownObject()
 	case (o.InEffect() || o.Leaving()) && o.Primary(m.Op.Mode), o.yielded(m.Op.Mode):
 		s.owner(s.Peer, o)
 	case o.Terminating:
@@ -221,9 +221,9 @@ func (s acquireTask) inspect() {
 	}
 }
 
-// own handles an existing object that this operation created. Either the reply to the create was
+// ownObject handles an existing object that this operation created. Either the reply to the create was
 // lost, or one cluster is configured under two peer names.
-func (s acquireTask) own() {
+func (s acquireTask) ownObject() {
 	m := s.m
 	switch {
 	case s.X.Claim.Peer != s.Peer:
@@ -236,7 +236,7 @@ func (s acquireTask) own() {
 	case s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
 		// The secondary names another primary: it may come from a create that was sent twice. A
 		// secondary is never bound to another primary.
-		s.maybe()
+		s.markUnsure()
 		s.fail(Contended)
 	default:
 		s.hold()

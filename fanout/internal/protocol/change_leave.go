@@ -57,8 +57,8 @@ func (j leaveJob) left() {
 	}
 }
 
-// keep refuses the leave at the first member.
-func (j leaveJob) keep() {
+// refuse refuses the leave at the first member.
+func (j leaveJob) refuse() {
 	c := j.c
 	c.enter(chRefusing)
 	c.spawn(chWrite, c.ring()[0])

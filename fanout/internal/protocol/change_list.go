@@ -227,7 +227,7 @@ func (j listJob) subbed(key string, op Operation, r Result) {
 	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():
 		// An operation that is still running settles the object.
 	case op.Action == Succeed && r.Reason == HeldByOther:
-		restoreJob{c}.lost(found)
+		restoreJob{c}.reportLost(found)
 	case op.Action == Move && r.Ending != Done && r.Ending != AlreadyDone:
 		j.stuck(cmp.Or(r.Peer, op.Into[0]))
 	case len(r.Pending) > 0:
@@ -302,7 +302,7 @@ func (j listJob) afterList() {
 	switch {
 	case blocked && c.Phase == chDraining:
 		c.because(Occupied, peer)
-		leaveJob{c}.keep()
+		leaveJob{c}.refuse()
 	case again && j.tired():
 		c.because(Contended, c.StuckAt)
 		c.stop()

@@ -66,12 +66,12 @@ func (j restoreJob) lose(f Found) (Operation, bool) {
 	case !f.Object.Evidence(f.Mode):
 		return Operation{Action: Sweep}, true
 	}
-	j.lost(f)
+	j.reportLost(f)
 	return Operation{}, false
 }
 
-// lost adds f to the result: the primary of f was committed and is in effect nowhere.
-func (j restoreJob) lost(f Found) {
+// reportLost adds f to the result: the primary of f was committed and is in effect nowhere.
+func (j restoreJob) reportLost(f Found) {
 	c := j.c
 	if !slices.ContainsFunc(c.Result.Lost, func(l Found) bool { return l.Key == f.Key }) {
 		c.Result.Lost = append(c.Result.Lost, f)

@@ -178,7 +178,7 @@ func (j removeJob) afterClearing() {
 		j.await()
 	case m.Op.Mode == Everywhere:
 		j.release()
-	case j.untold():
+	case j.onlyPrimaryLeadsTo():
 		j.await()
 	default:
 		// The primary is no longer needed: the log's entry stays until the guards in unreachable
@@ -187,10 +187,10 @@ func (j removeJob) afterClearing() {
 	}
 }
 
-// untold reports whether only the primary leads to an unconfirmed guard, because no log entry does.
+// onlyPrimaryLeadsTo reports whether only the primary leads to an unconfirmed guard, because no log entry does.
 // A sweep has no log entry. The entry of a removal that found its object already leaving does not
 // record the removal yet. No entry names a peer that is not configured.
-func (j removeJob) untold() bool {
+func (j removeJob) onlyPrimaryLeadsTo() bool {
 	m := j.m
 	return slices.ContainsFunc(m.Result.Pending, func(p string) bool {
 		return m.Op.Action != Remove || !m.Record.Committing || !slices.Contains(m.Op.Peers, p)

@@ -67,10 +67,10 @@ func (s replicaTask) afterAccept(r Reply) {
 	}
 }
 
-// lost reports whether replica o has a revision that home y never had, because that revision was
+// hasLostRevision reports whether replica o has a revision that home y never had, because that revision was
 // lost with an earlier home. The revision's number may belong to other content by now, so the
 // replica cannot be updated, only created again.
-func (o Object) lost(y Object) bool {
+func (o Object) hasLostRevision(y Object) bool {
 	return o.Revision.Number > y.Revision.Number ||
 		o.Revision.Number == y.Revision.Number && o.Revision != y.Revision
 }
@@ -78,7 +78,7 @@ func (o Object) lost(y Object) bool {
 // align makes replica X equal to primary y, if their terms and revisions allow it. Otherwise it
 // deletes X, reports X as forked, or leaves it unconfirmed.
 func (s replicaTask) align(y Object) {
-	older, lost := s.X.term() < y.term(), s.X.lost(y)
+	older, lost := s.X.term() < y.term(), s.X.hasLostRevision(y)
 	inEffect := s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded
 	switch {
 	case s.X.term() > y.term(), older && lost && s.X.former(Everywhere):
