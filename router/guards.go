@@ -19,7 +19,7 @@ import (
 // separate func, so that the tests can disable one guard at a time and check that a test fails.
 type guards struct {
 	// Each of these returns an error for one kind of invalid identity.
-	nobody, token, unnamed, user, groups, values, keys func(Options, Identity) error
+	nonEmpty, token, unnamed, user, groups, values, keys func(Options, Identity) error
 
 	inbound   func(http.Header)                                    // removes identity headers from a request
 	transport func(Identity, *region.Conn) http.RoundTripper       // returns a transport with the credentials for a request
@@ -30,14 +30,14 @@ type guards struct {
 // intact returns all guards enabled.
 func intact() guards {
 	return guards{
-		nobody: somebody, token: wholeToken, unnamed: named, user: allowedUser, groups: allowedGroups, values: headerSafe, keys: lowerKeys,
+		nonEmpty: checkNonEmpty, token: wholeToken, unnamed: named, user: allowedUser, groups: allowedGroups, values: headerSafe, keys: lowerKeys,
 		inbound: StripIdentity, transport: ownCredentials, stream: ownStream, place: rightPeer,
 	}
 }
 
 // admit returns an error for an identity that is not known to be valid.
 func (g *guards) admit(opts Options, id Identity) error {
-	checks := []func(Options, Identity) error{g.nobody}
+	checks := []func(Options, Identity) error{g.nonEmpty}
 	switch id.kind {
 	case caller:
 		checks = append(checks, g.token)
@@ -52,7 +52,7 @@ func (g *guards) admit(opts Options, id Identity) error {
 	return nil
 }
 
-func somebody(_ Options, id Identity) error {
+func checkNonEmpty(_ Options, id Identity) error {
 	switch id.kind {
 	case self, caller, impersonated:
 		return nil

@@ -115,7 +115,7 @@ func unfiltered(g *guards) { g.inbound = func(http.Header) {} }
 var attempts = []attempt{
 	{
 		"no user is given", "CVE-2026-23990: an empty identity is the operator's", "the zero Identity is refused",
-		refusedAs(Identity{}), func(g *guards) { g.nobody = allowAll },
+		refusedAs(Identity{}), func(g *guards) { g.nonEmpty = allowAll },
 	},
 	{
 		"a user without a name, with groups", "CVE-2026-23990", "empty names are refused",

@@ -123,15 +123,15 @@ func cutting(parent *unstructured.Unstructured, cluster string) Shard {
 	return Shard{Cluster: cluster, Object: obj}
 }
 
-// with returns a copy of the shares in which present sets the field Present of each cluster, and
+// withPresent returns a copy of the shares in which present sets the field Present of each cluster, and
 // Capacity is at least Present. A cluster that loses nodes thus keeps its replicas, although it gets no
 // new ones: otherwise the same replicas would move back as soon as the nodes return.
-func with(shares []Share, present map[string]int64) []Share {
+func withPresent(shares []Share, present map[string]int64) []Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
 		s, stays := &shares[i], int64(0)
 		if s.Group {
-			s.Members = with(s.Members, present)
+			s.Members = withPresent(s.Members, present)
 			for _, m := range clusters(s.Members) {
 				stays = plus(stays, max(0, m.within(m.Present))) // a draining member (Max 0) keeps no replicas
 			}
@@ -225,8 +225,8 @@ var foreign = []string{
 	"syncer.atoll.dev/", "synced.syncer.atoll.dev/", "unscheduled.syncer.atoll.dev/", // each is about one object only
 }
 
-// own returns those of a parent's labels or annotations that its shards get.
-func own(of map[string]string) map[string]string {
+// inherited returns those of a parent's labels or annotations that its shards get.
+func inherited(of map[string]string) map[string]string {
 	of = maps.Clone(of)
 	maps.DeleteFunc(of, func(k, _ string) bool {
 		return slices.ContainsFunc(foreign, func(prefix string) bool { return strings.HasPrefix(k, prefix) })

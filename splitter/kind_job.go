@@ -44,10 +44,10 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 		}
 	}
 	work := completionsOf(parent, shares, have)
-	shares = with(shares, present)
+	shares = withPresent(shares, present)
 	if len(present) > 0 && work.givenOut() {
 		// Only clusters that have some completions take part.
-		shares = only(shares, func(s Share) bool { return work.in(s.Name) })
+		shares = filterShares(shares, func(s Share) bool { return work.in(s.Name) })
 	}
 	plan, err := Divide(d, shares)
 	if err != nil {
@@ -135,12 +135,12 @@ func clusters(shares []Share) (leaves []Share) {
 	return leaves
 }
 
-// only returns the shares without the clusters for which the predicate in returns false. Groups stay.
-func only(shares []Share, in func(Share) bool) (left []Share) {
+// filterShares returns the shares without the clusters for which the predicate in returns false. Groups stay.
+func filterShares(shares []Share, in func(Share) bool) (left []Share) {
 	for _, s := range shares {
 		switch {
 		case s.Group:
-			s.Members = only(s.Members, in)
+			s.Members = filterShares(s.Members, in)
 			left = append(left, s)
 		case in(s):
 			left = append(left, s)
@@ -159,7 +159,7 @@ func undivided(parent *unstructured.Unstructured, d Demand, shares []Share, have
 			present[s.Cluster] = 1
 		}
 	}
-	shares = with(shares, present)
+	shares = withPresent(shares, present)
 	plan, err := Divide(d, shares)
 	if err != nil {
 		return Plan{}, nil, err

@@ -86,14 +86,14 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 			present[s.Cluster] = max(0, numberOr(s.Object, 1, k.replicas...)) // the schema of a custom type may allow negative numbers
 		}
 	}
-	settled, err := k.settled(d, with(shares, present), present, have)
+	settled, err := k.settled(d, withPresent(shares, present), present, have)
 	if err != nil {
 		return Plan{}, nil, err
 	}
 	if !settled {
 		d.Moves = 0 // only one move at a time
 	}
-	plan, err := Divide(d, with(shares, present))
+	plan, err := Divide(d, withPresent(shares, present))
 	if err != nil {
 		return Plan{}, nil, err
 	}
@@ -146,9 +146,9 @@ func alone(want map[string]int64, have []Shard, replicas int64) bool {
 	return len(have) == 1 && want[have[0].Cluster] == replicas
 }
 
-// works returns how many available replicas of a shard certainly remain once its cluster has
+// remainingAvailable returns how many available replicas of a shard certainly remain once its cluster has
 // removed those above the shard's desired number.
-func (k replicated) works(shard *unstructured.Unstructured) int64 {
+func (k replicated) remainingAvailable(shard *unstructured.Unstructured) int64 {
 	there, works := numberOr(shard, 1, k.replicas...), numberOr(shard, 0, k.available...)
 	if !k.brokenFirst {
 		works -= max(0, numberOr(shard, 0, "status", "replicas")-there) // the cluster may remove available replicas
@@ -163,7 +163,7 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 	var available int64
 	for _, s := range have {
 		if !s.Silent && s.lasts() {
-			available += k.works(s.Object)
+			available += k.remainingAvailable(s.Object)
 		}
 	}
 	spare := max(0, available-least)
@@ -172,7 +172,7 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 			continue
 		}
 		there := numberOr(s.Object, 1, k.replicas...)
-		works := k.works(s.Object)
+		works := k.remainingAvailable(s.Object)
 		if status, _, _ := unstructured.NestedMap(s.Object.Object, "status"); len(status) == 0 {
 			works = there // nothing is reported yet: assume the best
 		}

@@ -39,7 +39,7 @@ func (s *Splitter) dress(parent *unstructured.Unstructured, shard Shard) *unstru
 	obj := shard.Object
 	obj.SetName(ShardName(parent.GetName(), shard.Cluster))
 	obj.SetNamespace(parent.GetNamespace())
-	labels, annotations := own(parent.GetLabels()), own(parent.GetAnnotations())
+	labels, annotations := inherited(parent.GetLabels()), inherited(parent.GetAnnotations())
 	if labels == nil {
 		labels = map[string]string{}
 	}

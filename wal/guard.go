@@ -32,9 +32,9 @@ func guard(fn func() error) (err error) {
 func explain(path, op string, err error) error {
 	remedy := ""
 	switch {
-	case says(err, syscall.ENOSPC):
+	case hasErrno(err, syscall.ENOSPC):
 		remedy = ": free space on the disk, then reopen"
-	case says(err, syscall.EFBIG):
+	case hasErrno(err, syscall.EFBIG):
 		remedy = ": raise the file size limit of the process, then reopen"
 	case errors.Is(err, bolterrors.ErrMaxSizeReached):
 		remedy = ": reopen with a larger MaxSize or a shorter Retention"
@@ -48,8 +48,8 @@ func explain(path, op string, err error) error {
 	return fmt.Errorf("wal %s: %s: %w%s", path, op, err, remedy)
 }
 
-// says reports whether err is the system error number. Like errors.Is it checks the chain, but it also recognizes
+// hasErrno reports whether err is the system error number. Like errors.Is it checks the chain, but it also recognizes
 // the error's text: bbolt keeps only the text when it fails to grow the file.
-func says(err error, number syscall.Errno) bool {
+func hasErrno(err error, number syscall.Errno) bool {
 	return errors.Is(err, number) || strings.Contains(err.Error(), number.Error())
 }

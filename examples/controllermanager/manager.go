@@ -75,9 +75,9 @@ func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.
 		return nil, err
 	}
 	return m, errors.Join(
-		m.Add(everywhere(members.Start)),
-		m.Add(everywhere(recorder.Start)),
-		m.Add(everywhere(master.Start)),
+		m.Add(runInEachReplica(members.Start)),
+		m.Add(runInEachReplica(recorder.Start)),
+		m.Add(runInEachReplica(master.Start)),
 		m.AddHealthzCheck("ping", healthz.Ping),
 		m.AddReadyzCheck("member", func(*http.Request) error {
 			if len(members.Live()) == 0 {
@@ -89,14 +89,14 @@ func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.
 	)
 }
 
-// everywhere is the Start function of a loop that runs in each replica. Every loop of Atoll is a
+// runInEachReplica is the Start function of a loop that runs in each replica. Every loop of Atoll is a
 // manager.Runnable already; this type only declares that the loop needs no leader election.
-type everywhere func(context.Context) error
+type runInEachReplica func(context.Context) error
 
 // Start runs the loop.
-func (start everywhere) Start(ctx context.Context) error { return start(ctx) }
+func (start runInEachReplica) Start(ctx context.Context) error { return start(ctx) }
 
 // NeedLeaderElection returns false.
-func (everywhere) NeedLeaderElection() bool { return false }
+func (runInEachReplica) NeedLeaderElection() bool { return false }
 
-var _ manager.LeaderElectionRunnable = everywhere(nil)
+var _ manager.LeaderElectionRunnable = runInEachReplica(nil)

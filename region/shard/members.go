@@ -35,8 +35,8 @@ type Members struct {
 	copy             *loop.Objects
 	started          atomic.Bool
 
-	changed chan struct{}  // the cache has changed
-	hurry   chan struct{}  // renew now
+	changed    chan struct{}  // the cache has changed
+	hurry      chan struct{}  // renew now
 	deadLeases chan *deletion // Leases to delete
 
 	until atomic.Pointer[time.Time] // from then on this replica owns nothing, unless it renews before

@@ -55,7 +55,7 @@ func (s *session) openOwn(ctx context.Context, create bool, opts wal.Options) (*
 // the earlier ID and belongs to this ring. Logs of other rings are left alone.
 func (s *session) renamed(ctx context.Context, place logs, own string, opts wal.Options) (*wal.File, error) {
 	opts.Existing, opts.LockTimeout, opts.CompactAbove = true, -1, -1
-	for _, path := range place.begun() {
+	for _, path := range place.existing() {
 		ring := filepath.Base(filepath.Dir(path))
 		if path == place.common() || path == own || !exists(path) {
 			continue

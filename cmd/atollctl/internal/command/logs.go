@@ -53,8 +53,8 @@ func (l logs) of(ring string) (string, error) {
 	return filepath.Join(l.dir, "rings", ring, logName), nil
 }
 
-// begun returns the paths of all existing logs.
-func (l logs) begun() []string {
+// existing returns the paths of all existing logs.
+func (l logs) existing() []string {
 	var paths []string
 	rings, _ := os.ReadDir(filepath.Join(l.dir, "rings")) // an unreadable directory has no usable log
 	for _, r := range rings {
@@ -128,7 +128,7 @@ func (s *session) found(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all := place.begun()
+	all := place.existing()
 	if len(all) == 0 {
 		return place.common(), nil
 	}

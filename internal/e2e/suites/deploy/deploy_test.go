@@ -133,7 +133,7 @@ func requireGranted(t *testing.T, where string, used map[string]bool, roles ...[
 }
 
 // idle lists the granted rights that this test does not use, with the reason for each.
-var idle = map[string]string{
+var unusedRights = map[string]string{
 	"delete operations.fanout.atoll.dev":    "they are forgotten after a day",
 	"get operations.fanout.atoll.dev":       "to see what became of one whose answer was lost",
 	"patch events":                          "repetitions are counted once a minute; events.TestRightsSufficeAndAreUsed",
@@ -146,7 +146,7 @@ func requireUsed(t *testing.T, roles []*rbacv1.ClusterRole, used ...map[string]b
 	held := granted(heldOnly())
 	have := granted(roles...)
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if held[name] == nil && idle[name] == "" && !slices.ContainsFunc(used, func(u map[string]bool) bool { return u[name] }) {
+		if held[name] == nil && unusedRights[name] == "" && !slices.ContainsFunc(used, func(u map[string]bool) bool { return u[name] }) {
 			t.Errorf("%s is granted by %s, but was never used", name, strings.Join(have[name], " and "))
 		}
 	}
