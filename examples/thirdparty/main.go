@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Thirdparty is a small controller as another project would write it around Atoll. For each ConfigMap with the label
-// example.com/wants=cluster it adds a ServiceCluster with the name of the ConfigMap, in all peers or in none, and
-// writes the outcome into the ConfigMap as the tenant.
+// example.com/wants=cluster it adds a ServiceCluster of its name to all peers or to none, and reports to the ConfigMap.
 package main
 
 import (
