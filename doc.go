@@ -12,8 +12,8 @@
 //   - account: Accounts, the same in every peer
 //   - router: which peer serves a region, and clients that go there as a given caller
 //   - config: the CustomResourceDefinitions of all types, and how to install them
-//   - region/regiontest, wal/waltest: what programs that use these are tested with
+//   - region/regiontest, wal/waltest: servers and logs in memory, for tests of programs that use these packages
 //
-// Rooms that do not need one another do not import one another; use one without the rest. Two small interfaces carry
-// everything between them: region.API, the clients of one API server, and region.Directory, the peers.
+// Packages that do not need one another do not import one another; use one without the rest. Two small interfaces
+// carry everything between them: region.API, the clients of one API server, and region.Directory, the peers.
 package atoll

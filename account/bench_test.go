@@ -120,7 +120,7 @@ func (*bareSource) IsWatchListSemanticsUnSupported() bool { return true }
 
 // used returns the memory in use by heap and stacks, in bytes.
 func used() int64 {
-	for range 4 { // each shrinks stacks by half
+	for range 4 { // each collection shrinks stacks by half
 		runtime.GC()
 	}
 	var m runtime.MemStats

@@ -41,8 +41,8 @@ var regionsResource = v1alpha1.GroupVersion.WithResource("regions")
 // CatalogOptions configure a Catalog. The zero value publishes all regions to all
 // tenants.
 type CatalogOptions struct {
-	// Tenants selects the Accounts that regions are published to, by labels; nil: all that have
-	// the role Tenant.
+	// Tenants selects, by labels, the Accounts with the role Tenant that regions are published to;
+	// nil: all Accounts with this role.
 	Tenants labels.Selector
 	// May reports whether a tenant may use a region; nil: every tenant may use every region. It
 	// must be pure, and must not modify tenant.

@@ -39,9 +39,9 @@
 // A Replicator guarantees, while a [fanout.Coordinator] is started somewhere:
 //
 //   - A change of a central object is committed as soon as its home is reachable. Unreachable
-//     peers get it when they return, and delay no others. (A peer that hangs does, until its
-//     probes fail: half a minute by default.) A new object needs every peer once, like any add:
-//     until then it waits, and its condition names the unreachable peers.
+//     peers get it when they return, and delay no others. (A peer that hangs delays the others
+//     until its probes fail: half a minute by default.) A new object needs every peer once, like
+//     any add: until then it waits, and its condition names the unreachable peers.
 //   - In a peer the central plane wins. The API server rejects a change of a replica. An edit of
 //     the home is, by the protocol, a request for the next revision; the Replicator then commits
 //     one more revision with the content of the central object. An object that is deleted in a
@@ -67,9 +67,9 @@
 // # Catalogue
 //
 // A [Catalog] publishes the regions of a directory as Region objects in the namespaces of the
-// tenants that may use them: to each Account with the role Tenant, unless [CatalogOptions]
-// select. [Gather] lists any types in all peers and returns the regions that each object comes
-// from. Neither reveals peers to tenants.
+// tenants that may use them. By default these are all Accounts with the role Tenant;
+// [CatalogOptions] can select some of them. [Gather] lists any types in all peers and returns the
+// regions that each object comes from. Neither reveals peers to tenants.
 //
 // # Guarantees
 //
@@ -98,8 +98,9 @@
 // the Account was removed meanwhile leaves an empty namespace with the label.
 //
 // A Replicator reacts to watch events: an edit of the home is in effect until the next revision.
-// If a home is restored from before the removal of its Account, the protocol treats it as an
-// Account again; its condition Orphaned reports that, and a person decides.
+// If a home is restored from a backup that is older than the removal of its Account, the
+// protocol treats it as an Account again; its condition Orphaned reports that, and a person
+// decides.
 //
 // A central plane may become a peer while its objects are in other peers already. These objects
 // keep their homes there; the central object stays the desired state, and the plane's own peer

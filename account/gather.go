@@ -23,8 +23,8 @@ import (
 // Entry is one object of a catalogue, with its regions.
 type Entry struct {
 	Resource schema.GroupVersionResource
-	// Regions are the regions of the object, sorted; see GatherOptions.Origin. Empty if its peer
-	// serves none.
+	// Regions are the regions of the object, sorted; see GatherOptions.Origin. The list is empty if
+	// the object's peer serves none.
 	Regions []region.Key
 	// Object is the object without fields that name peers: managed fields, claim, and annotations
 	// and finalizers of Atoll.
@@ -134,8 +134,8 @@ func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersio
 	}
 }
 
-// skipped reports whether Gather must skip an object: it is a guard or a replica, or is not in
-// effect.
+// skipped reports whether Gather must skip an object: it is a guard, or a replica whose home is in
+// another peer.
 func skipped(obj *unstructured.Unstructured) bool {
 	kind := Kind()
 	state, err := kind.State(obj)

@@ -177,7 +177,8 @@ func TestReleased(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 	require.NoError(t, Kind().Released(t.Context(), c, acme), "a namespace that is gone is released")
 
-	// A namespace that replaces it between the read and the deletion stays.
+	// If another namespace replaces the Account's namespace between the read and the deletion, the new
+	// one stays.
 	require.NoError(t, Kind().Activated(t.Context(), c, acme))
 	server.Inject(regiontest.Fault{Verb: "delete", Resource: schema.GroupResource{Resource: "namespaces"}, Do: regiontest.Crash(func() {
 		require.NoError(t, namespaces(c).Delete(t.Context(), "acme", metav1.DeleteOptions{}))

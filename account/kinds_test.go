@@ -138,7 +138,8 @@ func TestReplicatorOfAShard(t *testing.T) {
 	})
 }
 
-// Each option has its effect.
+// Options.Report selects the fields of the status, and Options.FieldManager is the field manager of
+// the content in the peers.
 func TestReplicatorOptions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +156,8 @@ func TestReplicatorOptions(t *testing.T) {
 	})
 }
 
-// A peer without a connection delays only the add of new Accounts.
+// A peer without a connection is reported as Unknown, and delays no change of an Account in the
+// other peers.
 func TestReplicatorWithAPeerWithoutConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +176,7 @@ func TestReplicatorWithAPeerWithoutConnection(t *testing.T) {
 	})
 }
 
-// without is a directory with invalid credentials for one peer.
+// without is a directory that has no connection to one peer.
 type without struct {
 	*regiontest.Ring
 	lost region.PeerName

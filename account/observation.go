@@ -13,7 +13,7 @@ import (
 // observation is the cached state of one peer, and of its object of one key.
 type observation struct {
 	peer   region.PeerName
-	member fanoutv1alpha1.PeerState // Active ones count
+	member fanoutv1alpha1.PeerState // its state in the ring; only Active members count
 	err    error                    // why the state is stale
 	copy   *replica                 // nil if the peer has no object
 }

@@ -38,7 +38,7 @@ func newWorld(t testing.TB, opts Options, kinds ...fanout.Kind) *world {
 	return w
 }
 
-// newSlowWorld is a world for tests in which hours pass: its coordinator sweeps at the default
+// newSlowWorld returns a world for tests in which hours pass: its coordinator sweeps at the default
 // interval.
 func newSlowWorld(t testing.TB, opts Options) *world {
 	t.Helper()

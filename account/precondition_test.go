@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// newStill is a world in which no loop runs: a test makes its own task.
+// newStill returns a world in which no loop runs: a test makes its own task.
 func newStill(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}

@@ -38,7 +38,7 @@ type Presence struct {
 	Message string
 	// Removing is true while the object is being removed from all peers.
 	Removing bool
-	// Hold is why a deletion in the central plane is held; zero if it is not. While it is held, the
+	// Hold is why a deletion in the central plane is held, or zero if no deletion is held. A held
 	// object stays in effect in all peers.
 	Hold fanout.Hold
 }
@@ -106,7 +106,7 @@ func presence(key types.NamespacedName, observed []observation, want wanted) Pre
 	return p
 }
 
-// judge returns why a peer is an exception; an empty reason if it is not.
+// judge returns why a peer is an exception, or an empty reason for any other peer.
 func judge(s observation, home *observation, want wanted) (reason v1alpha1.AccountConditionReason, message string) {
 	if want.removing {
 		return judgeRemoval(s, want.origin)
@@ -221,7 +221,7 @@ func (p Presence) summary() string {
 	return strings.Join(parts, "; ")
 }
 
-// bounded returns the exceptions that fit into a status, the gravest first.
+// bounded returns the exceptions that fit into a status: the gravest ones, sorted by peer.
 func (p Presence) bounded() []Exception {
 	rank := func(e Exception) int {
 		switch e.Reason {

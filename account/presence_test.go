@@ -188,7 +188,7 @@ func TestTransitionTimesAreKept(t *testing.T) {
 }
 
 // In any state of the peers, an unreachable one never counts as present or missing, Ready is True
-// only if there is no exception, and the status is bounded.
+// exactly if the Presence is Complete, and the status is bounded.
 func TestPresenceHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -66,7 +66,7 @@ func TestTheDeletionOfAllCentralAccountsIsHeld(t *testing.T) {
 			require.Zero(t, writesTo(s))
 		}
 
-		// Another replica of the program holds them too, and removes only those that are
+		// Another replica of the program also holds these removals, and performs only those that are
 		// released.
 		w.stop()
 		w.r, _ = NewReplicator(w.api, w.ring, slow(t, w.ring), Options{})

@@ -40,9 +40,10 @@ type Options struct {
 	// FieldManager is the field manager of the content in the peers; empty:
 	// ReplicatorFieldManager.
 	FieldManager string
-	// RemovalCap holds deletions in the central plane that look like an accident, as the
-	// Coordinator's holds those in a peer. The excess stays in all peers. Zero: more than 5
-	// objects and 10 % of the plane's are held.
+	// RemovalCap holds deletions in the central plane that look like an accident, like the RemovalCap
+	// of a Coordinator for deletions in a peer. The objects stay in all peers until their deletion is
+	// released. Zero: deletions at one time of more than 5 objects and 10 % of the plane's objects are
+	// held.
 	RemovalCap fanout.RemovalCap
 	// Shard selects the objects of this replica, by keys "KIND/NAME" or "KIND/NAMESPACE/NAME";
 	// nil: all.
@@ -58,8 +59,8 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// ReplicatorFieldManager is the field manager of a Replicator's writes in the central plane, and
-// of the content in the peers.
+// ReplicatorFieldManager is the field manager of a Replicator's writes in the central plane, and by
+// default of the content in the peers.
 const ReplicatorFieldManager = "atoll-replicator"
 
 // Finalizer is the finalizer of each central object that a Replicator has added to the peers,

@@ -6,8 +6,9 @@
 //
 // [CRDs] returns them for tests and for other installers. [InstallCRDs] applies
 // them by server-side apply and waits until the API server serves them. It
-// refuses to overwrite a CRD of a newer release of this module, and a CRD of
-// the same name from other software: other projects have used the groups
+// refuses to overwrite a CRD of a newer release of this module. It also refuses
+// to overwrite a CRD of the same name from other software, unless
+// InstallOptions.Override is set: other projects have used the groups
 // kubecarrier.io and workload.kcp.io.
 //
 // The schemas contain the rules that guard claims (CEL transition rules with

@@ -44,7 +44,8 @@ func (e *NewerCRDError) Error() string {
 		e.Name, e.Present, e.Ours)
 }
 
-// failed wraps the error of a request for a CRD, and adds the required rights.
+// failed wraps the error of a request for a CRD. If the API server did not permit
+// the request, it adds the required rights.
 func failed(verb, name string, err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return fmt.Errorf("%s CRD %s: %w; installing needs the verbs get, create, patch and update on customresourcedefinitions.apiextensions.k8s.io, as in a ClusterRole bound to this user",

@@ -54,7 +54,7 @@ const (
 type Installed struct {
 	Name   string // such as accounts.catalog.kubecarrier.io
 	Change Change
-	Before string // the former schema version; empty for none or a foreign CRD
+	Before string // the former schema version; empty if the CRD did not exist or was of other software
 }
 
 // InstallCRDs applies the CRDs of this module to an API server by server-side
@@ -63,10 +63,11 @@ type Installed struct {
 // It is idempotent, and any number of processes may do it at once.
 //
 // It reads all CRDs before it writes the first. If one was installed by other
-// software it writes nothing and returns a *ForeignCRDError; if one is of a
-// newer release, a *NewerCRDError. Several such errors are joined. The error for missing
-// rights names them, and apierrors.IsForbidden is true for it. After an error
-// during or after the writes call it again.
+// software and opts.Override is not set, it writes nothing and returns a
+// *ForeignCRDError; if one is of a newer release, a *NewerCRDError. Several such
+// errors are joined. The error for missing rights names the rights, and
+// apierrors.IsForbidden is true for it. After an error during or after the
+// writes call it again.
 func InstallCRDs(ctx context.Context, api region.API, opts InstallOptions) ([]Installed, error) {
 	if argument.Missing(api) {
 		return nil, errors.New("install CRDs: api is nil: pass what region.APIFor returns")

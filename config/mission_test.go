@@ -20,9 +20,9 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// TestProposals checks every manifest of the multi-region proposals and of the transparent
-// multi-cluster demo. The manifests are unchanged in testdata/mission. Each must be valid by our
-// schemas, have no unknown field, and decode strictly into our types.
+// TestProposals checks the manifests in testdata/mission: unchanged copies of the examples in the
+// KubeCarrier proposals and in the demonstration of transparent multi-cluster. Each must be valid by
+// our schemas, have no unknown field, and decode strictly into our types.
 func TestProposals(t *testing.T) {
 	want := map[string]int{"regionclaims.yaml": 2, "peers.yaml": 3, "kubecarrier.yaml": 1, "synctarget.yaml": 1}
 	paths, err := filepath.Glob("testdata/mission/*.yaml")

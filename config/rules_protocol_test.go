@@ -3,7 +3,9 @@
 
 package config_test
 
-// Claims of a primary in peer a and of the secondary in peer b.
+// These are parts of spec.fanout. primary, secondary and recorded are claims of
+// operation op-1: of the primary in peer a, and of a secondary in peer b that
+// names its primary or a record. stranger is the claim of another operation.
 const (
 	primary   = `claim: {operation: op-1, digest: d1, start: "2026-01-02T03:04:05.000000Z", role: Primary, peer: a, target: a}`
 	secondary = `claim: {operation: op-1, digest: d1, start: "2026-01-02T03:04:05.000000Z", role: Secondary, peer: b, target: a, primary: {peer: a, uid: u1}}`
@@ -23,8 +25,8 @@ var (
 	everywhereKind = kind{committed: "Active"}
 )
 
-// protocolCases are the cases of spec.fanout that all guarded kinds share. They
-// use primaries that are being removed or reserved, which need no payload.
+// protocolCases returns the cases of spec.fanout that all kinds with this field
+// share. Its primaries are reserved or being removed, because these need no payload.
 func protocolCases(k kind) []ruleCase {
 	fanout := func(fields string) string { return "{fanout: {" + fields + "}}" }
 	reserved := fanout(primary + ", stage: Reserved")

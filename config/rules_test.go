@@ -100,7 +100,8 @@ func object(t *testing.T, spec string) map[string]any {
 	return obj
 }
 
-// integers converts whole floats to int64, as an API server decodes them.
+// integers converts floats to int64, because an API server decodes whole numbers as
+// int64. v must not contain fractions.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -24,7 +24,7 @@ import (
 // usually serves them after one to three seconds.
 const servedInterval = 250 * time.Millisecond
 
-// awaitServed waits until all crds are established and in discovery.
+// awaitServed waits until all crds are established and in discovery, and their objects can be read.
 func awaitServed(ctx context.Context, api region.API, crds []*unstructured.Unstructured) error {
 	client := api.Dynamic().Resource(crdResource)
 	var missing string
@@ -84,7 +84,7 @@ func awaitStorage(ctx context.Context, api region.API, crd *unstructured.Unstruc
 	return unserved(ctx, missing, err)
 }
 
-// unserved adds the missing CRDs to an error at the deadline.
+// unserved returns err. If ctx has ended, it returns the cause instead, with a text about the missing CRDs.
 func unserved(ctx context.Context, missing string, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("CRDs were applied, but %s: %w", missing, context.Cause(ctx))

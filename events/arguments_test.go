@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-dev/atoll/events"
 )
 
-// Each missing argument is named in the error.
+// Start of a Recorder that New did not make returns an error.
 func TestArguments(t *testing.T) {
 	for _, tc := range []struct {
 		call, want string

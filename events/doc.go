@@ -15,7 +15,7 @@
 //
 //	Peer in the central plane     PeerReady; Unreachable, CredentialsRejected, IsMaster, SameCluster and the
 //	                              other reasons of its condition Ready
-//	RegionClaim in its peer       Bound, Conflict, and Lost if it was Bound before
+//	RegionClaim in its peer       Bound, Conflict, and Lost if it was Bound before; Contradicted
 //	Account in the central plane  Converged; PeersMissing, PeersUnknown, PeersNotReady or Conflict; Removed
 //	Account in a peer             Repaired or RepairFailed, Orphaned
 //

@@ -91,7 +91,7 @@ type series struct {
 }
 
 const (
-	// window is the time after its last repetition at which a series ends.
+	// window is the time from the last repetition of an Event to the end of its series.
 	window = 10 * time.Minute
 	// interval is the minimum time between two writes of one series.
 	interval = time.Minute
@@ -127,8 +127,8 @@ func (r *Recorder) Start(ctx context.Context) error {
 	return r.queue.Start(logging.Into(ctx, r.opts.Logger, "events"), r.work)
 }
 
-// Dropped returns the number of Events that were not written, because the limits were exceeded or
-// the API server did not accept the Event.
+// Dropped returns how many times an Event was not written, because the limits were exceeded, the
+// peer was unknown or unhealthy, or the API server did not accept the Event.
 func (r *Recorder) Dropped() uint64 {
 	if r == nil {
 		return 0

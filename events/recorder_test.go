@@ -167,7 +167,7 @@ func TestWhatCannotBeWrittenIsDropped(t *testing.T) {
 		require.Len(t, all, 1)
 		require.EqualValues(t, 2, all[0].Count)
 
-		// A namespace that does not exist does not delay other Events.
+		// An Event in a namespace that does not exist is dropped.
 		lost := of("x")
 		lost.About.Namespace = "nowhere"
 		s.r.Record(s.api, lost)

@@ -164,8 +164,8 @@ func (e *Explanation) doubt() error {
 }
 
 // takeDown sweeps the objects of an operation that is not in the log, and then reads them again.
-// It fences a reservation that has not changed for the given number of quanta; quiet 0 fences a
-// reservation at once.
+// The parameter quiet is the number of quanta (see executor.quantum) for which a reservation must
+// have stayed unchanged before takeDown deletes it; 0 means that takeDown deletes it at once.
 func (w *sweeper) takeDown(ctx context.Context, k known, quiet int) (*Operation, error) {
 	var errs []error
 	var fenced bool

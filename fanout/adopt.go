@@ -19,19 +19,20 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Adopt puts the object that a person or a tool applied in peer under the protocol. It creates
-// guards of its name in all other peers, then writes the object's claim, which puts it in
-// effect. The object's content and the ownership of its fields do not change; edits that a
-// person makes during the adoption are adopted, too. If the object has a claim already, Adopt
-// succeeds with Operation.AlreadyDone.
+// Adopt makes the protocol manage an object that a person or a tool applied in peer. It creates
+// the object's guards or replicas in all other peers, and then writes the object's claim, which
+// puts the object in effect. The object's content and the ownership of its fields do not change;
+// edits that a person makes during the adoption are adopted, too. If the object has a claim
+// already, Adopt succeeds with Operation.AlreadyDone.
 //
-// Adopt waits until the adoption is durable, and returns nil if the adoption is committed.
-// Otherwise the object has no claim and is unchanged. The error is a *HeldError if an object in
-// another peer has the name. If that object has no claim either, HeldError.Operation is empty:
-// delete one of the two objects by hand to adopt the other. The error wraps ErrNotFound if peer
-// does not hold the object, and is otherwise an error of Add. Guards that a failed adoption
-// created stay as long as the object exists. Adopt blocks, is safe for concurrent use, and is
-// idempotent. For kinds with AdoptApplied, Start adopts such objects without a call of Adopt.
+// Adopt waits until the adoption is durable, and returns nil if the adoption is committed. Unless
+// the error is an *InDoubtError or wraps ErrEnded, a failed adoption has not changed the object.
+// The error is a *HeldError if an object in another peer has the name. If that object has no claim
+// either, HeldError.Operation is empty: delete one of the two objects by hand to adopt the other.
+// The error wraps ErrNotFound if peer does not hold the object, and is otherwise an error of Add.
+// Guards that a failed adoption created stay as long as the object exists. Adopt blocks, is safe
+// for concurrent use, and is idempotent. For kinds with AdoptApplied, Start adopts such objects
+// without a call of Adopt.
 func (c *Coordinator) Adopt(ctx context.Context, peer region.PeerName, gk schema.GroupKind, key types.NamespacedName) (*Operation, error) {
 	return c.submitter.adopt(ctx, peer, gk, key, "")
 }
@@ -62,8 +63,9 @@ func (b *submitter) adopt(ctx context.Context, peer region.PeerName, gk schema.G
 	return op, err
 }
 
-// adoptApplied adopts the objects without a claim of the kinds with AdoptApplied. It skips a
-// name if several peers hold an object without a claim under it, or if it has a primary.
+// adoptApplied adopts, for each kind with AdoptApplied, the objects that have no claim. It skips a
+// name under which several peers hold such an object, and a name that has a primary: see
+// adoptablePeer.
 func (w *sweeper) adoptApplied(ctx context.Context) error {
 	peers, err := w.clusters.peers(ctx)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// TestApplied covers all pairs of objects that two peers may hold under a name. An object
-// without a claim is adopted unless it is being deleted, or a primary or a second object without
-// a claim has the name.
+// TestApplied covers the kinds of objects that two peers may hold under a name. An object without
+// a claim is adopted, unless the object is being deleted, or the other peer holds a primary, a
+// second object without a claim, or an object whose claim cannot be read.
 func TestApplied(t *testing.T) {
 	nothing := met{}
 	plain := met{view: protocol.Object{UID: "p"}}

@@ -205,7 +205,7 @@ func TestAdoptOneOfTwo(t *testing.T) {
 }
 
 // If a peer does not answer, the adoption fails and leaves the object unchanged. A later adoption
-// uses the guards that the first one created.
+// succeeds, although the first one may have left guards.
 func TestAdoptWithAnUnreachablePeer(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()

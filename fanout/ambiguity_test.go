@@ -40,8 +40,8 @@ func TestAmbiguity(t *testing.T) {
 	})
 }
 
-// A commit whose reply is lost with the connection is in doubt until the peer answers: the
-// error does not wrap ErrAborted.
+// If the reply to a commit is lost with the connection, the operation is in doubt. Once the peer
+// answers again, a recovery shows that the operation is committed.
 func TestACommitWhoseReplyIsLostIsInDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

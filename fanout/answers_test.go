@@ -61,8 +61,8 @@ func (g *gate) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return g.Log.Begin(ctx, e)
 }
 
-// Of two concurrent calls with one idempotency key, one call runs. The error of the other call
-// does not wrap ErrAborted.
+// Of two concurrent calls with one idempotency key, one call runs. A call that does not succeed
+// returns an *InDoubtError and no other error.
 func TestOneIdempotencyKeyAtOnce(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))

@@ -21,10 +21,10 @@ const (
 	attemptNext                      // the rival is gone: try again under the same log entry
 )
 
-// afterAttempt returns the next step after an attempt. err is why the attempt could not be
-// carried out. exists and stale mean that the log failed with wal.ErrExists or wal.ErrStale.
-// earlier means that this was not the first attempt, and expired that the caller's deadline has
-// passed.
+// afterAttempt returns the next step after an attempt. err is why the attempt could not be carried
+// out. The parameter exists is set if the log failed with wal.ErrExists, stale if it failed with
+// wal.ErrStale, earlier if this was not the first attempt, and expired if the caller's deadline
+// has passed.
 func afterAttempt(result protocol.Result, err error, exists, stale, earlier, expired bool) attemptStep {
 	switch {
 	case result.Reason == protocol.LogFailed && exists:
@@ -44,8 +44,8 @@ func afterAttempt(result protocol.Result, err error, exists, stale, earlier, exp
 func afterYielding(result protocol.Result, expired bool) attemptStep {
 	switch {
 	case result.Keep:
-		// A request of this attempt may be applied later, so its entry stays. The operation
-		// continues under another entry, with its old start.
+		// A request of this attempt may be applied later, so its entry stays. The request
+		// continues under another entry, with the start of its first attempt.
 		return attemptTaken
 	case expired:
 		return attemptOver

@@ -29,7 +29,7 @@ func bools(n int) (all [][]bool) {
 	return all
 }
 
-// TestAfterAttempt covers all results of one attempt. A request begins anew only if this attempt
+// TestAfterAttempt covers the results of one attempt. A request begins anew only if this attempt
 // had no effect, and waits for a rival only until its caller's deadline.
 func TestAfterAttempt(t *testing.T) {
 	for _, reason := range []protocol.Reason{"", protocol.LogFailed, protocol.GaveWay, protocol.HeldByOther, protocol.TakenOver, protocol.Late} {

@@ -22,8 +22,10 @@ import (
 type Report struct {
 	// Objects is how many objects of the Coordinator's kinds were read.
 	Objects int
-	// Violations are the findings, ordered by kind, object and peer. An audit with repair
-	// repairs those of ClassRepair only.
+	// Violations are the findings: first those about the identity of peers, then the others by
+	// kind and object, and last those about the owners of namespaces. With repair, Audit repairs
+	// only those of ClassRepair; AuditObject also repairs those of ClassConflict that a sweep can
+	// decide.
 	Violations []Violation
 	// Pending is work in progress, which violates nothing: reservations that are alive or whose
 	// operation is open in the Coordinator's log, replicas that are stale or not ready,
@@ -44,7 +46,9 @@ type Report struct {
 type Violation struct {
 	// Invariant is "I1" to "I12" of docs/fanout-specification.md, "identity" (the peer may be the
 	// wrong cluster), "claim" (the object's claim cannot be read), "owner" (the namespace has no
-	// owner), or work in progress: "replica", "activation", "move", "removal", "edit", "adoption",
+	// owner), "lost" (an object proves a commit, and its primary is missing), "conflict" (a
+	// replica contradicts its primary, because a peer was restored), or work in progress: "guard"
+	// (a guard is not bound yet), "replica", "activation", "move", "removal", "edit", "adoption",
 	// "membership", or "held" (a requested deletion that is not committed).
 	Invariant string
 	Peer      region.PeerName
@@ -53,8 +57,8 @@ type Violation struct {
 	UID       types.UID
 	// Text describes the violation.
 	Text string
-	// Class is the kind of repair that the violation needs. Mend is the command that repairs only
-	// this violation.
+	// Class is the kind of repair that the violation needs. Mend is the command to run: it repairs
+	// the violation, or shows its cause.
 	Class Class
 	Mend  string
 }
@@ -196,11 +200,11 @@ func unique(all []Violation) []Violation {
 	return out
 }
 
-// inspect surveys and examines one kind. If it has findings, it surveys and examines the kind
-// again, and drops a violation that it does not find again: the first survey read one peer
-// before a step of a running operation, and another peer after that step. If reservations are
-// among the findings, inspect waits for one lease before the second survey: a reservation that
-// did not change meanwhile is dead.
+// inspect surveys and examines one kind. If there are findings, it surveys and examines the kind
+// again, and drops each violation that only one of the two surveys shows: that survey may have
+// read one peer before a step of a running operation, and another peer after the step. If
+// reservations are among the findings, inspect waits for one lease before the second survey: a
+// reservation that did not change meanwhile is dead.
 func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look lookout) (survey, []finding) {
 	s := look(ctx, kind, peers)
 	findings := s.examine()
@@ -235,9 +239,9 @@ func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look
 }
 
 // confirmed returns a finding of the second survey, with its final text and state. It returns
-// false for a violation that the first survey did not have. before means that the first survey
-// had the finding, and idle that the finding's object has not changed since. open has the IDs of
-// the operations that the log has open.
+// false for a violation that the first survey did not have. The parameter before is true if the
+// first survey had the finding, and idle if the finding's object has not changed since. open has
+// the IDs of the operations that the log has open.
 func (f finding) confirmed(before, idle bool, open map[string]bool) (finding, bool) {
 	id := f.mend.view.Claim.Operation
 	resume := ": resume it (atollctl operation resume " + id + ")"

@@ -50,8 +50,9 @@ func TestAnAuditBesideAWaitingAdd(t *testing.T) {
 	})
 }
 
-// A reservation without a sign of life is in progress while the log has its operation open, and
-// a violation without a log entry. Both texts name the command to run.
+// An audit reports a reservation without a sign of life as in progress if the log has its
+// operation open, and as a violation if the log does not have the operation. Both texts name the
+// command to run.
 func TestAnAuditOfAReservationThatStandsStill(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -67,7 +68,7 @@ func TestAnAuditOfAReservationThatStandsStill(t *testing.T) {
 	require.Equal(t, []string{"I6"}, invariants(report.Violations))
 	require.Contains(t, report.Violations[0].Text, "atollctl operation abort "+id+" --others")
 
-	// The secondaries are reported in the same way after only their primary is deleted.
+	// If only the primary is deleted, the audit reports its secondaries in the same way.
 	require.NoError(t, clusters(t, r, "us-east", acme).Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	for _, v := range inProgress(t, coordinator(t, r, log, fanout.Options{})) {
 		require.Equal(t, "I6", v.Invariant)
@@ -117,8 +118,8 @@ func TestAnAuditDuringAChangeOfTheMembership(t *testing.T) {
 	require.Contains(t, invariants(report.Violations), "I11")
 }
 
-// If a finalizer of another controller blocks the deletion of a guard after the removal, the
-// audit reports the guard with that finalizer, and not as a violation.
+// If a finalizer of another controller blocks the deletion of a guard after the removal, the audit
+// reports the guard as in progress, and names the finalizer.
 func TestAnAuditOfAGuardThatAFinalizerHolds(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

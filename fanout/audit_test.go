@@ -43,8 +43,8 @@ func spoil(t *testing.T, r *regiontest.Ring, peer region.PeerName, name string, 
 	require.NoError(t, err)
 }
 
-// An audit reports a claim that cannot be read. It concludes nothing else from that claim, and no
-// sweep changes the object.
+// An audit reports a claim that cannot be read, and concludes nothing else from that claim. An
+// audit with repair does not repair it.
 func TestAClaimThatCannotBeReadIsLeftAlone(t *testing.T) {
 	for name, edit := range map[string]func(string) string{
 		"not JSON":      func(string) string { return "garbage" },

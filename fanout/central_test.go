@@ -107,8 +107,8 @@ func TestSharedLogOperations(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// TestSharedLogRivals adds one name concurrently, by coordinators that share a log and by one with
-// its own log. Exactly one add is committed.
+// TestSharedLogRivals lets three coordinators that share a log add one name concurrently. Exactly
+// one add is committed.
 func TestSharedLogRivals(t *testing.T) {
 	t.Parallel()
 	r, s := newRing(t), newCentral(t)

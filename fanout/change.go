@@ -25,9 +25,9 @@ type ChangeKind string
 const (
 	// Join makes a peer a member.
 	Join = ChangeKind(protocol.Join)
-	// Leave takes a member that answers out of the ring.
+	// Leave removes from the ring a member that answers.
 	Leave = ChangeKind(protocol.Leave)
-	// ForceRemove takes a member that never answers again out of the ring.
+	// ForceRemove removes from the ring a member that never answers again.
 	ForceRemove = ChangeKind(protocol.Force)
 	// Comeback makes a peer that still holds objects of the ring a member again.
 	Comeback = ChangeKind(protocol.Return)
@@ -57,7 +57,7 @@ type Change struct {
 	Lost []Loss
 }
 
-// Loss is an object that a peer which was restored from an older state has forgotten.
+// Loss is an object that a peer has forgotten because its store was restored from an older state.
 type Loss struct {
 	Kind schema.GroupKind
 	Key  types.NamespacedName
@@ -112,11 +112,11 @@ func (c *Coordinator) Leave(ctx context.Context, peer region.PeerName) (*Change,
 	return c.submitter.change(ctx, Leave, peer, "")
 }
 
-// ForceRemove takes a member that never answers again out of the ring. Names that it owned
-// become free, and objects that only that member held are lost. Peer need not be configured. A
-// process that still reaches peer can commit objects in peer that no member knows of. So make
-// sure that peer is gone before you call ForceRemove. ForceRemove blocks and is idempotent like
-// Join, and has the errors of Join.
+// ForceRemove removes from the ring a member that never answers again. Names that it owned become
+// free, and objects that only that member held are lost. Peer need not be configured. A process
+// that still reaches peer can commit objects in peer that no member knows of. So make sure that
+// peer is gone before you call ForceRemove. ForceRemove blocks and is idempotent like Join, and
+// has the errors of Join.
 func (c *Coordinator) ForceRemove(ctx context.Context, peer region.PeerName, opts ForceRemoveOptions) (*Change, error) {
 	if peer != "" && opts.By == "" {
 		return nil, fmt.Errorf("force-remove %s: ForceRemoveOptions.By is empty: name the person who vouches that the peer never returns", peer)

@@ -71,8 +71,8 @@ func TestCrashAtEveryCommandOfAChange(t *testing.T) {
 	}
 }
 
-// crashChange crashes one change at its command number at. It returns false if the change was
-// over before that command.
+// crashChange crashes one change at the command whose number is at. It returns false if the change
+// was over before that command.
 func crashChange(t *testing.T, r *regiontest.Ring, before, then []region.PeerName, run func(context.Context, *fanout.Coordinator) (*fanout.Change, error), at int, after, logged bool) bool {
 	t.Helper()
 	defer restore(t, r, before)

@@ -142,7 +142,7 @@ func unreachable(result protocol.ChangeResult) []region.PeerName {
 	return []region.PeerName{region.PeerName(result.Peer)}
 }
 
-// occupant converts an object that a survey found into an Occupant.
+// occupant returns the Occupant for an object that a survey found.
 func (r *changeRunner) occupant(f protocol.Found, peer region.PeerName) Occupant {
 	at, ok := r.recall(f.Key)
 	if !ok {

@@ -171,7 +171,7 @@ func TestAddsWhileARingGrows(t *testing.T) {
 }
 
 // TestAPeerIsLostInTheMiddleOfAJoin loses the first member while a join holds the slot of every
-// PeerSet. No process can finish the join without that member.
+// PeerSet. The lost member can then be removed by force, and after this the newcomer can join.
 func TestAPeerIsLostInTheMiddleOfAJoin(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	acme := unique("acme")

@@ -86,8 +86,9 @@ func (h *changes) finishChanges(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// unchangedForLease returns true if two PeerSets stay unchanged for a lease: that of peer, and that of the
-// anchor, the peer that the change in set takes first. It blocks for the lease.
+// unchangedForLease blocks for a lease. It returns true if two PeerSets do not change meanwhile:
+// the PeerSet of peer, which was read as set, and the PeerSet of the change's anchor. The anchor
+// is the peer whose slot a change takes first.
 func (h *changes) unchangedForLease(ctx context.Context, peer region.PeerName, set protocol.PeerSet) bool {
 	anchor, _ := h.clusters.peerSet(ctx, region.PeerName(set.Change.Anchor))
 	select {
@@ -100,8 +101,8 @@ func (h *changes) unchangedForLease(ctx context.Context, peer region.PeerName, s
 	return err == nil && now.RV == set.RV && anchor.RV == later.RV
 }
 
-// finish runs a change that was found in the slot of a PeerSet to its end. It does nothing if
-// this process already works on the change.
+// finish completes a change that was found in the slot of a PeerSet. It does nothing if this
+// process already works on the change.
 func (h *changes) finish(ctx context.Context, slot protocol.Slot, peers []string) error {
 	if !h.entries.begin(slot.ID) {
 		return nil

@@ -30,7 +30,7 @@ func answerOf(attempt *region.Attempt, err error) answer {
 	}
 }
 
-// vague reports whether the answer leaves open if the server applied the request.
+// vague reports whether the status code does not show if the server applied the request.
 func (a answer) vague() bool {
 	return a.code == http.StatusTooManyRequests || a.code == http.StatusRequestTimeout || a.code >= http.StatusInternalServerError
 }

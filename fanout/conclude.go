@@ -109,7 +109,8 @@ func (c conclusion) unconfirmed(peer region.PeerName) error {
 	}
 }
 
-// result returns the log's record of an ended operation.
+// result converts the machine's result into an outcome, the form in which the log stores an ended
+// operation.
 func (c conclusion) result(result protocol.Result) outcome {
 	return outcome{
 		State:       stateOf(result),

@@ -21,8 +21,8 @@ import (
 // annotations are under "metadata".
 type content map[string]any
 
-// UnmarshalJSON decodes whole numbers as integers, as API objects have them, so that a content
-// has the same token before and after the log.
+// UnmarshalJSON decodes whole numbers as integers, as API objects have them. So a content keeps
+// its token when the log stores and returns it.
 func (c *content) UnmarshalJSON(data []byte) error {
 	return utiljson.Unmarshal(data, (*map[string]any)(c))
 }

@@ -152,10 +152,13 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 }
 
 // Remove removes the object from all peers. It returns nil when the removal is committed:
-// Operation.State is Done if nothing is left, and Committed if Start or Recover have to
-// continue it. Otherwise the error wraps ErrNotFound if no peer holds the object, is a
-// *HeldError if the object has no claim or is only reserved, an *OccupiedError if other objects
-// are in the namespace that it owns, an *InDoubtError, or wraps ErrAborted: the object stays.
+// Operation.State is Done if nothing is left, and Committed if Start or Recover have to continue
+// it. Otherwise the error wraps ErrNotFound if no peer holds the object. It is a *HeldError if the
+// object has no claim or is only reserved, and an *OccupiedError if other objects are in the
+// namespace that the object owns. If OccupiedError.Committed is set, the removal is committed, and
+// continues once these objects are removed. The error is an *InDoubtError if the outcome is not
+// known yet. Any other error wraps ErrAborted or ErrEnded. If the removal is neither committed nor
+// in doubt, it has not removed the object.
 func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, opts RemoveOptions) (*Operation, error) {
 	kind, err := c.kinds.find(gk)
 	if err == nil {

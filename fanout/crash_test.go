@@ -27,7 +27,7 @@ import (
 type crash struct {
 	after    bool                        // crash after the command, whose answer is lost
 	at       int                         // the number of the command
-	of       func(fanout.StepEvent) bool // selects the command instead of at
+	of       func(fanout.StepEvent) bool // if set, it selects the command, and the number in at does not count
 	mu       sync.Mutex
 	count    int
 	inFlight int
@@ -195,8 +195,8 @@ func stride() int {
 	return 1
 }
 
-// crashOnce crashes one operation at its command number at. It returns false if the operation
-// was over before that command.
+// crashOnce crashes one operation at the command whose number is at. It returns false if the
+// operation was over before that command.
 func crashOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, at int, after bool) bool {
 	t.Helper()
 	key := tc.prepare(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}), acme)
@@ -258,7 +258,7 @@ func tidy(t *testing.T, r *regiontest.Ring, key types.NamespacedName) {
 }
 
 // far delays requests in a bubble of synctest, whose clock stands still while goroutines run:
-// without it no operation would take long enough for a heartbeat.
+// without the delay no operation would take long enough for a heartbeat.
 var far = regiontest.Fault{Times: -1, Do: regiontest.Delay(2 * time.Millisecond)}
 
 // distant delays each request to a peer.

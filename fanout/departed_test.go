@@ -20,11 +20,11 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestAReservationInAPeerThatHasLeft kills the process of an add that still has a departed peer
-// configured, after the add has reserved the name in that peer and before it has read the
-// members. A recovery without the peer in its configuration reports that a reservation may be
-// left, and keeps the entry. A recovery with the peer, a sweep, or the peer's next join deletes
-// the reservation.
+// TestAReservationInAPeerThatHasLeft runs an add by a coordinator that still has a departed peer
+// configured. It kills the process after the add has reserved the name in that peer, and before
+// the add has read the members. A recovery without the peer in its configuration reports that a
+// reservation may be left, and keeps the entry. A recovery with the peer, a sweep, or the peer's
+// next join deletes the reservation.
 func TestAReservationInAPeerThatHasLeft(t *testing.T) {
 	r := servers(t, four...)
 	members := []region.PeerName{"ap-south", "eu-west", "us-east"}
@@ -122,10 +122,10 @@ func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
 	}
 }
 
-// TestAJoinGuardsWhatComesToNothing lets a peer join while an add runs that does not have the peer
-// configured: after the add's reservation, and before its read of the members. The join guards the
-// reserved name. The add is refused and cannot delete that guard. The guard is dead, and a sweep
-// deletes it.
+// TestAJoinGuardsWhatComesToNothing runs an add by a coordinator that does not have a certain peer
+// configured. That peer joins after the add's reservation, and before the add reads the members.
+// The join guards the reserved name. The add is refused and cannot delete that guard. The guard is
+// dead, and a sweep deletes it.
 func TestAJoinGuardsWhatComesToNothing(t *testing.T) {
 	r := servers(t, "ap-south", "eu-west", "us-east")
 	all, three := of(t, r, four...), of(t, r, "ap-south", "eu-west", "us-east")

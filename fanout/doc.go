@@ -1,10 +1,11 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fanout changes all peers together: a name that only one peer may have (a
-// ServiceCluster), or an object that is the same in each (an Account). It needs no lock
-// service, no clock and no central component. A reservation is the object itself, under its
-// final name; one conditional write in one peer is the commit.
+// Package fanout adds, changes and removes objects in all peers together. An object exists either
+// once, under a name that only one peer may own (a ServiceCluster), or everywhere, with the same
+// content in each peer (an Account). The package needs no lock service, no clock and no central
+// component. A reservation is the object itself, under its final name; one conditional write in
+// one peer is the commit.
 //
 // A Coordinator journals each operation before its first effect, works on the peers in
 // parallel, and finishes what a crash left open: its own operations from its log, those of any

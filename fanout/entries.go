@@ -110,8 +110,8 @@ func (l *entries) journalled(ctx context.Context, operation string) (wal.Entry, 
 	return entry, j, err
 }
 
-// openOperations returns the operation IDs in the claims of the log's open entries. It skips
-// entries that cannot be read.
+// openOperations returns, for each open entry of the log, the operation ID that the claims of the
+// entry's objects carry. It skips changes of the membership and entries that cannot be read.
 func (l *entries) openOperations(ctx context.Context) map[string]bool {
 	open := map[string]bool{}
 	for entry, err := range l.log.Open(ctx) {

@@ -33,13 +33,13 @@ var (
 	// error that wraps it names the difference.
 	ErrMembership = errors.New("configured peers and PeerSet differ")
 
-	// ErrWrongPeer means that a peer's credentials lead to another cluster than the one that
-	// the ring knows under its name. A *WrongPeerError names the difference. It wraps
+	// ErrWrongPeer means that a peer's credentials lead to another cluster than the one that the
+	// ring knows under the peer's name. A *WrongPeerError names the difference. ErrWrongPeer wraps
 	// ErrMembership.
 	ErrWrongPeer = fmt.Errorf("%w: credentials lead to another peer", ErrMembership)
 
-	// ErrOtherRing means that a peer belongs to another ring than the other peers. The error
-	// that wraps it names the peer and both rings. It wraps ErrWrongPeer.
+	// ErrOtherRing means that a peer belongs to another ring than the other peers. The error that
+	// wraps ErrOtherRing names the peer and both rings. ErrOtherRing wraps ErrWrongPeer.
 	ErrOtherRing = fmt.Errorf("%w of another ring", ErrWrongPeer)
 
 	// ErrReturned means that a peer's store was restored from an older state. A *ReturnedError
@@ -63,7 +63,7 @@ var (
 type HeldError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
-	Holder    region.PeerName // peer of the owner's primary
+	Holder    region.PeerName // peer of the object that holds the name: usually the owner's primary, but see Lost
 	UID       types.UID
 	Operation string // empty for an object that was applied without a claim
 	Stage     string // the primary's stage; empty without a claim
@@ -119,7 +119,9 @@ func (e *ConflictError) Error() string {
 		e.Kind.Kind, keyString(e.Key), e.Revision)
 }
 
-// Occupant is an object that keeps its namespace's owner from being removed.
+// Occupant is an object in the way of an operation, or left by one: it keeps its namespace's owner
+// from being removed (OccupiedError), it keeps a peer from joining or leaving (BlockedError), or
+// it stays in a peer that has left (Change.Left).
 type Occupant struct {
 	Peer     region.PeerName
 	Resource schema.GroupResource

@@ -47,7 +47,8 @@ func (x *executor) runner(kind Kind, key types.NamespacedName, machine *protocol
 func (x *executor) quantum() time.Duration { return x.opts.LeaseTimeout / lease }
 
 // sweepRunner returns a runner that sweeps one object in peer. If watch is set and the object is a
-// reservation, the runner waits until its lease has run out or its operation has ended.
+// reservation, the runner waits until the reservation's lease has run out or the reservation's
+// operation has ended.
 func (x *executor) sweepRunner(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured, view protocol.Object, watch bool) (*runner, error) {
 	peers, err := x.clusters.peers(ctx)
 	if err != nil {

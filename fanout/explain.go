@@ -27,16 +27,17 @@ var ErrUnknownOperation = errors.New("neither the log nor any peer that answers 
 type Explanation struct {
 	// Operation is the requested ID; empty for a name.
 	Operation string
-	// Action is "add", "adopt", "update", "move" or "remove"; empty for a name.
+	// Action is "add", "adopt", "update", "move" or "remove". For a name it is the action of the
+	// operation that State describes; empty if no object shows an operation.
 	Action string
 	// Coordinator began the operation, if a claim or the log names it.
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
-	// State is the operation's state according to the peers. It is empty for a name that no
-	// object has.
+	// State is the operation's state according to the peers, or according to the log if the peers
+	// do not show it. It is empty for a name that no object has.
 	State State
-	// Since is when the operation began.
+	// Since is when the operation began; zero if that time is not known.
 	Since time.Time
 	// Log is the operation's state in this Coordinator's log; empty if the log does not have
 	// it.
@@ -66,7 +67,8 @@ type Changing struct {
 // PeerExplanation describes and judges the object that one peer holds under a name.
 type PeerExplanation struct {
 	Peer region.PeerName
-	// UID, Stage and Role are those of the object; empty without an object or a claim.
+	// UID, Stage and Role are those of the object. All are empty if the peer holds no object;
+	// Stage and Role are also empty if the object has no readable claim.
 	UID   types.UID
 	Stage string
 	Role  string
@@ -79,8 +81,8 @@ type PeerExplanation struct {
 	// deletion), "lost" (its committed primary is missing), "unclaimed", "missing", "absent",
 	// "damaged" or "undecidable".
 	Judgement string
-	// Rule is the basis of the judgement: an invariant ("I2") or the title of a section of
-	// docs/fanout-specification.md.
+	// Rule is the basis of the judgement: an invariant ("I2"), the title of a section of
+	// docs/fanout-specification.md, or "claim" for a claim that cannot be read.
 	Rule string
 	// Text describes the object in a sentence, and Next the event or command that changes it.
 	Text, Next string
@@ -123,7 +125,7 @@ type known struct {
 	kind   Kind
 	key    types.NamespacedName
 	entry  wal.Entry // zero if the log does not have it
-	claims string    // ID in its claims: that of its last attempt
+	claims string    // operation ID in the claims of its objects: the ID of its last attempt
 	survey survey
 }
 
@@ -207,8 +209,8 @@ func (m met) names(operation string) bool {
 		slices.ContainsFunc(v.History, func(r protocol.Revision) bool { return r.Operation == operation })
 }
 
-// of reports the same as the method names, and returns false for an object that is absent or has
-// no readable claim.
+// of reports whether m is an object with a readable claim, and whether m.names returns true for
+// the operation.
 func (m met) of(operation string) bool {
 	return m.obj != nil && m.bad == nil && m.view.Claimed && m.names(operation)
 }
@@ -237,8 +239,8 @@ func (e *Explanation) recorded(entry wal.Entry, j journal) {
 }
 
 // unnamed returns the state and the text for an open operation of the log that no primary names.
-// owned means that the name has a committed primary; otherwise is the text if nothing else is
-// known.
+// The parameter owned is true if the name has a committed primary. The parameter otherwise is the
+// text for an operation about which nothing else is known.
 func unnamed(j journal, owned bool, otherwise string) (State, string) {
 	switch {
 	case !j.Record.Committing:

@@ -25,8 +25,8 @@ func (s survey) named(m met) bool {
 
 func (s survey) gaveUp(m met) bool { return s.named(m) && m.view.Finalizer }
 
-// yielded returns the former primary of a name that yielded and still has the protocol's
-// finalizer. If several have yielded, it returns the one with the latest term.
+// yielded returns the former primary of a name: the object that has yielded and still has the
+// protocol's finalizer. If several objects have yielded, it returns the one with the latest term.
 func (s survey) yielded(key types.NamespacedName) (peer string, m met, ok bool) {
 	for _, p := range slices.Sorted(maps.Keys(s.late[key])) {
 		if y := s.late[key][p]; s.gaveUp(y) && (!ok || y.view.Home.Term > m.view.Home.Term) {
@@ -36,8 +36,8 @@ func (s survey) yielded(key types.NamespacedName) (peer string, m met, ok bool) 
 	return peer, m, ok
 }
 
-// explainMove describes a secondary that was the primary or becomes it. It returns false for
-// any other secondary.
+// explainMove describes a secondary that was the primary, that becomes the primary, or whose
+// primary was lost with its peer. It returns false for any other secondary.
 func (s survey) explainMove(key types.NamespacedName, x standing, of protocol.Ref, p *PeerExplanation) bool {
 	now := x
 	if late, ok := s.late[key][x.peer]; ok && late.view.UID == x.view.UID {

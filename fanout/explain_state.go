@@ -42,7 +42,8 @@ func (s survey) explain(key types.NamespacedName, peers []string, operation stri
 	return e
 }
 
-// explainBy describes an operation by primary m, which names it.
+// explainBy describes the operation e.Operation from the primary m in peer, which names that
+// operation. If e.Operation is empty, explainBy describes the latest operation that m shows.
 func (s survey) explainBy(e *Explanation, key types.NamespacedName, peer string, m met) {
 	v := m.view
 	e.Action, e.Coordinator, e.Since = string(v.Claim.Begins()), v.Claim.Coordinator, time.UnixMicro(v.Claim.Start).UTC()
@@ -116,7 +117,7 @@ func (s survey) explainWithout(e *Explanation, key types.NamespacedName) {
 	}
 }
 
-// or returns s if s is not empty, else the text that the parameter nothing has.
+// or returns s, or the value of the parameter nothing if s is empty.
 func or(s, nothing string) string {
 	if s == "" {
 		return nothing

@@ -46,8 +46,8 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 				r := distant(newRing(t))
 				acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
 				for i, fault := range faults {
-					// One of the two may hold the primary, and the other never does; with
-					// -short the faults use one of them in turn.
+					// In each case, one of these two peers may hold the primary, and the other
+					// never does. With -short, each fault uses only one of them, in turn.
 					both := []region.PeerName{"ap-south", "us-east"}
 					if testing.Short() {
 						both = both[i%2 : i%2+1]

@@ -116,8 +116,8 @@ func TestADeadlineDoesNotHideFinalizers(t *testing.T) {
 	})
 }
 
-// A removal also reports the finalizers of the replicas of an object that exists everywhere, which
-// it deletes at once.
+// The removal of an object that exists everywhere deletes the replicas at once, and also reports
+// the finalizers that block these deletions.
 func TestARemovalNamesTheFinalizersOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

@@ -31,7 +31,8 @@ const (
 	ClassInProgress Class = "InProgress"
 )
 
-// sorted returns the finding with its class and the command that repairs it, unless both are set.
+// sorted returns the finding with its class and its command. It keeps a class or a command that is
+// already set.
 func (f finding) sorted() finding {
 	if f.Class == "" {
 		f.Class = f.class()
@@ -57,7 +58,8 @@ func (f finding) class() Class {
 	}
 }
 
-// remedy returns the command that repairs this finding and nothing else.
+// remedy returns the command to run for this finding: one that repairs it, or else one that shows
+// its cause.
 func (f finding) remedy() string {
 	name := strings.ToLower(f.Kind.Kind) + "/" + keyString(f.Key)
 	repair := "atollctl audit --repair --only " + name

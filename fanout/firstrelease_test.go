@@ -247,9 +247,9 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// TestRivalOfTheFirstRelease: an add meets a claim with a record. If the record's owner shows no
-// sign of life, the add withdraws the record; otherwise the add is refused. A coordinator whose
-// log holds no records does not judge such a claim.
+// TestRivalOfTheFirstRelease: an add meets a claim with a record. If the record is decided, the
+// add is refused. If it is undecided and its owner shows no sign of life, the add withdraws the
+// record and is committed. A coordinator whose log holds no records does not judge such a claim.
 func TestRivalOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// guardAnnotation on a guard is the digest of the content that its maker filled in. API servers
-// add defaults, and webhooks add fields, so the content alone does not show whether a guard
-// carries payload.
+// guardAnnotation on a guard is the shortened digest of the content that a coordinator filled in
+// when it wrote the guard. API servers add defaults, and webhooks add fields, so the content alone
+// does not show whether a guard carries payload.
 const guardAnnotation = "fanout.atoll.dev/guard"
 
 // guardContent returns the content of a guard of key, which Guard fills in, and its digest.

@@ -41,9 +41,9 @@ func (e *GuardError) Error() string {
 // Unwrap returns the API server's answer.
 func (e *GuardError) Unwrap() error { return e.Err }
 
-// guardRefused converts err, the answer to the create of a guard, into a *GuardError if the
-// kind's schema or a policy rejected the guard. It returns any other error unchanged. It also
-// returns an error about the claim alone unchanged, because Kind.Guard cannot change the claim.
+// guardRefused converts err, the answer to the create of a guard, into a *GuardError if the kind's
+// schema or a policy rejected the guard. It returns every other error unchanged, and also an error
+// that is only about the claim, because Kind.Guard cannot change the claim.
 func (k Kind) guardRefused(err error) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
@@ -82,8 +82,8 @@ const (
 	// guardPatience bounds the dry run of a guard. Without an answer the add continues, and its
 	// create decides.
 	guardPatience = 2 * time.Second
-	// guardUnasked is the pause before the next dry run in a peer that does not support dry
-	// runs, for example because of a webhook.
+	// guardUnasked is the pause before the next dry run in a peer that forbids dry runs or does
+	// not support them, for example because of a webhook.
 	guardUnasked = time.Minute
 )
 

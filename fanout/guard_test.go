@@ -305,8 +305,8 @@ func TestGuardsAreAskedForOnce(t *testing.T) {
 	require.Equal(t, before, written(r))
 }
 
-// A dry run without a verdict on the guard blocks no add. The verdict is missing if a webhook does
-// not support dry runs, or if a peer answers late or with an error.
+// A dry run without a verdict on the guard blocks no add. The verdict is missing if a peer rejects
+// dry runs, answers with an error, or closes the connection.
 func TestADryRunThatCannotBeAskedBlocksNoAdd(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)

@@ -34,7 +34,7 @@ type keyed struct {
 	stored    bool // the log has an operation under the key
 	open      bool
 	same      bool // the operation was the same request
-	committed bool // it ended in effect
+	committed bool // the operation has ended, and was committed
 	signed    bool // its entry stores its ring
 	belongs   protocol.Belonging
 }
@@ -140,7 +140,7 @@ func (b *submitter) link(ctx context.Context, req request, request string, n int
 	l.stored, l.open = true, l.entry.Ended.IsZero()
 	j, damaged := decodeJournal(l.entry)
 	if l.open {
-		l.same = damaged != nil || j.Request == request // a damaged entry is not settled
+		l.same = damaged != nil || j.Request == request // settleAsked returns the error of a damaged entry
 		return l, nil
 	}
 	if err := json.Unmarshal(l.entry.Outcome, &l.outcome); err != nil {

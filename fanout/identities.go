@@ -190,9 +190,9 @@ func (s *identities) keepsNoRing(conn *region.Conn) {
 	s.unkept[conn] = true
 }
 
-// due reports whether meetAll asks conn's peer now: if conn was not identified yet, or if again is
-// set because the cluster that meetAll judges was refuted. It limits how often a peer is asked,
-// and records the time.
+// due reports whether meetAll asks conn's peer now. meetAll asks a peer that was not identified
+// yet. If again is set, because the cluster for which meetAll was called was refuted, meetAll also
+// asks identified peers. due limits how often a peer is asked, and records the time.
 func (s *identities) due(conn *region.Conn, again bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +216,7 @@ func (s *identities) due(conn *region.Conn, again bool) bool {
 // peer cannot be distinguished from a peer of the same name in another ring. It waits for the
 // other peers no longer than the duration hasty.
 func (cs *clusters) meet(ctx context.Context, conn *region.Conn) error {
-	ctx = region.WithAttempt(ctx, new(region.Attempt)) // these requests are no attempts of the request that waits for them
+	ctx = region.WithAttempt(ctx, new(region.Attempt)) // the waiting request must not count these as its own attempts
 	if err := cs.meetAll(ctx, conn); err != nil {
 		return err
 	}
@@ -242,7 +242,8 @@ func (cs *clusters) meetAll(ctx context.Context, conn *region.Conn) error {
 	if snapshot == nil {
 		return nil
 	}
-	// The caller's deadline does not apply: peers cut off by it would have no vote.
+	// The caller's deadline does not apply: a peer that answers after that deadline would have no
+	// vote.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hasty)
 	defer cancel()
 	var (

@@ -101,7 +101,7 @@ func Describe(e wal.Entry) (Description, error) {
 // Description describes a log entry.
 type Description struct {
 	Operation string
-	Action    string // "add", "update", "move" or "remove"
+	Action    string // "add", "adopt", "update", "move" or "remove", or the ChangeKind of a change of the membership
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Primary   region.PeerName

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Mode selects what the peers without the primary hold of a committed object.
+// Mode selects which objects the other peers hold for a committed primary: guards or replicas.
 type Mode int
 
 const (
@@ -43,7 +43,7 @@ type Kind struct {
 	// Namespaced is set if the resource is namespaced.
 	Namespaced bool
 
-	// Mode selects what the peers without the primary hold of a committed object.
+	// Mode selects which objects the other peers hold for a committed primary: guards or replicas.
 	Mode Mode
 
 	// Claim selects where the protocol keeps its state in the object. The zero value is
@@ -51,11 +51,11 @@ type Kind struct {
 	Claim Carrier
 
 	// Payload returns the fields in which two requests must agree to be the same request. Nil
-	// means all fields but status, claim and metadata other than labels and annotations. It must
-	// be pure. For a kind that exists Everywhere, Payload must return the same fields for the
+	// means all fields except status, claim and metadata; labels and annotations are included. It
+	// must be pure. For a kind that exists Everywhere, Payload must return the same fields for the
 	// object in the request as for the object that a peer stores, in every coordinator. If they
-	// differ, the home counts as edited by hand, and a sweep commits the next revision. So
-	// Payload leaves out fields that a server fills in.
+	// differ, the home counts as edited by hand, and a sweep commits the next revision. So Payload
+	// leaves out fields that a server fills in.
 	Payload func(*unstructured.Unstructured) (map[string]any, error)
 
 	// Inert turns a copy of the object into a reservation without effect on programs that do
@@ -65,14 +65,13 @@ type Kind struct {
 	// Once. It must be pure.
 	Inert func(obj *unstructured.Unstructured) error
 
-	// Guard, for a kind that exists Once, fills in the fields that the other peers require of
-	// an object of the kind, such as required fields of its CRD or labels that a policy
-	// demands. It gets an object with apiVersion, kind, namespace and name only, so a guard
-	// carries no payload. Its changes to status, claim and metadata other than labels and
-	// annotations are ignored. It must be pure and the same in every coordinator: otherwise the
-	// sweeps of one coordinator rewrite the guards of another. Nil leaves guards with their
-	// claim alone. If a peer rejects a guard, Add and Adopt fail with a *GuardError before their
-	// first write.
+	// Guard, for a kind that exists Once, fills in the fields that the other peers require of an
+	// object of the kind, such as required fields of its CRD or labels that a policy demands. It
+	// gets an object with apiVersion, kind, namespace and name only, so a guard carries no
+	// payload. Its changes to status, claim and metadata are ignored, except changes to labels and
+	// annotations. It must be pure and the same in every coordinator: otherwise the sweeps of one
+	// coordinator rewrite the guards of another. If Guard is nil, a guard has only its claim. If a
+	// peer rejects a guard, Add and Adopt fail with a *GuardError before their first write.
 	Guard func(guard *unstructured.Unstructured) error
 
 	// AdoptApplied makes Start adopt objects that were applied without a claim, as Adopt does.

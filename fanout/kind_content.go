@@ -12,8 +12,9 @@ import (
 )
 
 // Content returns the fields of obj that are equal in all peers if the kind exists everywhere.
-// These are the result of Payload, or without Payload all fields but status, claim and metadata
-// other than labels and annotations. It is pure and does not modify obj; the error is Payload's.
+// These are the result of Payload. If Payload is nil, they are all fields except status, claim and
+// metadata; labels and annotations are included. It is pure and does not modify obj; the error is
+// Payload's.
 func (k Kind) Content(obj *unstructured.Unstructured) (map[string]any, error) {
 	if obj == nil {
 		return nil, errObjectNil

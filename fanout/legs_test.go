@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// distances are the round trips to the peers, from near to far.
+// distances are the durations of one round trip to each peer.
 var distances = map[region.PeerName]time.Duration{
 	"ap-south": 250 * time.Millisecond,
 	"eu-west":  10 * time.Millisecond,
@@ -56,7 +56,8 @@ func roundsOf(target region.PeerName) rounds {
 // target, then the commit.
 func (r rounds) add() time.Duration { return r.target + r.all + r.target }
 
-// addEverywhere adds the activation, which follows the commit if the kind exists everywhere.
+// addEverywhere returns the cost of an add of a kind that exists everywhere: the activation
+// follows the commit.
 func (r rounds) addEverywhere() time.Duration { return r.add() + r.others }
 
 // protocolOnly returns the kinds without their hooks, because hooks take further round trips: an
@@ -120,9 +121,9 @@ func TestLegs(t *testing.T) {
 	})
 }
 
-// TestLegsWithASharedLog: with a shared log an add costs three more round trips to the log's
-// plane before it returns: the open entries, the entry, and the record that a commit may be
-// sent.
+// TestLegsWithASharedLog: with a shared log an add makes three more round trips to the log's plane
+// before it returns: it lists the open entries, writes its own entry, and then writes into this
+// entry that a commit may be sent.
 func TestLegsWithASharedLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const plane = 40 * time.Millisecond

@@ -17,10 +17,10 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Ring returns the ID of the ring of the configured peers, or "" if that ring has none yet or
-// the peers are in no ring. It reads the peers unless the ring is known, writes nothing, and
-// blocks for at most a second plus the time limit of one call. The error is why the ring is not
-// known: no member answers, or none of the answers counts.
+// Ring returns the ID of the ring of the configured peers, or "" if that ring has none yet or the
+// peers are in no ring. It reads the peers unless the ring is known, writes nothing, and blocks
+// until the peers have answered or timed out. The error is why the ring is not known: no member
+// answers, or none of the answers counts.
 func (id *Identity) Ring(ctx context.Context) (string, error) {
 	id.clusters.acquaint(ctx)
 	if ring := id.clusters.identities.origin(); ring.Known() {
@@ -44,10 +44,11 @@ func (id *Identity) Ring(ctx context.Context) (string, error) {
 }
 
 // CheckLog returns nil if the Coordinator may settle all open operations of its log: each
-// operation began in this ring, or is in effect nowhere. Otherwise the error wraps ErrOtherLog
-// and names an operation, or is an *InDoubtError. The latter concerns an operation of the first
-// release, whose entry does not store its ring: only a peer that does not answer may show it.
-// CheckLog writes nothing. It blocks until the necessary peers were read.
+// operation began in this ring, or is in effect nowhere. Otherwise the error wraps ErrOtherLog and
+// names an operation, or wraps an *InDoubtError, or is an error of Ring. An *InDoubtError is about
+// an operation of the first release, whose entry does not store its ring: no peer that answers
+// shows the operation, and a peer that does not answer may show it. CheckLog writes nothing. It
+// blocks until the necessary peers were read.
 func (id *Identity) CheckLog(ctx context.Context) error {
 	if _, err := id.Ring(ctx); err != nil {
 		return err

@@ -181,7 +181,7 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// Start also deletes leftovers of other coordinators, and returns when its context ends.
+// Start restores a guard that was deleted by hand, and returns when its context ends.
 func TestStartMendsAndEnds(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{SweepEvery: time.Millisecond})

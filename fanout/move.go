@@ -25,9 +25,9 @@ type MoveOptions struct {
 	Unreachable Unreachable
 }
 
-// Move moves the primary of an object to the given peer, for kinds that exist Everywhere: because
-// the primary's peer is to leave, or because the other peer is nearer. The content and its
-// revisions do not change. An update or removal that begins between two steps of the move
+// Move moves the primary of an object to the given peer, for kinds that exist Everywhere. Possible
+// reasons are that the primary's peer is to leave, or that the given peer is nearer. The content
+// and its revisions do not change. An update or removal that begins between two steps of the move
 // finishes the move first.
 //
 // Move returns nil when the move is committed: Operation.State is Done if every peer follows the

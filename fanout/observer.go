@@ -29,7 +29,7 @@ type Observer struct {
 // StepEvent is one command of the protocol.
 type StepEvent struct {
 	Operation string
-	Action    string // "add", "update", "remove"; "sweep" for the sweep of a leftover
+	Action    string // such as "add", "move" or "sweep"; empty for the commands of a change of the membership
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Peer      region.PeerName // empty for the log

@@ -11,8 +11,9 @@ import (
 type State string
 
 const (
-	// Reserving: the operation holds the name in some peers and is not committed. Explanations
-	// and traces have this state, and an Operation that Abort or Resume returns with an error.
+	// Reserving: the operation holds the name in some peers and is not committed. Only three
+	// results can have this state: an Explanation, a Trace, and an Operation that Abort or Resume
+	// returns with an error.
 	Reserving State = "Reserving"
 	// Committed: the operation is in effect and cannot be undone, but not every peer has
 	// confirmed yet. Recovery or a sweep rolls it forward.

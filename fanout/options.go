@@ -38,11 +38,11 @@ type Options struct {
 	// a lease decides only when another coordinator may try to delete the reservation.
 	LeaseTimeout time.Duration
 
-	// CallTimeout bounds each request to a peer. In an operation on an object, a request to a
-	// peer that the Directory knows to be Unhealthy gets at most a second. After such a request
-	// has timed out, no operation asks that peer for five seconds. Zero means 12 seconds:
-	// longer than the 10 that an API server gives a webhook by default, so that its answer
-	// names the webhook.
+	// CallTimeout bounds each request to a peer. In an operation on an object, a request to a peer
+	// that the Directory knows to be Unhealthy gets at most a second. After such a request has
+	// timed out, no operation asks that peer for five seconds. Zero means 12 seconds: longer than
+	// the 10 seconds that an API server gives a webhook by default, so that the API server's
+	// answer names the webhook.
 	CallTimeout time.Duration
 
 	// Cleanup bounds the work of an operation after its context has ended: deleting its own
@@ -53,15 +53,15 @@ type Options struct {
 	SweepEvery time.Duration
 
 	// NoteEvery is how often Start writes into the PeerSet of each peer the epochs of the other
-	// PeerSets. A noted epoch shows later that a peer was restored from an older state. One of
-	// the coordinators sends the one request to each peer that this takes, at most once in
-	// SweepEvery. Zero means one minute. Negative means never; then only contradictions between
+	// PeerSets. A noted epoch shows later that a peer was restored from an older state. Start
+	// writes at most once in SweepEvery, and skips a peer to which another coordinator has written
+	// a moment ago. Zero means one minute. Negative means never; then only contradictions between
 	// peers show a restored peer.
 	NoteEvery time.Duration
 
-	// RemovalCap holds plain deletes of primaries that look like an accident, such as the
-	// deletion of a CRD. Zero holds plain deletes of more than 5 objects and more than 10 % of a
-	// peer's objects.
+	// RemovalCap limits how many plain deletes of primaries take effect. If there are more, such
+	// as after the deletion of a CRD, they look like an accident and are held. Zero holds plain
+	// deletes of more than 5 objects that are also more than 10 % of a peer's objects.
 	RemovalCap RemovalCap
 
 	// Shard divides the objects that Start sweeps and adopts among the replicas of a program,

@@ -94,8 +94,9 @@ func (s *setReader) read(ctx context.Context, conn *region.Conn) (*readSet, erro
 	return read, nil
 }
 
-// common returns as shared the earlier list had if it equals list, else list itself, so that equal
-// lists share their memory. now is the list to pass as had in the next call.
+// common lets equal lists share their memory. The parameter had is the list of an earlier call.
+// The result shared is had if had equals list, and otherwise list. The caller passes the result
+// now as had in the next call.
 func common[T comparable](list, had []T) (shared, now []T) {
 	if slices.Equal(list, had) {
 		return had, had

@@ -51,7 +51,7 @@ func (cs *clusters) readSets(ctx context.Context, peers []string) map[string]pro
 
 // editSet changes the spec of the PeerSet in conn's peer by the function edit, and raises its
 // epoch. It returns the updated PeerSet; nil if the PeerSet has changed since it was read at
-// resourceVersion rv, or if edit returns false. It keeps the fields of a later release.
+// resourceVersion rv, or if edit returns false. It keeps fields that only a later release knows.
 func (cs *clusters) editSet(ctx context.Context, conn *region.Conn, rv string, edit func(spec map[string]any) bool) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, cs.opts.CallTimeout)
 	defer cancel()

@@ -44,9 +44,11 @@ type Plan struct {
 //
 // The error is nil if Add would be committed, and otherwise the error that Add would return: a
 // *HeldError, or one that wraps ErrAborted. In both cases Plan returns a Plan with each peer's own
-// answer, unless the request is invalid. If a live operation has reserved the name, the error is
-// a *HeldError with stage Reserved: Add would wait for that operation. Plan blocks. It sends a
-// few requests to a peer that does not answer, whatever opts.Unreachable is.
+// answer, unless the request is invalid. If the log has an open operation under
+// opts.IdempotencyKey, the error is an *InDoubtError, without a Plan. If a live operation has
+// reserved the name, the error is a *HeldError with stage Reserved: Add would wait for that
+// operation. Plan blocks. It sends a few requests to a peer that does not answer, whatever
+// opts.Unreachable is.
 func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*Plan, error) {
 	kind, u, err := c.kinds.object(obj)
 	if err != nil {
@@ -265,9 +267,9 @@ func (pl planner) refusal(ctx context.Context, result protocol.Result) error {
 	return fmt.Errorf("%s would be %w: %w", operationName(pl.r.machine.Op.Action, pl.r.kind, pl.r.key), ErrAborted, pl.r.conclusion().cause(ctx, result))
 }
 
-// latency sums the round trips of the protocol: the primary; then at once the secondaries and
-// the reads in the target; then the commit; then, if the kind exists everywhere, the
-// activation.
+// latency sums the round trips of the protocol: the primary; then at once the secondaries and the
+// reads in the target; then the commit; then, if the kind exists everywhere, the activation. It
+// adds two writes of the log.
 func (pl planner) latency() time.Duration {
 	var target, others time.Duration
 	for peer, trip := range pl.r.rehearsal.trips {

@@ -37,10 +37,11 @@ func after(verb string, peer region.PeerName) moment {
 
 func always(e fanout.StepEvent) bool { return e.Verb == "begin" }
 
-// silence makes peer unreachable at the moment when. After the duration back the peer is reachable
-// again, unless back is zero. If back is zero, silence calls tired once two conditions hold: peer
-// was asked more often than an operation without Wait would ask, and as many other peers as others
-// says have been activated.
+// silence makes peer unreachable at the moment that the parameter when selects. If back is not
+// zero, the peer is reachable again after that duration. If back is zero, the peer stays
+// unreachable, and silence calls tired once two conditions hold: calls to peer have failed more
+// often than in an operation without Wait, and objects have been activated at least as often as
+// the parameter others demands.
 func silence(t *testing.T, r *regiontest.Ring, peer region.PeerName, when moment, back time.Duration, others int, tired func()) *fanout.Observer {
 	t.Helper()
 	var (
@@ -78,7 +79,8 @@ func silence(t *testing.T, r *regiontest.Ring, peer region.PeerName, when moment
 	}}
 }
 
-// TestUnreachable loses a peer in each phase of each operation, under each policy.
+// TestUnreachable loses a peer in the phases of adds, updates and removals, under the policies for
+// unreachable peers.
 func TestUnreachable(t *testing.T) {
 	const (
 		soon  = 50 * time.Millisecond // less than a lease

@@ -11,12 +11,12 @@ import (
 )
 
 // AdmissionPolicy returns a ValidatingAdmissionPolicy and its binding, of
-// admissionregistration.k8s.io/v1, for a kind that keeps its claims in an annotation. They
-// protect the claims as the CEL rules of a CRD do: a claim cannot be changed or dropped and has
-// the form in which coordinators write it, a stage never goes back, an object is created
-// Reserved, and a Reserved object keeps its content, except a guard whose payload a sweep
-// removes. Apply both in every peer, with the rights to do so. For a kind that keeps its claim
-// in its spec, whose CRD protects it (v1alpha1.Schema), AdmissionPolicy returns nil.
+// admissionregistration.k8s.io/v1, for a kind that keeps its claims in an annotation. They protect
+// the claims as the CEL rules of a CRD do: a claim cannot be changed or dropped and has the form
+// in which coordinators write it, a stage never goes back, an object is created Reserved, and a
+// Reserved object keeps its content, except a guard whose payload a sweep removes. Apply both in
+// every peer, which takes the right to write these two kinds. For a kind that keeps its claim in
+// its spec, whose CRD protects it (v1alpha1.Schema), AdmissionPolicy returns nil.
 //
 // The policy ignores objects without the annotation. It rejects mistakes, also those of an old
 // or broken coordinator; it does not restrict who may write, and does not see deletions. The
@@ -128,7 +128,7 @@ func (p policy) variables() []any {
 		add(side.prefix+"HomePeer", fmt.Sprintf(`variables.%sHome.find(r'"peer":%s')`, side.prefix, quoted))
 		add(side.prefix+"HomeUID", fmt.Sprintf(`variables.%sHome.find(r'"uid":%s')`, side.prefix, quoted))
 	}
-	// Between two reservations only metadata and status may differ.
+	// While an object is Reserved, a write may change only its metadata and its status.
 	add("sameContent", `oldObject == null || (dyn(object).all(k, k in ['metadata', 'status'] || (k in dyn(oldObject) && dyn(object)[k] == dyn(oldObject)[k])) && `+
 		`dyn(oldObject).all(k, k in ['metadata', 'status'] || k in dyn(object)))`)
 	add("holder", fmt.Sprintf(`'the name is held for ' + variables.oldText.find(r'"target":%[1]s') + ' by ' + variables.oldText.find(r'"operation":%[1]s') + ' since ' + variables.oldText.find(r'"start":%[1]s')`, quoted))
@@ -136,7 +136,7 @@ func (p policy) variables() []any {
 }
 
 // number returns the CEL expression for the integer of the field name in a text, or for the value
-// none if the text does not have the field.
+// of the parameter none if the text does not have the field.
 func number(text, name, none string) string {
 	return fmt.Sprintf(`%[1]s.contains('"%[2]s":') ? int(%[1]s.split('"%[2]s":')[1].find('^[0-9]+')) : %[3]s`, text, name, none)
 }

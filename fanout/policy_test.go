@@ -118,7 +118,7 @@ func (j *judge) refusals(t *testing.T, obj, old *unstructured.Unstructured) (mes
 	return messages
 }
 
-// annotated returns an object of the kind with a claim.
+// annotated returns a Secret with the claim in state, or without a claim if state is nil.
 func annotated(t *testing.T, state *v1alpha1.Fanout, password string) *unstructured.Unstructured {
 	t.Helper()
 	obj := newSecret("x", password)
@@ -246,8 +246,8 @@ func TestAdmissionPolicy(t *testing.T) {
 	require.Contains(t, fmt.Sprint(judgeOf(t, once).refusals(t, annotated(t, edited(func(f *v1alpha1.Fanout) { f.Stage = v1alpha1.StageActive }), "a"), annotated(t, reservation(), "a"))), "is not a claim")
 }
 
-// A coordinator may remove the payload of a guard; no other client may, and no reservation of a
-// primary may lose it.
+// A write may remove the payload of a guard if it also changes the mark of the guard, as
+// coordinators do. No write may remove the payload of another reservation.
 func TestAdmissionPolicyAdmitsTheScrubOfAGuard(t *testing.T) {
 	once := secretKind()
 	once.Mode = fanout.Once
@@ -278,7 +278,7 @@ func history(n int) (all []v1alpha1.HistoryEntry) {
 	return all
 }
 
-// The policy rejects text that an API server would read differently from a coordinator.
+// The policy rejects every text that does not have the form in which coordinators write a claim.
 func TestAdmissionPolicyKnowsOneForm(t *testing.T) {
 	j := judgeOf(t, secretKind())
 	text, err := json.Marshal(reservation())

@@ -84,12 +84,12 @@ func (id *Identity) Peers(ctx context.Context) (region.Results[PeerIdentity], er
 	return region.ResultsOf("identify", outcomes...), nil
 }
 
-// Recognize returns nil if the answers of a configured peer count: its cluster is the one that
-// the ring knows under its name, or belongs to no ring yet. Otherwise the error is a
-// *WrongPeerError, wraps region.ErrIdentityUnknown, or is why the peer does not answer. A
-// program that reads peers from its own caches calls Recognize before it acts on an object's
-// absence. Recognize sends requests only if the identity is not known yet, and blocks for one
-// call at most.
+// Recognize returns nil if the answers of a configured peer count: its cluster is the one that the
+// ring knows under its name, or belongs to no ring yet. Otherwise the error wraps a
+// *WrongPeerError, a *ReturnedError or region.ErrIdentityUnknown, or is why the peer does not
+// answer. A program that reads peers from its own caches calls Recognize before it acts on an
+// object's absence. Recognize sends requests only if the identity is not known yet, and blocks for
+// one call at most.
 func (id *Identity) Recognize(ctx context.Context, peer region.PeerName) error {
 	_, err := id.clusters.trusted(ctx, peer)
 	return explain(peer, "identify", err)

@@ -29,7 +29,7 @@ const (
 	ProgressHeld ProgressState = "held"
 	// ProgressCommitting: the write that commits was sent to the peer.
 	ProgressCommitting ProgressState = "committing"
-	// ProgressCommitted: that write was applied.
+	// ProgressCommitted: the write that commits was applied.
 	ProgressCommitted ProgressState = "committed"
 	// ProgressActivating: the object is being activated.
 	ProgressActivating ProgressState = "activating"
@@ -50,7 +50,8 @@ type PeerProgress struct {
 	State     ProgressState
 	// Since is when the operation reached State in the peer.
 	Since time.Time
-	// Unanswered is when the oldest unanswered request was sent; zero if every request was
+	// Unanswered is since when the peer has given no answer to a request: since the request was
+	// sent, or since the peer last answered another request. It is zero if every request was
 	// answered. Every request is unanswered for some milliseconds.
 	Unanswered time.Time
 	// Err is why the last request to the peer failed, if it did.

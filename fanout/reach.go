@@ -16,7 +16,8 @@ import (
 const (
 	// hasty is the time limit of a call that is likely to time out.
 	hasty = time.Second
-	// reserve is how long no operation asks a peer after a call with the limit hasty timed out.
+	// reserve is how long no operation asks a peer that fails its probes, after a call to it has
+	// timed out.
 	reserve = 5 * time.Second
 )
 
@@ -31,11 +32,11 @@ type reach struct {
 	mute map[region.PeerName]time.Time // when the last call got no answer
 }
 
-// beginning is the time after its start in which an API server may forbid requests that it allows
+// beginning is how long an API server may forbid requests after its start, although it allows them
 // later: it answers before it has read its roles.
 const beginning = 15 * time.Second
 
-// heard records a call to peer that got no answer.
+// heard records the present time if err shows that a call to peer got no answer.
 func (r *reach) heard(peer region.PeerName, err error) {
 	if err == nil || statusCode(err) != 0 || errors.Is(err, context.Canceled) {
 		return

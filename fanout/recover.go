@@ -23,9 +23,9 @@ import (
 const recoveries = 16
 
 // Recover settles every open operation of the log once: it deletes the reservations of an
-// operation that is not committed, and rolls a committed one forward. It continues changes of
-// the membership of any coordinator that show no sign of life for a lease. It returns the
-// operations, oldest first. The error joins one error for each operation that could not be
+// operation that is not committed, and rolls a committed one forward. It also continues each
+// change of the membership, of any coordinator, that shows no sign of life for a lease. It returns
+// the operations, oldest first. The error joins one error for each operation that could not be
 // settled: an *InDoubtError while a peer does not answer, a *wal.CorruptError for an entry that
 // cannot be read, or an error that wraps ErrOtherLog for a log of another ring.
 //
@@ -95,7 +95,7 @@ func (re *recovery) recoverFirst(ctx context.Context) error {
 // openEntry is an open entry of the log before a new operation begins.
 type openEntry struct {
 	nothing bool          // the log has stored that the operation ended without effect
-	idle    time.Duration // how long ago the operation began; set only with nothing
+	idle    time.Duration // how long ago the operation began; set only if the field nothing is true
 	lapsed  bool          // no other coordinator works on the operation
 	rest    time.Time     // do not retry before then
 }
@@ -238,10 +238,11 @@ func (re *recovery) settleAsked(ctx context.Context, entry wal.Entry) (*Operatio
 	return operation, err
 }
 
-// Outcome returns the state of the operation with that ID or idempotency key. It first settles
-// an open operation, as far as the peers answer. The error is that of the operation itself, or
-// an *InDoubtError while the outcome is unknown. It wraps wal.ErrNotFound if the log does not
-// have the operation, or no longer, and ErrOtherLog if it began in another ring.
+// Outcome returns the state of the operation with the given ID or idempotency key. It first
+// settles an open operation, as far as the peers answer. The error is that of the operation
+// itself, or an *InDoubtError while the outcome is unknown. It wraps wal.ErrNotFound if the log
+// never had the operation or has dropped it, and ErrOtherLog if the operation began in another
+// ring.
 func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error) {
 	return c.recovery.outcome(ctx, id)
 }

@@ -160,8 +160,8 @@ func TestRecoveryHoldsFewEntries(t *testing.T) {
 		require.True(t, strings.HasSuffix(operation.ID, fmt.Sprintf("%06d", n+1)), "oldest first")
 	}
 	require.True(t, left.gone(t))
-	// 18 are the 16 entries of concurrent recoveries, the next entry, and the first, which
-	// stored the log's ring.
+	// 18 are the 16 entries of concurrent recoveries, the next entry, and the first entry, from
+	// which checkLog learned the ring of the log.
 	require.LessOrEqual(t, log.most.Load(), int64(18), "entries in memory at once")
 	require.Positive(t, log.most.Load())
 	requireSettled(t, log)

@@ -39,14 +39,15 @@ func (c RemovalCap) withDefaults() RemovalCap {
 	return c
 }
 
-// Exceeded reports whether deleted of total primaries exceed the cap. A zero field counts as
-// its default.
+// Exceeded reports whether the cap is exceeded. The parameter total is the number of a peer's
+// primaries of one kind, and deleted the number of these whose removal a plain delete requests. A
+// zero field counts as its default.
 func (c RemovalCap) Exceeded(deleted, total int) bool {
 	return c.withDefaults().limit().Exceeded(protocol.Requests{Homes: total, Requested: deleted})
 }
 
-// Settling returns how long a request whose deletionTimestamp is deleted still waits at the time
-// now; zero or less if the wait is over.
+// Settling returns how long, at the time now, a request still has to wait; zero or less if the
+// wait is over. The parameter deleted is the deletionTimestamp of the object.
 func (c RemovalCap) Settling(deleted, now time.Time) time.Duration {
 	return c.withDefaults().Within - now.Sub(deleted)
 }

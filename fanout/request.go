@@ -35,7 +35,7 @@ type request struct {
 	unreachable    Unreachable
 	agree          bool
 	durable        bool
-	start          time.Time // start of its first attempt; zero for now
+	start          time.Time // when its first attempt began; if zero, submit takes the present time
 }
 
 // newOperationID returns an ID that sorts by time and is not guessable.

@@ -78,7 +78,7 @@ func coordinator(t testing.TB, d region.Directory, log wal.Log, opts fanout.Opti
 		opts.RemovalCap.Within = -1 // sweeps judge plain deletes at once
 	}
 	if opts.CallTimeout == 0 {
-		opts.CallTimeout = time.Minute // no call times out because its process was paused
+		opts.CallTimeout = time.Minute // long enough that no call times out while the test process is paused
 	}
 	c, err := fanout.New(d, log, opts)
 	require.NoError(t, err)

@@ -110,7 +110,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 	}
 }
 
-// failure returns why the last calls of peer failed; nil if they did not.
+// failure returns why the last calls to peer failed; nil if they did not.
 func (r *runner) failure(peer region.PeerName) error { return r.troubles.failure(peer) }
 
 // timed records what its machine waits for when the machine expires.

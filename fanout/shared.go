@@ -52,8 +52,8 @@ func (l *entries) lapsed(e wal.Entry) bool {
 }
 
 // idle returns the age of an entry whose operation had no effect. The age counts from the stored
-// start if the log is exclusive or the coordinator has this identity, else from this
-// coordinator's first read of the entry.
+// start if the log is exclusive, or if the operation's coordinator has the same identity as this
+// one. Otherwise the age counts from this coordinator's first read of the entry.
 func (l *entries) idle(e wal.Entry) time.Duration {
 	now := time.Now()
 	if !l.log.Shared() {

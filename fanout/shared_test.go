@@ -150,8 +150,9 @@ func TestSharedLogWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestSharedLogAbortOfAnothers: Abort aborts an operation of another coordinator only if the caller
-// sets Others, and then at once. After that the former owner neither aborts nor ends the operation.
+// TestSharedLogAbortOfAnothers: Abort aborts an operation of another coordinator only if the
+// caller sets Others, and then at once. If the former owner has not logged yet that a commit may
+// be sent, its add is in doubt; otherwise the error of its add wraps ErrAborted.
 func TestSharedLogAbortOfAnothers(t *testing.T) {
 	t.Parallel()
 	for verb, want := range map[string]func(t *testing.T, err error){
@@ -245,8 +246,8 @@ func TestSharedLogPausedOwner(t *testing.T) {
 	requireEnded(t, successor, log, id)
 }
 
-// requireEnded fails the test unless owner ends the operation, which stays in the log while one
-// of its requests may still be applied.
+// requireEnded fails the test unless a recovery by owner ends the operation. Before this recovery
+// the operation may be open in the log, because one of its requests may still be applied.
 func requireEnded(t *testing.T, owner *fanout.Coordinator, log wal.Log, id string) {
 	t.Helper()
 	_, err := owner.Recover(t.Context())

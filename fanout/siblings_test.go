@@ -17,7 +17,7 @@ import (
 
 // TestARefusalCancelsNoSibling lets the nearest peer reject a request while the requests to the
 // other peers are in flight. The operation waits for the answers of these peers: a cancelled
-// request would have an unknown effect. (N21)
+// request would have an unknown effect. docs/evidence/mutants.md lists this test under N21.
 func TestARefusalCancelsNoSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

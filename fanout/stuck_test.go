@@ -44,7 +44,8 @@ func writes(r *regiontest.Ring) (n int) {
 	return n
 }
 
-// If nothing needs repair, a sweep writes nothing and reads by lists.
+// If nothing needs repair, a recovery and a sweep write nothing to the peers, and the sweep works
+// on no object.
 func TestASweepOfASoundRingWritesNothing(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -64,7 +65,8 @@ func TestASweepOfASoundRingWritesNothing(t *testing.T) {
 	require.Zero(t, writes(r))
 }
 
-// hold adds a finalizer of another controller to a cluster. release removes it.
+// hold adds a finalizer of another controller to the object called name. release removes that
+// finalizer.
 func hold(t *testing.T, client dynamic.ResourceInterface, name string) (release func()) {
 	t.Helper()
 	edit := func(finalizers func([]string) []string) {
@@ -101,8 +103,8 @@ func TestASweepDoesNotWaitForForeignFinalizers(t *testing.T) {
 	requireClean(t, c)
 }
 
-// A finalizer of another controller does not delay a recovery, which would delay every later
-// operation.
+// A finalizer of another controller does not delay a recovery. Otherwise the finalizer would also
+// delay every later operation.
 func TestARecoveryDoesNotWaitForForeignFinalizers(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()

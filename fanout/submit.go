@@ -143,8 +143,8 @@ func (b *submitter) attempts(ctx context.Context, req request, j journal, entry 
 	}
 }
 
-// next returns the step after an attempt of r that ended with result or err. It first waits for
-// the rival that the attempt gave way to.
+// next returns the step after an attempt of r that ended with result or err. If the attempt gave
+// way to a rival, next first waits for that rival.
 func (b *submitter) next(ctx context.Context, r *runner, result protocol.Result, err error) attemptStep {
 	failed := r.failure("")
 	step := afterAttempt(result, err, errors.Is(failed, wal.ErrExists), errors.Is(failed, wal.ErrStale), r.journal.Attempt > 0, ctx.Err() != nil)
@@ -183,7 +183,7 @@ func fingerprint(req request, op protocol.Operation) string {
 	return sum
 }
 
-// agreed reads the object that was agreed on from its primary's peer.
+// agreed reads, in the primary's peer, the object that was agreed on.
 func (b *submitter) agreed(ctx context.Context, r *runner, op *Operation) (*unstructured.Unstructured, error) {
 	conn, err := b.clusters.trusted(ctx, op.Primary)
 	if err != nil {

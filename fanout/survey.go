@@ -32,8 +32,8 @@ type survey struct {
 	peers  []string // that answered, sorted
 	unread map[string]error
 	// early and late are two reads of every peer, by key and peer. The second read of any peer
-	// began after the first read of all: a primary in late was read after any secondary in
-	// early.
+	// began after the first reads of all peers had ended. So each primary in late was read after
+	// every secondary in early.
 	early, late map[types.NamespacedName]map[string]met
 	sets        map[string]protocol.PeerSet
 }
@@ -88,8 +88,8 @@ func (s *survey) drop(peer string, why error) {
 	}
 }
 
-// unreadAll adds the errors of unread peers to all. The first error of a peer stays: a later
-// one may only be that the deadline has passed.
+// unreadAll adds the errors of unread peers to all. The first error of a peer stays, because a
+// later error may report only that the deadline has passed.
 func unreadAll(all, unread map[string]error) {
 	for peer, err := range unread {
 		if all[peer] == nil {

@@ -36,7 +36,7 @@ type Trace struct {
 	// State is Reserving, Committed, Ended for leftovers of an operation whose primary is gone,
 	// or InDoubt if the primary's peer does not answer.
 	State State
-	// Since is when the operation began; for a move, when the object was added.
+	// Since is when the operation began; for an update or a move, when the object was added.
 	Since time.Time
 	// Peers are the peers in which work is left.
 	Peers []region.PeerName
@@ -112,7 +112,8 @@ func (s survey) trace(key types.NamespacedName) []trace {
 	return append(traces, s.leftovers(key)...)
 }
 
-// moving returns the trace of an unfinished move: m in from has yielded.
+// moving returns the trace of an unfinished move, in which the object m in the peer from has
+// yielded.
 func (s survey) moving(key types.NamespacedName, from string, m met) trace {
 	return trace{kind: s.kind, sweep: []standing{{from, m}}, Trace: Trace{
 		Action:  string(protocol.Move),
@@ -244,9 +245,10 @@ func (s survey) verdict(key types.NamespacedName, x standing) protocol.Verdict {
 	return v
 }
 
-// refuted reports whether another full member contradicts x, which proves a commit although its
-// primary in the peer of is missing: that member holds no object of x's operation. Then x exists
-// only because x's own peer was restored. protocol.Machine decides by the same rule.
+// refuted reports whether another Active member contradicts x. The secondary x proves a commit,
+// although its primary is missing in the peer that the parameter of names. A member contradicts x
+// if it holds no object of x's operation. Then x exists only because x's own peer was restored.
+// protocol.Machine decides by the same rule.
 func (s survey) refuted(key types.NamespacedName, x standing, of string) bool {
 	return slices.ContainsFunc(s.peers, func(p string) bool {
 		set, there := s.sets[p], s.late[key][p]

@@ -59,8 +59,8 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 		o.Payload = ""
 	}
 	if k.Mode == Everywhere && o.InEffect() && (k.Claim.annotation == "" || k.Payload != nil) {
-		// A server may fill in fields of another project's type, which is no edit. So for such a
-		// type only a Payload can show edits.
+		// If the claim is in an annotation, the type is another project's. Fields that a server
+		// fills in there are no edits, and only Payload can distinguish them from edits.
 		o.Digest = k.digestOf(obj, o.Payload)
 	}
 	return o, c, nil
@@ -181,8 +181,8 @@ func (k Kind) newObject(key types.NamespacedName, o protocol.Object, c content) 
 	return obj, nil
 }
 
-// changed returns the object that a put sends: base with the state of o, and with content c if
-// o's content differs from was.
+// changed returns the object that a put sends: base with the state of o. If the payloads of was
+// and o differ, the object also gets content c, or the content of a guard if o is a guard.
 func (k Kind) changed(base *unstructured.Unstructured, was, o protocol.Object, c content, coordinator string, now time.Time) (*unstructured.Unstructured, error) {
 	obj := base.DeepCopy()
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// troubles records the failed calls of each peer during one run of a machine: the call, the
-// cause and since when. It is safe for concurrent use.
+// troubles records the failed calls to each peer during one run of a machine: the call, the cause,
+// and the start of the first failed call. It is safe for concurrent use.
 type troubles struct {
 	mu    sync.Mutex
 	peers map[region.PeerName]*trouble
@@ -26,7 +26,7 @@ type troubles struct {
 	outstanding []*call
 }
 
-// trouble is the consecutive failed calls of one peer.
+// trouble describes the consecutive failed calls to one peer.
 type trouble struct {
 	call
 	attempts int
@@ -93,11 +93,12 @@ func (t *troubles) fail(c call) {
 	was.attempts++
 }
 
-// failure returns why the last calls of peer failed; nil if they did not.
+// failure returns why the last calls to peer failed; nil if they did not.
 func (t *troubles) failure(peer region.PeerName) error { return t.explain(peer, nil) }
 
-// explain returns why the last calls of peer failed, or known, which may be nil, if they did not.
-// A call that the operation's deadline cut off explains less than known.
+// explain returns why the last calls to peer failed, or known if they did not fail. It also
+// returns known, unless known is nil, if the operation's deadline cut the last call off: then
+// known explains more.
 func (t *troubles) explain(peer region.PeerName, known error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A coordinator stops watching the entries that other coordinators have ended. It watches an entry
-// that does not change for one lease, however rarely it reads the entry.
+// A coordinator stops watching the entries that other coordinators have ended. An entry that does
+// not change lapses after one lease, however rarely the coordinator reads the entry.
 func TestWatchedEntriesAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

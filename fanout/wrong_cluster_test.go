@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// misled returns a directory in which the peers in wrong lead to the clusters of the same name
-// of another ring.
+// misled returns a directory of the peers of own. But the peers that the parameter wrong lists
+// lead to the clusters of the same names in the ring other.
 func misled(t testing.TB, own, other *regiontest.Ring, wrong ...region.PeerName) region.Directory {
 	t.Helper()
 	var conns []*region.Conn
@@ -100,8 +100,8 @@ func TestAWrongClusterMakesNoSecondOwner(t *testing.T) {
 		reset()
 		m := coordinator(t, misled(t, own, other, "us-east"), waltest.NewMemory(), fanout.Options{})
 
-		// The primary of db is in us-east. The other ring's us-east does not have it: its
-		// guards would be dead.
+		// The primary of db is in us-east. The other ring's us-east does not have it: if that
+		// answer counted, the guards of db would be dead.
 		_, err = m.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
 		require.ErrorIs(t, err, fanout.ErrAborted)
 		requireWrong(t, err, "us-east")

@@ -22,8 +22,9 @@ import (
 // wait or, for a stream, Budget.Streams streams are already open.
 var ErrBusy = errors.New("the budget of the region is used up")
 
-// Budget limits the requests of all Clients of one region together, so that a flood or outage of one region does
-// not slow the others. The zero value of a field means its default; a negative number means no limit.
+// Budget limits the requests of all Clients of one region together, so that a flood or outage of one region does not
+// slow the others. The zero value of a field means its default. A negative number means no limit; Burst may be
+// negative only if QPS is negative.
 type Budget struct {
 	QPS      float32 // sustained requests per second; zero: 50
 	Burst    int     // requests that may start at once after a pause; zero: 100
@@ -70,8 +71,8 @@ func newBudget(k region.Key, opts Options) *budget {
 	return b
 }
 
-// take waits for a free place in flight, then for the rate limit. The caller must call give once the request has
-// ended; further calls do nothing.
+// take waits for a free place in flight, then for the rate limit. The caller must call give after the request has
+// ended; further calls of give do nothing.
 func (b *budget) take(ctx context.Context) (give func(), err error) {
 	if !b.tryTake() {
 		if err := b.wait(ctx); err != nil {
@@ -130,7 +131,8 @@ func (b *budget) wait(ctx context.Context) (err error) {
 	return nil
 }
 
-// open counts a stream as open. The caller must call end once the stream has ended; further calls do nothing.
+// open counts a stream as open. The caller must call end after the stream has ended; further calls of end do
+// nothing.
 func (b *budget) open() (end func(), err error) {
 	if n := b.streams.Add(1); b.limits.Streams >= 0 && n > int64(b.limits.Streams) {
 		b.streams.Add(-1)
@@ -139,7 +141,7 @@ func (b *budget) open() (end func(), err error) {
 	return sync.OnceFunc(func() { b.streams.Add(-1) }), nil
 }
 
-// countedBody releases the place of a request when its response is read to the end or closed.
+// countedBody releases the place of a request when its response has been read to the end, fails, or is closed.
 type countedBody struct {
 	io.ReadCloser
 	give func()

@@ -45,8 +45,8 @@ func list(ctx context.Context, t *testing.T, r *Router, k region.Key) (time.Dura
 	return time.Since(start), err
 }
 
-// Neither a flood of requests to one region nor a peer that hangs causes delays or errors in other regions, whether
-// another peer or the flooded one serves these.
+// A flood of requests to one region causes no delays or errors in other regions, even if the same peer serves them.
+// A peer that hangs causes none in the regions of other peers.
 func TestTroubleStaysInItsRegion(t *testing.T) {
 	for name, hang := range map[string]bool{"flood": false, "outage": true} {
 		t.Run(name, func(t *testing.T) {

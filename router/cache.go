@@ -21,7 +21,8 @@ import (
 type Cache interface {
 	// Load returns the routes saved last, or nothing if none were saved.
 	Load() ([]CachedRoute, error)
-	// Save replaces the saved routes. After a crash, Load returns either the former or the new ones, complete.
+	// Save replaces the saved routes. After a crash, Load returns either all routes of the earlier Save or all new
+	// routes.
 	Save(routes []CachedRoute) error
 }
 
@@ -33,7 +34,7 @@ type CachedRoute struct {
 	Source bool      // the Directory listed the route: it holds until the Directory has a Snapshot again
 	At     time.Time // when the route was last confirmed
 
-	here bool // the Resolver answered this process
+	here bool // true: the Resolver gave the route to this process; false: an earlier process saved it
 }
 
 func (c CachedRoute) route() Route {

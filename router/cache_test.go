@@ -121,7 +121,7 @@ func TestRoutesBeforeTheFirstSnapshot(t *testing.T) {
 		_, err = client.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
 		require.ErrorIs(t, err, region.ErrUnavailable)
 		require.NotErrorIs(t, err, region.ErrUnknownRegion)
-		run(t, early)() // an unconfirmed route is saved with its earlier time
+		run(t, early)() // saves the unconfirmed routes again
 		require.Len(t, openCache(t, path).routes, 2)
 
 		d.serve(t, map[region.Key]region.PeerName{us: "a"})

@@ -16,8 +16,8 @@ import (
 )
 
 // Client is a region.API that acts with a caller's identity. It is safe for concurrent use. Its errors are the
-// peer's own answers, or *region.Error values that wrap region.ErrUnknownRegion, region.ErrUnavailable or
-// ErrCredentials.
+// peer's own answers, or *region.Error values that wrap region.ErrUnknownRegion, region.ErrUnavailable,
+// ErrCredentials, ErrBusy, ErrIdentity or the error of the request's context.
 type Client struct {
 	api       region.API
 	transport *clientTransport
@@ -49,9 +49,9 @@ func (c *Client) Recovered() <-chan struct{} {
 	return nil
 }
 
-// Transport returns a RoundTripper that carries any request except upgraded streams to the region, as the identity.
-// Use it in reverse proxies. It uses path and query of the request's URL and ignores scheme and host. It removes
-// identity headers and hop-by-hop headers; see StripIdentity. A redirect by the peer is an error.
+// Transport returns a RoundTripper that sends any request except upgraded streams to the region, with the identity
+// of c. Use it in reverse proxies. It uses path and query of the request's URL and ignores scheme and host. It
+// removes identity headers and hop-by-hop headers; see StripIdentity. A redirect by the peer is an error.
 func (c *Client) Transport() http.RoundTripper { return c.transport }
 
 // HTTPClient returns an HTTP client that uses Transport. It has no timeout of its own: limit each request by its

@@ -68,7 +68,7 @@ func (s *server) count() int {
 	return len(s.requests)
 }
 
-// newServer returns a peer that accepts the token "library" as the library's own credential.
+// newServer returns a peer whose Conn has the token "library" as the library's own credential.
 func newServer(t *testing.T, name region.PeerName) *server {
 	t.Helper()
 	return newServerWith(t, name, "library")

@@ -27,7 +27,8 @@
 //     no route.
 //   - A 401 or 403 that reaches the caller is the peer's answer to the caller. If a peer refuses the router's own
 //     credentials, or does not let them impersonate, the error is ErrCredentials.
-//   - A region takes at most its Budget of this process, whatever its peer and its callers do.
+//   - The requests of this process to one region never exceed the region's Budget, whatever the peer and the callers
+//     do.
 //
 // Not guaranteed:
 //   - That the peer answers, or that a route from Resolver or Cache is still valid.

@@ -34,9 +34,9 @@ type Explanation struct {
 	Connection error         // why there is no connection to the peer; nil if there is one
 	Health     region.Health // of the peer, as far as it is probed
 	Moves      []Move        // of the region, oldest first
-	InFlight   int64         // requests under way, of Options.Budget
+	InFlight   int64         // requests under way, as Options.Budget counts them
 	Waiting    int64         // requests that wait
-	Streams    int64         // watches and followed logs that are open
+	Streams    int64         // open streams, as Options.Budget counts them
 }
 
 // Explain looks up k as Lookup does. It reports which layer answered, how old the answer is, the health of the

@@ -11,8 +11,9 @@ import (
 	"strconv"
 )
 
-// Fingerprint returns a hash of the identity. Two identities have the same hash if, and only if, the requests of
-// both carry the same credentials and identity headers. It reveals no secret, so it may be the key of a cache.
+// Fingerprint returns a hash of the identity. Identities of the same kind with equal tokens, peers (of CallerAt) and
+// users have the same hash. If two identities have the same hash, their requests carry the same credentials and
+// identity headers. The hash reveals no secret, so it may be the key of a cache.
 func (id Identity) Fingerprint() string {
 	b := make([]byte, 0, 256)
 	b = strconv.AppendInt(b, int64(id.kind), 10)

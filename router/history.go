@@ -18,18 +18,18 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// maxPaths bounds the number of paths in a history. At the bound the history is cleared, which costs each client at
-// most one additional list.
+// maxPaths bounds the number of paths in each map of a history. A map that is full is cleared, after which a client
+// may need one additional list.
 const maxPaths = 4096
 
 // history records the connection over which each collection was last listed: a resourceVersion of one cluster is
 // meaningless to another.
 type history struct {
 	mu    sync.Mutex
-	first *region.Conn // a resourceVersion of unknown origin counts as from this connection
+	first *region.Conn // the connection of the first request; a resourceVersion of unknown origin is foreign once another one was used
 	moved bool
 	lists map[string]*region.Conn
-	ended map[string]int // by path, the number of watches that a move ended and whose next attempt carries a version of the old peer
+	ended map[string]int // by path, the number of watches that a move ended; each is expected to start again with a version of the old peer
 }
 
 func newHistory() *history {

@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ErrIdentity means that this library refused an identity before it sent any request: the zero Identity, an empty
-// name, or a user or group that may not be impersonated.
+// ErrIdentity means that this library refused an identity before it sent the request. Examples are the zero
+// Identity, an empty name, a user or group that may not be impersonated, and a token of CallerAt for another peer.
 var ErrIdentity = errors.New("identity")
 
 // Identity is the identity of a request. Every call that takes one refuses the zero value: there is no default.
@@ -95,7 +95,8 @@ func (id Identity) Flow() string {
 	return id.Fingerprint()
 }
 
-// headers returns the headers that carry the identity. client-go's round trippers write them, since they escape keys.
+// headers returns the headers that carry the identity, nil for Self. The round trippers of client-go write these
+// headers, because they escape the keys of extra values.
 func (id Identity) headers() http.Header {
 	var rt http.RoundTripper
 	written := headerRecorder{}

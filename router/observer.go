@@ -19,7 +19,8 @@ type Observer struct {
 	Resolved func(ctx context.Context, e ResolveEvent)
 	// Saved is called after each attempt to write the Cache.
 	Saved func(ctx context.Context, e SaveEvent)
-	// Waited is called for each request that waited for its region's budget or was refused by it.
+	// Waited is called for each request that waited for QPS or InFlight of its region's Budget, or that the limit
+	// Waiting refused. It is not called for a stream that the limit Streams refused.
 	Waited func(ctx context.Context, e WaitEvent)
 }
 
@@ -44,7 +45,7 @@ type SaveEvent struct {
 	Err    error
 }
 
-// WaitEvent is one request that its region's budget delayed or refused.
+// WaitEvent is one request that waited for its region's Budget, or that the limit Budget.Waiting refused.
 type WaitEvent struct {
 	Region  region.Key
 	Elapsed time.Duration

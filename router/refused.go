@@ -30,8 +30,9 @@ import (
 var ErrCredentials = errors.New("the peer refuses the router's own credentials")
 
 // Accepted checks resp, the peer's answer to a request that was made with StreamConfig. It returns nil if the peer
-// answered the identity of c. If the peer refused the router instead, Accepted closes resp.Body and returns a
-// *region.Error with ErrCredentials. Of a 401 or 403 answer it reads at most 64 KiB, and leaves the body readable.
+// answered the identity of c; resp.Body is then readable from its start. If the peer refused the router instead,
+// Accepted closes resp.Body and returns a *region.Error with ErrCredentials. It reads at most 64 KiB of a 401 or
+// 403.
 func (c *Client) Accepted(resp *http.Response) error {
 	t := c.transport
 	err := accepted(t.id, resp)

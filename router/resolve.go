@@ -36,8 +36,8 @@ const (
 	failurePause = time.Second // before a question that failed is repeated
 )
 
-// asker asks the Resolver. It asks at most one question per region at a time, stops waiting for a caller whose
-// context ends, and repeats no question whose answer is still remembered.
+// asker asks the Resolver. It asks at most one question per region at a time, and asks no question while it
+// remembers a miss for the region. A caller whose context ends stops waiting, but the question goes on.
 type asker struct {
 	opts   Options
 	learn  func(k region.Key, peer region.PeerName)
@@ -96,8 +96,8 @@ func (a *asker) refresh(ctx context.Context, t *table, e *entry) {
 	_, _ = a.begin(ctx, t.generation(), e.Region) // the answer reaches readers through the table
 }
 
-// begin joins the flight that asks about k, or starts one. It returns no flight, and the error that explains it, if
-// a recent answer is remembered or the asker has ended.
+// begin joins the flight that asks about k, or starts one. If the asker remembers a miss for k or has ended, begin
+// returns nil and the error of the miss or of the end instead.
 func (a *asker) begin(ctx context.Context, generation uint64, k region.Key) (*flight, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -26,7 +26,8 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// door is a RoundTripper to an in-memory server that accepts one token at a time and answers all others with 401.
+// door is a RoundTripper to an in-memory server. It passes on only requests with its present token, and answers all
+// others with 401.
 type door struct {
 	inner http.RoundTripper
 	token atomic.Value

@@ -19,8 +19,9 @@ import (
 )
 
 // Router finds the peer that serves a region, and provides clients that send a given caller's requests directly to
-// it. A look-up of a known region is one atomic load and one map access: no lock, no allocation, no I/O. It is safe
-// for concurrent use.
+// it. A look-up of a known region reads a table without a lock, an allocation or I/O. Two look-ups do more: the
+// first one after a change of the Directory builds the table, and the first one after Options.Fresh asks the
+// Resolver in the background. A Router is safe for concurrent use.
 type Router struct {
 	directory region.Directory
 	opts      Options
@@ -119,14 +120,15 @@ func New(d region.Directory, opts Options) (*Router, error) {
 	return r, nil
 }
 
-// Lookup returns the peer that serves k and the origin of the answer. The answer comes from the Directory, else
-// from an earlier answer of the Resolver or the Cache, of any age, else from a new question to the Resolver. Only
-// the question blocks: until the Resolver answers, Options.Timeout passes, or ctx ends. Concurrent callers for one
-// region share one question. Errors are *region.Error and distinguish three cases:
+// Lookup returns the peer that serves k and the origin of the answer. The answer comes from the Directory, else from
+// an earlier answer of the Resolver or the Cache, of any age, else from a new question to the Resolver. Only the
+// question blocks: until the Resolver answers, Options.Timeout passes, or ctx ends. Concurrent callers for one
+// region share one question. Errors are *region.Error values. If ctx ends, they wrap its cause; otherwise they
+// distinguish three cases:
 //   - region.ErrUnknownRegion: no peer serves k;
 //   - region.ErrUnavailable: the peer cannot be learned now, because the Resolver does not answer, or the Directory
 //     has no Snapshot yet;
-//   - apierrors.IsForbidden: the Resolver denies the answer to this process.
+//   - apierrors.IsForbidden or apierrors.IsUnauthorized: the Resolver denies the answer to this process.
 func (r *Router) Lookup(ctx context.Context, k region.Key) (Route, error) {
 	e, err := r.lookup(ctx, k)
 	if err != nil {

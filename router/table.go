@@ -13,12 +13,12 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// table holds all routes at one point in time. It is immutable; readers load it without a lock.
+// table holds all routes at one point in time. Only the stale marks of its entries change, so readers need no lock.
 type table struct {
 	snapshot *region.Snapshot // the Snapshot that the table was built from
 	routes   map[region.Key]*entry
 	sorted   []Route       // by provider, then name
-	next     chan struct{} // closed when there is a newer table
+	next     chan struct{} // closed when a region joins, leaves or moves
 }
 
 // generation returns the generation of the Directory's Snapshot, or 0 without one.
@@ -114,7 +114,8 @@ func (r *Router) enter(t, old *table, route Route) {
 	t.routes[route.Region] = e
 }
 
-// compare reports whether the routes of t differ from those of old, and records moves. The caller holds r.mu.
+// compare reports whether a region joined, left or moved from old to t, and records the moves. The caller holds
+// r.mu.
 func (r *Router) compare(old, t *table) (changed bool) {
 	changed = len(old.routes) != len(t.routes)
 	for k := range r.moves {
@@ -186,7 +187,8 @@ func (r *Router) Watch(ctx context.Context) iter.Seq[[]Route] {
 	}
 }
 
-// tables yields the present table and each newer one until ctx ends.
+// tables yields the present table, and the newest one after each time that a region joins, leaves or moves, until
+// ctx ends. It may pass over tables that are replaced in between.
 func (r *Router) tables(ctx context.Context) iter.Seq[*table] {
 	return func(yield func(*table) bool) {
 		defer r.follow()()

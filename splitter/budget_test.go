@@ -65,7 +65,8 @@ func (r runs) follow(want map[string]any, brokenFirst bool) {
 	}
 }
 
-// In any state, a write never leaves fewer available replicas than maxUnavailable requires.
+// In any state, a write leaves as many available replicas as maxUnavailable requires. If fewer were
+// available before, the write removes none of these.
 func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 	for name, kind := range map[string]splitter.Kind{"Deployments": splitter.Deployments(), "StatefulSets": splitter.StatefulSets()} {
 		t.Run(name, func(t *testing.T) {

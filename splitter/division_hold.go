@@ -5,9 +5,9 @@ package splitter
 
 import "slices"
 
-// hold replaces the field Hold of each claim by bounds. If d.Replicas is enough for all held
-// replicas and for the minima of the other claims, a held claim keeps exactly its present replicas.
-// Otherwise the present replicas are only its upper bound.
+// hold replaces the field Hold of each claim by bounds. If d.Replicas is enough for all present
+// replicas, and also for the held replicas together with the minima of the other claims, a held
+// claim keeps exactly its present replicas. Otherwise the present replicas are only its upper bound.
 func hold(d Demand, shares []Share) []Share {
 	present, least, held := presence(shares)
 	if !held {

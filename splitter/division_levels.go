@@ -29,9 +29,9 @@ type claim struct {
 	lo, hi  int64 // the least it shall have, and the most it can have
 	wish    int64 // claimed by weight: hi, or lo if the weight is zero
 	most    int64 // wish, or the present replicas within the bounds if the weight is zero
-	stays   int64 // present replicas; of a group, its members' within their bounds
-	least   int64 // what the shares of a group must add up to, even beyond its members' weights
-	seats   int64 // replicas of a group
+	stays   int64 // present replicas; for a group, the sum over its members, each within its bounds
+	least   int64 // for a group: the least sum of its members' shares, also if members of weight zero must take some
+	seats   int64 // for a group: the replicas that it gets
 	tie     uint64
 	members []claim
 }

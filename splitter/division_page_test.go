@@ -24,7 +24,7 @@ type faults struct {
 	furthest float64 // the greatest difference between a share and its quota
 	growth   int     // cases in which a cluster gets fewer of n+1 replicas than of n
 	lost     int64   // the replicas that clusters lose in these cases
-	joining  int64   // replicas that move between the old clusters when a cluster joins
+	joining  int64   // replicas that the other clusters gain when a cluster joins
 	starved  int     // cases in which a cluster is empty while an equal or lighter one has two replicas
 }
 

@@ -191,8 +191,8 @@ func TestDivideMoreTakesNoneAway(t *testing.T) {
 	})
 }
 
-// This also holds with moves: from the shares of one number of replicas, a change to another number
-// ends at the shares of the new number.
+// Also with moves, a higher demand takes no replicas away: from the shares of one number of replicas,
+// a change to another number ends at the shares of the new number.
 func TestDivideMoreTakesNoneAwayWithMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, splitter.Spread, splitter.Fill), tree(t, "c", 2)

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// The other methods of the comparison, by weights alone and without present replicas.
+// This file has the methods with which TestMethodsCompared compares Divide. They use only the
+// weights, and no present replicas.
 
 // largestRemainder gives each cluster its share rounded down, and the remaining seats to the
 // clusters with the largest fractions.

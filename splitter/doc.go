@@ -86,7 +86,7 @@
 //     rounds its own percentage.
 //   - That pods of a StatefulSet keep their ordinals or volumes when they move.
 //   - That a parent's status distinguishes replicas without a node from replicas that are not ready
-//     yet, unless the syncers count the former (syncer.Options.Unscheduled). Then
+//     yet, unless the syncers count replicas without a node (syncer.Options.Unscheduled). Then
 //     [ConditionScheduled] names the clusters by their last report. Other conditions name a cluster
 //     by the reports of its controllers: Available, Progressing and ReplicaFailure of a Deployment,
 //     Available of a StatefulSet, FailureTarget and Failed of a Job. DaemonSets have counters only.
@@ -105,5 +105,4 @@
 //     of other owners are not counted.
 //   - Anything if workload controllers run on the parents' API server: those controllers would act on
 //     parents and shards alike.
-//     and shards alike.
 package splitter

@@ -33,9 +33,9 @@ func bornWith(shard *unstructured.Unstructured, cluster string) bool {
 	return slices.Contains(shard.GetFinalizers(), syncersFinalizer(cluster)) && loop.OwnsPath(shard, Manager, "metadata", "finalizers")
 }
 
-// keepFinalizer adds to desired the finalizer that the Splitter created current with: an apply without
-// it would remove it. It cannot restore a finalizer that the syncer has removed, because the write of
-// desired fails if current is stale.
+// keepFinalizer adds the finalizer of the cluster's syncer to desired if the Splitter created current
+// with this finalizer: an apply without the finalizer would remove it. A finalizer that the syncer has
+// removed does not come back, because the write of desired fails if current is stale.
 func keepFinalizer(current, desired *unstructured.Unstructured) {
 	if cluster := clusterOf(desired); bornWith(current, cluster) {
 		desired.SetFinalizers([]string{syncersFinalizer(cluster)})

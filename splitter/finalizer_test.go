@@ -32,8 +32,8 @@ func TestShardsAreMadeWithAFinalizer(t *testing.T) {
 		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
 		require.Equal(t, []string{syncersOfA}, w.get(deployments, "web--a").GetFinalizers(), "a change leaves it there")
 
-		// A Splitter without Finalize does not remove it from existing shards, and writes
-		// nothing.
+		// A Splitter without Finalize does not remove the syncer's finalizer from existing
+		// shards, and writes nothing.
 		w.stop()
 		w.Reset()
 		s, err := splitter.New(w.api, w.clusters, splitter.Options{})
@@ -56,8 +56,8 @@ func TestAFinalizerDoesNotComeBack(t *testing.T) {
 		w.rest()
 		w.create(deployments, deployment("web", 4))
 		w.rest()
-		// The syncer of a stops, and b is being deleted; another client's finalizer keeps both
-		// objects.
+		// The syncer of cluster a stops, and the shard of cluster b is being deleted. Another
+		// client's finalizer keeps both shards.
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/theirs","`+syncersOfA+`"]}}`)
 		w.patch(deployments, "web--b", `{"metadata":{"finalizers":["example.org/theirs","`+syncersOfB+`"]}}`)
 		w.rest()

@@ -83,8 +83,8 @@ func TestOthersMoveWhileOneHolds(t *testing.T) {
 	})
 }
 
-// Another client creates an object with the shard's name and spec, after the Splitter has read its
-// cache and before it writes.
+// Another client creates an object with a shard's name after the Splitter has read its cache and
+// before the Splitter writes. The Splitter leaves this object alone, and reports its name.
 func TestNobodyElsesObjectBecomesAShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

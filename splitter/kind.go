@@ -23,7 +23,8 @@ type Kind interface {
 	// Cut returns the plan of a parent and its desired shards, by cluster. d and shares come from the
 	// Placement; Cut sets d.Replicas from the parent and each Share's Present from have. Only the specs
 	// of the returned shards matter. Clusters without replicas get no shard. Cut fails on a parent that
-	// it cannot read. It divides a parent that cannot be divided as asked as well as possible.
+	// it cannot read. If a parent cannot be divided as requested, Cut comes as near to the request as
+	// possible.
 	Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error)
 	// Fold returns the parent's status, computed from that of its shards, without transition times. The
 	// Splitter adds those. A shard counts with its last known status, and a shard without a status as
@@ -31,8 +32,8 @@ type Kind interface {
 	Fold(parent *unstructured.Unstructured, shards []Shard) (status map[string]any, err error)
 }
 
-// Conditioned is a Kind that permits the Splitter to add its own conditions to the status. Deployments,
-// StatefulSets and Jobs return such a Kind.
+// Conditioned is a Kind to whose status the Splitter may add ConditionPlaced and ConditionDuplicated.
+// Deployments, StatefulSets and Jobs return such a Kind.
 type Conditioned interface {
 	Kind
 	// Conditions returns which conditions the Splitter may add, and their form. It is pure.
@@ -207,8 +208,8 @@ func observe(status map[string]any, parent *unstructured.Unstructured, shards []
 // too large.
 const few = 10
 
-// brief joins messages about clusters. Of more than few messages it joins the first few and adds the
-// number of the rest.
+// brief joins messages about clusters. If the number of messages is greater than the constant few,
+// brief joins only that many messages and adds the number of the rest.
 func brief(all []string, separator string) string {
 	if len(all) > few {
 		return strings.Join(all[:few], separator) + fmt.Sprintf(" and %d more", len(all)-few)

@@ -71,7 +71,7 @@ func ended(job *unstructured.Unstructured) bool {
 	return isTrue(job, "Complete") || isTrue(job, "Failed")
 }
 
-// lasting returns the shards of an ended Job unchanged.
+// lasting returns the shards of an ended Job, with the parallelism and completions that they have.
 func lasting(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, error) {
 	var plan Plan
 	var shards []Shard

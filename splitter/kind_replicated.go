@@ -28,7 +28,8 @@ type Paths struct {
 
 // ByPaths returns the Kind of any resource that has replicas and a status with counters. Its shards
 // differ from the parent only in the number of replicas. A replica moves only when its replacement
-// is available. ByPaths fails on a path outside the spec and status.
+// is available. ByPaths fails if the path of Replicas is in the metadata or the status, or if another
+// path is outside the status.
 func ByPaths(gvr schema.GroupVersionResource, p Paths) (Kind, error) {
 	if p.Replicas == "" {
 		p.Replicas = "spec.replicas"
@@ -156,9 +157,9 @@ func (k replicated) remainingAvailable(shard *unstructured.Unstructured) int64 {
 	return max(0, min(works, there))
 }
 
-// pace raises want for the clusters that lose replicas, so that at least least replicas stay
-// available: a replica leaves only when its replacement is available. Replicas in unreachable
-// clusters count as unavailable and may leave. Shards under deletion count as gone.
+// pace raises want for the clusters that lose replicas, so that the available replicas do not fall
+// below the number least: a replica leaves only when its replacement is available. Replicas in
+// unreachable clusters count as unavailable and may leave. Shards under deletion count as gone.
 func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 	var available int64
 	for _, s := range have {

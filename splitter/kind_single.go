@@ -44,7 +44,8 @@ func (cronJobs) Fold(_ *unstructured.Unstructured, shards []Shard) (map[string]a
 	return status, nil
 }
 
-// DaemonSets returns the Kind of apps/v1 DaemonSets: each cluster gets one shard.
+// DaemonSets returns the Kind of apps/v1 DaemonSets: each cluster gets one shard. A cluster whose Max
+// is zero gets none. A cluster whose weight is zero keeps its shard, but gets no new one.
 func DaemonSets() Kind { return daemonSets{} }
 
 type daemonSets struct{}

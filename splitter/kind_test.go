@@ -131,8 +131,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// shard returns a shard with the given spec and status. It is current, and its cluster has observed
-// it, unless edit changes that.
+// shard returns a shard with generation 2 and the given spec and status. The shard is current, unless
+// edit changes that.
 func shard(t require.TestingT, cluster, rest string, edit ...func(*splitter.Shard)) splitter.Shard {
 	s := splitter.Shard{Cluster: cluster, Object: object(t, "X", rest), Current: true}
 	for _, e := range edit {
@@ -292,7 +292,8 @@ func TestCutKeepsTheBudget(t *testing.T) {
 	})
 }
 
-// The completions of a Job's shards add up to those of the Job, whatever shards exist already.
+// The completions of a Job's first shards add up to those of the Job. When clusters join or leave,
+// the shards that stay keep their completions.
 func TestCutJobsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		completions := rapid.Int64Range(1, 50).Draw(t, "completions")

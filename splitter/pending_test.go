@@ -32,8 +32,8 @@ func TestNothingIsWrittenFromAnOldCopy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newLateWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
 		w.rest()
-		// Syncers write the shards as soon as they exist. Their writes cause events between the
-		// Splitter's write of the status and their event.
+		// Syncers write to the shards as soon as these exist. So the Splitter receives events of
+		// these writes after its own write of the status, but before the event of its own write.
 		writeShards := func(note string) {
 			for range 20 {
 				time.Sleep(50 * time.Millisecond)

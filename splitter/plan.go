@@ -31,8 +31,8 @@ type Assignment struct {
 	Replicas int64
 }
 
-// Limit is the reason why a cluster, region or zone does not get exactly its share. The comments below call the
-// cluster, region or zone the place, and By is the field of the Reason.
+// Limit is the reason why a cluster, region or zone does not get exactly its share. In the comments below, "the place"
+// is this cluster, region or zone, and By is the field of the Reason.
 type Limit string
 
 const (

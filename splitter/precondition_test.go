@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// meanwhile calls do. It then calls change while the first request that do has caused, with the
-// given verb for the named object, is delayed.
+// meanwhile delays the next request with the given verb for the named object, and calls do, which
+// must cause such a request. While this request is delayed, meanwhile calls change.
 func (w *world) meanwhile(verb, name string, change, do func()) {
 	w.t.Helper()
 	w.Inject(regiontest.Fault{Verb: verb, Resource: deployments.GroupResource(), Name: name, Do: regiontest.Delay(20 * time.Second)})

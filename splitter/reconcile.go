@@ -105,9 +105,9 @@ func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// divide writes the desired shards of a parent, then the parent's status. soon asks the caller to
-// requeue the parent, because the cache must still show a write or another object has a shard's
-// name.
+// divide writes the desired shards of a parent, then the parent's status. The result true asks the
+// caller to requeue the parent soon, because the cache must still show a write or another object has
+// a shard's name.
 func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (_ bool, err error) {
 	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
 	defer func() {
@@ -278,7 +278,7 @@ func (s *Splitter) orphans(ctx context.Context, k *kindState, key types.Namespac
 	switch live, err := k.client(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); {
 	case err == nil:
 		uid = live.GetUID()
-	case !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err): // a type that is not served is no absence
+	case !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err): // an unserved type does not prove absence
 		return fmt.Errorf("read parent %s: %w", key, err)
 	}
 	for _, obj := range shards {
@@ -292,8 +292,9 @@ func (s *Splitter) orphans(ctx context.Context, k *kindState, key types.Namespac
 	return nil
 }
 
-// end deletes the shards of a parent, and then removes the parent's finalizer. It returns when to
-// requeue the parent because of shards that the cache does not show as its own.
+// end deletes the shards of a parent, and then removes the parent's finalizer. If the API server has
+// shards that the cache does not show as shards of this parent, end returns the time after which to
+// requeue the parent.
 func (s *Splitter) end(ctx context.Context, k *kindState, parent *unstructured.Unstructured, mine []Shard) (time.Duration, error) {
 	for _, shard := range mine {
 		if err := s.remove(ctx, k, shard.Object); err != nil {

@@ -112,8 +112,8 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 		require.Equal(t, foreign.Object["spec"], w.get(deployments, "web--a").Object["spec"])
 		require.NotContains(t, w.get(deployments, "web--a").GetLabels(), "splitter.atoll.dev/parent")
 
-		// The object is itself a parent. When it is deleted, the Splitter creates a shard with its
-		// name.
+		// The other client's object web--a is itself a parent. When it is deleted, the Splitter
+		// creates a shard with its name.
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--a", metav1.DeleteOptions{}))
 		w.rest()
 		require.Equal(t, "web", w.get(deployments, "web--a").GetAnnotations()["splitter.atoll.dev/parent-name"])
@@ -278,7 +278,7 @@ func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
 	})
 }
 
-// A Splitter that stops removes nothing, and a Splitter that starts again writes nothing.
+// A Splitter that starts when all parents are divided writes nothing, even if its first lists fail.
 func TestARestartWritesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -306,7 +306,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	})
 }
 
-// All options take effect: another label, one worker, and shorter periods for Grace and Rejoin.
+// The options Label, Grace and Rejoin take effect, also with only one worker.
 func TestOptions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Label: "example.org/cluster", Workers: 1, Grace: 10 * time.Second, Rejoin: 15 * time.Second}, cluster("a", ""), cluster("b", ""))

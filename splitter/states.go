@@ -15,8 +15,8 @@ import (
 // value works.
 type Periods struct {
 	// Grace is how long a cluster may be unreachable before its replicas are placed elsewhere;
-	// zero: 5 minutes. While no cluster is ready, none loses its replicas. Grace begins anew when a
-	// cluster becomes ready again.
+	// zero: 5 minutes. While no cluster is ready, none loses its replicas. When one of them becomes
+	// ready again, Grace begins anew for the others.
 	Grace time.Duration
 	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets new
 	// ones; zero: 1 minute.

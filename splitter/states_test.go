@@ -51,8 +51,8 @@ func working(s splitter.Shard) splitter.Shard {
 }
 
 // From any shards with any numbers, repeated calls of Cut reach shards that another call does not
-// change, if the clusters follow. Together these shards have all of the parent's replicas except
-// unplaced ones, and the parent's status is the sum of theirs.
+// change, if the clusters run the desired replicas. Together these shards have all of the parent's
+// replicas except unplaced ones, and the parent's status is the sum of theirs.
 func TestStatesOfShards(t *testing.T) {
 	most, states := 0, 0
 	for name, kind := range map[string]splitter.Kind{"Deployments": splitter.Deployments(), "StatefulSets": splitter.StatefulSets()} {

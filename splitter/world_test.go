@@ -131,7 +131,7 @@ func (w *world) start(s *splitter.Splitter) {
 	w.t.Cleanup(w.stop)
 }
 
-// rest waits until the Splitter has nothing left to do.
+// rest lets 20 seconds of virtual time pass. In this time the Splitter finishes the work that is due.
 func (w *world) rest() {
 	for range 20 {
 		time.Sleep(time.Second)
@@ -177,8 +177,8 @@ func (w *world) list(gvr schema.GroupVersionResource) []unstructured.Unstructure
 	return list.Items
 }
 
-// works reports the status of a shard as a syncer does: available of its desired replicas are
-// available.
+// works writes the status of a shard as a syncer does. The argument available is the number of the
+// shard's desired replicas that are available.
 func (w *world) works(name string, available int64) {
 	w.t.Helper()
 	obj := w.get(deployments, name)

@@ -29,7 +29,7 @@ const lag = 10 * time.Second
 // A process starts without records: its cache starts with a consistent list, which shows all
 // earlier writes. One kind of write is not in that list: a write that a dead process sent and that
 // the API server carries out later. There is at most one such write for each shard, with the state
-// desired just before. It fails if the shard has changed since.
+// that the dead process desired last. It fails if the shard has changed since.
 type writes struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]map[types.NamespacedName]written

@@ -29,7 +29,8 @@ func quiet(only schema.GroupVersionResource, opts syncer.Options) syncer.Options
 	return opts
 }
 
-// asked counts the requests since reset that name an object. A watch of one object has its name in the field selector only.
+// asked counts the requests since reset that name an object. It does not count a watch of one object, which has the
+// name in the field selector only.
 func (s *side) asked() (n int) {
 	for _, r := range s.Requests() {
 		if r.Name != "" {

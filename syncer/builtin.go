@@ -102,9 +102,10 @@ func classes(rows ...class) map[schema.GroupResource]typeClass {
 	return all
 }
 
-// classify returns how a type may be synced. A type in a group of Kubernetes that the table lacks has an unknown
-// effect. It needs the Power with its own name; in the core group, to which Kubernetes adds no types, it is never
-// synced. It does not matter whether kube-apiserver or a custom resource serves the group.
+// classify returns how a type may be synced. If builtinTypes lacks a type of a group of Kubernetes, the effect of the
+// type is unknown: it needs the Power with its own name. In the core group, to which Kubernetes adds no types, such a
+// type is never synced. It does not matter whether kube-apiserver serves the group, or a CustomResourceDefinition
+// defines it.
 func classify(gr schema.GroupResource) typeClass {
 	if c, ok := builtinTypes[gr]; ok {
 		return c

@@ -79,8 +79,8 @@ func newCaches(s *Syncer, k kind, of rules, on cacheEvents) *caches {
 	return c
 }
 
-// keepContent returns a func that strips an object for a cache. Of the managedFields it keeps only those of the
-// given managers. It drops kubectl's last-applied annotation, which can be half of an object.
+// keepContent returns a func that strips an object for a cache. Of the managedFields it keeps only those of the given
+// managers. It drops kubectl's last-applied annotation, which can be as large as the rest of the object.
 func keepContent(managers ...string) func(*unstructured.Unstructured) {
 	keep := loop.KeepManager(managers...)
 	return func(obj *unstructured.Unstructured) {
@@ -147,8 +147,8 @@ func (c *caches) required() []*loop.Objects {
 	return c.used()
 }
 
-// fresh returns an error if a cache of origins or of their downstream objects is stale. Then nothing may be decided:
-// an object that a stale cache lacks need not be absent.
+// fresh returns an error if a cache of origins or of their downstream objects is stale. Then nothing may be decided: a
+// stale cache may lack an object that exists.
 func (c *caches) fresh() error {
 	up := errors.Join(wrap("upstream", c.one.Err()), wrap("upstream", c.many.Err()))
 	if !c.reportOnly {
@@ -211,8 +211,9 @@ func (c *caches) hasOrigin(key types.NamespacedName) bool {
 	return one+many > 0
 }
 
-// versions returns the numbers that the caches give the present states of an object, and its resourceVersions
-// upstream and downstream. It decodes nothing.
+// versions returns the numbers that the caches give the present states of an object. up is its resourceVersion
+// upstream, and down the text that versionAndStatus returns for it downstream; each is "" if the object is absent. It
+// decodes nothing.
 func (c *caches) versions(key, place types.NamespacedName) (now versions, up, down string) {
 	var one, many string
 	one, now.one = c.one.Seen(key)

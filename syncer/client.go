@@ -101,8 +101,8 @@ func (c client) removeIf(ctx context.Context, obj metav1.Object, only metav1.Pre
 	})
 }
 
-// createNamespace creates a namespace with the label by which the syncer of owner may delete it again. An existing
-// namespace is no error, and stays as it is.
+// createNamespace creates a namespace with the owner label, whose value is owner. By this label the syncer may delete
+// the namespace again. An existing namespace is no error, and stays as it is.
 func (c client) createNamespace(ctx context.Context, name, owner string) (created bool, err error) {
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
 		"name": name, "labels": map[string]any{ownerLabel: owner},

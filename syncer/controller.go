@@ -24,8 +24,8 @@ type controller struct {
 	sweeper sweeper
 	stop    context.CancelFunc
 
-	// missed holds the reconciles that were queued while a cache of origins was stale. missedBorn does so for
-	// objects that were born downstream.
+	// missed holds the reconciles that came up while mayDecide returned an error. missedBorn holds the reconciles of
+	// objects that were born downstream, for mayDecideBorn.
 	missed, missedBorn missed
 
 	mu     sync.Mutex
@@ -95,8 +95,9 @@ func (c *controller) mayDecideBorn() error {
 	return errors.Join(c.syncer.lease.err(), c.caches.bornFresh())
 }
 
-// resume runs when a cache has become fresh or stale. If all caches of a reconcile are fresh, it queues every
-// object in them, and the reconciles that were missed while a cache was stale.
+// resume runs when a cache has become fresh or stale, and when the lease is back. If the caches of origins and of their
+// downstream objects are fresh, it queues every object in them, and the missed reconciles. It does the same for the
+// caches of objects that were born downstream.
 func (c *controller) resume() {
 	err := c.caches.fresh()
 	c.mu.Lock()

@@ -20,9 +20,10 @@ import (
 // exists.
 const neverVersion = "1"
 
-// create creates the downstream object, and never merges into an existing one. It returns the created object as
-// after. If nothing was written, after is nil and again is the retry delay. changed reports that the desired
-// object has changed since a fight, after which the syncer left the object to another client.
+// create creates the downstream object. It changes an existing object only if meet takes that object over. It returns
+// the object after the write as after. If nothing was written, after is nil and again is the retry delay. changed is
+// true if the desired object has changed since the last write that a server rejected, or that the syncer gave up
+// because of a fight.
 func (s specs) create(ctx context.Context, of ref, want *desired, changed bool) (after *metav1.PartialObjectMetadata, again time.Duration, err error) {
 	if !changed && len(s.rivals.overCap(of, objectDeleted)) > 0 {
 		return nil, 0, s.rivals.yield(ctx, of, []string{objectDeleted})

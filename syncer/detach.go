@@ -31,9 +31,10 @@ func Detach(ctx context.Context, up region.API, opts Options) error {
 	return s.Detach(ctx)
 }
 
-// Detach removes the finalizer of this target, and the condition of Options.Conditions, from each upstream object
-// that has them. It covers every type of Options.Types that the upstream serves, including refused types (see
-// ReasonNotPermitted), since an earlier release may have synced them. Downstream objects stay as they are.
+// Detach removes the finalizer of this target from each upstream object that has it, and the condition of
+// Options.Conditions from these objects. It covers every type of Options.Types that the upstream serves, including
+// refused types (see ReasonNotPermitted), since an earlier release may have synced them. Downstream objects stay as
+// they are.
 //
 // It returns an error if discovery of a group fails. A refused type that may not be listed is skipped and logged,
 // since a syncer needs no rights on it. Detach blocks until it is done and can be repeated. No Syncer may run for

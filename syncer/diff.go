@@ -31,9 +31,10 @@ type Change struct {
 }
 
 // Diff yields, type by type, the writes that the next reconcile of each object would make on either side, and the
-// writes that it could not make. It changes nothing: each request is a dry run, which servers reject like the real
-// one. Consequences of the writes are unknown: an object that would be created has no status yet, and Diff does not
-// find out whether the downstream rejects an object in a namespace that would be created too.
+// writes that it could not make. It changes nothing: it sends each write as a dry run, which a server rejects for the
+// same reasons as the write itself. Consequences of the writes are unknown: an object that would be created has no
+// status yet, and Diff does not find out whether the downstream rejects an object in a namespace that would be created
+// too.
 //
 // Diff lists all synced objects of each type, one type after the other. It yields an error, and skips the type, if
 // the lists of a type fail for 30 seconds. It yields an error, and goes on with the next object, if the requests for

@@ -151,7 +151,7 @@ func TestDiffOfMuch(t *testing.T) {
 	})
 }
 
-// If objects that Upsync would create upstream cannot be listed, Diff yields an error for their type.
+// If the downstream objects that Upsync would bring up cannot be listed, Diff yields an error for their type.
 func TestDiffOfWhatIsNotListed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)

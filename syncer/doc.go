@@ -99,16 +99,16 @@
 //   - Namespaces are not deleted, and their labels do not go down, unless [NamespaceOptions] or PermitNamespaces allow
 //     it. Diff does not show the effects of NamespaceOptions, and targets.Manifests do not grant the rights that these
 //     need.
-//   - A request that was sent before the lease was lost is not recalled. When the syncer has the lease
-//     again, it also waits for deletions that DeleteCap holds before it creates anything, unless DeleteCap held them
-//     already before the lease was back. [Syncer.Release] ends the wait.
+//   - A request that was sent before the lease was lost is not recalled. When the syncer has the lease again, it
+//     creates and changes nothing downstream while DeleteCap holds deletions. Deletions that DeleteCap held already
+//     before the lease was back do not count. [Syncer.Release] ends the wait.
 //   - Workloads are not checked. The downstream's own admission decides which pods a namespace admits, and restricts
 //     external IPs of Services and priorities of pods.
 //   - Package crds, not this one, syncs the definitions of types. Objects of a type wait until both sides serve it.
 //   - Objects that are born downstream, which means that another client creates them there, stay there unless
 //     [Options.Upsync] selects them.
 //   - A downstream object that another client deletes is created again. With [DeleteUpstream] its origin is deleted
-//     instead, but not if no syncer ran at the time.
+//     instead, but only if a syncer ran at the time.
 //   - With [DeleteUpstream], a backup of the downstream must not be restored while a Syncer runs: objects that are
 //     newer than the backup look deleted, and their origins are deleted, up to [DeleteCap]. Stop the Syncer, restore,
 //     and start it again: it creates the missing objects. The upstream objects of objects that were born downstream
@@ -116,11 +116,12 @@
 //   - Capacity is the cpu, memory and pods of the nodes that are ready and not cordoned. It ignores taints, present
 //     use, and nodes that an autoscaler would add; spec.pods of the SyncTarget can include these.
 //   - Two syncers of one target at once are not coordinated: both write, except for contents that they keep
-//     overwriting. Without a Heartbeat, two with the same configuration do not notice each other, since they write the
-//     same.
+//     overwriting. Without a Heartbeat, two syncers with the same configuration do not notice each other, since they
+//     write the same contents.
 //   - The evidence of a deletion does not cover this case: an upstream that was restored from a backup deletes the
 //     downstream objects of objects that were being deleted, or were leaving this cluster, in the backup. Specs return
-//     to those of the backup. An object that has moved to another cluster since runs in both until a person decides.
+//     to those of the backup. If an object has moved to another cluster since the backup, it runs in both clusters
+//     until a person decides.
 //   - A forced deletion is not noticed while no Syncer runs: a person removes the finalizer and deletes the object, or
 //     SyncTarget and objects are deleted and the SyncTarget is created again. The downstream object then waits for a
 //     decision.
@@ -130,9 +131,9 @@
 //     once the downstream object has the present spec.
 //   - The syncer does not remove finalizers that the upstream's own admission adds. Without kube-controller-manager,
 //     kubernetes.io/pvc-protection stays on claims: run such an upstream without StorageObjectInUseProtection.
-//   - Pods without a node are counted if [Options.Unscheduled] is set, and only those whose controller, or the
-//     controller of whose ReplicaSet, is a downstream object: not those of the Jobs of a CronJob, nor of objects that
-//     were born downstream.
+//   - Pods without a node are counted if [Options.Unscheduled] is set. A pod counts only if its controller, or the
+//     controller of its ReplicaSet, is a downstream object. Pods of the Jobs of a CronJob, and pods of objects that
+//     were born downstream, do not count.
 //   - The objects that an object needs (ConfigMaps, Secrets, ServiceAccounts) are synced only if they have the label
 //     themselves.
 //

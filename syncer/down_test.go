@@ -390,7 +390,8 @@ func TestTransformers(t *testing.T) {
 	})
 }
 
-// An object that the downstream rejects is reported once. It is sent again when it has changed, or ten minutes later.
+// An object that the downstream rejects is reported. It is not sent again until it has changed or ten minutes have
+// passed.
 func TestRefusedObjects(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

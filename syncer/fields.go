@@ -12,7 +12,8 @@ import (
 	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// fields returns those fields of obj that have a rule in of for which the predicate such returns true.
+// fields returns the fields of obj that have a rule. It ignores a rule if the func such returns false for it. The last
+// argument has all rules of the type.
 func fields(obj *unstructured.Unstructured, such func(rule) bool, of rules) map[string]any {
 	found := map[string]any{}
 	for _, r := range of {
@@ -47,9 +48,9 @@ func isReverse(r rule) bool { return goesUp(r) || statusGoesDown(r) }
 // fieldsUp writes upstream the fields of the spec that belong to the downstream and whose rule has Up.
 type fieldsUp struct{ *syncedType }
 
-// bring writes these fields of one object upstream. spec has the values of the fields in the upstream object.
-// bring updates the resourceVersion and generation of o.u. A field of a shard that a Splitter owns does not go up:
-// the Splitter would write it back.
+// bring writes upstream the fields of one downstream object that go up, and updates the resourceVersion and generation
+// of o.u. spec has the values of these fields in the upstream object. If a Splitter owns such a field in the upstream
+// object, the field does not go up: the Splitter would change it back.
 func (f fieldsUp) bring(ctx context.Context, o observed, spec map[string]any) error {
 	found := fields(o.d, func(r rule) bool {
 		theirs := r.owner == Downstream || !loop.OwnsPath(o.d, manager, r.names()...)

@@ -79,7 +79,8 @@ func TestFieldsGoUp(t *testing.T) {
 		require.Equal(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
 		require.Equal(t, []string{"patch deployments/status web"}, p.up.writes())
 
-		// If the field and the status change at once, the field goes up before the status of its generation.
+		// If the field and the status change at once, both go up, and the status has the generation that the new field
+		// made upstream.
 		p.down.patch(deployments, "web", `{"spec":{"replicas":9}}`)
 		p.down.patch(deployments, "web", fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":9}}`, generation+1), "status")
 		p.rest()
@@ -103,7 +104,8 @@ func TestFieldsGoUp(t *testing.T) {
 	})
 }
 
-// A Splitter owns the replicas of a shard: those of the downstream do not go up, and the two do not overwrite each other.
+// If a Splitter owns the replicas of a shard upstream, the replicas of the downstream object do not go up: Splitter and
+// syncer do not overwrite each other.
 func TestWhatASplitterOwnsDoesNotGoUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: replicasUp})
@@ -124,7 +126,7 @@ func TestWhatASplitterOwnsDoesNotGoUp(t *testing.T) {
 		require.EqualValues(t, 4, field(p.up.get(deployments, "web"), "spec", "replicas"))
 		require.EqualValues(t, 7, field(p.down.get(deployments, "web"), "spec", "replicas"), "the autoscaler owns it downstream")
 
-		// The same holds after a restart of the syncer, and for a later apply by the Splitter.
+		// After a restart of the syncer and a later apply by the Splitter, the replicas do not go up either.
 		p.stop()
 		p.reset()
 		p.start(syncer.Options{Rules: replicasUp})
@@ -143,7 +145,8 @@ func TestWhatASplitterOwnsDoesNotGoUp(t *testing.T) {
 	})
 }
 
-// A field that belongs to the downstream goes up, and is never sent down.
+// A field that belongs to the downstream goes up. The other fields of the upstream object stay, and at rest nothing is
+// written upstream.
 func TestDownstreamFieldsGoUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.clusterIP", Owner: syncer.Downstream, Up: true}}})

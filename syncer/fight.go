@@ -107,7 +107,8 @@ func (r rivals) yield(ctx context.Context, of ref, causes []string) error {
 	return errFight
 }
 
-// lastWriters returns the managers that wrote a downstream object, the latest first, three at most.
+// lastWriters returns the managers other than ours that wrote a downstream object, the latest first, three at most;
+// "unknown" if there are no such managers or the object cannot be read.
 func (r rivals) lastWriters(ctx context.Context, place types.NamespacedName) string {
 	d, err := r.down.meta(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
 	if err != nil {

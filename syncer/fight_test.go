@@ -24,7 +24,8 @@ func (p *pair) message() string {
 	return ""
 }
 
-// If another client and the syncer overwrite each other's field, the syncer reports it and stops.
+// If another client and the syncer keep overwriting the same field, the syncer reports this and leaves the object as it
+// is.
 func TestFight(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

@@ -20,8 +20,8 @@ import (
 // finalizers adds and removes the finalizer that keeps an origin until its downstream object is gone.
 type finalizers struct{ *syncedType }
 
-// add adds our finalizer to u, and updates the finalizers and the resourceVersion in u. It returns the versions
-// that the cache will show, or the zero value if u had changed meanwhile.
+// add adds our finalizer to u, and updates the finalizers and the resourceVersion in u. It returns the resourceVersions
+// that the cache shows before and after the write, or the zero value if u had changed meanwhile.
 func (f finalizers) add(ctx context.Context, u *unstructured.Unstructured) (created, error) {
 	version := u.GetResourceVersion()
 	shows := created{before: version, up: version, uid: u.GetUID()}
@@ -61,14 +61,14 @@ func (f finalizers) addLive(ctx context.Context, u *unstructured.Unstructured) (
 	return f.write(ctx, live, append(live.Finalizers, f.syncer.finalizer))
 }
 
-// write sets the finalizers of u. It returns a Conflict if u has changed upstream. The request is a merge patch,
-// which costs the server much less than an apply; only an apply would not need the resourceVersion.
+// write sets the finalizers of u. It returns a Conflict if u has changed upstream. The request is a merge patch with
+// the resourceVersion of u. An apply would need no resourceVersion, but costs the server much more.
 func (f finalizers) write(ctx context.Context, u metav1.Object, finalizers []string) (*metav1.PartialObjectMetadata, error) {
 	return f.up.merge(ctx, u, f.syncer.upManager, map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": finalizers})
 }
 
-// drop removes our finalizer from u, and our annotation with the count of its pods. It returns a Conflict if u has changed
-// upstream. An absent u is no error.
+// drop removes our finalizer from u, and our annotation with the number of its pods that have no node. It returns a
+// Conflict if u has changed upstream. An absent u is no error.
 func (f finalizers) drop(ctx context.Context, u metav1.Object) error {
 	if !f.syncer.holds(u) {
 		return nil

@@ -40,8 +40,8 @@ func (s statuses) statusFor(u, d *unstructured.Unstructured) (map[string]any, bo
 	_, known, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	switch {
 	case !s.kind.DownStatus:
-		// Without a status subresource each write of the status increments the generation, so that no status can
-		// have observed the present one.
+		// Without a status subresource each write of the status increments the generation. So no status can have
+		// observed the present generation.
 	case has && observed < d.GetGeneration():
 		return nil, false
 	case !has && known:

@@ -92,7 +92,8 @@ func (h heartbeat) write(ctx context.Context, unreachable error) error {
 	return err
 }
 
-// renewLease renews the lease after a heartbeat that the upstream accepted.
+// renewLease renews the lease: after a heartbeat that the upstream accepted while the downstream was reachable, or if
+// there is no SyncTarget. If writes were blocked, it queues all objects.
 func (h heartbeat) renewLease(ctx context.Context, sent, last time.Time) {
 	s := h.syncer
 	if s.lease.renew(sent, last) {

@@ -62,7 +62,8 @@ func TestLeftBeforeACopyWasFresh(t *testing.T) {
 	})
 }
 
-// The report about an object that Upsync would create ends with its deletion downstream, even if a cache was stale then.
+// The report about an object that Upsync would bring up ends when another client deletes the object downstream, even if
+// a cache was stale then.
 func TestBornWentWhileACopyWasNotFresh(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -104,8 +105,8 @@ func TestStrayWentWhileACopyWasNotFresh(t *testing.T) {
 	})
 }
 
-// Many objects change or leave while a cache is stale, and the cache becomes stale several times. Once it is
-// fresh, each object is reconciled once, and only the objects that left are written.
+// Many objects change or leave while a cache is stale, and the cache becomes stale several times. Each time that it is
+// fresh again, the syncer reads and writes each object that left once, and writes no other object upstream.
 func TestMuchWhileACopyWasNotFresh(t *testing.T) {
 	const objects = 12
 	inBubble(t, func(t *testing.T) {

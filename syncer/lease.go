@@ -15,9 +15,10 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// lease is the right to write. Each heartbeat that the upstream accepts renews it. A Syncer that cannot renew it may
-// be cut off, and its workloads may be placed elsewhere: it stops writing, and stops no workload. When it has the
-// lease again, a return begins: it first deletes the objects that moved away.
+// lease is the right to write. Each heartbeat that the upstream accepts while the downstream is reachable renews it,
+// and so does each attempt that finds no SyncTarget. A new process may not write before its own first renewal. A Syncer
+// that cannot renew the lease may be cut off, and its workloads may be placed elsewhere: the Syncer stops writing, and
+// stops no workload. When it has the lease again, a return begins: it first deletes the objects that moved away.
 type lease struct {
 	length time.Duration // zero: no lease, all writes are allowed
 	wake   chan struct{} // receives when a return begins
@@ -85,8 +86,10 @@ func (l *lease) away(last time.Time) string {
 	return ""
 }
 
-// lapsedLocked reports whether the lease was lost before now. A process that has just started uses last, the
-// heartbeat of its predecessor, which had the same clock.
+// lapsedLocked reports whether the lease was lost before now. A process that has renewed the lease decides by its own
+// last renewal. A process that has not renewed it yet decides by last, the heartbeat that its predecessor wrote (zero:
+// none), and compares it with its own clock. This assumes that both processes have the same clock. last has no other
+// use: a new process may not write before its own first accepted heartbeat.
 func (l *lease) lapsedLocked(last time.Time) bool {
 	if l.renewed.IsZero() {
 		return !last.IsZero() && elapsed(last) >= l.length
@@ -94,9 +97,9 @@ func (l *lease) lapsedLocked(last time.Time) bool {
 	return l.staleLocked()
 }
 
-// renew renews the lease from sent, the time at which the accepted heartbeat was sent. If the lease was lost, it
-// begins a return: objects that moved away are deleted first. A new process decides by last, the heartbeat of its
-// predecessor, whether the lease was lost. renew reports whether writes were blocked until now.
+// renew renews the lease from sent, the time at which the accepted heartbeat was sent. If the lease was lost, it begins
+// a return: objects that moved away are deleted first. For last see lapsedLocked. renew reports whether writes were
+// blocked until now, which is always true for the first renewal of a process.
 func (l *lease) renew(sent, last time.Time) (began bool) {
 	if l.length == 0 {
 		return false

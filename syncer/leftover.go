@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/logging"
 )
 
-// waitForRemovals is how long a return waits for deletions that fail, counted from the last one that succeeded. It
-// waits without limit for deletions that the valve holds.
+// waitForRemovals is how long a return waits for deletions that fail, counted from the last deletion that succeeded. A
+// return waits without limit for deletions that the valve holds.
 const waitForRemovals = 10 * time.Minute
 
 // finishReturns ends each return once all objects that moved away are deleted. It runs until ctx ends.
@@ -51,8 +51,8 @@ func finishReturns(ctx context.Context, s *Syncer) {
 // until its caches were fresh once.
 type leftovers map[*syncedType]map[types.NamespacedName]bool
 
-// count drops the objects that no longer wait for their deletion, and returns how many are left. known is false
-// while a type is missing; a missing type is no longer waited for once length has passed since begun. If stuck is
+// count drops the objects that no longer wait for their deletion, and returns how many are left. known is false while a
+// type is missing, but only until length has passed since begun: from then on, count ignores missing types. If stuck is
 // true, objects whose deletion fails are dropped as well.
 func (l leftovers) count(all []*controller, begun time.Time, length time.Duration, stuck bool) (n int, known bool) {
 	late := time.Since(begun) >= length
@@ -78,9 +78,9 @@ func (l leftovers) count(all []*controller, begun time.Time, length time.Duratio
 	return n, known
 }
 
-// isLeftover reports whether a downstream object is to be deleted and its deletion has not begun. An object that
-// is kept until a person decides is no leftover, nor is an object whose deletion was already held at the time
-// since.
+// isLeftover reports whether a downstream object is to be deleted and its deletion has not begun. An object that is
+// kept until a person decides is no leftover, nor is an object whose deletion was held before the time that the
+// argument since gives. If stuck is true, only an object whose deletion is held is a leftover.
 func (r *syncedType) isLeftover(place types.NamespacedName, since time.Time, stuck bool) bool {
 	d, ok := r.caches.down.Get(place)
 	if !ok || d.GetDeletionTimestamp() != nil {

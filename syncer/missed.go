@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// missed remembers the reconciles that were queued while caches were stale, and queues them again when the caches are
-// fresh. An object that is in no cache by then would otherwise be forgotten.
+// missed remembers the reconciles that might not decide, because a cache was stale or the lease was lost. It queues
+// them again when they may decide. An object that is in no cache by then would otherwise be forgotten.
 type missed struct {
 	mu     sync.Mutex
 	queued map[string]bool

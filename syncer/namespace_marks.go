@@ -17,9 +17,9 @@ import (
 // right to list every namespaced type upstream: see UpstreamRights.
 type NamespaceOptions struct {
 	// Finish ends upstream namespaces that are being deleted, for an upstream without a namespace controller. It
-	// deletes the synced objects in such a namespace. When no object of any type is left in it, it removes the
-	// finalizers, and so the namespace. Objects that are not synced are left alone: the namespace stays until others
-	// have removed them, which is reported as ReasonNamespace.
+	// deletes the synced objects in such a namespace. When no object of any type is left in the namespace, it removes
+	// the finalizers of the namespace, which ends the namespace. Objects that are not synced are left alone: the
+	// namespace stays until others have removed them, which is reported as ReasonNamespace.
 	Finish bool
 	// Delete deletes a downstream namespace when its upstream namespace is deleted, after all synced objects in it are
 	// gone. It counts as a deletion, see DeleteCap. A namespace in which other clients have objects of the synced types

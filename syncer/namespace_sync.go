@@ -25,7 +25,7 @@ const namespaceQueue = "@namespaces"
 
 // namespaceSync syncs namespaces as NamespaceOptions ask.
 type namespaceSync struct {
-	*syncedType // its requests and records; it has no caches
+	*syncedType // the requests and records of namespaces; its caches are nil
 	finalizers  finalizers
 	ending      namespaceEnd
 	opts        NamespaceOptions

@@ -113,8 +113,8 @@ func TestANamespaceIsNotEndedAroundOthers(t *testing.T) {
 	})
 }
 
-// With Delete, a deleted namespace stays upstream until its objects and its namespace downstream are gone, with a namespace
-// controller and without one.
+// With Delete, the deletion of a namespace upstream deletes the downstream namespace too, and completes on both sides,
+// with a namespace controller upstream and without one.
 func TestANamespaceEndsDownstream(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bare=%t", bare), func(t *testing.T) {

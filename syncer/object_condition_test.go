@@ -84,7 +84,7 @@ func TestConditions(t *testing.T) {
 	})
 }
 
-// The condition is in an annotation if the type has no status, or if its list of conditions is atomic.
+// The condition is in an annotation if the type has no status subresource, or if its list of conditions is atomic.
 func TestConditionsWithoutAPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Conditions: true})

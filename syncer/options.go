@@ -35,9 +35,9 @@ type Options struct {
 
 	// Report selects types, of those that Types leaves out, whose objects are reported if they are labelled for the
 	// target: see TypeStatus.Problems. It needs Conditions or a Heartbeat, and the right to list those types upstream;
-	// a type that may not be listed is skipped. nil: all types if Types is nil, else none, since a program that names
-	// its types need not have rights on others. Objects of types that Types selects and that the two sides do not serve
-	// alike are reported in any case.
+	// a type that may not be listed is skipped. nil: all types if Types is nil, and no types otherwise, since a program
+	// that names its types need not have rights on others. Objects of types that Types selects and that the two sides
+	// do not serve alike are reported in any case.
 	Report TypeFilter
 
 	// Permit lists the powers over the downstream that authors of upstream objects may have, and with Upsync the powers
@@ -52,11 +52,11 @@ type Options struct {
 	// object stays as it is, see ReasonNotPermitted. May be nil.
 	Refuse func(gr schema.GroupResource, obj *unstructured.Unstructured) (why string)
 
-	// Upsync selects, of the Types, those whose objects are brought up if they are born downstream and have the label
-	// v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateUpsync there. An upstream object is created for
-	// each, with its status, in the upstream namespace that Namespaces returns. It belongs to the downstream: changes
-	// by other clients upstream are overwritten, and it is deleted when the downstream object is deleted or loses the
-	// label. nil: none.
+	// Upsync selects types, among those that Types selects. If an object of such a type is born downstream and has the
+	// label v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateUpsync there, the syncer brings it up: it
+	// creates an upstream object for it, with its status, in the upstream namespace that Namespaces returns. The
+	// upstream object belongs to the downstream: changes by other clients upstream are overwritten, and it is deleted
+	// when the downstream object is deleted or loses the label. nil: none.
 	Upsync TypeFilter
 
 	// Namespaces maps upstream namespaces to downstream ones; nil: to those of the same name.
@@ -220,10 +220,10 @@ const (
 	AdoptAlways
 )
 
-// DeleteCap limits deletions downstream, and those upstream that follow a deletion downstream. It is exceeded when
-// more than Objects objects, and more than the part Share of all objects, of one type would be deleted within the
-// time Within. Then no object of this type is deleted until Syncer.Release is called, or until no deletion waits
-// any longer. The count starts anew with the process.
+// DeleteCap limits deletions downstream, and deletions upstream that follow a deletion downstream. A type exceeds it
+// if, within the time Within, more than Objects objects and more than the part Share of all objects of the type would
+// be deleted. Then no object of this type is deleted until Syncer.Release is called, or until no deletion waits any
+// longer. A new process starts a new count.
 type DeleteCap struct {
 	// Objects is the number of objects that may be deleted in any case; zero: 10; negative: without limit.
 	Objects int
@@ -233,7 +233,7 @@ type DeleteCap struct {
 	Within time.Duration
 }
 
-// complete returns the options with their defaults, and an error that names all invalid ones.
+// complete returns the options with their defaults, and the error of check.
 func (o Options) complete() (Options, error) {
 	o = o.withDefaults()
 	return o, o.check()
@@ -265,7 +265,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check returns an error that names all invalid options. The defaults must be set.
+// check returns an error that names all invalid options, except those in Permit, Transform and Rules: New checks these.
+// The defaults must be set.
 func (o Options) check() error {
 	var wrong []error
 	if problems := validation.IsValidLabelValue(o.Target); o.Target == "" || len(problems) > 0 {

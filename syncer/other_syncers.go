@@ -29,7 +29,7 @@ type otherSyncers struct {
 	foreign  []time.Time // when a heartbeat of another process was read
 	message  string      // of the last sign
 	at       time.Time   // time of the last sign
-	reported string      // the message that the Observer got
+	reported string      // the message that changed returned last
 }
 
 // beat records a heartbeat that this process sends.

@@ -87,16 +87,16 @@ type created struct {
 // rejection is a write that a server rejected.
 type rejection struct {
 	hash  string    // of the content that was written
-	state string    // the object at that time: its resourceVersion, or for a status its generation
-	until time.Time // when it is retried
+	state string    // of the object at that time: its resourceVersion, or for a status its generation
+	until time.Time // when the write is retried
 	why   string    // for a status only
 }
 
 // anyState is the state of a rejection that holds in any state of the object.
 const anyState = "any"
 
-// wait returns how long not to retry the write of the content with that hash to an object in that state; 0: the
-// write may be made now.
+// wait returns how long a write of the content with that hash to an object in that state must wait; 0: it may be made
+// now.
 func (r rejection) wait(hash, state string) time.Duration {
 	if r.hash != hash || r.state != state && r.state != anyState {
 		return 0

@@ -18,9 +18,9 @@ type facts struct {
 	hasOrigin     bool     // the upstream has the object, selected for this target
 	deleting      bool     // it is being deleted
 	finished      bool     // it is complete, such as a Job, and must not run again
-	hasDownstream bool     // the downstream has an object of ours with that namespace and name
+	hasDownstream bool     // the downstream has an object with our owner label and that namespace and name
 	relation      relation // between the downstream object and the origin
-	vanished      bool     // another client deleted the downstream object, and the deletion is to be followed upstream
+	vanished      bool     // the downstream object was in place: its absence means that another client deleted it
 }
 
 // action is what a reconcile does about one object.
@@ -36,7 +36,8 @@ const (
 	actRemoveOrphan
 	// actFinish: delete the downstream object of an origin that is being deleted, then remove our finalizer.
 	actFinish
-	// actReplace: delete the downstream object of another origin of the same name; the next reconcile creates ours.
+	// actReplace: delete the downstream object of another origin of the same name; the next reconcile creates the
+	// downstream object of this origin.
 	actReplace
 	// actReportTaken: report that another object has the namespace and name of the downstream object.
 	actReportTaken

@@ -172,8 +172,9 @@ func (c *podCounter) above(ctx context.Context, set podOwner, byKind map[schema.
 	return ownerOf(obj), nil
 }
 
-// ownedAt looks up the downstream object that has the namespace and name of an owner of pods. It returns the
-// upstream key of this object, whether the object exists, and whether it is the owner. r may be nil.
+// ownedAt looks up the downstream object that has the namespace and name of an owner of pods. It returns the upstream
+// key of this object, whether the object exists, and whether it is the owner and has an origin in the caches. r may be
+// nil.
 func (r *syncedType) ownedAt(owner podOwner) (key types.NamespacedName, exists, same bool) {
 	if r == nil {
 		return key, false, false

@@ -72,7 +72,7 @@ const (
 	PermitPodCertificateRequests Power = "PodCertificateRequests"
 	// PermitPriorityClasses lets pods of authors evict those of the system.
 	PermitPriorityClasses Power = "PriorityClasses"
-	// PermitRBAC gives authors each right that the syncer has downstream, to be granted to anyone.
+	// PermitRBAC lets authors grant each right that the syncer has downstream to any user.
 	PermitRBAC Power = "RBAC"
 	// PermitResourcePoolStatusRequests lets authors read which devices the whole cluster has and who uses them.
 	PermitResourcePoolStatusRequests Power = "ResourcePoolStatusRequests"
@@ -124,8 +124,9 @@ func ParsePower(name string) (Power, error) {
 	return "", fmt.Errorf("there is no permit %q: want one of %s", name, strings.Join(known, ", "))
 }
 
-// CheckTypes returns an error that names each of the types that may not be synced with those powers, and the Power
-// that it needs. Custom types, and types that need no Power, are never an error. It is pure.
+// CheckTypes returns an error that names each of the types that may not be synced with those powers, with the Power
+// that it needs or with the reason why it is never synced. Custom types, and other types that can be synced without a
+// Power, are never an error. It is pure.
 func CheckTypes(permit []Power, types ...schema.GroupResource) error {
 	var wrong []string
 	for _, gr := range types {

@@ -38,7 +38,8 @@ func (s *side) deletions() (codes []int) {
 	return codes
 }
 
-// The deletion of an object that has changed upstream since it was read is a Conflict, and the syncer decides again.
+// If an object changes upstream after the syncer has read it, the syncer's deletion of the object fails with a
+// Conflict.
 func TestAnUpstreamDeletionMeetsAChange(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{OnDownstreamDelete: syncer.DeleteUpstream})
@@ -66,7 +67,7 @@ func TestAnObjectThatReplacedOneThatWasBroughtUpStays(t *testing.T) {
 	})
 }
 
-// Finalizers that other clients add while ours is being added or removed stay.
+// If other clients add finalizers while the syncer adds or removes its own, their finalizers stay.
 func TestFinalizersThatOthersAddMeanwhileStay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

@@ -67,8 +67,8 @@ const (
 	unknown
 )
 
-// relationTo returns the relation to the upstream object with that key and UID. held reports that the upstream object has
-// our finalizer, which means that this syncer has made a downstream object for it.
+// relationTo returns the relation to the upstream object with that key and UID. held is true if the upstream object has
+// our finalizer, which is evidence that this syncer has made a downstream object for it.
 func (p provenance) relationTo(key types.NamespacedName, uid types.UID, held bool) relation {
 	sameOrigin, sameUID := p.origin == key, p.uid == uid
 	switch {

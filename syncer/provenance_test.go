@@ -142,7 +142,8 @@ func TestUnknownOriginIsReported(t *testing.T) {
 	})
 }
 
-// A person creates a second object from a downstream object, with its marks: the syncer does not take it for its own.
+// A person creates a second object from a downstream object, with all or some of its marks: the syncer does not take
+// the second object for a downstream object of its own.
 func TestMarksThatAnotherClientWrote(t *testing.T) {
 	for name, change := range map[string]func(marks map[string]string){
 		"with all marks":     func(map[string]string) {},
@@ -206,7 +207,9 @@ func TestMarksThatAreRemovedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// The same holds upstream, for the marks of objects that Upsync created.
+// Another client removes or changes marks of an object that Upsync created: the syncer restores the marks. If the
+// object that was born downstream is deleted while the mark of the origin is lost, the upstream object is deleted as
+// well.
 func TestLostMarksUpstream(t *testing.T) {
 	for name, patch := range map[string]string{"origin removed": withoutOrigin, "uid removed": withoutUID, "uid changed": wrongUID, "all removed": withoutMarks} {
 		t.Run(name, func(t *testing.T) {
@@ -231,8 +234,8 @@ func TestLostMarksUpstream(t *testing.T) {
 	}
 }
 
-// An origin annotation that no object of the type can match counts as lost, so that no API server is asked for a malformed
-// name.
+// An origin annotation that no object of the type can match counts as lost. The syncer restores it if the origin
+// exists, and otherwise holds the downstream object.
 func TestAMalformedOriginIsALostOne(t *testing.T) {
 	for _, origin := range []string{"a/b/c", "a", "default/", "/a", "default/..", "default/50%"} {
 		t.Run(origin, func(t *testing.T) {

@@ -85,7 +85,7 @@ func (r reconciler) reconcile(ctx context.Context, of ref) (again time.Duration,
 			reason, why = ReasonNamespace, err.Error()
 		}
 		r.report(ctx, of, reason, why)
-		return 0, nil // until the object changes
+		return 0, nil // retried when the object changes
 	}
 	defer r.records.dropAppeared(of)
 	now, up, down := r.caches.versions(of.NamespacedName, place)
@@ -176,7 +176,7 @@ func (r reconciler) sync(ctx context.Context, o observed) (time.Duration, error)
 		return 0, nil
 	case err != nil:
 		r.report(ctx, o.ref, ReasonTransform, err.Error())
-		return 0, nil // until the object changes
+		return 0, nil // retried when the object changes
 	}
 	shows, err := r.finalizers.add(ctx, o.u)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // versions are the states of one object in the three caches, by the numbers that the caches give them; 0: absent.
 type versions struct{ one, many, down uint64 }
 
-// record is the memory of a controller about one object between two reconciles. Losing a record costs one request.
+// record is the memory of a controller about one object between two reconciles. A new process starts without records.
 type record struct {
 	settled versions // the versions at the last reconcile, if it left nothing to do; else zero
 	*detail          // nil: empty, as for most objects at rest
@@ -118,8 +118,8 @@ func (r *records) hadDownstream(of ref) bool {
 	return r.all[of].settled.down != 0
 }
 
-// forget drops the record of an object that neither side has any longer, except its problem and the count of its
-// pods.
+// forget drops the record of an object that neither side has any longer, except its problem, the count of its pods, and
+// the note that its downstream object has just appeared.
 func (r *records) forget(of ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +130,8 @@ func (r *records) forget(of ref) {
 	})
 }
 
-// dropAppeared records that a reconcile has handled the appearance of the downstream object. Each reconcile calls
-// it, so that for objects at rest it changes and allocates nothing.
+// dropAppeared records that a reconcile has handled the appearance of the downstream object. Each reconcile calls it.
+// For objects at rest it therefore changes and allocates nothing.
 func (r *records) dropAppeared(of ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -230,7 +230,8 @@ func (r *records) dropRewritten(within time.Duration) {
 	}
 }
 
-// publishedLocked reports whether the upstream has the last count of an object's pods, or none is known yet.
+// publishedLocked reports whether the upstream has the last count of an object's pods. It also returns true if no count
+// is known yet.
 func (r *records) publishedLocked(d detail) bool { return !r.counted || d.unscheduled == d.published }
 
 // setUnscheduled records the counts of the pods of all objects of the type. It returns the objects whose text is to
@@ -300,8 +301,8 @@ func (r *records) seeDownstream(of ref, up, down types.UID) {
 	}
 }
 
-// dropDownstream drops the record that an object has a downstream object. deleted is the UID of the downstream
-// object if the syncer itself deletes it. It is empty if the syncer only no longer knows about it.
+// dropDownstream drops the record that an object has a downstream object. deleted is the UID of the downstream object
+// if the syncer itself deletes it, and empty otherwise.
 func (r *records) dropDownstream(of ref, deleted types.UID) {
 	if r.deleteUpstream {
 		r.update(of, func(d *detail) { d.downstream = lastSeen{deleted: deleted} })

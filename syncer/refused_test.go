@@ -51,7 +51,7 @@ func servedPowerful() (all []schema.GroupResource, defined []*apiextensionsv1.Cu
 	return all, defined
 }
 
-// minimal returns an object of a type that a server accepts.
+// minimal returns an object of the type r. Servers accept the object.
 func minimal(r metav1.APIResource, gv string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gv, "kind": r.Kind}}
 	obj.SetName("x")
@@ -196,8 +196,7 @@ func TestCredentialsStay(t *testing.T) {
 	}
 }
 
-// Nothing is synced into a namespace of a cluster itself, or out of one, whatever its name on the other side is. No such
-// namespace is created.
+// Nothing is synced into a namespace of a cluster itself, or out of one, whatever its name on the other side is.
 func TestReservedNamespaces(t *testing.T) {
 	for name, test := range map[string]struct {
 		prefix, up, down string
@@ -387,8 +386,8 @@ func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 	})
 }
 
-// A syncer needs no rights on types that it refuses. Without them it reports that, tries again every ten minutes,
-// and syncs all other types.
+// A syncer needs no rights on types that it refuses. Without these rights it reports an error for each such type, tries
+// again every ten minutes, and syncs all other types.
 func TestRefusedTypesNeedNoRights(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -433,8 +432,8 @@ func (p *pair) createTarget() {
 	require.NoError(p.t, err)
 }
 
-// The SyncTarget has the number and some names of the refused objects, and changes only with them. With Conditions each
-// refused object has a condition too.
+// The condition ObjectsRefused of the SyncTarget counts the refused objects and names some of them. It changes only
+// when the refused objects change. With Conditions each refused object has a condition too.
 func TestRefusedIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -501,7 +500,7 @@ func TestDiffOfRefused(t *testing.T) {
 	})
 }
 
-// No rights are printed for refused types.
+// The functions that return rights leave out refused types.
 func TestRightsOfRefused(t *testing.T) {
 	all := append(allPowerful(), configMaps.GroupResource())
 	opts := syncer.Options{Target: target}

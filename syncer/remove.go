@@ -32,8 +32,7 @@ func newRemovals(r *syncedType) removals {
 }
 
 // finish deletes the downstream object of an origin that is being deleted, and removes our finalizer once the
-// downstream object is gone. The argument is has the relation of the downstream object in the cache, if there is
-// one, to the origin.
+// downstream object is gone. If the cache has a downstream object, the last argument is its relation to the origin.
 func (m removals) finish(ctx context.Context, o observed, is relation) (time.Duration, error) {
 	if o.d != nil && (is == copied || is == preceded) {
 		return m.remove(ctx, o.ref, o.d)
@@ -85,8 +84,8 @@ func (m removals) orphan(ctx context.Context, o observed) (time.Duration, error)
 	case m.syncer.selects(u):
 		return 0, loop.ErrBehind // the upstream cache is stale
 	}
-	// u is no longer assigned to this cluster; our finalizer proves that it was. release removes the finalizer as soon as
-	// the deletion is accepted, before the downstream object is gone.
+	// u is no longer assigned to this cluster; our finalizer proves that it was assigned before. withdrawn keeps this
+	// proof: release removes the finalizer while the downstream object may still exist.
 	if m.syncer.holds(u) {
 		m.withdrawn.add(u.UID)
 	}
@@ -176,8 +175,8 @@ func (m removals) release(ctx context.Context, u *metav1.PartialObjectMetadata) 
 	return m.finalizers.drop(ctx, u)
 }
 
-// sameCluster returns an error if the API reaches another cluster than at the start. An object that the other
-// cluster lacks was not deleted.
+// sameCluster returns an error if the API reaches another cluster than at the start. If the other cluster lacks an
+// object, this is no evidence of a deletion.
 func sameCluster(now, before types.UID, err error) error {
 	if err == nil && now != before {
 		return fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", now, before)

@@ -151,7 +151,7 @@ func TestMovedObjectWithoutCopy(t *testing.T) {
 	}
 }
 
-// A list that fails, or does not end, is not taken for an empty one.
+// A list or a read that fails, or does not end, is no evidence that an object is absent.
 func TestNotKnownIsNotAbsent(t *testing.T) {
 	for name, fault := range map[string]regiontest.Fault{
 		"list is refused":     {Verb: "list", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
@@ -353,7 +353,8 @@ func TestCopyWithoutItsLabel(t *testing.T) {
 	})
 }
 
-// A stale resourceVersion in a request, or a stale cache, causes another reconcile and nothing else.
+// An object that another client changes again and again while it is being deleted loses our finalizer and its
+// downstream object all the same.
 func TestBusyObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -415,7 +416,8 @@ func TestAFinalizerThatAnotherClientAdds(t *testing.T) {
 	})
 }
 
-// A downstream that does not serve a type for a moment is no evidence that an object is gone: the origin keeps our finalizer.
+// If the downstream does not serve a type for a moment, the syncer does not take the downstream object for gone: it
+// still deletes that object before the origin ends.
 func TestATypeThatIsNotServedDownstreamLetsNothingGo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

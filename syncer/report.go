@@ -79,13 +79,14 @@ type Status struct {
 	// AnotherSyncer has the sign of another Syncer that works for the same target, and identifies this one; empty if
 	// there was no sign for 10 minutes.
 	AnotherSyncer string
-	// Stale is the time since which nothing is written, because no heartbeat was accepted for longer than
-	// Options.Lease; zero: the lease is held. Workloads downstream keep running.
+	// Stale is the time since which nothing is written: at that time, Options.Lease had passed since the last heartbeat
+	// that renewed the lease. Zero: the lease is held, or this process has not had it yet. Workloads downstream keep
+	// running.
 	Stale time.Time
 	// Types are all types that a side serves, sorted by resource and group.
 	Types []TypeStatus
 
-	compared bool // whether Losses are known
+	compared bool // whether a comparison of the schemas was tried
 }
 
 // TypeStatus is the state of one type.

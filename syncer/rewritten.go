@@ -32,8 +32,8 @@ func (r rewritten) recent(within time.Duration) rewritten {
 }
 
 // recurs returns how often, including this write, the content with that hash is written after another client had
-// written other content. It is 0 if this process wrote other content last, and while the cache, which shows the
-// version shown, does not show that write.
+// written other content. It is 0 if the last write of this process had other content or is older than within. It is
+// also 0 if the cache, which shows the object in the version shown, does not show the last write yet.
 func (r rewritten) recurs(hash, shown string, within time.Duration) int {
 	if r = r.recent(within); r.hash != hash {
 		return 0
@@ -44,8 +44,8 @@ func (r rewritten) recurs(hash, shown string, within time.Duration) int {
 	return r.times + 1
 }
 
-// next returns r after a write of content with that hash. The cache showed the object at shown; the write made the
-// version after.
+// next returns r after a write of content with that hash. shown is the version of the object that the cache showed at
+// the write, and after the version that the write made.
 func (r rewritten) next(hash, shown, after string, within time.Duration) rewritten {
 	return rewritten{hash: hash, version: after, at: time.Now(), times: r.recurs(hash, shown, within)}
 }

@@ -39,7 +39,7 @@ func guarded(t *testing.T, name string, opts regiontest.Options, grants *rightst
 	return s, rightstest.API(t, s.Server, rightstest.Program)
 }
 
-// granted returns the rights in the printed roles.
+// granted returns the rights in the roles that package rights defines.
 func granted(t *testing.T, part string, s rights.Syncing) *rightstest.Grants {
 	t.Helper()
 	cluster, namespaced, ok := rights.Sync(part, s)
@@ -56,7 +56,7 @@ func requireExact(t *testing.T, s *side, g *rightstest.Grants) {
 
 const someDeployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {a: a}}, template: {metadata: {labels: {a: a}}, spec: {containers: [{name: c, image: i}]}}}}"
 
-// An Agent works with the printed roles, and uses each right in them.
+// The roles that package rights defines are sufficient for an Agent, which uses each right in them.
 func TestRightsOfASyncer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		upGrants := granted(t, "syncer", rights.Syncing{Target: target, Types: few})

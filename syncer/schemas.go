@@ -99,7 +99,8 @@ func (c *schemaComparer) compare(kinds map[runtimeschema.GroupVersion][]kind) er
 	return all
 }
 
-// holds reports whether g, a known result, is for the same documents as now and for all the kinds.
+// holds reports whether g, a known result, is for the same documents as now and for all the kinds. If a document may
+// change without a change of its address, g must also be younger than rereadSchemas.
 func (g comparedGroup) holds(now comparedGroup, kinds []kind) bool {
 	lacks := func(k kind) bool { _, ok := g.losses[k]; return !ok }
 	if g.up != now.up || g.down != now.down || slices.ContainsFunc(kinds, lacks) {
@@ -204,8 +205,8 @@ func onlyField(s *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1
 	return out
 }
 
-// lossText describes a difference by the field, the keyword and both values. The second value is that of the side
-// that drops or rejects.
+// lossText describes a difference by the field, the keyword and both values. The second of d.Values is the value of the
+// side that drops or rejects.
 func lossText(d schema.Difference) string {
 	path, from, to := cmp.Or(d.Path, "the object"), d.Values[0], d.Values[1]
 	if d.Keyword == "properties" && to.Value == nil {

@@ -71,7 +71,7 @@ func (s specs) bring(ctx context.Context, o observed, want *desired, shows creat
 	case s.syncer.dry:
 		return 0, false, nil // a dry run has not changed the downstream object
 	case after.GetResourceVersion() == version:
-		return 0, true, nil // the write changed nothing, so that no event comes
+		return 0, true, nil // the write changed nothing, so no event comes
 	}
 	return cacheDelay, false, nil
 }
@@ -146,7 +146,7 @@ func (s specs) update(ctx context.Context, o observed, want *desired, drift bool
 		return nil, err
 	}
 	switch {
-	case after.GetResourceVersion() == version: // nothing differed: a webhook that changes fields of ours changes them in each write
+	case after.GetResourceVersion() == version: // nothing changed: a webhook that changes our fields in each write is no fight
 	case drift && len(theirs) == 0:
 		s.rivals.countRewrite(o.ref, fieldsRemoved)
 	case drift:

@@ -21,7 +21,8 @@ import (
 // KiB.
 const maxStatus = 16 << 10
 
-// statuses writes the status of downstream objects up, and the part of it that belongs to the upstream down.
+// statuses writes the status of downstream objects upstream. Fields of a status that belong to the upstream go in the
+// other direction: it writes them downstream.
 type statuses struct {
 	*syncedType
 	rivals rivals
@@ -139,7 +140,7 @@ func (s statuses) planUp(w writes, o observed) (statusPlan, error) {
 	status, ok := s.statusFor(o.u, o.d)
 	if !ok {
 		if len(s.ofDownstream(o.d)) == 0 && w.statusUp != (rejection{}) {
-			return statusPlan{action: statusInPlace, wait: shortRetry}, nil // nothing is written, so that no event comes
+			return statusPlan{action: statusInPlace, wait: shortRetry}, nil // nothing is written, so no event comes
 		}
 		return statusPlan{action: statusLeave}, nil
 	}
@@ -188,8 +189,8 @@ func (s statuses) planUp(w writes, o observed) (statusPlan, error) {
 	return plan, nil
 }
 
-// bringDown writes the part of the status that belongs to the upstream to the downstream object, with the generations
-// of the downstream object.
+// bringDown writes downstream the fields of the status that belong to the upstream, with the generations of the
+// downstream object. If the status is not a subresource downstream, it leaves status.observedGeneration out.
 func (s statuses) bringDown(ctx context.Context, o observed) (again time.Duration, err error) {
 	accepted := func() (time.Duration, error) {
 		if s.records.get(o.ref).writes.statusDown != (rejection{}) {

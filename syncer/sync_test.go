@@ -63,7 +63,8 @@ func TestDeploymentGoesDownAndItsStatusUp(t *testing.T) {
 	})
 }
 
-// Events of our own writes cause no reconcile: a desired object is computed once for a new object, and once for each change.
+// The syncer computes the desired object of a new object once. Events of our own writes, and new lists of the same
+// objects, do not make it compute the desired object again.
 func TestEachChangeIsWorkedOutOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var worked atomic.Int32

@@ -39,7 +39,7 @@ type Syncer struct {
 	queue    *loop.Queue
 	// add and addBehind add a key to the queue. Diff replaces them.
 	add, addBehind func(key string)
-	dry            bool // requests are dry runs
+	dry            bool // writes are dry runs
 	lease          *lease
 	started        atomic.Bool
 
@@ -58,7 +58,7 @@ type Syncer struct {
 	downstreamUID types.UID
 	controllers   map[string]*controller // by resource.group
 	unsynced      map[schema.GroupVersionResource]Reason
-	compared      bool           // schemas were compared once
+	compared      bool           // a comparison of the schemas was tried
 	namespaced    *namespaceSync // nil: namespaces are only created when objects need them
 }
 
@@ -81,7 +81,7 @@ var (
 	errNotMade    = errors.New("syncer: the Syncer was not made by New")
 )
 
-// newSyncer does the same as New, but does not check that Permit has the powers which Types needs.
+// newSyncer does the same as New, but does not check up, down and Permit.
 func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 	opts, err := given.complete()
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *Syncer) work(ctx context.Context, queued string) (time.Duration, error)
 	return c.reconcile(ctx, of)
 }
 
-// resume queues all objects whose reconciles were put off.
+// resume queues all objects of the types whose caches are fresh, and the reconciles that were put off.
 func (s *Syncer) resume() {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.controllers))

@@ -18,7 +18,7 @@ import (
 )
 
 // describe sets the conditions of a SyncTarget from the state of its Syncer. unreachable is the error of the
-// downstream; nil if it is reachable. It is pure.
+// downstream; nil if it is reachable. describe does no I/O.
 func describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	if unreachable != nil {
 		set(v1alpha1.SyncTargetConditionReachable, metav1.ConditionFalse, v1alpha1.SyncTargetReasonUnreachable, unreachable.Error())
@@ -54,8 +54,8 @@ func syncedResources(state Status) []string {
 	return names[:min(len(names), 512)]
 }
 
-// describeTypes sets the condition that names the types which the two sides do not treat alike. Until the schemas are
-// compared, a condition of an earlier Syncer stays.
+// describeTypes sets the condition that names the types which the two sides do not treat alike. Until the first
+// comparison of the schemas, a condition of an earlier Syncer stays.
 func describeTypes(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	var bad []string
 	lossy := false
@@ -195,7 +195,8 @@ func isTrue(status *v1alpha1.SyncTargetStatus, t v1alpha1.SyncTargetConditionTyp
 	})
 }
 
-// withDefinitions makes TypesCompatible False while TypesDefined is False, and appends its message.
+// withDefinitions returns a func that sets conditions like set, with one difference: while TypesDefined is False, it
+// sets TypesCompatible to False and appends the message of TypesDefined.
 func withDefinitions(now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) synctarget.SetCondition {
 	return func(t v1alpha1.SyncTargetConditionType, status metav1.ConditionStatus, reason v1alpha1.SyncTargetConditionReason, message string) {
 		defined := meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionTypesDefined))

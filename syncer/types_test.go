@@ -209,8 +209,8 @@ func (d unansweredDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*
 	return groups, lists, errors.Join(err, &discovery.ErrGroupDiscoveryFailed{Groups: failed})
 }
 
-// While discovery of the synced version of a type fails, that version stays synced, although another version is
-// served. The type is not listed again then or afterwards, and has no reason.
+// While discovery of the synced version of a type fails, that version stays synced, although another version is served.
+// Its objects are not listed again then or afterwards, and Status has no Reason for the type.
 func TestDiscoveryOfOneVersionFails(t *testing.T) {
 	two := crd("widgets", "Widget", true)
 	newer := *two.Spec.Versions[0].DeepCopy()

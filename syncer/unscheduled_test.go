@@ -27,7 +27,7 @@ var (
 	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 )
 
-// counting is an interval of which two fit into rest.
+// counting is an interval between counts. The method rest waits long enough for two of them.
 const counting = 5 * time.Second
 
 // noNode returns the status of a pod for which the scheduler finds no node.

@@ -36,8 +36,8 @@ type unsyncedObjects struct {
 	found map[schema.GroupVersionResource][]Problem
 }
 
-// run lists these objects until ctx ends: at the start, when the set of types that are not synced changes, and
-// every askingEvery.
+// run lists the labelled objects of types that are not synced, until ctx ends: at the start, when the set of these
+// types changes, and every askingEvery.
 func (u *unsyncedObjects) run(ctx context.Context) {
 	s := u.syncer
 	var before map[schema.GroupVersionResource]Reason

@@ -80,8 +80,8 @@ func TestStatusWhileTheSpecIsOnItsWay(t *testing.T) {
 	})
 }
 
-// A status that changes again before the upstream cache shows its last write goes up once the cache shows that write.
-// Nothing is computed from the older state.
+// If a status changes again while the upstream cache does not show the syncer's last write yet, the syncer waits until
+// the cache shows that write, and then writes the new status. So no request has a stale resourceVersion.
 func TestStatusIsNotWrittenFromAnOldCopy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -138,7 +138,7 @@ func TestLastKnownStatusStays(t *testing.T) {
 	})
 }
 
-// On either side, a status is written as a subresource if the type has one, and as a field otherwise.
+// A status goes up whether or not the type has a status subresource upstream and downstream.
 func TestStatusWithAndWithoutSubresource(t *testing.T) {
 	for name, test := range map[string]struct{ up, down bool }{
 		"both": {true, true}, "neither": {false, false}, "upstream": {true, false}, "downstream": {false, true},

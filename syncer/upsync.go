@@ -40,10 +40,10 @@ type bornAction int
 
 const (
 	bornForget  bornAction = iota // neither side has the object
-	bornRemove                    // the born object is gone downstream: delete the raised object
+	bornRemove                    // the born object is gone or has lost its label: delete the raised object
 	bornWait                      // the born object is being deleted downstream
 	bornReport                    // the born object is the downstream object of an upstream object
-	bornReplace                   // the raised object was made for a predecessor of the same name, or is being deleted
+	bornReplace                   // the raised object was made for another born object, or is being deleted
 	bornForeign                   // the raised object belongs to another client
 	bornSync
 )
@@ -182,7 +182,7 @@ func (s upsync) sync(ctx context.Context, o bornState) (time.Duration, error) {
 		if created {
 			s.wrote(ctx, WriteNamespace, types.NamespacedName{Name: o.Namespace})
 		}
-		if !s.syncer.dry { // a dry run has not created the namespace, so that it would fail in it
+		if !s.syncer.dry { // a dry run has not created the namespace: an apply in it would fail
 			_, err = s.up.apply(ctx, want, s.syncer.bornManager, true)
 		}
 	}

@@ -70,7 +70,7 @@ func (v *valve) withdraw(of ref) {
 	}
 }
 
-// release allows the deletions that wait, and further deletions, as many as the argument more. It returns the
+// release allows the deletions that wait, and in addition as many deletions as the argument more gives. It returns the
 // objects whose deletion waits.
 func (v *valve) release(more int) []ref {
 	v.mu.Lock()

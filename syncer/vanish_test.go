@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// With DeleteUpstream, a client that deletes a downstream object deletes its origin.
+// With DeleteUpstream, the syncer deletes the origin of a downstream object that another client deletes, but only on
+// evidence of this deletion.
 func TestDeletedDownstream(t *testing.T) {
 	policy := syncer.Options{OnDownstreamDelete: syncer.DeleteUpstream}
 	t.Run("goes upstream", func(t *testing.T) {

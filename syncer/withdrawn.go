@@ -15,8 +15,8 @@ import (
 // have been restored from a backup.
 type withdrawals struct {
 	mu      sync.Mutex
-	known   map[types.UID]uint64 // when each was added
-	clock   uint64               // of the last one that was added
+	known   map[types.UID]uint64 // the value of clock when each was added last
+	clock   uint64               // counts the additions
 	order   []types.UID          // of known, the oldest first
 	waiting map[ref]types.UID    // origins of downstream objects that are held
 }

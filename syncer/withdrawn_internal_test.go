@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An origin whose deletion a watch reports after a reconcile has read it from the cache stays withdrawn.
+// If a watch reports the deletion of an origin after a reconcile has read the origin from the cache, the origin stays
+// withdrawn.
 func TestAnOriginThatGoesDuringAPass(t *testing.T) {
 	var w withdrawals
 	key := originRef(types.NamespacedName{Name: "a"})

@@ -35,9 +35,9 @@ func (p *pair) messageOf(name string) string {
 // are, until a person releases them.
 func TestUpstreamRestored(t *testing.T) {
 	for name, world := range map[string]struct {
-		before func(p *pair) // the backup
-		after  func(p *pair) // the backup, and before the restore
-		taken  bool          // the downstream object is taken over for the restored object
+		before func(p *pair) // runs before the backup
+		after  func(p *pair) // runs after the backup and before the restore
+		taken  bool          // the restored object takes over the downstream object
 	}{
 		"created since": {
 			before: func(*pair) {},

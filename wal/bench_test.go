@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// BenchmarkBegin compares Begin with one synced bbolt.Update per call of the same bytes, with the same number of
+// BenchmarkBegin compares Begin with a synced bbolt.Update that stores the same data, with the same number of
 // goroutines on the same disk. It reports the calls per second of both and their ratio.
 func BenchmarkBegin(b *testing.B) {
 	for _, goroutines := range []int{1, 8, 64} {

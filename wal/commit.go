@@ -14,8 +14,8 @@ import (
 // commit.
 const maxBatch = 256
 
-// request is one writing call, sent to the owner. Once the owner has received it, the outcome of a commit
-// determines its result; the end of its context no longer does.
+// request is one writing call, sent to the owner. After the owner has received the request, the result of the call
+// depends only on the outcome of a commit, and no longer on the end of the call's context.
 type request struct {
 	id    string
 	apply func(*state) (Entry, error)
@@ -26,7 +26,7 @@ type request struct {
 }
 
 // own runs the owner, the only goroutine that writes. It collects the waiting calls, commits them together and
-// returns their results. It uses no timer, so a lone call is never delayed.
+// returns their results.
 func (f *File) own() {
 	defer close(f.stopped)
 	var last group
@@ -72,7 +72,7 @@ func (f *File) turn(ctx context.Context, op string, do func() error) error {
 }
 
 // group describes the callers at the end of a commit. Callers whose calls have just ended are likely to call again
-// soon. A commit that starts without them makes them wait for its end.
+// soon. If the next commit starts before they do, their calls wait for the end of this commit.
 type group struct {
 	callers  int           // callers whose call waits or has just been answered
 	patience time.Duration // how long gather may wait: a small fraction of a commit's time
@@ -81,8 +81,9 @@ type group struct {
 // maxYields limits the wait of gather if the clock does not advance.
 const maxYields = 1 << 10
 
-// gather collects the waiting calls. If fewer calls wait than there were callers after the last commit, it yields
-// to the other callers for a moment. It uses no timer, and does not delay a lone call.
+// gather collects the waiting calls. If fewer calls wait than there were callers after the last commit, gather yields
+// to the other callers, for at most last.patience. It uses no timer, and does not delay the calls of a program that
+// makes only one call at a time.
 func gather(requests <-chan *request, first *request, last group) []*request {
 	batch := []*request{first}
 	start := time.Now()

@@ -135,7 +135,8 @@ func prepare(path string, fill func(*filler) error) (temporary string, err error
 	return temporary, nil
 }
 
-// discardPrepared removes the file that a prepare leaves behind in a crash. That file was never in use as a log.
+// discardPrepared removes the file that prepare leaves behind if the process crashes. This file was never in use as a
+// log.
 func discardPrepared(path string) error {
 	if err := os.Remove(path + ".new"); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -159,8 +160,9 @@ func publish(path string, fill func(*filler) error) error {
 	return errors.Join(err, os.Remove(dir), syncDir(filepath.Dir(path)))
 }
 
-// copyTo copies all pairs below a meta page to a new log, without free space. It takes the names from the undamaged
-// records, which repeat their names, and as entries their keys. It copies damaged records unchanged.
+// copyTo copies all pairs below a meta page to a new log, without free space. An undamaged record repeats its name,
+// and the record of an entry also repeats the idempotency key: copyTo takes names and keys from these records. It
+// copies damaged records unchanged.
 func copyTo(ctx context.Context, w *filler, file *os.File, m meta) error {
 	info, err := file.Stat()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// makeDirs creates the missing directories above path and syncs their parents.
+// makeDirs creates dir and its missing parents. It syncs the parent of each directory that it creates.
 func makeDirs(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err

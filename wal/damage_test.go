@@ -63,8 +63,8 @@ func survey(t *testing.T, path string) (found map[string]wal.Entry, damaged map[
 	return found, damaged, nil
 }
 
-// A flipped bit anywhere in a record, its name included, is reported with the entry's ID; all other entries stay
-// readable.
+// A flipped bit in a record is reported with the entry's ID, and all other entries stay readable. If the bit is in the
+// name of the record, Open repairs the name and reports the repair.
 func TestFlippedRecords(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")

@@ -9,8 +9,8 @@
 //
 // [Log] is the contract. [File] implements it in one bbolt file that is exclusive to one process; package kubelog
 // implements it in an API server that any number of programs share. Log.Shared distinguishes them, because only the
-// entries of an exclusive log may be settled without regard to their owners. Package waltest contains the contract as
-// tests that every implementation, and every wrapper of one, must pass.
+// entries of an exclusive log may be settled without regard to their owners. Package waltest has tests of
+// the contract, which every implementation and every wrapper of a Log must pass.
 //
 // # What a File guarantees
 //
@@ -27,7 +27,8 @@
 //   - Free space is returned to the file system when a log that is mostly empty is opened, or by Compact. A crash
 //     meanwhile leaves the old file or the new one, both complete.
 //   - Move renames a log, and a crash meanwhile leaves it complete at one of the two paths.
-//   - One process at a time. A second one gets a [*LockedError] with the holder of the file, and since when.
+//   - One process at a time. A second process gets a [*LockedError], which names the holder of the file and the time
+//     since which it has held the file.
 //   - After a failed commit the File refuses every further call: the sync cannot be repeated, since a repeated fsync
 //     may report success for pages that were lost. See [InDoubtError].
 //

@@ -21,14 +21,14 @@ var (
 	// ErrInDoubt means that it is unknown whether the change was stored or will be stored later. Every Log returns
 	// it for this case only, wrapped in a more specific error.
 	ErrInDoubt = errors.New("change is in doubt")
-	// ErrNoDecisions means that a Log has never held a record with a decision (of the first release). The decision
-	// of an operation may then be in another log.
+	// ErrNoDecisions means that a Log can never have held a record with a decision (of the first release). The
+	// decision of an operation may then be in another log.
 	ErrNoDecisions = errors.New("log holds no records that decide")
-	// ErrNotDamaged means that an entry can be read, and therefore cannot be discarded.
+	// ErrNotDamaged means that an entry or a key can be read, and therefore cannot be discarded.
 	ErrNotDamaged = errors.New("entry is not damaged")
-	// ErrClosed means that the Log accepts no further calls: it was closed, or a commit failed. In the latter case
-	// the error wraps the cause. The call that returned ErrClosed changed nothing, unless the error is also
-	// ErrInDoubt.
+	// ErrClosed means that the Log accepts no further calls: it was closed or moved, or a failure has left the state
+	// of its file unknown. After a failure, the error wraps the cause. The call that returned ErrClosed changed no
+	// entry, unless the error is also ErrInDoubt.
 	ErrClosed = errors.New("log is closed")
 )
 
@@ -48,8 +48,8 @@ func (e *InDoubtError) Error() string {
 // Unwrap returns the storage's own error, ErrInDoubt and ErrClosed.
 func (e *InDoubtError) Unwrap() []error { return []error{e.Err, ErrInDoubt, ErrClosed} }
 
-// CorruptError reports damage. Either one record is damaged (ID is set, the rest of the log is readable), or the
-// whole file (SetAside is set, nothing was deleted).
+// CorruptError reports damage of one record (ID or Key is set, and the rest of the log is readable) or of the file
+// (neither is set). If Open has renamed a damaged file, SetAside is set. Nothing was deleted.
 type CorruptError struct {
 	Path     string // of the file
 	ID       string // of the damaged entry, if known

@@ -84,7 +84,7 @@ func refused(t *testing.T, err error) {
 	require.False(t, ok, "a refused call is not in doubt: %v", err)
 }
 
-// Damage under an open log closes it. No call waits for a lock that bbolt still holds after a panic.
+// If the file of an open log is damaged, the log closes. No call waits for a lock that bbolt still holds after a panic.
 func TestDamageWhileOpen(t *testing.T) {
 	for _, first := range []string{"read", "write"} {
 		t.Run(first, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestCancelWhileQueued(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The calls that wait during one commit share the next commit.
+// The calls that wait during one commit share commits: not every call gets a commit of its own.
 func TestGroupCommit(t *testing.T) {
 	const callers = 64
 	var mu sync.Mutex

@@ -15,8 +15,8 @@ import (
 )
 
 // File is a Log in one bbolt file, owned by one process. Concurrent calls share commits: the calls that wait during
-// one commit are written by the next commit. So a lone call is not delayed, and many calls cost little more than
-// one.
+// one commit are written by the next commit. So many concurrent calls cost little more than one call. A program that
+// makes only one call at a time is not delayed by this.
 type File struct {
 	path   string
 	opts   Options

@@ -32,14 +32,15 @@ const (
 // findings are the result of reading a whole file.
 type findings struct {
 	damage   []*CorruptError // all damage found
-	broken   error           // the page tree is damaged: bbolt must not map it
-	misnamed bool            // all records are readable, but bbolt's search would miss some
+	broken   error           // damage of the page tree, the marker or the schema version: bbolt must not map the file
+	misnamed bool            // some names are damaged or out of order: bbolt's search would miss their records
 	size     int64           // of the file
 	used     int64           // bytes of pages in use
 }
 
 // inspect reads all of a file, without a lock and without bbolt. The pages of the transaction txid must not change
-// while inspect runs; a txid of zero selects the newest transaction. The error is a *SchemaError or a read error.
+// while inspect runs; a txid of zero selects the newest transaction. The error is a *SchemaError, errOvertaken or a
+// read error.
 func inspect(path string, file *os.File, txid uint64) (findings, error) {
 	var found findings
 	info, err := file.Stat()

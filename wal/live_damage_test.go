@@ -36,7 +36,8 @@ func overwrite(t *testing.T, path string, at int, with []byte) (undo func()) {
 	}
 }
 
-// A name or a key that is damaged under an open log never returns another entry.
+// If the ID or the key of an entry is damaged while the log is open, a call with the damaged ID or key returns an
+// error.
 func TestDamagedNamesWhileOpen(t *testing.T) {
 	for what, names := range map[string][2]string{"key": {"key-mmmm", "key-mmmn"}, "ID": {"ops-mmmm", "ops-mmmn"}} {
 		t.Run(what, func(t *testing.T) {

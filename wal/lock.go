@@ -13,8 +13,8 @@ import (
 
 const lockPoll = 20 * time.Millisecond
 
-// lock is the file beside a log that the log's process keeps locked and that names this process. It is never
-// deleted: a lock on a deleted file would exclude no other process.
+// lock is a file beside a log. The process that has the log open keeps this file locked, and writes its own name into
+// the file. The file is never deleted: a lock on a deleted file would exclude no other process.
 type lock struct{ file *os.File }
 
 func acquireLock(path string, timeout time.Duration) (*lock, error) {

@@ -23,7 +23,7 @@ const (
 // All methods block for as long as storage needs and are safe for concurrent use. If the context ends before the
 // storage has begun to process the call, the call returns the context's error, and nothing has changed. If it is
 // unknown whether a change was stored, the call returns ErrInDoubt; from then on a Log may return ErrClosed, until
-// it is reopened. waltest.Run contains these rules as tests.
+// it is reopened. waltest.Run tests the rules that can be observed without a fault.
 //
 // # Exclusive and shared
 //
@@ -36,8 +36,8 @@ const (
 //   - Shared: any number of handles, in any number of processes. An open entry may belong to a living coordinator,
 //     which Entry.Owner names. Each Advance, even one that changes nothing, gives the entry a new Version, which is
 //     its owner's heartbeat. To take an entry over, a coordinator writes its own name into Owner by Advance and
-//     acts only after that succeeded. From then on each Advance and End of the former owner returns ErrStale and
-//     changes nothing.
+//     acts only after this call has succeeded. From then on each Advance and End of the former owner returns
+//     ErrStale and changes nothing.
 //
 // A wrapper must forward Shared. A wrapper that embeds the wrapped Log does so implicitly.
 type Log interface {
@@ -47,18 +47,18 @@ type Log interface {
 
 	// Begin makes e durable before it returns nil. It returns e with Version set (and Began, if that was zero). If
 	// the ID or the non-empty Key is known, it returns ErrExists together with the stored Entry, which may have
-	// ended. Errors: ErrExists, *FieldError, *CorruptError, *InDoubtError, ErrClosed.
+	// ended. Errors: ErrExists, *FieldError, *CorruptError, ErrInDoubt, ErrClosed.
 	Begin(ctx context.Context, e Entry) (Entry, error)
 
 	// Advance replaces State, Owner and Data of the open entry e.ID if e.Version is still the stored version, and
 	// returns the entry with its new Version. Otherwise it returns ErrStale together with the stored Entry, and
-	// changes nothing. For an entry that has ended it returns ErrStale, for one that was never begun ErrNotFound.
+	// changes nothing. It returns ErrStale for an entry that has ended, and ErrNotFound for an unknown entry.
 	Advance(ctx context.Context, e Entry) (Entry, error)
 
 	// End removes e from the open entries and keeps outcome under e's ID and Key for the retention time. It returns
-	// ErrStale if e.Version is not the stored version. A crash may undo an End (the entry is then open again), but
-	// does not move it before an earlier call. End is idempotent: for an ended or unknown entry it changes nothing
-	// and returns nil; the first outcome is kept.
+	// ErrStale if e.Version is not the stored version. A crash may undo an End: the entry is then open again. If the
+	// End is still stored after a crash, all earlier calls are stored too. End is idempotent: for an ended or unknown
+	// entry it changes nothing and returns nil; the first outcome is kept.
 	End(ctx context.Context, e Entry, outcome []byte) error
 
 	// Open yields the open entries, oldest first (in order of ID). For a damaged entry it yields the known fields
@@ -71,8 +71,8 @@ type Log interface {
 
 	// Decision returns the decision in the record of the operation id, read from a quorum. Such a record exists if
 	// the first release began the operation in this log, and until the record has ended. Without a record, Decision
-	// returns ErrNotFound; if the log has never held any such record, it returns ErrNoDecisions: then the record
-	// may be in another log. New entries have no decision.
+	// returns ErrNotFound. A log that can never have held such a record returns ErrNoDecisions: then the record may
+	// be in another log. New entries have no decision.
 	Decision(ctx context.Context, id string) (Decision, error)
 }
 

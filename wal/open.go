@@ -117,8 +117,8 @@ func provide(path string, opts Options) error {
 	return nil
 }
 
-// begin creates the log. It fails if opts require an existing log, or if a damaged log was renamed and the caller
-// does not accept its loss.
+// begin creates the log. It fails if a damaged log was renamed from path and the caller does not accept its loss. It
+// also fails if opts require an existing log and no damaged log was renamed from path.
 func begin(path string, opts Options) error {
 	name, err := lastSetAside(path)
 	switch {

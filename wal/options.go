@@ -26,7 +26,8 @@ type Options struct {
 	// *CorruptError until an operator puts a file at the path or moves the damaged file to another directory.
 	AcceptLoss bool
 
-	// Existing makes Open return fs.ErrNotExist if there is no log, instead of creating one.
+	// Existing makes Open return fs.ErrNotExist instead of creating a log. It has no effect if a damaged log was
+	// renamed from this path: then AcceptLoss decides.
 	Existing bool
 
 	// Observer receives events of the File. It may be nil.
@@ -42,9 +43,9 @@ type Observer struct {
 
 // CompactEvent is one rewrite of the file, which removes its free space.
 type CompactEvent struct {
-	Before, After int64         // size of the file in bytes; After is zero if Err is not nil
+	Before, After int64         // size of the file in bytes; After is valid only if Err is nil
 	Elapsed       time.Duration // duration of the rewrite
-	Err           error         // why the file was not rewritten; nil if it was
+	Err           error         // why the rewrite failed; nil after a success
 }
 
 // CommitEvent is one commit to disk.

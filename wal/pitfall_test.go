@@ -140,7 +140,7 @@ func TestLoneCallWaitsForNoTimer(t *testing.T) {
 }
 
 // A copy of the file is a separate log with the same entries. Both can be open at once, and neither detects the
-// other. Only the caller's fencing in the affected systems does.
+// other. Only the caller's fencing in the affected systems can detect that two logs are in use.
 func TestCopiedLog(t *testing.T) {
 	dir := t.TempDir()
 	path, copied := filepath.Join(dir, "wal.db"), filepath.Join(dir, "copy.db")

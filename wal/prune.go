@@ -5,12 +5,13 @@ package wal
 
 import "time"
 
-// pruneStep is the number of history records that each commit checks. Each operation adds one record, so the whole
-// history is scanned many times before the expired records double its length.
+// pruneStep is the number of history records that each commit checks. Each operation adds one record to the history.
+// The scan keeps up with the history as long as a commit ends fewer than pruneStep operations.
 const pruneStep = 32
 
-// prune checks the next pruneStep ended entries after the name after, and deletes those older than retention. It
-// returns the name at which it stopped. It keeps damaged records.
+// prune checks pruneStep ended entries, beginning at the name in after (nil: at the first entry). It deletes the
+// entries that ended longer than retention ago, and keeps damaged records. It returns the name of the last entry that
+// it checked, or nil if it has reached the end of the history.
 func (s *state) prune(after []byte, retention time.Duration) ([]byte, error) {
 	c := s.hist.Cursor()
 	k, v := c.First()

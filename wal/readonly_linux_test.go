@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Without write permission the log writes nothing, and the error has the path and a remedy.
+// Without write permission for the file or its directory, each call that needs this permission returns
+// os.ErrPermission.
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")

@@ -27,8 +27,8 @@ type Salvaged struct {
 // Salvaged.Damage, and the affected systems.
 //
 // Errors: *LockedError if a process has from open, *SchemaError if from is not a log of this version, *CorruptError
-// if no entry can be read, fs.ErrExist if a file exists at to, or a file system error. Salvage blocks for as long
-// as storage needs.
+// if both meta pages are damaged, so that no entry can be found, fs.ErrExist if a file exists at to, or a file system
+// error. Salvage blocks for as long as storage needs.
 func Salvage(ctx context.Context, from, to string) (Salvaged, error) {
 	switch {
 	case from == "":

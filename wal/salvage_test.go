@@ -53,7 +53,8 @@ func TestDiscard(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Salvage copies every entry except those on an unreadable page.
+// If one page is unreadable, Salvage copies the entries on other pages to a new log, and does not change the damaged
+// file.
 func TestSalvage(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")

@@ -127,7 +127,7 @@ func refuse(call uintptr) error {
 	return nil
 }
 
-// A call succeeds only after its syncs: first of the content, before a name refers to it, and then of the name.
+// A call that needs a sync of the content or of the names fails if this sync fails.
 func TestNothingIsDoneUnlessItWasSynced(t *testing.T) {
 	for call, needs := range map[string][]string{
 		"create": {"content", "names"}, "create directory": {"names"}, "damaged": {"names"}, "begin": {"content"}, "": {"content"},

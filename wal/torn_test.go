@@ -27,9 +27,9 @@ const (
 	sectorSize = 512
 )
 
-// A disk that loses power keeps any part of the unsynced writes, in any order, in units of sectors. All such images
-// of a series of commits must open as the state before or after the commit. Images without the new meta page must
-// open as the state before it.
+// A disk that loses power keeps any part of the unsynced writes, in any order, in units of sectors. The test makes
+// thousands of such images from a series of commits. Each image must open as the state before or after its commit. An
+// image without the new meta page must open as the state before the commit.
 func TestTornImages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: thousands of files, read by one goroutine")
@@ -88,7 +88,8 @@ type images struct {
 	after  int // images that opened as the state after the commit
 }
 
-// commit tries the images that are possible between before and after. Pages 0 and 1 are the meta pages.
+// commit tries images that a loss of power can leave while a commit changes the file from before to after. Pages 0
+// and 1 are the meta pages.
 func (im *images) commit(before, after []byte, old, now map[string]wal.Entry) {
 	grown := append(bytes.Clone(before), make([]byte, max(0, len(after)-len(before)))...)
 	var data []int
@@ -161,8 +162,8 @@ func (im *images) try(image []byte, a, b map[string]wal.Entry) {
 	}
 }
 
-// A log is created under another name, so a crash never leaves a partial log. If the file is truncated, or its end
-// overwritten, by other means, Open refuses or reports the file, without a panic.
+// A log is created under another name, so a crash never leaves a partial log. If something else truncates the file or
+// overwrites its end, Open refuses the file and keeps its bytes, unless the rest is a complete log.
 func TestCutFirstFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -273,7 +274,8 @@ func TestCrashDuringCreation(t *testing.T) {
 	}
 }
 
-// bbolt selects the meta page with the newer transaction. If one page is damaged, it may have been the newer one.
+// bbolt selects the meta page with the newer transaction. If one page is damaged, it may have been the newer one, so
+// the log reports the damage.
 func TestDamagedMetaPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	filled(t, path, 3)

@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// blueprint holds the parts of the loops, which are made each time the installation becomes a
+// blueprint holds the parts from which run makes the loops, each time the installation becomes a
 // master.
 type blueprint struct {
 	config  *rest.Config

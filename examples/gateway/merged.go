@@ -26,15 +26,15 @@ import (
 )
 
 // merged serves all regions as one at /regions/*/ and /clusters/*/: lists, watches, and objects by
-// their names, which are NAME@REGION. Objects are written in their own regions. Any other read goes
-// to the first region, above all discovery.
+// their names, which are NAME@REGION. Objects are written in their own regions. Any other request,
+// above all discovery, goes to one region.
 type merged struct {
 	routes *router.Router
 	policy aggregate.Policy
 	single http.Handler // serves one region
 	all    http.Handler // serves all regions, with the same checks as for one
 
-	budget *aggregate.Budget // of the bytes that all callers have read
+	budget *aggregate.Budget // for the answers that all callers together hold at one time
 
 	mu   sync.Mutex
 	apis map[string]*aggregate.API // by token, of known users

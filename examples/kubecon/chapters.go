@@ -237,7 +237,7 @@ func (s *story) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// await polls the function holds until holds returns true.
+// await polls the function holds until holds returns true or an error, or ctx ends.
 func await(ctx context.Context, what string, holds func() (bool, error)) error {
 	for {
 		ok, err := holds()

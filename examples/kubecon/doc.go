@@ -15,7 +15,7 @@
 //
 //	go run ./examples/kubecon -kubeconfig upstream=up.yaml -kubeconfig cluster-1=1.yaml ...
 //
-// `make demo-kubecon` starts all of them. On real API servers the program removes its objects at
+// `make demo-kubecon` starts such servers. On real API servers the program removes its objects at
 // the end, also when a step fails; the types stay.
 //
 // The exit code is 0 if every step succeeded, 1 if one did not, and 2 for wrong arguments. Begin

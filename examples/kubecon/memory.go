@@ -67,9 +67,9 @@ func (s *script) play() {
 // some is the number of ready replicas in the second act.
 var some = map[string]int64{"cluster-1": 1, "cluster-2": 7}
 
-// ready returns the number of ready replicas that a cluster reports next: in the second act the
-// number in the map some, in the last act one more than the argument is, at most wanted. It returns
-// false in the first act, in which no status is written.
+// ready returns the number of ready replicas that a cluster reports next, at most wanted: in the
+// second act the number in the map some, in the last act one more than the present number, which the
+// caller passes. It returns false in the first act, in which no status is written.
 func (s *script) ready(cluster string, is, wanted int64) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

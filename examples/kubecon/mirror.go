@@ -45,7 +45,7 @@ func (m *mirror) run(ctx context.Context) error {
 	return nil
 }
 
-// follow lists once and watches until that fails.
+// follow lists once, and watches until the watch fails.
 func (m *mirror) follow(ctx context.Context) {
 	list, err := m.deployments.List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// narrator prints the story. say and its callers are safe for concurrent use.
+// narrator prints the story. All methods except chapter are safe for concurrent use.
 type narrator struct {
 	w        io.Writer
 	chapters int

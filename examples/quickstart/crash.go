@@ -123,7 +123,7 @@ const (
 	afterCommit  moment = "just after its commit"
 )
 
-// outcome returns the outcome of an operation that was killed at that moment.
+// outcome returns the outcome of an operation whose coordinator was killed at that moment.
 func (m moment) outcome() string {
 	if m == afterCommit {
 		return "in effect, and complete"

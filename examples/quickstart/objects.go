@@ -66,7 +66,8 @@ func (o object) in(api region.API) dynamic.ResourceInterface {
 	return client
 }
 
-// found is the claim of an object in a peer. Its Claim is nil if the peer has no object.
+// found is the stage and the claim of an object in a peer. Its Claim is nil if the peer has no
+// object.
 type found = fanoutv1alpha1.Fanout
 
 // find reads the object of o's name in each peer.

@@ -40,7 +40,8 @@ func (s *story) foreign(v fanout.Violation) bool {
 	return v.Key.Namespace != s.account && v.Key.Name != s.account
 }
 
-// removeAll removes the objects of the story, the newest first. A missing object is not an error.
+// removeAll recovers the logs of killed coordinators, and then removes the objects of the story, the
+// newest first. A missing object is not an error.
 func (s *story) removeAll(ctx context.Context) error {
 	for _, path := range slices.Clone(s.killed) {
 		if _, err := s.recoverLog(ctx, path); err != nil {

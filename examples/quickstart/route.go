@@ -18,7 +18,7 @@ import (
 )
 
 // route finds the peer of a region, and sends it requests as the program itself and as alice. It
-// also sends a request to a region that does not exist.
+// also looks up a region that does not exist.
 func (s *story) route(ctx context.Context) error {
 	routes, err := router.New(s.ring, router.Options{})
 	if err != nil {

@@ -111,7 +111,7 @@ func (s *story) makeRing(ctx context.Context) error {
 	return nil
 }
 
-// until polls the function done until done returns true.
+// until polls the function done until done returns true or an error, or ctx ends.
 func until(ctx context.Context, done func() (bool, error)) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -39,7 +39,7 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// The program and its loops end when the context ends, at whatever point of the story.
+// If the context ends in the middle of the story, the program and its loops end.
 func TestInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

@@ -89,7 +89,7 @@ func TestReadme(t *testing.T) {
 	require.Equal(t, 30*time.Second, all[2].Unscheduled)
 }
 
-// The program syncs from one API server to the other, also after the kubeconfig files change.
+// The program syncs an object from one API server to the other.
 func TestRun(t *testing.T) {
 	crd, err := config.CRD("synctargets.workload.kcp.io")
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 )
 
 // Target is the peer that holds the primaries of all operations; Other is a peer that holds
-// secondaries. A bench has both, and may have more.
+// secondaries. A bench has these two peers, and may have more.
 const (
 	Target region.PeerName = "us-east"
 	Other  region.PeerName = "eu-west"
@@ -39,9 +39,9 @@ type Bench struct {
 	names   atomic.Int64
 }
 
-// NewBench puts a box before the API server of each kubeconfig. The peers must already have the
-// CRDs and PeerSets. lease is the LeaseTimeout of coordinators, which wait a twelfth of it between
-// attempts.
+// NewBench puts a box before the API server of each kubeconfig, and adds the Account of the
+// ServiceClusters. The peers must already have the CRDs and PeerSets. lease is the LeaseTimeout of
+// the coordinators, which pause for about a sixtieth of it between attempts.
 func NewBench(t *testing.T, kubeconfigs map[region.PeerName][]byte, lease time.Duration) *Bench {
 	t.Helper()
 	b := &Bench{boxes: map[region.PeerName]*boxtest.Box{}, lease: lease}
@@ -87,7 +87,7 @@ func (b *Bench) unique(prefix string) string {
 // journal records the steps of one coordinator.
 type journal struct {
 	mu    sync.Mutex
-	begun int // writes
+	begun int // number of writes that have begun
 	ended []fanout.StepEvent
 }
 

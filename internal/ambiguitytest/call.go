@@ -20,12 +20,13 @@ type call struct {
 	peer  region.PeerName
 	match func(boxtest.Request) bool
 	verb  string // verb of the step that makes the write; empty for a read
-	stage string // stage that the write sets; a heartbeat is a put, too
-	nth   int    // index among such steps in that peer, from zero
+	stage string // stage that the write sets; distinguishes a commit from other puts, such as heartbeats
+	nth   int    // index of the step among the steps with the same peer, verb and stage, from zero
 }
 
-// script is an operation with its calls: all its writes, and the reads on which the operation bases
-// a decision.
+// script is an operation with the calls that meet ambiguities: its writes, except heartbeats and
+// the writes that bind guards after the commit, and the reads on which the operation bases a
+// decision.
 type script struct {
 	name string
 	operation
@@ -65,8 +66,8 @@ var scripts = []script{
 	}},
 }
 
-// is returns a function that matches writes with the method, of an Account or a ServiceCluster in
-// the stage. An empty stage matches any.
+// is returns a function that reports whether a request has the method, and writes an Account or a
+// ServiceCluster whose stage in the body is stage. An empty stage matches any.
 func is(method, stage string) func(boxtest.Request) bool {
 	return func(r boxtest.Request) bool {
 		return r.Method == method && claimed(r) && (stage == "" || stageOf(r) == stage)

@@ -47,9 +47,9 @@ func ambiguities() []ambiguity {
 	}
 }
 
-// Run makes each call of each operation meet each ambiguity, as subtests. If every is n > 1, it
-// runs only one in n of these pairs; different calls begin with different ambiguities. It calls
-// bench once per operation if parallel is set, else once for all operations.
+// Run makes each call of each script meet each ambiguity, as subtests. If every is n > 1, it runs
+// only one in n of these pairs; different calls begin with different ambiguities. It calls bench
+// once per script if parallel is set, else once for all scripts.
 //
 // Run requires that the coordinator classifies a write of unknown outcome as Unknown; that only the
 // protocol repeats writes; that the result the caller gets is true, immediately, after recovery,

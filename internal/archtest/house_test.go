@@ -83,7 +83,7 @@ func TestHouse(t *testing.T) {
 	})
 }
 
-// sequential matches the packages that .ci/race leaves out.
+// sequential returns the pattern of the packages that .ci/race leaves out.
 func sequential(t *testing.T) *regexp.Regexp {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(root, ".ci/race"))

@@ -15,11 +15,12 @@ import (
 // everything stands for any package.
 const everything = "*"
 
-// mayImport maps a package, or a directory of packages, to the packages that it may import: exactly
-// the named packages, without their subpackages except internal ones. The key with the longest
-// prefix of a package's path applies. Every package may also import below its own internal
-// directory, and the types (v1alpha1) of its own directory tree and of the packages that it may
-// import.
+// mayImport maps a package, or a directory of packages, to the packages that it may import. An
+// entry allows exactly the named package; only an entry whose last element is internal also allows
+// the packages below it. The key with the longest prefix of a package's path applies. Every package
+// may also import the packages below its own internal directory. Every package except those of
+// types (v1alpha1) may also import the types of its own directory tree, and the types of the
+// packages that it may import.
 var mayImport = map[string][]string{
 	".":        nil,
 	"region":   {"internal"},
@@ -156,8 +157,9 @@ func Forbidden(packages []Package) []string {
 	return wrong
 }
 
-// Mains checks that TestMain calls internal/maintest in each package whose tests use
-// testing/synctest together with client-go, or rapid.
+// Mains checks that the tests of p import internal/maintest, whose Main their TestMain must call,
+// if they use rapid, or if they use testing/synctest and p depends on
+// k8s.io/apimachinery/pkg/util/runtime, as client-go does.
 func Mains(p Package, tests []*ast.File) []string {
 	imports := func(path string) bool {
 		return slices.ContainsFunc(tests, func(f *ast.File) bool {

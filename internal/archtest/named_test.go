@@ -19,7 +19,7 @@ var (
 	inPackage = regexp.MustCompile(`(?:^|[|;,] *)([a-z]+(?:/[a-z]+)*) $`)
 )
 
-// Documentation pages name tests as evidence. Each named test must exist.
+// docs/evidence/security.md names tests as evidence. Each named test must exist.
 func TestTestsThatPagesNameExist(t *testing.T) {
 	packages, err := Packages(t.Context(), root)
 	require.NoError(t, err)

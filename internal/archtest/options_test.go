@@ -79,7 +79,8 @@ func optionsOf(f *ast.File, pkg string) (options []option) {
 	return options
 }
 
-// selected returns the names of all fields that f reads, of any type.
+// selected returns the names of all fields that f reads, of any type. It also returns the names of
+// methods and of members of packages that f uses.
 func selected(f *ast.File) map[string]bool {
 	var written []ast.Expr
 	names := map[string]bool{}
@@ -97,8 +98,9 @@ func selected(f *ast.File) map[string]bool {
 	return names
 }
 
-// given returns the options that a test sets, in a composite literal or by assignment. The type of
-// the literal may be elided inside another literal.
+// given returns the options that a test sets, in a composite literal or by assignment. An option
+// has no typ if the source does not show the type: in an assignment, and in a literal inside
+// another literal.
 func given(f *ast.File, pkg string) map[option]bool {
 	options := map[option]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {

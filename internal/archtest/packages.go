@@ -26,7 +26,7 @@ type Package struct {
 	Dir         string   // where its files are
 	Imports     []string // imports within the module, of files that are not tests
 	TestImports []string // imports within the module, of tests
-	Foreign     []string // all packages outside the module and the standard library that it imports, directly or indirectly
+	Foreign     []string // imports, also indirect ones, outside of the module and outside of the standard library
 	Files       []string // base names of files that are not tests
 	TestFiles   []string
 }

@@ -104,7 +104,8 @@ func (f File) effects(parsed *ast.File) (wrong []string) {
 	return wrong
 }
 
-// Loggers checks that each exported loop of a library takes the logger of its Options.
+// Loggers checks that each method Start of a library calls logging.Into, which takes the Logger of
+// the Options.
 func Loggers(p Package, files []*ast.File) []string {
 	if p.Name == "main" || p.IsTest() || under(p.Path, "internal", "examples", "cmd") || strings.Contains(p.Path, "/internal/") {
 		return nil

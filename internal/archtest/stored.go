@@ -25,7 +25,8 @@ var storedValue = regexp.MustCompile(`^([a-z0-9-]+\.)+(dev|io)(/|$)|^atoll(-[a-z
 var storedConst = regexp.MustCompile(`Bucket$|^(marker|fileFormat|exit[A-Z]\w*)$`)
 
 // StoredConstants returns the constants of a package whose values are stored outside the process: each string constant
-// of API types, and each constant whose value matches storedValue or whose name matches storedConst.
+// of API types, and each constant whose value matches storedValue or whose name matches storedConst. It also returns
+// each string literal that names a metric.
 func StoredConstants(p Package, files []*ast.File) []string {
 	var found []string
 	for _, f := range files {

@@ -33,7 +33,7 @@ type Box struct {
 	mu       sync.Mutex
 	armed    *trap
 	requests []*Request
-	late     []func() // send the requests that were answered but not yet forwarded
+	late     []func() // each sends a request that was answered but not yet forwarded
 }
 
 // Request is one request that arrived at the box.
@@ -98,7 +98,8 @@ func New(kubeconfig []byte) (*Box, error) {
 // Kubeconfig returns a kubeconfig for clients that connect through the box.
 func (b *Box) Kubeconfig() []byte { return b.kubeconfig }
 
-// Close stops the box. It drops requests that the box has not forwarded yet.
+// Close stops the box. It waits until the requests that TimeoutThen delays are forwarded. It drops
+// the requests that only Release would forward.
 func (b *Box) Close() {
 	_ = b.server.Close()
 	b.running.Wait()

@@ -23,14 +23,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestFaults checks, for each fault, how Go's HTTP/2 client reacts and which requests reach the
-// server.
+// TestFaults checks, for each fault except TimeoutThen, how Go's HTTP/2 client reacts and which
+// requests reach the server.
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		fault   boxtest.Fault
 		status  int // of the answer; zero: the client gets an error
-		applied int // when the client has its answer
-		late    int // after Release
+		applied int // how often the server has applied the request when the client has its answer
+		late    int // how often the server applies the request after Release
 		arrived int // how often the client sent it
 	}{
 		{fault: boxtest.DropRequest(), arrived: 1},

@@ -30,7 +30,7 @@ func (l *listen) Accept() (net.Conn, error) {
 	return &conn{Conn: secure, tls: secure, raw: raw, open: map[uint32]bool{}, changed: make(chan struct{}), closed: make(chan struct{})}, nil
 }
 
-// Frames of HTTP/2, RFC 9113.
+// Types of HTTP/2 frames, a flag of frames, and error codes: RFC 9113.
 const (
 	frameData    = 0x0
 	frameHeaders = 0x1
@@ -141,8 +141,8 @@ func (c *conn) abort() {
 	c.once.Do(func() { close(c.closed) })
 }
 
-// enter reports whether a request may proceed. If a request must be alone, the connection holds all
-// further requests.
+// enter reports whether a request may proceed. A request with alone set may proceed, but from then
+// on the connection holds all further requests.
 func (c *conn) enter(alone bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,8 +170,8 @@ func (c *conn) reset(code byte) {
 	c.code = code
 }
 
-// goAwayUnseen waits until all open streams are held requests, and then sends a GOAWAY that
-// declares them unprocessed.
+// goAwayUnseen waits until the connection holds the requests of all open streams. It then sends a
+// GOAWAY that declares these requests unprocessed.
 func (c *conn) goAwayUnseen(ctx context.Context) {
 	for {
 		c.mu.Lock()

@@ -8,9 +8,9 @@
 // The first use compiles these programs from the Go modules that
 // internal/e2e/programs pins, once, into the user's cache (see package build);
 // that takes about four minutes on two idle cores. KUBEBUILDER_ASSETS may name
-// a directory that has some of them. After that, four planes are ready in five
-// seconds and take about 310 MB each (530 MB with controllers and pods). It runs on Linux and
-// macOS; on Linux the planes also end when the process that started them is killed.
+// a directory that has some of the programs. After the first use, four planes are
+// ready in five seconds and take about 310 MB each (530 MB with controllers and pods). Planes run on
+// Linux and macOS; on Linux they also end when the process that started them is killed.
 //
 // # Writing a suite
 //

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/ending"
 )
 
-// TestMain is a program that waits for a signal, if the environment variable is set.
+// TestMain is a program that waits for a signal, if the environment variable ATOLL_ENDING is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("ATOLL_ENDING") == "" {
 		os.Exit(m.Run())
@@ -61,8 +61,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// Each program of the examples uses Context. thirdparty cannot import internal packages, so it
-// contains a copy of the code.
+// Each program of the examples and of cmd uses Context. thirdparty cannot import internal packages,
+// so it contains a copy of the code.
 func TestEachProgramEndsSo(t *testing.T) {
 	mains, err := filepath.Glob("../../examples/*/main.go")
 	require.NoError(t, err)

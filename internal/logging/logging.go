@@ -10,7 +10,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Into returns a copy of ctx from which From returns the logger chosen. If chosen is the zero
+// Into returns a copy of ctx with the logger chosen, which From then returns. If chosen is the zero
 // value, Into takes the logger of ctx, or slog.Default if ctx has none. Log lines have the name of
 // the component.
 func Into(ctx context.Context, chosen logr.Logger, component string) context.Context {

@@ -31,7 +31,7 @@ func (l *Lines) Logger() logr.Logger {
 	return funcr.New(func(prefix, args string) { l.add(prefix + " " + args) }, funcr.Options{})
 }
 
-// Write adds lines of a program's output. Each call must contain whole lines, at least one.
+// Write adds p, the output of a program, as one line. p must contain whole lines, at least one.
 func (l *Lines) Write(p []byte) (int, error) {
 	l.add(strings.TrimSuffix(string(p), "\n"))
 	return len(p), nil

@@ -20,11 +20,11 @@ type Patcher[T metav1.Object] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// Apply writes desired by server-side apply under manager, with force, unless current equals it;
-// then it makes no request and returns false. current is the object as read, or nil if it does not
-// exist. It must contain manager's entry of its managedFields, or it counts as different: that
-// entry names our fields, so a field that is no longer desired is removed. Apply modifies neither
-// object.
+// Apply writes desired by server-side apply under manager, with force. If current equals desired,
+// Apply makes no request and returns false. current is the object as read, or nil if it does not
+// exist. The managedFields of current must contain the entry of manager; without it, current counts
+// as different. The entry names the fields that manager owns, so that Apply removes a field that is
+// no longer desired. Apply modifies neither object.
 //
 // desired contains apiVersion, kind, name, the namespace if there is one, and all the fields that
 // manager wants. If desired has a UID, the write fails with a Conflict if the object was replaced. API servers
@@ -60,8 +60,8 @@ func Write[T metav1.Object](ctx context.Context, c Patcher[T], current, desired 
 	return after.GetResourceVersion(), nil
 }
 
-// KeepManager returns a Strip that keeps only the managers' entries of an object's managedFields,
-// which Apply needs.
+// KeepManager returns a function for ObjectsOptions.Strip that keeps only the managers' entries of
+// an object's managedFields. Apply needs these entries.
 func KeepManager(managers ...string) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
 		meta, ok := obj.Object["metadata"].(map[string]any)

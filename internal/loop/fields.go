@@ -19,11 +19,11 @@ func Differs(current, desired *unstructured.Unstructured, manager string, subres
 	return current == nil || differs(current, desired, manager, subresources)
 }
 
-// Owns reports whether, in current, manager still owns each field of desired that it has applied,
-// whatever the value. If it does, no other client has changed such a field, even if the server
-// rewrites values. Owns returns true if ownership cannot be determined: for empty maps and lists,
-// which have no owner, and for list items without their keys. current must contain manager's entry
-// of its managedFields.
+// Owns reports whether, in current, manager owns each field of desired, whatever the value: manager
+// has applied the field, and no other client has changed it since. This holds even if the server
+// rewrites values. Owns ignores fields whose owner cannot be determined: empty maps and lists,
+// which have no owner, and list items without their keys. The managedFields of current must contain
+// the entry of manager; without it, Owns returns false.
 func Owns(current, desired *unstructured.Unstructured, manager string) bool {
 	owned, ok := ownedBy(current, desired.GetAPIVersion(), manager, "")
 	return ok && covers(owned, appliedFields(desired))

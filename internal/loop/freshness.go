@@ -116,7 +116,7 @@ func (f *freshness) expectNothing() {
 	}
 }
 
-// settle sets f.err to the result of next, called under the lock. It logs changes, and calls
+// settle calls next under the lock, and sets f.err to the result. It logs changes, and calls
 // changed when the cache becomes stale or fresh.
 func (f *freshness) settle(next func() error) {
 	f.mu.Lock()

@@ -13,9 +13,9 @@ import (
 // whole status if one message has more than 32768 characters.
 const LongestMessage = 4096
 
-// Shorten returns a message for an object: valid UTF-8 of at most most bytes, as it will be read
-// back. A longer message is cut between two characters, and ends with the number of missing bytes.
-// Shorten is idempotent. most must be at least 64.
+// Shorten returns a message for an object: valid UTF-8 of at most most bytes, which an API server
+// stores unchanged. A longer message is cut between two characters, and ends with the number of
+// missing bytes. Shorten is idempotent. most must be at least 64.
 func Shorten(message string, most int) string {
 	message = strings.ToValidUTF8(message, string(utf8.RuneError))
 	if len(message) <= most {

@@ -136,7 +136,8 @@ const (
 func (o *Objects) Synced() <-chan struct{} { return o.store.synced }
 
 // Err returns the reason why the cache is stale: it was never listed, the last list or watch
-// failed, or the last watch ended more than 5 seconds ago. It returns nil while the cache is fresh.
+// failed, the last watch ended more than 5 seconds ago, or Start has ended. It returns nil while
+// the cache is fresh.
 func (o *Objects) Err() error { return o.freshness.get() }
 
 // Get returns the object of a key, or false if the cache has none. The caller must not modify the

@@ -436,7 +436,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 	})
 }
 
-// A reader misses an object as soon as Removed has been called, neither before nor later.
+// A reader misses an object as soon as Removed has returned, neither before nor later.
 func TestRemovedIsToldAsTheObjectGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, d, c := newBoxes(t, regiontest.Options{})

@@ -40,8 +40,8 @@ type source struct {
 }
 
 // IsWatchListSemanticsUnSupported makes reflectors list in pages instead of streaming. With
-// stripped objects, pages cost little more, work with every server, and a failed attempt is one
-// request with a backoff that ends with the context.
+// stripped objects, pages cost little more than a stream, and they work with every server. A failed
+// attempt is one failed request, and the backoff after it ends with the context.
 func (*source) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *source) List(opts metav1.ListOptions) (runtime.Object, error) {

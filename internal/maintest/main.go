@@ -18,8 +18,8 @@ import (
 // seed is the seed of property tests; -rapid.seed=0 uses a random one.
 const seed = "1"
 
-// gcPercent makes tests collect garbage less often than by default, where it takes a quarter of
-// their time.
+// gcPercent makes tests collect garbage less often than by default. The default setting takes a
+// quarter of the tests' time.
 const gcPercent = 400
 
 // Main is the body of a TestMain. It removes apimachinery's delay of errors, sets the seed of

@@ -8,10 +8,11 @@
 // in the tables applies at exactly one place, that the result parses, and that the named tests
 // exist.
 //
-// ATOLL_MUTANTS also compiles and runs the mutants that match it, a regular expression of "PACKAGE:
-// RULE": "." runs all, "^wal:" one package. ATOLL_MUTANTS_TESTS runs other tests than those of the
-// tables, such as "." to find out which tests fail. With ATOLL_DOCS, the tests' failures are
-// written to docs/evidence/mutants-packages.md.
+// With ATOLL_MUTANTS, TestMutants also compiles and runs the mutants that the variable matches, a
+// regular expression of "PACKAGE: RULE": "." matches all, "^wal:" those of one package. With
+// ATOLL_MUTANTS_TESTS, it runs the tests that this variable matches instead of those of the tables;
+// "." shows which tests fail. With ATOLL_DOCS, it writes the tests' failures to
+// docs/evidence/mutants-packages.md.
 //
 // Guaranteed: the run fails if a mutant does not compile, if no test fails, or if the tests only
 // time out and the table does not allow that. Sources are never written: the compiler reads the

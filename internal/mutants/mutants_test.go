@@ -22,7 +22,7 @@ type mutant struct {
 	change  string // how the mutant breaks it
 	file    string // in the package's directory
 	was, is string // was must be in the file exactly once
-	tests   string // names of tests that must fail, separated by |, or one test and /subtest
+	tests   string // names of tests separated by |, of which one must fail, or one test and /subtest
 }
 
 // table has the mutants of one package.

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// noticed compiles the tests of a package with the mutant, runs those of the table, and returns the
-// first failed test and its message.
+// noticed compiles the tests of a package with the mutant, runs the tests that the table names, and
+// returns the first failed test and its message.
 func noticed(t *testing.T, dir string, m mutant, source string, hangs bool) string {
 	t.Helper()
 	temp := t.TempDir()

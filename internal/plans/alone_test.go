@@ -39,8 +39,9 @@ var alone = map[string]func() perturb.Scenario{
 	"pull": pulled, "syncer-ends": syncerEnds, "syncer-capacity": syncerCapacity,
 }
 
-// splitterAutoscaler is a scenario in which an autoscaler in a cluster changes the replicas of a
-// shard, which a syncer may copy upstream.
+// splitterAutoscaler is a scenario in which an autoscaler in a cluster changes the replicas of the
+// downstream object of a shard. A Rule lets the syncer copy replicas upstream, but not those of a
+// shard.
 func splitterAutoscaler() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"),
@@ -193,7 +194,7 @@ func shardMembers() perturb.Scenario {
 	}
 }
 
-// kinds is a scenario in which a Splitter divides one workload of each kind.
+// kinds is a scenario in which a Splitter divides a StatefulSet, a DaemonSet, a Job and a CronJob.
 func kinds() perturb.Scenario {
 	const pods = "selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: x, image: x}]}}"
 	const once = "template: {spec: {restartPolicy: Never, containers: [{name: x, image: x}]}}"
@@ -236,8 +237,8 @@ func kinds() perturb.Scenario {
 	}
 }
 
-// pulled is a scenario in which a targets.Controller installs a syncer in a cluster, where an Agent
-// runs, and removes it.
+// pulled is a scenario in which a targets.Controller installs a syncer in a cluster and removes the
+// installation. An Agent runs in place of the installed program.
 func pulled() perturb.Scenario {
 	synced := func(gr schema.GroupResource) bool { return gr.Resource == "configmaps" }
 	return perturb.Scenario{

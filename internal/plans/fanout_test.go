@@ -28,8 +28,9 @@ type unrestored struct{ hosted }
 func (unrestored) Save() {}
 func (unrestored) Load() {}
 
-// sweeps is a scenario in which providers apply, change and delete ServiceClusters in one peer,
-// which a Coordinator adopts, guards in the other peer and removes.
+// sweeps is a scenario in which providers apply, change and delete ServiceClusters, each in one
+// peer. A Coordinator adopts and removes the ServiceClusters, and keeps their guards in the other
+// peer.
 func sweeps() perturb.Scenario {
 	cluster := func(name, of string) string {
 		return fmt.Sprintf("{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {namespace: loodse, name: %s}, spec: {kubeconfigSecret: {name: %s}}}", name, of)

@@ -77,9 +77,9 @@ func initialize(servers map[string]perturb.Server) error {
 	return c.InitPeers(context.Background())
 }
 
-// protocolDiffers returns the fields of package fanout's protocol whose values differ between runs:
-// operations have random IDs, which digests include, and the number of revisions depends on
-// retries.
+// protocolDiffers returns the fields of package fanout's protocol whose values differ between runs.
+// Operations have random IDs, which digests include, and the ring has a random ID. The numbers of
+// revisions, epochs and notes depend on retries.
 func protocolDiffers(resources ...string) []perturb.Field {
 	differ := []perturb.Field{
 		{Resource: "peersets.fanout.atoll.dev", Path: "spec.ring"},

@@ -56,9 +56,9 @@ var (
 )
 
 // shorten removes the parts of a path that depend on a scenario. The name of a cluster or a peer
-// becomes NAME, and a foreign label or annotation *. A condition is one field. Of spec and data,
-// which users write, the first levels remain. shorten returns "" for a field that only holds
-// labels, annotations or finalizers.
+// becomes NAME, and a foreign label or annotation *. A condition is one field. Of other paths, the
+// first two levels remain; of spec.fanout three, of data one. shorten returns "" for a field that
+// only holds labels, annotations or finalizers.
 func shorten(path string) string {
 	if m := mark.FindStringSubmatch(strings.Replace(path, "metadata.labels.", "metadata.labels[", 1)); m != nil {
 		switch {

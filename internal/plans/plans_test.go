@@ -53,9 +53,9 @@ var scenarios = []struct {
 // oneASecond allows a loop to retry a write every second while a watch is late for ten minutes.
 const oneASecond = 700
 
-// size returns how many plans of one fault and of two faults are run. ATOLL_PLANS is a number of
-// plans of one fault; "all"; "full" for the plans of `make plans`; or empty for the sample, which
-// is one plan with -short.
+// size returns how many plans of one fault and of two faults are run. Zero plans of one fault means
+// all of them. ATOLL_PLANS is a number of plans of one fault; "all"; "full" for the plans of `make
+// plans`; or empty for the sample, which is one plan with -short.
 func size(t *testing.T, sample, full, pairs int) (singles, doubles int) {
 	t.Helper()
 	switch text := os.Getenv("ATOLL_PLANS"); text {

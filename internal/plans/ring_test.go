@@ -56,7 +56,8 @@ func serve(of map[string]func() (*regiontest.Definitions, error), manifests map[
 	}
 }
 
-// startAll runs the parts of one program until ctx ends or one of them fails, and waits for all.
+// startAll runs the parts of one program until ctx ends or one of the parts returns. It then ends
+// the other parts and waits for all of them.
 func startAll(ctx context.Context, parts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

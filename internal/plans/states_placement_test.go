@@ -219,7 +219,7 @@ func clustersOf(ctx context.Context, w *world) ([]splitter.Cluster, error) {
 	for _, obj := range found {
 		beat, _, _ := unstructured.NestedString(obj.Object, "status", "lastSyncerHeartbeatTime")
 		if conditionIn(obj, "Ready")["status"] != "True" || beat != "" {
-			continue // no heartbeat for a long time
+			continue // not Ready, or with a heartbeat from long ago
 		}
 		c := splitter.Cluster{Name: obj.GetName(), Labels: obj.GetLabels(), State: splitter.Placeable}
 		if holds, _, _ := unstructured.NestedBool(obj.Object, "spec", "unschedulable"); holds {

@@ -30,8 +30,8 @@ func splitterBeginning(*rand.Rand) beginning {
 	}
 }
 
-// workingShards returns the same loop as shards, which also reverts foreign writes of a shard's
-// status.
+// workingShards returns a loop that does the work of shards, and also reverts foreign writes of a
+// shard's status.
 func workingShards() perturb.Loop {
 	isShard := func(obj *unstructured.Unstructured) bool { return obj.GetLabels()[splitterv1alpha1.ParentLabel] != "" }
 	return reports(clusterOf+"shards", upstream, deployments, isShard, func(obj *unstructured.Unstructured) map[string]any {
@@ -164,7 +164,7 @@ func strokesOfParents() []stroke {
 		{"foreign object in the place of a shard", func(w *world) error {
 			at, _, _ := shardRef(w)
 			obj := content(at.gvr, at.Name, 7)
-			obj.SetLabels(map[string]string{syncerv1alpha1.ClusterLabel: "elsewhere"}) // without it, it would be a workload to divide
+			obj.SetLabels(map[string]string{syncerv1alpha1.ClusterLabel: "elsewhere"}) // else the splitter would divide it
 			after, err := w.create(at, "somebody", obj)
 			if err == nil {
 				w.keep(at, after)
@@ -333,7 +333,7 @@ func judgeParent(parent *unstructured.Unstructured, shards []*unstructured.Unstr
 		return err
 	}
 	for _, s := range shards {
-		// Only unplaced replicas may stay in a cluster that is gone.
+		// A shard may keep a cluster that is gone only while some replicas are unplaced.
 		if cluster := s.GetAnnotations()[splitterv1alpha1.ClusterAnnotation]; placed && clusters[types.NamespacedName{Name: cluster}] == nil {
 			return fmt.Errorf("it is placed, and has a shard for %s, which is no cluster", cluster)
 		}

@@ -38,7 +38,7 @@ const (
 	appliedMark   = "syncer.atoll.dev/applied"
 )
 
-// synced is a group of syncers of one upstream, in random states.
+// synced holds the syncers of one upstream in a random state, with their random options.
 type synced struct {
 	targets []string
 	opts    syncer.Options
@@ -140,8 +140,8 @@ func (s *synced) users(w *world, at ref, obj *unstructured.Unstructured) error {
 	return err
 }
 
-// marks returns the labels and annotations of the Syncer of a target, each of them right, wrong or
-// missing.
+// marks returns the labels and annotations that the Syncer of a target writes for the upstream
+// object to which of refers. Unless right is set, each of them is right, wrong or missing.
 func (s *synced) marks(w *world, target string, of ref, right bool) (labels, annotations map[string]string, err error) {
 	up, err := w.get(of)
 	uid := "gone"

@@ -116,7 +116,8 @@ func strokesOfRegistry() []stroke {
 }
 
 // registered requires that each registered cluster with a working Secret is Ready and has its
-// ConfigMaps, that every other cluster is not Ready, and that no cluster is half removed.
+// ConfigMaps, and that no cluster is half removed. It does not check clusters without a working
+// Secret.
 func registered(ctx context.Context, w *world) error {
 	errs := []error{w.untouched()}
 	clusters, err := w.list(ctx, upstream, syncTargets)
@@ -157,7 +158,7 @@ func registered(ctx context.Context, w *world) error {
 			d, err := w.get(ref{name, configMaps, key})
 			if u.GetLabels()[syncerv1alpha1.ClusterLabel] == name && u.GetDeletionTimestamp() == nil && (err != nil || fmt.Sprint(d.Object["data"]) != fmt.Sprint(u.Object["data"])) {
 				if err == nil && (d.GetAnnotations()[uidMark] != string(u.GetUID()) || d.GetLabels()[ownerLabel] != owner) {
-					continue // held for another object of the name, or of another target
+					continue // the downstream object belongs to another origin or another target
 				}
 				errs = append(errs, fmt.Errorf("%s in %s is %s, and upstream %s", key.Name, name, brief(d), brief(u)))
 			}

@@ -124,8 +124,8 @@ func (t *tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// numberFrom returns a number from the environment, or the argument otherwise if the variable is
-// empty.
+// numberFrom returns the positive number in the environment variable name. If the variable is
+// empty, it returns otherwise.
 func numberFrom(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)

@@ -84,7 +84,7 @@ func (w *world) strike(s stroke) error {
 	}
 }
 
-// run runs loops until they have stopped writing, and ends them.
+// run runs loops for ten minutes, in which they come to rest, and ends them.
 func (w *world) run(loops []perturb.Loop) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -128,7 +128,7 @@ func (w *world) create(at ref, manager string, obj *unstructured.Unstructured) (
 	return w.client(at).Create(context.Background(), obj, metav1.CreateOptions{FieldManager: manager})
 }
 
-// merge patches an existing object with merged JSON.
+// merge patches an existing object with a JSON merge patch.
 func (w *world) merge(at ref, manager string, patch map[string]any, subresources ...string) (*unstructured.Unstructured, error) {
 	delete(w.kept, at)
 	data, err := json.Marshal(patch)
@@ -156,7 +156,7 @@ func (w *world) remove(at ref) error {
 }
 
 // keep records that no loop may delete the object at a place, or change its content or the given
-// labels, until a user deletes the object.
+// labels. The record lasts until a stroke applies, patches or deletes the object.
 func (w *world) keep(at ref, obj *unstructured.Unstructured, labels ...string) {
 	if obj.GetDeletionTimestamp() != nil {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// syncing returns the loop of a Syncer from the upstream to a server, for the SyncTarget of its
-// name.
+// syncing returns the loop of a Syncer from the upstream to a server, for the SyncTarget with the
+// server's name.
 func syncing(server string, opts syncer.Options) perturb.Loop {
 	opts.Target = server
 	return starts("syncer of "+server, func(access perturb.Access) (interface{ Start(context.Context) error }, error) {
@@ -40,8 +40,8 @@ func (a attended) Start(ctx context.Context) error {
 	return startAll(ctx, a.Syncer.Start, person(func() []*syncer.Syncer { return []*syncer.Syncer{a.Syncer} }))
 }
 
-// person releases, after a while, the downstream objects that Syncers hold because their origins
-// disappeared without a delete event, as by a restore of the upstream.
+// person releases, after a while, the downstream objects that Syncers hold because the objects'
+// origins disappeared without a delete event. A restore of the upstream causes this.
 func person(syncers func() []*syncer.Syncer) func(context.Context) error {
 	return func(ctx context.Context) error {
 		seen := map[*syncer.Syncer]int{}

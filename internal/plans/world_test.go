@@ -301,7 +301,7 @@ func absent(server string, gvr schema.GroupVersionResource, name string) check {
 	}
 }
 
-// starts returns a Loop of a constructor whose result has a method Start.
+// starts returns a Loop that calls the method Start of the result of made.
 func starts(name string, made func(access perturb.Access) (interface{ Start(context.Context) error }, error)) perturb.Loop {
 	return perturb.Loop{Name: name, Restart: restart, Run: func(ctx context.Context, access perturb.Access) error {
 		s, err := made(access)
@@ -358,8 +358,8 @@ func availableStatus(obj *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// reports returns a loop that writes the status of each object of a resource for which the function
-// of returns true. status returns the wanted status, or nil if no write is needed.
+// reports returns a loop that writes the status of those objects of a resource that of selects.
+// status returns the wanted status, or nil if no write is needed.
 func reports(name, server string, gvr schema.GroupVersionResource, of func(*unstructured.Unstructured) bool, status func(*unstructured.Unstructured) map[string]any) perturb.Loop {
 	return perturb.Loop{Name: name, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
 		cluster, err := api(access, server)

@@ -17,7 +17,7 @@ import (
 // row gives the reason why a loop writes a field.
 type row struct {
 	resource string // * matches each
-	path     string // as shorten returns it; .* at its end matches all below; * matches each
+	path     string // as shorten returns it; with .* at its end it also matches all paths below; * matches each
 	loop     string
 	manager  string
 	why      string

@@ -53,7 +53,8 @@ func (w *writers) page(t *testing.T) {
 	docpage.Section(t, "writers.md", "fields", strings.TrimPrefix(list.String(), "\n"))
 }
 
-// several returns the number of fields that more than one loop writes.
+// several returns the number of fields that more than one loop writes, or that several loops of one
+// kind write in one object.
 func (w *writers) several() int {
 	n := 0
 	for f, by := range w.of {

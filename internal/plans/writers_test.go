@@ -150,7 +150,7 @@ const module = "github.com/atoll-dev/atoll/"
 
 var (
 	method = regexp.MustCompile(`^(\w+(?:/\w+)*)\.\(\*(\w+)\)`)
-	parts  = regexp.MustCompile(`^fanout\.[a-z]`) // of a Coordinator
+	parts  = regexp.MustCompile(`^fanout\.[a-z]`) // types that are parts of a Coordinator
 
 	// workers maps types to the loops for which they work.
 	workers = map[string]string{

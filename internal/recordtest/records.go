@@ -31,7 +31,8 @@ func In(api region.API) Records {
 	return Records{api.Dynamic().Resource(v1alpha1.GroupVersion.WithResource("operations"))}
 }
 
-// Propose creates the record of e, Pending. Its key must be "operation/" and the ID, or empty.
+// Propose creates the record of e, in the state Pending. e.Key must be "operation/" and e.ID, or
+// empty.
 func (r Records) Propose(ctx context.Context, e wal.Entry) (wal.Decision, error) {
 	o := &v1alpha1.Operation{
 		ObjectMeta: metav1.ObjectMeta{Name: e.ID, Labels: map[string]string{stateLabel: string(v1alpha1.OperationPending)}},

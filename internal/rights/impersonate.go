@@ -97,7 +97,8 @@ func (i Impersonation) people() (users []string, accounts map[string][]string, e
 		return nil, nil, err
 	}
 	if len(accounts) > 0 && len(i.On) > 0 && len(i.Groups)+len(i.UIDs)+len(i.Extra) > 0 {
-		// To servers, such a service account is another kind of user. Two roles can grant both.
+		// Servers then treat a service account as another kind of user, which has none of these
+		// fields. Two separate roles can grant both kinds.
 		return nil, nil, errors.New("constrained impersonation of a service account allows no groups, UID and extra: print its role separately")
 	}
 	for what, names := range map[string][]string{"user": users, "group": i.Groups, "UID": i.UIDs} {

@@ -14,8 +14,8 @@ import (
 
 // Place is an API server and its role in an installation.
 type Place struct {
-	// Central is set for the central plane, and unset for a peer. An API server that is both grants
-	// the roles of both.
+	// Central is set for the central plane, and unset for a peer. A central plane that is also a
+	// peer grants the roles of both.
 	Central bool
 	// Namespace is the installation's namespace in a central plane, for Leases and kubeconfigs.
 	Namespace string

@@ -19,8 +19,8 @@ import (
 
 // Coordinate returns the least ClusterRole for running a fanout.Coordinator with account.Kinds, and
 // for making peers a ring. It includes the rights in the Roles of Accounts, because an API server
-// lets a user grant only rights that the user holds; the verbs escalate and bind instead would
-// amount to all rights.
+// lets a user grant only rights that the user holds. With the verbs escalate and bind the user need
+// not hold them, but these verbs amount to all rights.
 func Coordinate() *rbacv1.ClusterRole {
 	var rules []rbacv1.PolicyRule
 	for _, kind := range account.Kinds() {

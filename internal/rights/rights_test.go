@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/account"
 )
 
-// The servers in the tests of atollctl grant the printed roles. Those tests show that the roles
-// suffice and that every right in them is used.
+// TestRolesAreNarrow checks the form of the roles. Other tests, such as TestRights of atollctl,
+// show that the roles suffice and that every right in them is used.
 func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
 	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events(), Placement()} {

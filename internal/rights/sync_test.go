@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// The tests of the syncer, types and splitter packages show that the roles suffice and that every
-// right in them is used.
+// TestSyncIsNarrow checks the form of the roles. The tests of packages syncer, syncer/targets,
+// syncer/crds and splitter show that the roles suffice and that every right in them is used.
 func TestSyncIsNarrow(t *testing.T) {
 	t.Parallel()
 	want := map[string][2][]string{

@@ -7,7 +7,7 @@
 //	testsum -total FILE              why tests failed, in short, and the sum of the counts, "N passed, N failed, N skipped"
 //	testsum -fuzz TIME PACKAGES...   every fuzz target of the packages, each for TIME
 //
-// Tests, subtests, examples and fuzz seeds count as one each. A package that does not build or that
-// crashes counts as one failure, and so does each test that it did not finish. The exit code is 1
-// if anything failed.
+// Tests, subtests, examples and fuzz seeds count as one each. Each test that a crashed package did
+// not finish counts as one failure. A package that fails without a failed or unfinished test, such
+// as one that does not build, counts as one failure. The exit code is 1 if anything failed.
 package main

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Limits of the repeated output of failures: often only the end of a long log is shown.
+// Limits of the output of failures that -total repeats: often readers see only the end of a long
+// log.
 const (
 	reasonLines  = 14 // of one test
 	reasonWidth  = 240

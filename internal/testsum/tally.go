@@ -27,8 +27,7 @@ type event struct {
 	FailedBuild string
 }
 
-// tally counts events and prints what go test prints without -v: the output of failed tests, and
-// one line per package.
+// tally counts events. It prints the output of failed and skipped tests, and one line per package.
 type tally struct {
 	counts
 	out     io.Writer

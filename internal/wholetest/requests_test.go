@@ -54,7 +54,8 @@ func (c tallied) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// No request is repeated or unnecessary, and no response contains more than is used.
+// No write of the splitter or the syncers is repeated, unnecessary or refused, and each asks only
+// for the metadata of the object in its response.
 func TestWritesOfEachParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 10

@@ -35,7 +35,7 @@ type Servers struct {
 	Clusters [2]region.API
 }
 
-// Cost is a wall time and the CPU time of this process in it.
+// Cost is a wall time and the CPU time that this process used meanwhile.
 type Cost struct{ Wall, CPU time.Duration }
 
 func measure(tb testing.TB, do func()) Cost {
@@ -71,7 +71,8 @@ func (s Servers) Divided(tb testing.TB, namespace string, n int) Cost {
 		running.Go(func() { _ = one.Start(ctx) })
 		syncers = append(syncers, one)
 	}
-	// there returns the number of Deployments in the cluster that has the fewest.
+	// there returns the number of Deployments in the cluster that has the fewest, or -1 if a number
+	// is unknown.
 	there := func() int {
 		least := -1
 		for _, one := range syncers {

@@ -39,8 +39,8 @@ func TestAnEmptyListMeansEmpty(t *testing.T) {
 		for _, test := range []struct {
 			name   string
 			do     [2]func(*world, region.Key)
-			code   int // expected with BestEffort; zero: the list is empty
-			strict int // expected with All
+			code   int // expected with the other policies; zero: the list is empty
+			strict int // expected with All and FailFast
 		}{
 			{"both have none", [2]func(*world, region.Key){none, none}, 0, 0},
 			{"neither answers", [2]func(*world, region.Key){cut, cut}, 503, 503},
@@ -178,8 +178,8 @@ func TestAnObjectThatMayBeElsewhereIsNotNotFound(t *testing.T) {
 	}
 }
 
-// Before the ring has read its source, no region is reported as not found. Afterwards, a region that the source
-// does not list is.
+// Before the ring has read its source, no request gets 404. Afterwards, a request that names a region which the
+// source does not list gets 404.
 func TestNothingIsAbsentBeforeRegionsAreKnown(t *testing.T) {
 	source, err := region.FromPeers()
 	require.NoError(t, err)

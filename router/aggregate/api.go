@@ -47,8 +47,8 @@ type Options struct {
 	// Requests may use such names without Qualify too.
 	Qualify bool
 
-	// Withhold keeps watches from reporting the objects of a region that has left as deleted, which they do by
-	// default.
+	// Withhold makes watches send no events when a region leaves. By default they report the objects of the region as
+	// deleted.
 	Withhold bool
 
 	// Key authenticates resourceVersions and continue tokens. Processes with the same key accept each other's
@@ -90,7 +90,7 @@ type Options struct {
 // Observer receives events of the API. A nil Observer and nil fields are valid. Hooks are called synchronously
 // without a lock held, possibly from many goroutines, and must return quickly.
 type Observer struct {
-	// Listed is called after each list with the outcome of each region.
+	// Listed is called for the first page of each list, with the outcome of each region.
 	Listed func(ctx context.Context, outcomes []Outcome)
 	// Followed is called for each step of a watch in one region.
 	Followed func(ctx context.Context, e FollowEvent)
@@ -252,7 +252,7 @@ type source struct {
 	page     int64  // how many objects fit into an answer, if known to be fewer than readPage
 }
 
-// limit returns how many objects to request in one page if the caller needs room more objects.
+// limit returns how many objects to request in one page for a caller that takes at most room objects.
 func (s *source) limit(room int64) int64 {
 	if s.page > 0 {
 		return min(room, s.page)

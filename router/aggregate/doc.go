@@ -14,8 +14,8 @@
 //	informer := cache.NewSharedIndexInformer(api.Reader("acme", couchdbs), &unstructured.Unstructured{}, 0, nil)
 //
 // An object's region is in its annotation [RegionAnnotation]. Regions may have objects of the same name: NAME@REGION
-// addresses one of them, wherever a name is accepted. [Options.Qualify] returns such names, which informers then
-// need.
+// addresses one of them, wherever a name is accepted. With [Options.Qualify] all answers have such names; an
+// informer needs them if regions have objects of the same name.
 //
 // # Lists
 //
@@ -26,10 +26,10 @@
 // version.
 //
 // [Options.Policy] decides how many regions must answer the first page, each within [Options.Timeout]. Whatever the
-// policy, at least one region must list its objects, so an empty list means that there are no objects. [WithReport]
-// and [Options.WarningHandler] report the regions that did not contribute, with every page, and the list names them
-// in [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be requested
-// again. remainingItemCount is never set.
+// policy, at least one region must list its objects: a list is never empty only because no region answered.
+// [WithReport] and [Options.WarningHandler] report the regions that did not contribute, with every page, and the
+// list names them in [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be
+// requested again. remainingItemCount is never set.
 //
 // A frozen region delays a list by [Options.Answer]. Once the region's probes have failed ([Member.Health]), lists
 // skip it until it answers any request, or a minute passes without a probe.
@@ -75,10 +75,11 @@
 //
 // # Writes
 //
-// A write is sent to the object's own region. The request names this region in the object's name, annotation or
-// resourceVersion. Otherwise it is the only region that has an object with this name, for which all regions must
-// answer. A create or apply of a new object must name a region if there are several. An ambiguous write gets 409.
-// Updates, patches and preconditions are sent with the region's own version, and the annotation is never stored.
+// A write is sent to the object's own region. The request may name this region in the object's name, annotation or
+// resourceVersion. If it names none, the region is the only one that has an object with this name; to find this
+// region, the API needs an answer from all regions. A create or apply of a new object must name a region if there
+// are several. An ambiguous write gets 409. Updates, patches and preconditions are sent with the region's own
+// version, and the annotation is never stored.
 //
 // # Not guaranteed
 //
@@ -94,8 +95,8 @@
 //     that version with each object that an event delivered.
 //   - Only the first request to each region runs in parallel with those to others. If a page needs more than its
 //     share of a region, the rest is read region by region, and if that fails the page fails, whatever the policy.
-//   - resourceVersions are not numbers and cannot be compared. That of one object differs from one event to the next,
-//     even if the object has not changed.
+//   - resourceVersions are not numbers and cannot be compared. The resourceVersion of one object differs from one
+//     event to the next, even if the object has not changed.
 //   - ownerReferences and managedFields are those of the region, even if [Options.Map] changes groups.
 //   - Errors of single regions are in [Outcome.Err], which may name peers and addresses. The texts of [Error],
 //     [PartialError] and [Report.Warnings] do not.

@@ -94,7 +94,8 @@ func ExampleNew() {
 	// by name and region: orders
 }
 
-// An unreachable region is reported; its objects are neither lost nor treated as deleted.
+// If a region is unreachable, the list has the objects of the other regions, and the Report names the missing
+// region.
 func ExampleWithReport() {
 	west, east := regiontest.NewServer(regiontest.Options{}), regiontest.NewServer(regiontest.Options{})
 	defer west.Close()
@@ -132,7 +133,7 @@ func ExampleWithReport() {
 	// [region eu-east-1.loodse: Unreachable]
 }
 
-// A program can change the members of a Set itself.
+// A program can give the regions and their clients itself. Each region may occur once.
 func ExampleFixed() {
 	server := regiontest.NewServer(regiontest.Options{})
 	defer server.Close()

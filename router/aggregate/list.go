@@ -147,7 +147,7 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	})
 	l.api.listed(ctx, outcomes)
 	listed := slices.ContainsFunc(l.first, func(p *page) bool { return p != nil })
-	// An empty list must mean that there are no objects, so at least one region must have listed its own objects.
+	// Without this condition, a list would be empty if no region listed its objects, as if there were no objects.
 	if !l.api.opts.Policy.met(outcomes) || !listed {
 		return &PartialError{Op: l.q.op("list"), Outcomes: outcomes, policy: l.api.opts.Policy}
 	}

@@ -172,8 +172,7 @@ func TestAHangingRegionIsNotWaitedForLongerThanItsTime(t *testing.T) {
 	})
 }
 
-// An error that all regions return is returned to the caller; an error of only some regions never is, above
-// all not NotFound.
+// If all regions return the same error, the caller gets this error. If they do not, the caller gets 503.
 func TestPartialErrorsAreWhatAllSay(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.close()

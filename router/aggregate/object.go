@@ -66,8 +66,8 @@ func (a *API) outward(s *source, o *unstructured.Unstructured) {
 	}
 }
 
-// single converts an object of s that was read by itself, not in a list. It calls outward and also sets the
-// resourceVersion.
+// single converts an object that a list, a get or a write of s returned. It calls outward, and sets the
+// resourceVersion to one of the common API that names s.
 func (a *API) single(s *source, o *unstructured.Unstructured) error {
 	if own := o.GetResourceVersion(); own != "" {
 		rv, err := objectVersion(s.id, own).encode(a.sealer)

@@ -51,7 +51,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// A region that fails is retried after Retry, and again after twice that time.
+// A region that fails is retried, but not before half of Retry has passed.
 func TestRetry(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		w.servers[w.keys[1]].Inject(regiontest.Fault{Verb: "watch", Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},

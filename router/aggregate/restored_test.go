@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// A region was restored from a backup and reached the same version by another history. A watch detects this,
-// whichever request of the watch's start or repair the restore precedes.
+// A region was restored from a backup and reached the same version by another history. A watch detects this. Each
+// case restores the region before a different request of the watch's start or repair.
 func TestRestoredAtAnyRequest(t *testing.T) {
 	for _, mode := range []string{"begins", "resumes", "is repaired"} {
 		for _, held := range []regiontest.Fault{
@@ -107,7 +107,7 @@ func collect(t *testing.T, w watch.Interface, has map[string]bool) (expired bool
 	}
 }
 
-// A repair that fails half-way continues where it failed. The watch does not return to its position before the
+// A repair that fails half-way is retried at its own version. The watch does not return to its position before the
 // repair.
 func TestARepairIsGoneOnWith(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
@@ -119,7 +119,7 @@ func TestARepairIsGoneOnWith(t *testing.T) {
 		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
 		require.NoError(t, err)
 		require.Len(t, arrived(stream), 502)
-		server.Inject( // lists: for the present version; at the last event, which is expired; a page at the present version, and another
+		server.Inject( // lists: (1) for the present version; (2) at the last event: expired; (3) and (4) two pages at the present version
 			regiontest.Fault{Verb: "list", Skip: 1, Do: regiontest.Gone()},
 			regiontest.Fault{Verb: "list", Skip: 2, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
 		)
@@ -155,7 +155,8 @@ func TestRestoredAndNotAsFar(t *testing.T) {
 	})
 }
 
-// A watch cannot resume from the middle of initial events, which only the first stream could complete.
+// A watch cannot resume from an event in the middle of the initial events: only the stream that sent them can send
+// the rest.
 func TestResumeInTheMiddleOfARepair(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
 		w.put(w.keys[0], "a", "b")

@@ -54,8 +54,8 @@ func (i *ice) isFrozen() bool {
 	return i.frozen
 }
 
-// freeze sets whether the server is frozen. It also closes open responses, as a client does when its connection
-// times out.
+// freeze sets whether the server is frozen. When it freezes the server, it also closes the open responses, as a
+// client does when its connection times out.
 func (i *ice) freeze(frozen bool) {
 	i.mu.Lock()
 	i.frozen = frozen

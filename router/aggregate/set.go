@@ -106,7 +106,7 @@ func (m *Members) present() ([]Member, <-chan struct{}) {
 	return m.members, m.changed
 }
 
-// Watch yields the members after each Put.
+// Watch yields the members at once, and the newest members after each Put, until ctx ends.
 func (m *Members) Watch(ctx context.Context) iter.Seq[[]Member] {
 	return func(yield func([]Member) bool) {
 		for ctx.Err() == nil {
@@ -123,7 +123,7 @@ func (m *Members) Watch(ctx context.Context) iter.Seq[[]Member] {
 }
 
 // Regions returns the Set of the regions that r knows and keep accepts. Requests to each region are sent as id. A
-// nil keep accepts all regions. The error is that of Router.Client: id is refused.
+// nil keep accepts all regions. Errors: r is nil, or Router.Client refuses id.
 func Regions(r *router.Router, id router.Identity, keep func(region.Key) bool) (Set, error) {
 	if r == nil {
 		return nil, errors.New("aggregate: the router is nil; make one with router.New")
@@ -176,7 +176,7 @@ func (s *routed) members(routes []router.Route) []Member {
 		if client == nil {
 			var err error
 			if client, err = s.router.Client(route.Region, s.id); err != nil {
-				continue // only for an invalid key, which a Router never returns
+				continue // r refuses the identity in this region, for example because router.Options.Map returns an error
 			}
 			s.clients[route.Region] = client
 		}

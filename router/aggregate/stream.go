@@ -31,7 +31,7 @@ type stream struct {
 	fresh     bool // deliver only changes from now on
 	from      version
 	feeds     map[slot]*feed
-	withheld  map[slot]*feed // of regions that left
+	withheld  map[slot]*feed // ended feeds of regions that moved or, with Options.Withhold, left
 	at        []position
 	silent    bool                    // at has changed since the last event or bookmark
 	kind      schema.GroupVersionKind // of the first type's objects; until that is known, of the objects of another type
@@ -171,8 +171,8 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 	return true
 }
 
-// join starts the feed of a source. The feed begins at the consumer's version, or with the ledger of the source's
-// earlier feed.
+// join starts the feed of a source. The feed begins at the consumer's version if that names one for the source, or
+// with the ledger of the source's earlier feed if there was one.
 func (s *stream) join(ctx context.Context, src source) {
 	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if i, ok := find(s.from.at, src.id); ok {
@@ -206,7 +206,8 @@ func (s *stream) moved(ctx context.Context, f *feed) bool {
 	return true
 }
 
-// leave ends a feed whose region has left the Set, and delivers the deletion of the region's objects.
+// leave ends a feed whose region has left the Set and, unless Options.Withhold is set, delivers the deletion of the
+// region's objects.
 func (s *stream) leave(ctx context.Context, f *feed) bool {
 	if !s.moved(ctx, f) {
 		return false
@@ -263,8 +264,8 @@ func expiry(src source, err error) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("region %s: %v; list anew", src.region, err))
 }
 
-// progress sends the bookmark that ends the initial events, once it is due. It fails the watch if all regions
-// refuse it.
+// progress sends the bookmark that ends the initial events, once it is due. It fails the watch if all regions refuse
+// it or, with FailFast, if one region fails before that bookmark.
 func (s *stream) progress(ctx context.Context) bool {
 	outcomes, began := s.outcomes()
 	refused := len(outcomes) > 0 && !slices.ContainsFunc(outcomes, func(o Outcome) bool { return !o.State.refused() })

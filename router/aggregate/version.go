@@ -12,7 +12,7 @@ import (
 // position is the version of a source up to which a consumer has received its events.
 type position struct {
 	id sourceID
-	rv string // empty: in the middle of a repair, which only that stream can complete
+	rv string // empty: in the middle of a repair, which only the consumer's present stream can complete
 	// stamp identifies the delivered state. It distinguishes this state from that of another history at the same
 	// version. Zero: unknown.
 	stamp uint64
@@ -47,7 +47,7 @@ func find(at []position, id sourceID) (int, bool) {
 	return slices.BinarySearchFunc(at, id, func(p position, id sourceID) int { return bytes.Compare(p.id[:], id[:]) })
 }
 
-// objectVersion returns the version of an object that was read by itself.
+// objectVersion returns the version of an object that a list, a get or a write returned.
 func objectVersion(id sourceID, own string) version {
 	return version{at: []position{{id: id, rv: own}}, own: own}
 }

@@ -31,7 +31,7 @@ type address struct {
 	given   bool    // version is set
 }
 
-// addressOf reads the address in the name and, if not nil, in the object of a write.
+// addressOf reads the address from name and, if o is not nil, from o, the object of a write.
 func (r *resource) addressOf(name string, o *unstructured.Unstructured) (address, error) {
 	a := address{name: name}
 	note := func(k region.Key) error {
@@ -179,8 +179,9 @@ func (r *resource) probe(ctx context.Context, name string, sources []source, opt
 	return all, outcomes
 }
 
-// unique returns the only object with this name in all regions, or nil if there is no such object. A region that
-// did not answer may have the object, so every region that policy requires must answer.
+// unique returns the only object with this name in all regions, or nil if no region has such an object. A region
+// that did not answer may have the object. So an object requires the answers of the regions that policy requires,
+// and nil requires the answers of all regions.
 func (r *resource) unique(ctx context.Context, op, name string, sources []source, policy Policy, opts metav1.GetOptions, sub []string) (*found, error) {
 	all, outcomes := r.probe(ctx, name, sources, opts, sub)
 	r.api.report(ctx, outcomes)
@@ -422,7 +423,7 @@ func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType,
 	return r.answer(s, o, err)
 }
 
-// Apply applies the object in its own region. A new object must name a region.
+// Apply applies the object in its own region. A new object must name a region if there are several.
 func (r *resource) Apply(ctx context.Context, name string, o *unstructured.Unstructured, opts metav1.ApplyOptions, sub ...string) (*unstructured.Unstructured, error) {
 	if o == nil {
 		return nil, errObjectNil

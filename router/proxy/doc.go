@@ -54,5 +54,4 @@
 //     with 503 and Retry-After, and client-go then sends it again.
 //   - That no backend of a peer imitates a refusal: a service behind a peer can turn its answers to its own callers
 //     into 503.
-//     into 503.
 package proxy

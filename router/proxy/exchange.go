@@ -98,7 +98,7 @@ func (x *exchange) judge(resp *http.Response) error {
 	return nil
 }
 
-// refuse sends an error to the client if the peer did not answer.
+// refuse sends an error to the client if the peer did not answer, or if judge returned an error for the answer.
 func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if x.progress != nil {
 		err = x.progress.explain(err)

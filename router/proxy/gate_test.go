@@ -259,7 +259,7 @@ func TestAPlaceThatIsGivenAtTheEndIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(bounds{1, 1, 1}, bounds{1, 1, 1}, time.Minute)
 		f := flowOf(0, 0)
-		for range 50 { // which of the two events enter observes first is random
+		for range 50 { // enter may observe the two events in either order, at random
 			require.NoError(t, g.enter(t.Context(), f))
 			ctx, cancel := context.WithCancel(t.Context())
 			entered := make(chan error)

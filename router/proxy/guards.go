@@ -146,7 +146,8 @@ func knownUpgrade(r *http.Request) error {
 	}
 }
 
-// sameSite refuses writes and streams of pages of other sites, which a browser sends with its user's credentials.
+// sameSite refuses writes and streams that a page of another site requests: a browser sends them with its user's
+// credentials.
 func sameSite(r *http.Request, allowed func(string) bool) error {
 	origin := r.Header.Get("Origin")
 	if origin == "" || (r.Method == http.MethodGet || r.Method == http.MethodHead) && upgradeOf(r.Header) == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Options.Logger receives the log line of each request, whatever logger the request's context has.
+// Options.Logger receives the log line of each request.
 func TestLogger(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: 1})

@@ -27,7 +27,7 @@ func Peers(d region.Directory) region.Directory {
 type peersDirectory struct {
 	region.Directory
 	mu       sync.Mutex
-	of, made *region.Snapshot // made is the view of the Snapshot of, and is valid as long as of is d's Snapshot
+	of, made *region.Snapshot // of is the last Snapshot of Directory that was converted; made is the result
 }
 
 func (d *peersDirectory) Snapshot() *region.Snapshot { return d.asRegions(d.Directory.Snapshot()) }

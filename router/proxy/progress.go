@@ -38,7 +38,7 @@ type progress struct {
 	answered  bool      // the sending of the request's body no longer has a limit
 	stalled   bool
 	by        stage // the stage that stalled
-	ended     bool  // a Read of the body may still return later
+	ended     bool  // end was called: no deadline starts any more, although a Read of the body may still return
 }
 
 // newProgress returns the context for an exchange. The caller must call end after the exchange.
@@ -145,8 +145,8 @@ func (p *progress) answer() {
 	p.answered, p.deadlines = true, [stages]time.Time{}
 }
 
-// advance stops the deadline of the stage from and starts that of the stage to while a body is sent. After the peer
-// has begun to answer, it does nothing.
+// advance stops the deadline of one stage and starts the deadline of the next one, while a body is sent. After the
+// peer has begun to answer, it does nothing.
 func (p *progress) advance(from, to stage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -89,7 +89,7 @@ func inBubble(t *testing.T, test func(*testing.T, *island)) {
 	})
 }
 
-// A request whose body stalls ends after Limits.Body. A request whose body moves, however slowly, does not.
+// A request whose body stalls ends after Limits.Body. A request whose body moves stays open, however slow it is.
 func TestBodiesThatStall(t *testing.T) {
 	for _, encoding := range []string{"Content-Length: 100", "Transfer-Encoding: chunked"} {
 		for _, sent := range []string{"", "5\r\nhello\r\n"} {
@@ -171,7 +171,7 @@ func TestPeersThatStall(t *testing.T) {
 			require.Equal(t, time.Minute, time.Since(began))
 		})
 	}
-	inBubble(t, func(t *testing.T, i *island) { // an unsent body does not delay the answer either
+	inBubble(t, func(t *testing.T, i *island) { // an unsent body delays the answer by at most Limits.Body
 		began := time.Now()
 		conn, in := i.talk(t, "POST", "/api/v1/silent", "Content-Length: 100")
 		defer func() { _ = conn.Close() }()
@@ -195,7 +195,8 @@ func TestPeersThatStall(t *testing.T) {
 	})
 }
 
-// A client that does not read its answer for Limits.Read is disconnected. A client that reads slowly is not.
+// A client that does not read its answer for Limits.Read is disconnected. A client that reads slowly stays
+// connected.
 func TestClientsThatDoNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, i *island) {
 		conn, in := i.talk(t, "GET", "/api/v1/huge")

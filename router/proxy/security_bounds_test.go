@@ -32,7 +32,7 @@ func patient(s *scene) {
 	s.patience = time.Second
 }
 
-// ends returns an error if the requests that the func under starts still take a place after
+// ends calls the func under, which starts requests. It returns an error if requests still take a place after
 // s.patience.
 func (s *scene) ends(under func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.patience)

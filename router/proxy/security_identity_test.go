@@ -67,8 +67,8 @@ func impersonates(header string) func(*scene) error {
 	}
 }
 
-// says returns a try func that fails if a stream with the given header reaches the peer with the text wrong in
-// any header.
+// says returns a try func that opens a stream with the given header lines. The try func fails if a header that the
+// peer receives contains the text in wrong, or if the peer does not see exactly the user alice.
 func says(header, wrong string) func(*scene) error {
 	return func(s *scene) error {
 		obeyed(s)

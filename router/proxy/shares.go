@@ -45,7 +45,7 @@ const (
 	byAll
 )
 
-// held returns the innermost bound that keeps f from taking one more place. It returns free if f may take one.
+// held returns a bound that keeps f from taking one more place, or free if no bound does.
 func (s *shares) held(f flow) level {
 	left, callers := s.bounds.all-s.all, s.callers[f.caller]
 	least := s.bounds.caller - callers

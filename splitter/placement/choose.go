@@ -19,8 +19,8 @@ import (
 )
 
 // Choose returns the clusters for an object, sorted by name: all that the policy allows and that
-// may have a share, or MaxClusters of them. It is pure, and does not depend on the order of its
-// arguments.
+// may have a share, or MaxClusters of them. It is pure, and does not depend on the order of the
+// names in clusters and present.
 //
 // present lists the clusters that the object has. These are chosen first. A cluster that joins
 // therefore replaces no other, and when clusters leave, only those clusters are replaced. New
@@ -29,8 +29,8 @@ import (
 //
 // A Holding cluster is chosen only if it is present. A Draining cluster is never chosen, nor is a
 // cluster whose share in the policy has the maximum zero, or the weight zero and no minimum. A
-// weight label that cannot be read counts as absent. Choose fails if the policy's selector cannot
-// be read.
+// weight label that cannot be read counts as absent. Choose fails if the policy's ClusterSelector
+// cannot be read.
 func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) ([]string, error) {
 	if spec.Mode == v1alpha1.PlacementNone {
 		return nil, nil

@@ -157,7 +157,8 @@ func TestChooseSpreads(t *testing.T) {
 	})
 }
 
-// One of two regions has all the zones except one.
+// The first label in SpreadBy decides before the second: two clusters of each region are chosen,
+// although one region has three zones and the other has one.
 func TestChooseSpreadsOverLevels(t *testing.T) {
 	var clusters []splitter.Cluster
 	for i, where := range [][2]string{{"eu", "1"}, {"eu", "2"}, {"eu", "3"}, {"us", "1"}, {"us", "1"}} {

@@ -195,7 +195,7 @@ func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, divide
 	return k
 }
 
-// stripWorkload removes all fields but metadata and pod template. Of a shard it keeps only the metadata.
+// stripWorkload removes all fields but metadata, pod template and serviceName. Of a shard it keeps only the metadata.
 func stripWorkload(obj *unstructured.Unstructured) {
 	stripMetadata(obj)
 	_, isShard := shardOf(obj)

@@ -78,7 +78,7 @@ func (f facts) decide() (after state, ok bool, err error) {
 func (f facts) chosen() ([]string, error) {
 	present := f.before.stays()
 	if !f.placed {
-		present = f.there // so far a Splitter without placement has divided the object
+		present = f.there // so far a Splitter without placement may have divided the object
 	}
 	return Choose(f.policy.spec, f.obj.GetUID(), f.clusters, present)
 }

@@ -24,8 +24,10 @@
 // policy with Dependents also places the objects that the pods of its workloads refer to.
 //
 // Guaranteed:
-//   - A state changes in one write, annotations and labels together, which fails if the object
-//     has changed since it was read: NONE, A, (A,B), A, NONE, and never a state between.
+//   - The placement of an object changes in one write, annotations and labels together, which fails
+//     if the object has changed since it was read. For example, an object is placed in A, then also
+//     in B, and leaves B and then A. Its placements are NONE, A, (A,B), A, NONE, with no other state
+//     in between.
 //   - A cluster that joins replaces no other. When clusters leave, only the objects that they had
 //     are placed anew. The order in which objects are read does not matter.
 //   - An object is placed in its new clusters before it leaves the old ones. A workload leaves a
@@ -52,7 +54,8 @@
 //     checked.
 //   - That Options.Linger holds over a restart: its start is kept in memory only, and begins
 //     anew.
-//   - That groups stay even: present clusters are kept, even if a new group has fewer.
+//   - That groups stay even: present clusters are kept, even if a new group has fewer chosen
+//     clusters.
 //   - That volumes follow: a PersistentVolumeClaim that is placed in another cluster gets a new,
 //     empty volume there.
 //   - That kinds without replicas, a DaemonSet or CronJob for instance, are available in the new

@@ -68,8 +68,8 @@ func shardOf(obj *unstructured.Unstructured) (shard, bool) {
 	return s, s.parent != "" && obj.GetName() == splitter.ShardName(s.name, s.cluster)
 }
 
-// setShard records whether the object at is a shard, with its parent and cluster. It returns the
-// earlier record.
+// setShard records whether the object with the ID at is a shard and, if it is one, its parent and
+// cluster. It returns the earlier record.
 func (x *index) setShard(at objectID, now shard, is bool) (before shard) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -111,8 +111,8 @@ func TestStatesAreComparedAndSwapped(t *testing.T) {
 	})
 }
 
-// A replica leaves a cluster only after one is available in another. Until then, the objects that
-// its pods refer to are in both clusters.
+// A replica leaves a cluster only after another replica is available elsewhere. Until then, the
+// objects to which the pods refer are in both clusters.
 func TestDrainDoesNotDip(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -87,8 +87,8 @@ func (c *Controller) foreign(k *kind, obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// observe returns the input of a decision about an object. Calls of facts.held set again to the time after which
-// the result may differ, if that is sooner.
+// observe returns the input of a decision about an object. facts.held stores in *again the time after which its result
+// may differ, unless *again has a shorter time.
 func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured, list []splitter.Cluster, again *time.Duration) (facts, error) {
 	f := facts{obj: obj, divided: k.divided, clusters: list, fresh: true, held: c.lingers(key, again)}
 	f.before, f.placed, _ = read(obj) // a division that cannot be read is overwritten
@@ -114,8 +114,8 @@ func (c *Controller) fresh() bool {
 	return !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
 }
 
-// lingers returns a func that reports whether an object still stays in a cluster that it has to leave. The func
-// sets again to the remaining time, if that is sooner.
+// lingers returns a func that reports whether an object still stays in a cluster that it has to leave. The func stores
+// the remaining time in *again, unless *again has a shorter time.
 func (c *Controller) lingers(key string, again *time.Duration) func(cluster string) bool {
 	now := time.Now()
 	return func(cluster string) bool {

@@ -78,8 +78,7 @@ func (r referenceSet) walk(v any) {
 	}
 }
 
-// addField adds the objects that a field of a pod's spec refers to, if the field is one of those
-// that do.
+// addField adds the objects to which a field of a pod's spec refers. Most fields refer to no object.
 func (r referenceSet) addField(field string, value any) {
 	named, _ := value.(map[string]any)
 	switch field {

@@ -83,10 +83,10 @@ func split(text string) []string {
 // stays returns those clusters of the state that the object is not leaving.
 func (s state) stays() []string { return without(s.clusters, s.leaving) }
 
-// next returns the clusters of the next state, and those of them that the object is leaving. The
-// clusters are the wanted ones, and those in there for which held returns true. none means that the
-// object shall have no clusters. If wanted is empty without that, no cluster can be chosen, and the
-// object stays in its clusters.
+// next returns the clusters of the next state, and those of them that the object is leaving. The next
+// state has all clusters in wanted, and each other cluster in the list there for which held returns
+// true; the object is leaving these other clusters. none means that the object shall have no clusters.
+// If wanted is empty and none is false, no cluster can be chosen, and the object stays in its clusters.
 func next(wanted, there []string, none bool, held func(cluster string) bool) (clusters, leaving []string) {
 	if len(wanted) == 0 && !none {
 		return there, nil
@@ -158,8 +158,8 @@ func text(s string) any {
 	return s
 }
 
-// changed returns the entries of wanted that differ from those in the map is. A nil value in wanted
-// means that the key must be absent.
+// changed compares is, the present entries, with wanted. It returns the entries of wanted that differ.
+// A nil value in wanted means that the key must be absent.
 func changed(is map[string]string, wanted map[string]any) map[string]any {
 	change := map[string]any{}
 	for k, v := range wanted {

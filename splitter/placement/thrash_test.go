@@ -44,10 +44,11 @@ func seeds(t *testing.T) int {
 	return n
 }
 
-// Clusters join, leave, drain and become unreachable, policies and workloads are edited, shards are
-// deleted by hand, writes fail and the controller restarts. At each moment annotations and labels
-// agree. No available replica is lost unless a cluster is. In the end each object is placed as the
-// policy requires, and the Controller writes nothing.
+// Clusters drain, become unreachable and return, policies and workloads are edited, shards are deleted
+// by hand, writes fail and the controller restarts. At each moment annotations and labels agree. In
+// the runs in which no cluster becomes unreachable and no shard is deleted, all replicas of the
+// workload stay available. In the end each object is placed as the policy requires, and the
+// Controller writes nothing.
 func TestThrash(t *testing.T) {
 	for seed := range seeds(t) {
 		for name, lossy := range map[string]bool{"moves": false, "losses": true} {

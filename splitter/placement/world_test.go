@@ -168,7 +168,8 @@ func (w *world) start(run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// rest waits until Controller and Splitter have nothing left to do.
+// rest lets 20 seconds of virtual time pass. In this time Controller and Splitter finish the work that
+// is due.
 func (w *world) rest() {
 	for range 20 {
 		time.Sleep(time.Second)

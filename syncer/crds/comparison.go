@@ -67,8 +67,8 @@ func (p *comparison) types() []runtimeschema.GroupResource {
 	})
 }
 
-// sources returns the definitions of a type in all targets that serve it, except those pushed by this package. It
-// returns false if a target did not answer.
+// sources returns the definitions of a type in all targets that serve or define it, except definitions that this
+// package pushed or that are being deleted. It returns false if a target did not answer, or if there are no targets.
 func (p *comparison) sources(gr runtimeschema.GroupResource) ([]source, bool, error) {
 	var out []source
 	known := len(p.targets) > 0 // without targets, it is unknown whether any has the type
@@ -93,7 +93,8 @@ func (p *comparison) sources(gr runtimeschema.GroupResource) ([]source, bool, er
 	return out, known, nil
 }
 
-// pull defines upstream the types that targets serve.
+// pull defines one type upstream if targets serve it. If no target serves it any longer, pull treats the pulled
+// definition as an orphan.
 func (p *comparison) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
 	present := p.up.crds[gr.String()]
 	state := State{Type: gr, Side: Upstream}
@@ -144,7 +145,7 @@ func (p *comparison) pull(ctx context.Context, gr runtimeschema.GroupResource, r
 	p.add(p.define(ctx, p.up, state, present, wanted))
 }
 
-// isManaged reports whether this package has made a definition in the way that how names: pulled or pushed.
+// isManaged reports whether this package created a definition by a pull or by a push: how is pulled or pushed.
 func isManaged(crd *apiextensionsv1.CustomResourceDefinition, how string) bool {
 	return crd != nil && crd.Labels[ManagedLabel] == how
 }
@@ -153,7 +154,8 @@ func (p *comparison) anyServes(gr runtimeschema.GroupResource) bool {
 	return slices.ContainsFunc(p.targets, func(t *side) bool { _, ok := t.served[gr]; return ok && t.err == nil })
 }
 
-// push defines in targets the types that are defined upstream.
+// push defines one type in the targets if it is defined upstream, and otherwise withdraws it from them. It pushes a
+// pulled definition only in the direction Both.
 func (p *comparison) push(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
 	origin := p.up.crds[gr.String()]
 	if origin != nil && (!origin.DeletionTimestamp.IsZero() || isManaged(origin, pulled) && rule.Direction != Both) {
@@ -198,7 +200,7 @@ func (p *comparison) pushTo(
 	from := source{Upstream, portable(origin)}
 	state.From = []string{Upstream}
 	if present != nil && !isManaged(present, pushed) {
-		// The type was pulled from this target: its state is already reported for the upstream.
+		// If the upstream definition was pulled, pull has already compared it with the definitions of the targets.
 		if !isManaged(origin, pulled) {
 			p.add(compare(state, present, []source{from}))
 		}

@@ -37,7 +37,8 @@ type Options struct {
 	Policy Policy
 	// Interval is the time between two passes. Zero means 30 seconds.
 	Interval time.Duration
-	// Timeout limits the requests to one side in a pass. Zero means 30 seconds.
+	// Timeout limits the requests that read the definitions of one side in a pass, and the requests that write or
+	// remove one definition. Zero means 30 seconds. Discovery has a timeout of its own.
 	Timeout  time.Duration
 	Observer *Observer
 

@@ -73,7 +73,7 @@ func elect(crd *apiextensionsv1.CustomResourceDefinition) {
 // errNoVersion is returned if the sides have no version in common.
 var errNoVersion = errors.New("the sides have no version in common")
 
-// agree returns the definition that all sources accept, and the differences between the sources. The definition
+// agree returns a definition whose objects all sources accept, and the differences between the sources. The definition
 // has the versions that all sources have.
 func agree(sources []source) (*apiextensionsv1.CustomResourceDefinition, []schema.Difference, error) {
 	out := portable(sources[0].crd)
@@ -127,8 +127,8 @@ func find(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextens
 	return nil
 }
 
-// join keeps the subresources that both versions have. Without a status subresource on both sides, status cannot be
-// kept apart from the spec.
+// join reduces v to the parts that other has too: the status subresource; and the scale subresource and the selectable
+// fields, if they are equal. A side without the status subresource cannot keep the status apart from the spec.
 func join(v, other *apiextensionsv1.CustomResourceDefinitionVersion) {
 	a, b := v.Subresources, other.Subresources
 	switch {

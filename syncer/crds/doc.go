@@ -29,8 +29,9 @@
 //     every configured target has answered and none serves the type (for a pushed one: if the upstream has answered and
 //     does not define it). The removal is conditional on UID and resourceVersion, so it never removes a definition that
 //     was changed meanwhile. Stopping, or changing the policy, removes nothing.
-//   - At rest nothing is written, and only changes are read again: definitions by their resourceVersion, OpenAPI
-//     documents by the hash in their URL.
+//   - At rest nothing is written. Each pass lists the metadata of the definitions and reads discovery. It reads a
+//     definition again only if its resourceVersion has changed, and an OpenAPI document only if the hash in its URL has
+//     changed.
 //
 // # Not guaranteed
 //

@@ -52,8 +52,8 @@ func (w *world) eventually(what string, holds func() bool) {
 	}
 }
 
-// A type that one cluster rejects, or that two clusters have with incompatible schemas, is named by the SyncTargets
-// that it concerns. All other types are synced in all clusters.
+// A type that two clusters define with different scopes is named in the conditions of both SyncTargets. Another type is
+// synced in both clusters.
 func TestOneBadTypeStopsNoOther(t *testing.T) {
 	w := newWorld(t, crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both}}, "a", "b", "upstream-too")
 	crd, err := config.CRD("synctargets.workload.kcp.io")

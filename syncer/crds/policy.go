@@ -19,7 +19,7 @@ const (
 	Pull Direction = "Pull"
 	// Push defines in targets the types that are defined upstream.
 	Push Direction = "Push"
-	// Both pulls, and also pushes pulled types to the targets that lack them.
+	// Both pulls and pushes. It also pushes pulled types to the targets that lack them.
 	Both Direction = "Both"
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/crds"
 )
 
-// The printed role for both sides is sufficient for a Controller, and each right in it is used.
+// The role that package rights defines for each side is sufficient for a Controller, and each right in it is used.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	t.Parallel()
 	goods, words := schema.GroupResource{Group: "example.com", Resource: "goods"}, schema.GroupResource{Group: "example.com", Resource: "words"}
@@ -36,7 +36,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		w.servers[side], w.apis[side], program[side] = s, rightstest.API(t, s, rightstest.Admin), rightstest.API(t, s, rightstest.Program)
 	}
 	c, err := crds.New(crds.Options{
-		Upstream: program[crds.Upstream], Timeout: time.Hour, // by a clock that others share
+		Upstream: program[crds.Upstream], Timeout: time.Hour, // the test uses the real clock, in parallel with others
 		Targets: func() []crds.Target { return []crds.Target{{Name: "a", API: program["a"]}} },
 		Policy: crds.Policy{
 			{Group: "example.com", Resource: "goods", Direction: crds.Pull, Remove: true},

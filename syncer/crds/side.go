@@ -36,7 +36,7 @@ type side struct {
 	contents map[string]content
 }
 
-// served is a type as in discovery, in its group's preferred version.
+// served is a type as in discovery. It is in the preferred version of its group if that version has the type.
 type served struct {
 	list     *metav1.APIResourceList
 	resource metav1.APIResource
@@ -102,7 +102,7 @@ func (s *side) lookDefinitions(ctx context.Context) error {
 	return nil
 }
 
-// lookDiscovery reads which types are served. Groups whose discovery failed are unknown.
+// lookDiscovery reads which types are served with the verbs create and list. Groups whose discovery failed are unknown.
 func (s *side) lookDiscovery() error {
 	groups, lists, err := s.api.Discovery().ServerGroupsAndResources()
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)

@@ -33,7 +33,8 @@ const (
 	Unreadable Reason = "Unreadable"
 	// Refused means that the API server rejected the definition.
 	Refused Reason = "Refused"
-	// Unknown means that the side did not answer.
+	// Unknown means that a side did not answer, or that a write of the definition failed and is repeated in the next
+	// pass.
 	Unknown Reason = "Unknown"
 	// Orphaned means that the definition of this package is still present, and no other side serves or defines the type
 	// any longer.
@@ -60,8 +61,9 @@ type State struct {
 	Differences []schema.Difference
 }
 
-// Condition returns the state as a condition of type TypeSynced, without a transition time: True if the side has the
-// type in a form that all sides accept, Unknown if it did not answer, and False otherwise.
+// Condition returns the state as a condition of type TypeSynced, without a transition time: True if the side serves the
+// type itself or has a definition whose objects all sides accept, Unknown if the reason is Unknown, and False
+// otherwise.
 func (s State) Condition() metav1.Condition {
 	status := metav1.ConditionFalse
 	switch s.Reason {

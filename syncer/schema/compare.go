@@ -76,8 +76,8 @@ func Accepts(outer, inner *apiextensionsv1.JSONSchemaProps) (bool, []Difference,
 	return false, why, nil
 }
 
-// harmless reports whether outer accepts the same objects as without the defaults that result takes from outer and
-// that inner does not have. This is so if outer has no rules about the fields with these defaults.
+// harmless reports whether some defaults of outer certainly do not change which objects outer accepts: those that
+// result has and inner does not have. It returns true if outer has no rules about the fields with these defaults.
 func harmless(result, inner, outer *apiextensionsv1.JSONSchemaProps) bool {
 	rules := &references{names: map[string]bool{}}
 	rules.gather(outer)

@@ -63,8 +63,8 @@ func (r Resource) GroupVersionKind() runtimeschema.GroupVersionKind {
 
 // CustomResourceDefinition returns a CRD that defines the type on another API server, with its status subresource, and
 // with its scale subresource if spec.replicas and status.replicas are integers, as in built-in types. The scale of a
-// CRD has a selector only if status holds it as a string, which built-in types do not have, so an autoscaler has to run
-// where the pods are.
+// CRD has a selector only if the status holds the selector as a string. Built-in types have no such field, so an
+// autoscaler has to run where the pods are.
 //
 // kube-apiserver rejects CRDs in groups without a dot ("apps", "batch"), whatever their annotations, and in the core
 // group: only a control plane without this check can define those. For groups of the Kubernetes community (*.k8s.io,

@@ -14,7 +14,8 @@
 //     (pruned, defaulted and validated as by kube-apiserver) is admitted by a server with any side's schema, without
 //     losing a field. That holds for types, enums, nullable, bounds, lengths, patterns, formats, list types and their
 //     keys, required fields, defaults, unknown fields, embedded resources, allOf, anyOf, oneOf, not, and CEL rules.
-//   - The order of the sides does not matter, and negotiating a schema with itself changes nothing.
+//   - The order of the sides does not matter, except for descriptions and other documentation. Negotiating a schema with
+//     itself changes nothing.
 //   - Every difference is reported as data, with its path, the value on every side, and the value in the result.
 //   - If no value of a field is accepted by all sides, an optional field is removed and reported. If the field is
 //     required, no object that must have it is accepted. If this reaches the root of the type, [Negotiate] returns a

@@ -16,8 +16,9 @@ import (
 // server.
 //
 // Stored objects already have the defaults of the first server, so those of the second may differ. In Values, the first
-// is from and the second is to. An empty result is certain; a reported difference may be harmless if that could not be
-// proven. It returns an error for schemas that [Negotiate] rejects. It is pure.
+// is from and the second is to. An empty result is certain. A reported difference may be harmless: Losses also returns
+// a difference if it cannot prove that no object is affected. It returns an error for schemas that [Negotiate] rejects.
+// It is pure.
 func Losses(from, to Side) ([]Difference, error) {
 	if from.Schema != nil && to.Schema != nil {
 		if canonical(essence(from.Schema)) == canonical(essence(to.Schema)) && canonical(from.Schema) == canonical(to.Schema) {

@@ -178,8 +178,9 @@ func (n *negotiator) property(at position, views []view, out *apiextensionsv1.JS
 	return true
 }
 
-// sharedDefault returns the default of a merged field, nil if it has none, and whether objects must set the
-// field: the sides have no common default, or the merged schema does not accept it.
+// sharedDefault returns the default of a merged field, nil if it has none, and whether objects must set the field. They
+// must if a side without a default requires the field, if the sides have different defaults, if a side without the
+// default may have rules about the field, or if the merged schema does not accept the default.
 func (f *field) sharedDefault(merged *apiextensionsv1.JSONSchemaProps) (shared *apiextensionsv1.JSON, _ bool) {
 	demanded := f.demanded || len(f.defaults) > 1
 	if demanded {

@@ -143,7 +143,7 @@ func TestIdentity(t *testing.T) {
 	})
 }
 
-// The order of the sides does not matter: the results are equal.
+// The order of the sides does not matter: the results are equal except for descriptions.
 func TestCommutative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := parties(t, newGenerator(t), 3)
@@ -177,9 +177,9 @@ func TestIdempotent(t *testing.T) {
 	})
 }
 
-// The order in which results are negotiated further does not matter, among schemas whose intersection is exact: without
-// open objects beside maps, and without defaults that a later side rejects. One order may return a conflict where
-// another returns a schema that accepts no object.
+// The order in which three schemas are negotiated, two at a time, does not matter if their intersection is exact:
+// without open objects beside maps, and without defaults that a later side rejects. One order may return a conflict
+// where another returns a schema that accepts no object.
 func TestAssociative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGenerator(t)
@@ -248,7 +248,7 @@ func equivalent(t *rapid.T, list []party, a, b *schema.Negotiation) {
 	}
 }
 
-// undocumented removes descriptions, which are taken from the first side.
+// undocumented removes descriptions, which are taken from the first side that has one.
 func undocumented(s *props) *props {
 	s = s.DeepCopy()
 	s.Description = ""

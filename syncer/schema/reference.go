@@ -10,8 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// references are the field names that may occur in the rules and clauses of a place and of the places above it. A
-// name counts as a reference unless it is certain that it is not one.
+// references are the field names that may occur in the rules and clauses of a place and of the places above it. A name
+// about which this is uncertain counts as a reference.
 type references struct {
 	above *references
 	names map[string]bool

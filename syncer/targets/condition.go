@@ -43,15 +43,15 @@ func (c *Controller) report(ctx context.Context, target *v1alpha1.SyncTarget, al
 		}
 	})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the change queues it again
+		return nil // the change queues the SyncTarget again
 	}
 	return err
 }
 
-// SetTypes records the types that a SyncTarget's cluster and the upstream define differently, so that the two do
-// not accept the same objects, each with the reason as text. known is false until both sides have answered. The
-// Controller reports the types in the condition TypesDefined, and Syncers report them in TypesCompatible. A target
-// without a record has no condition TypesDefined. It does not block and is safe for concurrent use.
+// SetTypes records the incompatible types of a SyncTarget, each with the reason as text: its cluster and the upstream
+// do not accept the same objects of such a type. known is false until both sides have answered. The Controller reports
+// the types in the condition TypesDefined, and Syncers report them in TypesCompatible. A target without a record has no
+// condition TypesDefined. It does not block and is safe for concurrent use.
 func (c *Controller) SetTypes(target string, incompatible []string, known bool) {
 	next := condition{v1alpha1.SyncTargetConditionTypesDefined, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCompatible, ""}
 	switch {

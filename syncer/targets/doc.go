@@ -7,8 +7,9 @@
 // the Syncer runs:
 //
 //   - Push: in the process of the Controller, if the SyncTarget has a kubeconfig.
-//   - Pull: inside its cluster, where the Controller installs it, repairs the installation, and removes it.
-//   - None: elsewhere. The Controller reports if its heartbeat stands still.
+//   - Pull: inside the cluster of the SyncTarget, where the Controller installs it, repairs the installation, and
+//     removes it.
+//   - None: elsewhere. The Controller reports if the heartbeat of the Syncer stands still.
 //
 // [Manifests] returns the objects of an installation, which can be applied by hand as well. The installed program runs
 // an [Agent]; examples/syncer is such a program.
@@ -27,7 +28,7 @@
 //   - Each upstream and each SyncTarget has an installation of its own. An object of another client with the name of
 //     one of ours is neither changed nor deleted: the condition Installed has the reason Foreign.
 //   - An installed syncer has rights only on the types that its Install lists.
-//   - New credentials reach a Syncer that runs without a restart. If a new kubeconfig is not accepted, the Syncer keeps
+//   - New credentials reach a running Syncer without a restart. If a new kubeconfig is not accepted, the Syncer keeps
 //     its connection.
 //   - A kubeconfig is rejected if it has contents that [Options].Trust does not allow, and Ready has the reason.
 //   - A restart of the process releases, deletes and changes nothing. At rest nothing changes but the heartbeats, and a
@@ -37,8 +38,8 @@
 //
 //   - An unreachable cluster cannot be distinguished from one that was removed. A person confirms the removal by the
 //     annotation.
-//   - A heartbeat stands still if it has not changed for four times the Heartbeat of the Controller, by its own clock.
-//     So a syncer elsewhere whose heartbeat is rarer is reported as silent while it runs.
+//   - A heartbeat stands still if it has not changed for four times the Heartbeat of the Controller, by the clock of
+//     the Controller. So a syncer elsewhere whose heartbeat is rarer is reported as silent while it runs.
 //   - If a kubeconfig led to another cluster at first and is corrected, its Syncer keeps to the first cluster and
 //     writes nothing until the process is restarted or the SyncTarget is registered again.
 //   - A changed Secret is noticed at the next Recheck.

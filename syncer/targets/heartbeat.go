@@ -18,7 +18,7 @@ type pulse struct {
 	seen  time.Time
 }
 
-// A heartbeat counts as silent when it stands still for its interval times silence, and for leastSilence at least,
+// A heartbeat counts as silent when it stands still for Options.Heartbeat times silence, and for leastSilence at least,
 // since times in a status are whole seconds.
 const (
 	silence      = 4

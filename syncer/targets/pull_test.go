@@ -276,7 +276,8 @@ func TestPullRests(t *testing.T) {
 	})
 }
 
-// Objects keep the finalizer until a syncer that may still run has ended: it would add the finalizer again.
+// A deleted SyncTarget keeps its finalizer until a syncer that may still run has reported its end: before that, the
+// syncer could add its own finalizer to released objects again.
 func TestPullWaitsForTheAgent(t *testing.T) {
 	f := newFleet(t, pulling, patient)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -300,8 +301,8 @@ func TestPullWaitsForTheAgent(t *testing.T) {
 	f.targetIsGone()
 }
 
-// When the SyncTarget is deleted, the finalizer is removed from objects of the types in the Install, and not of
-// the types that this process would sync.
+// When the SyncTarget is deleted, the finalizer is removed from the objects of the types in the Install, also from
+// those of a type that a Syncer in this process would refuse.
 func TestPullLetsGoWhatWasInstalled(t *testing.T) {
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 	f := newFleet(t, pulling, func(o *targets.Options) {
@@ -314,7 +315,7 @@ func TestPullLetsGoWhatWasInstalled(t *testing.T) {
 		}
 	})
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
-	f.says("Installed False Refused") // the permit is missing, which an earlier release did not need
+	f.says("Installed False Refused") // roles need a permit, which the Install lacks; an earlier release did not require it
 	f.up.create(roles, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, finalizers: ["+v1alpha1.FinalizerPrefix+target+"]}}")
 	f.deleteTarget()
 	f.targetIsGone()

@@ -39,8 +39,8 @@ func (c *Controller) release(ctx context.Context, target *v1alpha1.SyncTarget) (
 	return 0, c.removeFinalizer(ctx, target)
 }
 
-// installedTypes selects the types whose objects the installed Syncer has given its finalizer; all types if Install
-// fails.
+// installedTypes selects the types that the installed Syncer syncs, whose objects may have its finalizer; all types if
+// Install fails.
 func (c *Controller) installedTypes(ctx context.Context, target *v1alpha1.SyncTarget) syncer.TypeFilter {
 	in, err := c.opts.Install(ctx, target)
 	if err != nil {

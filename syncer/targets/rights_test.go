@@ -36,7 +36,7 @@ func guarded(t *testing.T, name string, opts regiontest.Options, grants *rightst
 	return s
 }
 
-// granted returns the rights in the printed roles of a Controller.
+// granted returns the rights in the roles that package rights defines for a Controller.
 func granted(t *testing.T, s rights.Syncing) *rightstest.Grants {
 	t.Helper()
 	cluster, namespaced, ok := rights.Sync("targets", s)
@@ -44,8 +44,9 @@ func granted(t *testing.T, s rights.Syncing) *rightstest.Grants {
 	return rightstest.Of(cluster, namespaced)
 }
 
-// A Controller works with the printed roles in each mode, and uses each right that is not for a Syncer in its process:
-// TestRightsOfASyncer of package syncer covers those.
+// In each mode, the roles that package rights defines are sufficient for a Controller, which uses all its rights on
+// SyncTargets, Secrets, Namespaces and ClusterRoles. TestRightsOfASyncer of package syncer covers the rights of a
+// Syncer.
 func TestRightsOfTargets(t *testing.T) {
 	for _, mode := range []targets.Mode{targets.Push, targets.Pull, targets.None} {
 		t.Run(string(mode), func(t *testing.T) {

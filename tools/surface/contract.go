@@ -30,8 +30,9 @@ func contractsOf(p *types.Package) []contract {
 	return found
 }
 
-// called are the methods that the standard library and Kubernetes look for without a named
-// interface, or by one of a package that ours need not import.
+// called has the methods that the standard library and Kubernetes look for. The value is either the
+// function that looks for the method, or the interface of the method, from a package that ours need
+// not import.
 var called = map[string]string{
 	"Error":       "error",
 	"Unwrap":      "errors.Is and errors.As",
@@ -48,8 +49,8 @@ var called = map[string]string{
 	"ServeHTTP":   "http.Handler",
 }
 
-// satisfies returns the name of an interface that method m of type t is needed for, "" if no
-// interface needs it.
+// satisfies returns the name of an interface for which type t needs its method m, or "" if no
+// interface needs the method.
 func (s *surface) satisfies(t *types.Named, m *types.Func) string {
 	if name := called[m.Name()]; name != "" {
 		return name

@@ -17,7 +17,7 @@ import (
 // users are the packages that use an identifier.
 type users map[string]bool
 
-// surface is what the packages of a module export, and who uses it.
+// surface holds the identifiers that the packages of a module export, and the users of each.
 type surface struct {
 	declared map[identifier]types.Object
 	code     map[identifier]users // users in code, outside the package

@@ -23,8 +23,8 @@ func main() {
 	}
 }
 
-// run lists the identifiers of the module in the first of dirs, with the users that all of dirs
-// hold.
+// run lists the identifiers that the modules in dirs export, with their users in all of these
+// modules. It writes the list to output, unless output is empty, and returns the verdict.
 func run(output, reasons string, dirs []string) error {
 	written, err := readReasons(reasons)
 	if err != nil {

@@ -37,7 +37,8 @@ func Used(Color) {}
 func unexported() {}
 `
 
-// TestEntries lists a package in which each kind of reason occurs once.
+// TestEntries lists a package whose identifiers have a user, a reason by their types, a written
+// reason, or neither user nor reason.
 func TestEntries(t *testing.T) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "sample.go", sample, 0)

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// If an argument is missing, the error names it.
+// TestArguments checks that New reports a missing API, and that each call of a zero Log returns an error.
 func TestArguments(t *testing.T) {
 	const notMade = "not made by kubelog.New"
 	var zero kubelog.Log

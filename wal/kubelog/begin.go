@@ -69,8 +69,8 @@ func (l *Log) begin(ctx context.Context, e wal.Entry) (*v1alpha1.Operation, erro
 	}
 }
 
-// beginAlone creates the record o without a separate key. If a record with its ID exists, it returns that record
-// with wal.ErrExists.
+// beginAlone creates the record o, and no object that holds its key. If a complete record with o's ID exists,
+// beginAlone returns this record with wal.ErrExists.
 func (l *Log) beginAlone(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Operation, error) {
 	for {
 		mine, other, err := l.create(ctx, "begin", o)
@@ -85,8 +85,8 @@ func (l *Log) beginAlone(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.
 	}
 }
 
-// keyName returns the name of the object that holds key. A key of the form operation/ID is held by the record ID
-// itself, which saves two writes.
+// keyName returns the name of the object that holds key. For a key of the form operation/ID, this is the record that
+// is named ID, which saves two writes.
 func keyName(key string) string {
 	if id, ok := strings.CutPrefix(key, "operation/"); ok && len(validation.IsDNS1123Subdomain(id)) == 0 && !strings.HasPrefix(id, "key.") {
 		return id
@@ -120,9 +120,9 @@ func (l *Log) hold(ctx context.Context, mine *v1alpha1.Operation) (*v1alpha1.Ope
 	}
 }
 
-// holder returns the complete record that o stands for: o itself, or the record for which o holds a key. It returns
-// nil if there is no such record. It waits for a record whose begin is not complete, and deletes it if it makes no
-// progress.
+// holder returns the complete record that o stands for: o itself, or the record for which o holds a key. If this
+// record does not exist, holder returns nil. If the begin of the record is not complete, holder waits; if the record
+// then does not change for Options.Grace, holder deletes it.
 func (l *Log) holder(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Operation, error) {
 	since, seen := time.Now(), ""
 	name, ref := o.Name, o.Spec.KeyOf

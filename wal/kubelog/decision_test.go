@@ -23,7 +23,7 @@ func records(t *testing.T, s *regiontest.Server) recordtest.Records {
 }
 
 // TestRecordsOfTheFirstRelease checks that records of the first release can be read, taken over, withdrawn and
-// ended. An ended record cannot be decided.
+// ended. After a takeover the former owner cannot decide the record.
 func TestRecordsOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -14,17 +14,19 @@
 //     committed in the peers, whichever log they are in.
 //   - Begin, Advance and End return nil only if the API server has confirmed that the change is stored, or a quorum
 //     read has shown it.
-//   - An ID and a key are unique among all programs and at every moment: the ID is the name of the record, and a key
-//     belongs to the object that is named after its hash. (The key "operation/ID" is held by the record ID itself,
-//     at no cost.) A record becomes an entry only once it holds its key.
+//   - An ID and a key are unique among all programs and at every moment: the ID is the name of the record, and an
+//     object that is named after the hash of the key holds the key for the record. (A key of the form "operation/ID"
+//     needs no such object: the record that is named ID holds it.) A record becomes an entry only once it holds its
+//     key.
 //   - Changes are compare-and-swap on the resourceVersion, so that two programs never both advance one entry.
-//   - A lost answer is replaced by a read. Every write has a token of its own, so that a repeated request (client-go
-//     repeats those that are answered with Retry-After) is recognized as its own.
+//   - A lost answer is replaced by a read. Every write has a token of its own. By this token the log recognizes a
+//     write of its own that is already stored, even if client-go has repeated the request (as it may do after an
+//     answer with Retry-After).
 //   - Takeover: a program that finds an entry unchanged for a time of its choice (a Coordinator of package fanout
 //     waits one lease) writes itself into Owner by Advance. If the former owner continues, it gets wal.ErrStale.
 //   - Records of the first release, in which the record of an add was its commit point, are read (Log.Decision) until
 //     they have ended. No new ones are made.
-//   - A Log holds no connection or watch open and keeps no state in memory. After a call in doubt, the next call
+//   - A Log holds no connection or watch open and keeps no entries in memory. After a call in doubt, the next call
 //     works: unlike a file, an API server can be read again.
 //
 // A Log needs create, delete, get, list and patch on operations.fanout.atoll.dev in the central plane, and nothing
@@ -35,7 +37,7 @@
 //   - Availability while the API server does not answer. A call returns [*InDoubtError] when Options.Timeout has
 //     passed and it is unknown whether its write was or will be applied. A begin in doubt may appear as an open entry
 //     later: the program that finds it settles it, as after a crash.
-//   - An ID must be a DNS subdomain, as names of objects are: IDs of package fanout are.
+//   - Arbitrary IDs. An ID must be a DNS subdomain, because it is the name of an object. Package fanout makes such IDs.
 //   - Owner restrains well-behaved programs only: every program that may write the objects may take an entry over, or
 //     break it. Labels and annotations of the records belong to the log.
 //   - A central plane that is restored from an old backup has lost the operations begun since; the peers still have

@@ -125,8 +125,8 @@ func TestBeginThatDied(t *testing.T) {
 	}
 }
 
-// TestHistoryIsForgotten checks that only ended entries are pruned, with their keys, and only after the retention
-// time.
+// TestHistoryIsForgotten checks that entries are pruned after the retention time, that an open entry is not pruned,
+// and that the key of a pruned entry can be used again.
 func TestHistoryIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -23,11 +23,13 @@ type Options struct {
 	// Retention is how long an ended entry can still be found by its ID and Key. Zero: 24 hours.
 	Retention time.Duration
 
-	// Timeout limits the duration of each call, whether or not the API server answers. Zero: 10 seconds.
+	// Timeout limits the duration of each call, whether or not the API server answers. For Open, it limits the
+	// request of each page. Zero: 10 seconds.
 	Timeout time.Duration
 
-	// Grace is how long a call waits for another program whose unfinished begin holds a key and makes no progress,
-	// by this program's clock. Then the call deletes the record. Zero: 2 seconds. Safety does not depend on Grace.
+	// Grace is how long Begin waits, by this program's clock, if another Begin has taken the same ID or key, is not
+	// finished, and makes no progress. Then Begin deletes the record that the other Begin has made for its entry,
+	// which frees the ID and the key. Zero: 2 seconds. Safety does not depend on Grace.
 	Grace time.Duration
 
 	// Describe returns the description of an entry, for the columns of kubectl get. If it is nil, the columns are

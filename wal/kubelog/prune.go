@@ -14,8 +14,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
-// pruneStep is the number of records that each End checks. Each operation adds one record, so the whole history is
-// scanned many times before the expired records double its length.
+// pruneStep is the number of records that each End checks. Each operation adds at most two records: its own and the
+// object that holds its key. So the whole history is scanned several times before the expired records double its
+// length.
 const pruneStep = 16
 
 // pruning is the position of this program's scan of the history.

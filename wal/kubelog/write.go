@@ -109,7 +109,7 @@ func (l *Log) find(ctx context.Context, name string) (*v1alpha1.Operation, error
 // write is one change of a record, sent in one or more requests.
 type write struct {
 	op, id string
-	unsure bool // the outcome of a request is unknown: it may have been applied, or may still be
+	unsure bool // the outcome of a request is unknown: it may have been applied, or may be applied later
 }
 
 // doubt returns err. If the change may have been applied nevertheless, it wraps err in an *InDoubtError.
@@ -164,7 +164,7 @@ func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (sto
 	}
 }
 
-// occupied returns the result of a create of o if the record there has o's name.
+// occupied returns the result of a create of o after a read has found the record there under o's name.
 func (w write) occupied(o, there *v1alpha1.Operation) (stored, other *v1alpha1.Operation, err error) {
 	mine, found := o.Spec, there.Spec
 	switch {

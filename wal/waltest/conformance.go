@@ -20,11 +20,12 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Opener opens another handle of one log, as another process does. The handle is closed when t ends.
+// Opener opens another handle of one log, as another process does. If the handle must be closed, the Opener registers
+// its Close with t.Cleanup.
 type Opener func(t *testing.T) (wal.Log, error)
 
-// Run checks all observable rules of [wal.Log]. Each call of store creates an empty log and returns the log's
-// Opener.
+// Run checks the rules of [wal.Log] that can be observed without a crash, a fault or damage. Each call of store
+// creates an empty log and returns the log's Opener.
 func Run(t *testing.T, store func(t *testing.T) Opener) {
 	t.Helper()
 	runOne(t, store)

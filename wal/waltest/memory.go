@@ -188,8 +188,9 @@ func (m *Memory) Find(ctx context.Context, key string) (wal.Entry, error) {
 	return wal.Entry{}, wal.ErrNotFound
 }
 
-// write runs change. If change returns no error, write stores the entry that it returns. It then applies the
-// requested fault.
+// write runs change. If change returns no error, write stores the entry that change returns. If FailNext has
+// requested a fault, write instead stores the entry only if the fault has applied set, closes m, and returns an
+// *InDoubtError.
 func (m *Memory) write(ctx context.Context, id string, change func() (wal.Entry, error)) (wal.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

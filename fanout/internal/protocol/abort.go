@@ -213,8 +213,9 @@ func (s cleanTask) afterRead(r Reply) {
 	}
 }
 
-// outlives reports whether o is in effect although its first home no longer has the object: o names
-// the first home or the home that replaced it, and no person has released o.
+// outlives reports whether o, in a peer other than its first home, shows that the object is in
+// effect although the first home no longer has it: o is evidence of its primary, or is Active and
+// names a home that replaced a lost one. An object that a person has released shows nothing.
 func (o Object) outlives() bool {
 	return !o.Released && (o.Evidence(Everywhere) || o.active() && o.Home.Term > 0 && o.Home.Term%generation == 0)
 }

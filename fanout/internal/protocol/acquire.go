@@ -284,7 +284,7 @@ func (s acquireTask) judged(v verdict, y Object) {
 }
 
 // linger waits until the object that holds the name is deleted. A Hasty operation waits at most for
-// a lease.
+// a lease, or for a few quanta if the lease is shorter.
 func (s acquireTask) linger() {
 	m := s.m
 	s.Tries++

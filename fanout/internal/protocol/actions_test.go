@@ -45,7 +45,8 @@ const (
 	actTake
 )
 
-// action is one step of the scheduler, for process or message a, at peer b.
+// action is one step of the scheduler. a is the number of a process, a message or a peer, depending
+// on the kind. b is that of a peer, a process or a record, for kinds that need a second number.
 type action struct {
 	kind kind
 	a, b uint8

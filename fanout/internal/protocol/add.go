@@ -10,9 +10,9 @@ import (
 )
 
 // afterReserving claims the name in the other peers. It begins those creates only after the reply
-// to the create of the primary. So two operations cannot both reach their commit: each would need a
-// secondary in the target of the other operation that is newer than its own primary, and then each
-// primary would be older than the other primary.
+// to the create of the primary. So two operations with different targets cannot both reach their
+// commit. Each would need a secondary in the other operation's target, which was created after its
+// own primary and before the other primary. Then each primary would be older than the other one.
 func (j addJob) afterReserving() {
 	m := j.m
 	if m.Stopping || m.Expired {
@@ -189,7 +189,8 @@ func (j addJob) membership() string {
 	return ""
 }
 
-// afterAdvancing sends the commit. The log has already stored that a commit may have been sent.
+// afterAdvancing sends the commit if the log has stored that a commit may have been sent. If the
+// log could not be written, or the operation must stop, it sends none.
 func (j commitJob) afterAdvancing() {
 	m := j.m
 	if m.Result.Reason == TakenOver {
@@ -197,8 +198,8 @@ func (j commitJob) afterAdvancing() {
 		return
 	}
 	if m.Stopping || m.Expired {
-		// The log has stored that a commit may have been sent, but this process knows that it sent
-		// none.
+		// The log may state that a commit may have been sent, but this process has sent none since
+		// that write.
 		m.because(Late, "")
 		switch {
 		case m.Op.Action == Add:

@@ -5,10 +5,10 @@ package protocol
 
 import "strings"
 
-// An adoption brings an object that a person applied under the control of the protocol. It creates
-// the guards first and writes the claim last, in one conditional write. The object is never
-// Reserved, so no process may fence it. A failed adoption deletes nothing: a secondary of an
-// unclaimed object is valid while the object with that UID exists, and dead afterwards.
+// An adoption gives the protocol control of an object that a person applied. It creates the guards
+// first and writes the claim last, in one conditional write. The object is never Reserved, so no
+// process may fence it. A failed adoption deletes nothing: a secondary names the UID of the
+// unclaimed object, so it is valid while that object exists, and dead afterwards.
 
 // adoptionOf returns the operation ID in the claims of an adoption of the object with the UID uid.
 // The ID is the same for every coordinator: so claims with one ID belong to one object, also after
@@ -25,7 +25,7 @@ func (c Claim) Begins() Action {
 	return Add
 }
 
-// An adoptJob brings an object that a person applied under the control of the protocol.
+// An adoptJob gives the protocol control of an object that a person applied.
 type adoptJob struct{ m *Machine }
 
 // begin reads the object to adopt.

@@ -57,8 +57,8 @@ func (j addJob) alreadyDone() {
 	bringJob{m}.begin()
 }
 
-// heldAfterAll ends an add that found its effect in a home which has yielded: the next home has
-// another content, is being removed, or does not exist.
+// heldAfterAll ends an add that first found the effect that it wants in a home which had yielded, and
+// then found that the next home has other content, is being removed, or does not exist.
 func (j addJob) heldAfterAll(o Object, peer string) {
 	m := j.m
 	m.Result.Holder, m.Result.HolderAt = o, peer

@@ -3,8 +3,8 @@
 
 package protocol
 
-// astray is a peer whose credentials lead for a while to a cluster of the same name in another
-// ring. As in the runtime, a reply counts only after the cluster behind the connection was
+// astray is the state of a peer whose credentials lead for a while to a cluster of the same name in
+// another ring. As in the runtime, a reply counts only after the cluster behind the connection was
 // identified.
 type astray struct {
 	now, over bool

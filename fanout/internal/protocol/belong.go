@@ -64,8 +64,8 @@ func Effectless(op Operation, record Record, state string, undecided bool) bool 
 	}
 }
 
-// EffectlessChange reports the same for a change of the membership. Recovery does not begin a
-// change that cannot have taken a slot.
+// EffectlessChange reports whether an open change of the membership has no effect anywhere and its
+// recovery gives it none. Recovery does not begin a change that cannot have taken a slot.
 func EffectlessChange(record ChangeRecord) bool { return record.Anchor == "" }
 
 // Shows reports whether object o is evidence of an operation with one of ids, or is the primary

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBelong covers all inputs: the ring of the entry, whether this ring is known, and the
-// sighting of the operation.
+// TestBelong covers all inputs: the ring of the entry, whether this ring is known, whether the
+// operation is effectless, and the sighting of the operation.
 func TestBelong(t *testing.T) {
 	none, this, other := Origin{}, Origin{Ring: "r", Clusters: map[string]string{"a": "u"}}, Origin{Ring: "s"}
 	for _, now := range []Origin{none, this} {

@@ -41,8 +41,8 @@ var beyond = []struct {
 		plans: []plan{known(1, add("y", "a", 2, "q"))}}, []string{"objects of a rejoining peer are guarded before it is a member"}},
 }
 
-// TestExploreBeyond compares the explored depth of these configurations with the length of
-// their counterexamples. ATOLL_EXPLORE=deep runs it.
+// TestExploreBeyond explores each configuration of beyond to its end, or deeper than the
+// counterexamples which the configuration has without one of its rules. ATOLL_EXPLORE=deep runs it.
 func TestExploreBeyond(t *testing.T) {
 	if os.Getenv("ATOLL_EXPLORE") != "deep" {
 		t.Skip("ATOLL_EXPLORE is not deep: these configurations take minutes")

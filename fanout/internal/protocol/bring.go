@@ -57,8 +57,9 @@ func (j bringJob) superfluous() {
 	}
 }
 
-// spread starts a strand for every other member or, while the membership is unknown, for every
-// other configured peer.
+// spread starts a strand for every member except the primary's peer. While the membership is
+// unknown, it starts one for every configured peer instead. It also starts one for a peer that is
+// evacuated and no longer a member.
 func (j bringJob) spread(kind task) {
 	m := j.m
 	reached := m.Op.Peers

@@ -7,8 +7,8 @@ package protocol
 // got no reply to the create and still treats the record as its own.
 var takenTwice = config{peers: 1, adopters: 2, retained: true, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p"))}}
 
-// The configurations 5a to 5g are those of the central log with one process
-// that settles records and one that sweeps.
+// centralSmall are configurations with adds of the first release, which a record in a central log
+// decides. Every run of the tests explores them.
 var centralSmall = []config{
 	titled("a record taken over twice, whose maker does not know", takenTwice),
 	{name: "central add", peers: 2, sweepers: 1, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p"))}},
@@ -91,8 +91,8 @@ var centralDeep = []config{
 	{name: "join, a central add", peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, plans: []plan{known(2, central(add("x", "b", 1, "p")))}},
 }
 
-// lateToNewcomer is a configuration in which a peer joins while a create of a central add is in
-// flight to it. The add has found the name taken.
+// lateToNewcomer returns a configuration in which a peer joins while a create of a central add is
+// in flight to that peer. The add has found the name taken.
 func lateToNewcomer(m mutant) config {
 	return config{
 		name: "join, a late create of a central add", peers: 2, ring: 1, committed: "p", duplicates: 1, lease: live,

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHistoryOfCentralAdds replays the finding of seed 78. An add gives way and is committed under
-// its next ID: in the history that is a second request. An adopter without work is no request.
+// TestHistoryOfCentralAdds plays a schedule that the simulator found with seed 78. An add gives way
+// and is committed under its next ID: in the history this is a second request. An adopter that
+// finds no record to settle adds no request.
 func TestHistoryOfCentralAdds(t *testing.T) {
 	z := central(add("z", "b", 3, "q"))
 	z.after = 2

@@ -22,7 +22,7 @@ func (w *world) judgeRecord(p *proc) {
 
 // judgeClaim reports a claim that is created before the central log has acknowledged the
 // record. The other writes of a central add come after its claims and need no such check. A
-// crash needs none either, since a crashed add is always recovered by its record.
+// crash needs no check either, since a crashed add is always recovered by its record.
 func (w *world) judgeClaim(m message) {
 	p := w.procs[m.proc]
 	if p.m == nil || m.orphan || !p.m.central() || p.m.Phase != claiming || m.cmd.Verb != Create {

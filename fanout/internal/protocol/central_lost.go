@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// A record outlives the peer that has its primary. If a peer does not reply, the members'
-// PeerSets show whether it has left the ring. In that case its objects are lost, and the
+// A record outlives the peer that has its primary. If that peer does not reply, the members'
+// PeerSets show whether it has left the ring. If it has left, its objects are lost, and the
 // secondaries that name them are dead, with or without the record.
 
 const (

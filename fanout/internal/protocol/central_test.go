@@ -143,8 +143,8 @@ func (w *world) early(c Command) string {
 	return ""
 }
 
-// pinned returns a violation if c deletes the primary of a committed record, or a claim that is
-// needed until the primary is in effect.
+// pinned returns a violation if c deletes the primary of a committed record, or another undecided
+// claim of such a record while the record's object exists and its removal is not committed.
 func (w *world) pinned(c Command) string {
 	from := w.store.index(c.Peer)
 	at := w.store.cells[from].obj
@@ -249,7 +249,8 @@ func (w *world) started(p *proc) []Command {
 	return cmds
 }
 
-// drawCentral decides some adds of a configuration in a central log. The members do not change.
+// drawCentral makes some adds of a random configuration adds of the first release, which a record
+// in a central log decides.
 func drawCentral(r *rand.Rand, cfg *config) {
 	if r.IntN(4) > 0 {
 		return

@@ -15,8 +15,8 @@ const (
 	Leave ChangeKind = "Leave"
 	// Force removes a member that will never be reachable again.
 	Force ChangeKind = "ForceRemove"
-	// Return makes a former member with its objects a member again, or a member that was
-	// restored from an older state.
+	// Return readmits a peer that keeps its objects: a former member, or a member that was restored
+	// from an older state.
 	Return ChangeKind = "Comeback"
 )
 
@@ -84,7 +84,7 @@ type Change struct {
 	Held     bool               // a read showed this change in the anchor's slot
 	Sent     bool               // a write of the anchor's slot may have been applied
 	Retreat  bool               // the ring is not as first read: free the slots and try again
-	Strange  bool               // another change held the anchor's slot when the release began
+	Strange  bool               // the change did not hold the anchor's slot when the release began
 	Stopping bool
 	Expired  bool
 	Resumed  bool

@@ -14,7 +14,8 @@ import "slices"
 type forceJob struct{ c *Change }
 
 // agreed returns the full members in set that the lists of all members must have in common, without
-// the peer concerned. A removal by force also leaves out peers whose change is unfinished.
+// the peer concerned. A removal by force also leaves out the peers that the anchor has dropped, and
+// the peers whose join is unfinished.
 func (j forceJob) agreed(set PeerSet) []string {
 	c := j.c
 	return slices.DeleteFunc(set.full(c.Op.Peer), func(p string) bool {

@@ -201,8 +201,8 @@ func (j joinJob) wanted(peer string, set PeerSet) (PeerSet, edited) {
 	case c.Phase == chForgetting && set.Change.Over:
 		return set, unchanged
 	case c.Phase == chForgetting:
-		// Write even if the newcomer is not listed: that voids the write in flight of a process
-		// that would list it.
+		// Write even if the newcomer is not listed: another process may have sent a write that
+		// would list the newcomer, and this write voids that one.
 		set = set.without(j.expulsion())
 		set.Change.Over = true
 		return set, changed

@@ -6,8 +6,9 @@ package protocol
 // A leaveJob removes a reachable member from the ring.
 type leaveJob struct{ c *Change }
 
-// begin starts the leave once all slots are held, or continues where another process stopped.
-// The PeerSet of the first member decides: it drops the peer, or refuses the leave.
+// begin starts the leave once all slots are held, or continues where another process stopped. A
+// write of the first member's PeerSet decides: it drops the peer, or it marks the change over and
+// so refuses the leave.
 func (j leaveJob) begin() {
 	c := j.c
 	set, ring := c.Sets[c.Op.Peer], c.ring()
@@ -91,7 +92,8 @@ func (j leaveJob) wanted(peer string, set PeerSet) (PeerSet, edited) {
 	return set, changed
 }
 
-// rehome gives a new home to the Accounts whose home was lost.
+// rehome lists the next remaining member, and gives a new home to each Everywhere object whose home
+// was lost.
 func (j leaveJob) rehome() {
 	c := j.c
 	if ring := c.ring(); c.At < len(ring) {

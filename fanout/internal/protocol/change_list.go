@@ -92,8 +92,7 @@ func (j listJob) errand(f Found) (Operation, bool) {
 	return Operation{}, false
 }
 
-// settling returns the sub-operation that judges object f of a newcomer before any member lists
-// the newcomer.
+// settling returns the sub-operation that judges object f of a newcomer that is Quarantined.
 func (j listJob) settling(f Found) (Operation, bool) {
 	c := j.c
 	o := f.Object
@@ -106,8 +105,8 @@ func (j listJob) settling(f Found) (Operation, bool) {
 	case !o.Claimed:
 		return Operation{}, false
 	case !o.Undecided() && !joinJob{c}.listedByAny():
-		// No member lists the newcomer, so this secondary is no evidence. Writes from its
-		// former membership, such as a move, may still be in flight to it.
+		// No member lists the newcomer, so this secondary is no evidence. A write from the time
+		// when the newcomer was a member, such as the end of a move, may still be on its way to it.
 		return Operation{Action: Discard}, true
 	default:
 		return Operation{Action: Sweep, Watch: true}, true

@@ -113,8 +113,8 @@ func (j lookJob) anchor() string {
 // still a member.
 type anchorState struct{ c *Change }
 
-// dropped reports whether another full member lists peer as departed. The PeerSet of peer itself
-// need not show the departure.
+// dropped reports whether another full member lists peer as departed, while peer does not list that
+// member as departed. The PeerSet of peer itself need not show its departure.
 func (j anchorState) dropped(peer string) bool {
 	c := j.c
 	for p, set := range c.Sets {
@@ -136,8 +136,8 @@ func (j anchorState) departed(peer string) bool {
 	return false
 }
 
-// anchorless reports whether the anchor is no longer a member, so that no process ends the
-// change there.
+// anchorless reports whether no process ends the change at the anchor, because the anchor is not
+// configured or was removed by force.
 func (j anchorState) anchorless() bool {
 	c := j.c
 	return !slices.Contains(c.Op.Peers, c.Record.Anchor) || j.cut() && !j.vacated()
@@ -155,7 +155,8 @@ func (j anchorState) vacated() bool {
 	return j.cut() && !given
 }
 
-// cut reports whether the anchor was removed from the ring, which ends the change.
+// cut reports whether a full member lists the anchor as departed, and not by this very change. The
+// change, or this attempt of it, is over then.
 func (j anchorState) cut() bool {
 	c := j.c
 	for p, set := range c.Sets {

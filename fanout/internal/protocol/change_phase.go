@@ -115,8 +115,8 @@ func (j writeJob) freed(peer string, set PeerSet) PeerSet {
 	set.Change = Slot{}
 	switch {
 	case c.newcomer() && over && set.Lists(c.Op.Peer):
-		// Copy the anchor's entry for the newcomer: after an interrupted join, that entry is still
-		// Joining.
+		// Copy the anchor's entry for the newcomer: it is Active after a join, and still Joining
+		// after a join that was interrupted.
 		if i := slices.IndexFunc(anchor.Members, func(m Member) bool { return m.Peer == c.Op.Peer }); i >= 0 {
 			set = set.with(anchor.Members[i])
 		}

@@ -53,11 +53,11 @@ func (o Object) awaitsHeir(mode Mode) bool {
 	return mode == Everywhere && o.Stage != Reserved && o.Home.frozen()
 }
 
-// lose returns the sub-operation for f, whose primary the restored peer no longer has. An
-// Account gets a home among the other members with their latest revision, unless another object
-// has the name by now. A reservation is dead and is swept; a process that may still bring it
-// into force read the primary before the restore. Of an object that exists once only guards are
-// left, so f is reported as lost.
+// lose returns the sub-operation for f, whose primary the restored peer no longer has. An object
+// that exists everywhere gets a home among the other members, with their latest revision, unless
+// another object has the name by now. A reservation is dead, but a process that read the primary
+// before the restore may still bring it into force, so a sweep deletes it. Of an object that exists
+// once only guards are left, so f is reported as lost.
 func (j restoreJob) lose(f Found) (Operation, bool) {
 	c := j.c
 	switch {

@@ -140,8 +140,8 @@ func (s takeSlotTask) afterRead(r Reply) {
 
 func (s takeSlotTask) afterAnchor(r Reply) {
 	c := s.c
-	// The anchor's slot was not over after the free slot was read, so the slot may be
-	// taken: no process frees it before the change is over at the anchor.
+	// r was read after the free slot. If the change is not over in r, the free slot may be taken:
+	// no process frees a slot of the change before the change is over at the anchor.
 	switch {
 	case r.Code != OK:
 		s.failed(r)
@@ -177,8 +177,9 @@ func (s takeSlotTask) afterPut(r Reply) {
 }
 
 // usurps reports whether a removal by force takes an occupied slot from the change that holds it,
-// because that change cannot finish without the removed peer. The other change is over then. It may
-// be requested again: a process that reaches its anchor finds that the members' lists differ.
+// because that change cannot finish without the removed peer. The other change is over then, and
+// may be requested again. A process that can still reach the anchor of the other change does not
+// continue it, because the members' lists differ.
 func (s takeSlotTask) usurps() bool {
 	c := s.c
 	return c.Op.Kind == Force && s.Tries > 0 && s.Seen == sign(s.Set)

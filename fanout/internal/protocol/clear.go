@@ -73,7 +73,7 @@ func (s clearTask) found(o Object) {
 	case !s.removed(o):
 		s.other(o)
 	case m.Primary.UID != "" && retireJob{m}.outranked(o):
-		// A later home replaced the home that is being removed: that home was taken for lost.
+		// The home that is being removed was taken for lost, and a later home has replaced it.
 		s.unconfirmed()
 	case o.former(m.Op.Mode):
 		// The object was home: the replicas that name it are deleted first.

@@ -15,9 +15,9 @@ func comeback(m mutant) config {
 // comebackMutants break the rules for a rejoining peer. The rules about the objects that it owns
 // are in changeMutants.
 //
-// No mutant leaves out only the mark before the peer's objects are settled, because that breaks
-// nothing: the newcomer is marked again, as Joining, before any member lists it, and an add that
-// commits there has read both marks after its primary existed.
+// No mutant leaves out only the state Quarantined, which marks the peer before its objects are
+// settled, because such a mutant breaks nothing. The peer gets the state Joining before any member
+// lists it, and an add whose target is the peer reads its state after the add's primary exists.
 var comebackMutants = []broken{
 	{n: "N39", rule: "reservations in a rejoining peer are fenced", want: "I2", cfg: comeback(mutant{
 		told: func(w *world, p *proc, c Command, r Reply) Reply {

@@ -11,7 +11,7 @@ const (
 	Begin Verb = "begin"
 	// Advance makes Machine.Record durable.
 	Advance Verb = "advance"
-	// Forget ends the log's entry. Its effect may be lost, because no step depends on it.
+	// Forget ends the log's entry. No step depends on the end of the entry, so Forget may be lost.
 	Forget Verb = "forget"
 
 	// Create creates Object in Peer.
@@ -29,8 +29,9 @@ const (
 	ReadOwner Verb = "read-owner"
 	// List lists in Peer the objects in the namespace that the object owns.
 	List Verb = "list"
-	// Settle sweeps each Reserved object in that namespace in Peer; such a sweep deletes a dead
-	// object. It returns the objects that are left, each with the stage of its primary.
+	// Settle sweeps, in Peer, each Reserved object in the namespace that the object owns; such a
+	// sweep deletes a dead object. It returns the objects that are left, each with the stage of its
+	// primary.
 	Settle Verb = "settle"
 	// Count counts the homes of the kind in Peer, and those whose removal a plain delete
 	// requests.

@@ -45,9 +45,9 @@ func (j coverJob) follow() {
 	}
 }
 
-// outlived reports whether the secondary in the strand's peer may have been judged by an
-// earlier membership. A secondary that names a departed peer is dead; once that peer has
-// rejoined it is alive, but a process that judged it before may still be about to delete it.
+// outlived reports whether the secondary in the strand's peer may have been judged by an earlier
+// membership. A secondary that names a departed peer is dead. When that peer has rejoined, the
+// secondary is alive again, but a process that judged it before may still be about to delete it.
 func (s secondaryTask) outlived() bool {
 	m := s.m
 	return m.Op.Action == Cover && !s.Fresh
@@ -61,9 +61,9 @@ func (s secondaryTask) renew() {
 	s.send(stepRenew, Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// obstructed ends the strand because o in peer has the name that the strand is to guard or to
-// elect. The operation reports o as the holder: a move always, a cover only if o is unclaimed or
-// in effect, because any other o may still disappear by itself.
+// obstructed ends the strand because o in peer has the name under which the strand needs a
+// secondary. A move always reports o as the holder. A cover reports o only if o is unclaimed or in
+// effect, because any other o may still disappear by itself.
 func (s secondaryTask) obstructed(o Object, peer string) {
 	m := s.m
 	lasts := !o.Claimed || o.Primary(m.Op.Mode) && o.InEffect()
@@ -98,8 +98,9 @@ func (s secondaryTask) rival() {
 
 // rivaled ends the strand because secondary X of another primary has the name; y is the reply to
 // the read of the other primary. If one of the two primaries is committed, a later round finds only
-// that one. If the restored peer no longer has X's primary either, X's primary is newer than the
-// object to prove, which stays unproved.
+// that one. If the operation must prove its primary, X may be evidence of a primary that the
+// restored peer has forgotten. Then X's primary is the newer one, and the operation's primary stays
+// unproved.
 func (s secondaryTask) rivaled(y Reply) {
 	m := s.m
 	if m.Op.Prove && m.verdict(s.X, y) == lost {

@@ -7,12 +7,13 @@
 // goroutine. The runtime in package fanout and the tests that explore interleavings run the same
 // code.
 //
-// An operation is a sequence of jobs, and a job of phases. In a phase one task works in each peer.
-// Jobs and tasks are types without state, each with the rules of one thing: acquireTask decides
-// about an object that has the name already, removeJob about the order of a removal. The state is
-// in Machine and Strand, which are plain data. A Change of the membership is built in the same way
-// and runs operations of its own. Pure functions judge an object by another one that was read:
-// judge, judgeStray, judgeRecord and the methods of Object.
+// An operation is a sequence of jobs, and a job is a sequence of phases. The tasks of a phase run
+// in parallel, and each works in one peer or on the log. Jobs and tasks are types without state,
+// each with the rules of one subject: acquireTask decides about an object that has the name
+// already, removeJob about the order of a removal. The state is in Machine and Strand, which are
+// plain data. A Change of the membership is built in the same way and runs operations of its own.
+// Pure functions judge an object by another one that was read: judge, judgeStray, judgeRecord and
+// the methods of Object.
 //
 // docs/fanout-specification.md states the guarantees of the protocol: at most one peer owns a name;
 // every committed object is guarded in every peer; an acknowledged commit stays until a removal;

@@ -54,8 +54,9 @@ func (m *Machine) evidence(x Object) bool {
 	return x.Evidence(m.Op.Mode) && !x.Released && (m.Op.Doubted == "" || x.Claim.Peer != m.Op.Doubted)
 }
 
-// later reports whether revision r was made after o. Operation IDs are ordered by time; an edit
-// has no ID, so the revision numbers decide.
+// later reports whether revision r was made after o. If both revisions are of operations whose IDs
+// are ordered by time, the IDs decide. The revision numbers decide if a revision is of an edit or
+// an adoption, or if both are of one operation.
 func (r Revision) later(o Revision) bool {
 	if r.Operation == o.Operation || !r.timed() || !o.timed() {
 		return r.Number > o.Number

@@ -30,9 +30,9 @@ func TestExplore(t *testing.T) {
 	}
 }
 
-// TestExploreDeep explores the deep configurations, which takes an hour and gigabytes.
-// ATOLL_EXPLORE=deep runs it, and ATOLL_STATES sets how many states of a configuration are enough.
-// `make explore` makes it write its figures to the page.
+// TestExploreDeep explores the small and the deep configurations, which takes an hour and
+// gigabytes. ATOLL_EXPLORE=deep runs it, and ATOLL_STATES sets how many states of a configuration
+// are enough. `make explore` also writes the figures to docs/evidence/exploration.md.
 func TestExploreDeep(t *testing.T) {
 	if os.Getenv("ATOLL_EXPLORE") != "deep" {
 		t.Skip("ATOLL_EXPLORE is not deep: these configurations take an hour")

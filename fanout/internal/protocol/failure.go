@@ -39,17 +39,18 @@ func (s strand) again(next step) bool {
 	return true
 }
 
-// retry calls again, for work that a sweep or a recovery may continue: if again returns false, the
-// peer stays unconfirmed.
+// retry uses strand.again, for work that a sweep or a recovery may continue. If strand.again returns
+// false, the strand ends and its peer stays unconfirmed.
 func (s strand) retry(next step) {
 	if !s.again(next) {
 		s.unconfirmed()
 	}
 }
 
-// reread handles a write that was not acknowledged. If the object has changed, it reads the object
-// again at once. If the peer was unavailable, it reads after a pause, at most limit times. It
-// returns false if the peer refused the write or the limit is reached.
+// reread handles a write that was not acknowledged. If the peer was unavailable, it reads the
+// object again after a pause; after any other reply, for example because the object has changed, it
+// reads at once. It returns false if the peer refused the write, is not configured, or was
+// unavailable for the limit-th time.
 func (s strand) reread(r Reply, limit int) bool {
 	switch r.Code {
 	case Denied, NoSuchPeer:

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoMaySayThatItIsGone: an Onward removal reports Missing only if a peer proves it. That peer
-// would have a guard of any object committed in the unreachable peer, and it has none.
+// TestWhoMaySayThatItIsGone: an Onward removal reports Missing only if a peer proves that no object
+// is committed in the unreachable peer. The proof is an Active member that lists the unreachable
+// peer and has no guard of the name.
 func TestWhoMaySayThatItIsGone(t *testing.T) {
 	members := func(state string, peers ...string) Reply {
 		set := PeerSet{Self: Member{Peer: "a", State: state}}

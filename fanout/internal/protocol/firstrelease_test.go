@@ -248,7 +248,8 @@ func (m *Machine) stepDecide(i int, r Reply) {
 			m.decided(*r.Decision)
 			m.strand(i).finish()
 		case r.Decision.Taken:
-			// Every write that was sent was conditional on the record before the takeover.
+			// Every commit that was sent names the record's version from before the takeover, so it
+			// can no longer be applied.
 			m.Withdrawn = true
 			m.because(Fenced, "")
 			m.Result.Ending = Aborted
@@ -290,8 +291,9 @@ func (m *Machine) doubtful(i int, next step) {
 	m.strand(i).finish()
 }
 
-// undone ends strand i, whose record is gone. If a commit may have been applied, it reads the
-// target: a committed record is deleted only when no claim is undecided.
+// undone handles the loss of the record of strand i. If a commit may have been applied, the strand
+// reads the target: a committed record is deleted only when no claim is undecided. Otherwise the
+// strand ends.
 func (m *Machine) undone(i int) {
 	m.Withdrawn = true
 	m.because(Fenced, "")

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnUpdateWhoseEditedHomeIsGoneHasEnded recovers an update that was committed. A person edited
-// the object's home, which was then replaced: the new home may lack the update.
+// TestAnUpdateWhoseEditedHomeIsGoneHasEnded recovers an update that was committed. A person has
+// edited the object's home, and the home disappears while the recovery commits the edit. Another
+// home may have replaced it, and may lack the update.
 func TestAnUpdateWhoseEditedHomeIsGoneHasEnded(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -29,8 +30,10 @@ func TestAnUpdateWhoseEditedHomeIsGoneHasEnded(t *testing.T) {
 	require.Equal(t, Ended, m.Result.Ending, "%+v", m.Result)
 }
 
-// TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp removes a peer by force after an Account's
-// home has moved out of it. A late write of the earlier move may still name the peer.
+// TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp runs the succession of an Account whose home
+// remains when another peer is removed by force. If the home has moved before, its replica is
+// written once more, because a late write of the move may make the replica name the removed peer.
+// If the home has never moved, its replica stays as it is.
 func TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp(t *testing.T) {
 	for term, written := range map[int64]bool{0: false, 3: true} {
 		w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
@@ -79,8 +82,8 @@ func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 	require.Equal(t, Ref{Peer: "c", UID: cells[2].obj.UID}, cells[1].obj.Of(Everywhere))
 }
 
-// TestAnHeirTakesTheNameFromALateReservation removes a peer by force while another one joins,
-// in which a late request has created a reservation of the name.
+// TestAnHeirTakesTheNameFromALateReservation removes a peer by force while another peer joins. In
+// the joining peer a late request has created a reservation of the name.
 func TestAnHeirTakesTheNameFromALateReservation(t *testing.T) {
 	w, op := givenUp()
 	cells := w.store.cells

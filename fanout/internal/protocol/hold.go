@@ -10,10 +10,10 @@ import (
 )
 
 // A plain delete of a home would delete every replica, so it commits nothing and only requests
-// a removal. A sweep that finds the request holds it while the object's namespace has objects,
-// while a member is unreachable, and while more removals are requested at once than the limit.
-// The commit is the mark Removing, as for any removal; until then the object stays in effect
-// everywhere.
+// a removal. A sweep that finds the request holds it as long as the object's namespace has objects,
+// a member does not list that namespace, or more removals are requested at once than the limit
+// allows. The commit is the stage Removing, as for any removal; until then the object stays in
+// effect everywhere.
 
 // HoldReason is the reason why a requested removal is held.
 type HoldReason string

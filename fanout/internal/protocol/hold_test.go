@@ -18,8 +18,8 @@ func (cfg *config) limit() Limit {
 	return Limit{Objects: -1}
 }
 
-// release marks the removal that a plain delete of the object in peer i requests as released by a
-// person.
+// release acts as a person who releases the removal that was requested by a plain delete of the
+// object in peer i.
 func (w *world) release(i int) {
 	if o := w.store.cells[i].obj; o != nil && o.Requested() && !o.Released {
 		released := *o

@@ -17,8 +17,8 @@ func (w *world) judge(p *proc) {
 	if p.sweep {
 		return
 	}
-	// If the log frees the names of ended records, it may create the record again after an adopter
-	// has ended the operation. Then only the ending of the creator is final.
+	// If the log frees the names of ended records, a late create may make the record again after an
+	// adopter has ended the operation. Then only the ending of the creator is final.
 	last := !p.adopter || r.Ending != Ended || w.cfg.retained
 	if last {
 		w.history.ends(op, w.saw(op, r))
@@ -109,8 +109,8 @@ func (w *world) judgeRemoval(p *proc) {
 }
 
 // brings reports whether a process other than judged is bringing op's object to peer, or has
-// crashed while it did so. That process runs another operation, or has taken over op's entry. It
-// deletes the secondaries that it creates after the primary is gone.
+// crashed while it did so. That process runs another operation, or has taken over op's entry. If
+// the primary is gone by then, the process itself deletes the secondaries that it has created.
 func (w *world) brings(judged *proc, op, peer string) bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool {
 		if p.m == nil {

@@ -52,8 +52,8 @@ func (w *world) readOwner(p *proc, c Command) Reply {
 	return Reply{Class: Applied, Code: OK, Object: *o}
 }
 
-// residents returns the reply to the list of the namespace by the owner's removal: the objects in
-// it.
+// residents replies to a removal of the owner that lists or settles the namespace in one peer. The
+// reply has the objects that are left in the namespace there.
 func (w *world) residents(c Command) Reply {
 	reply := Reply{Class: Applied, Code: OK}
 	i := w.lodger.store.index(c.Peer)

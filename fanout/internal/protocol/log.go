@@ -3,8 +3,8 @@
 
 package protocol
 
-// end stops the machine with ending e. If a commit attempt has an unknown result, end
-// reports that nothing was committed only if the primary's peer was not restored since.
+// end stops the machine with ending e. If a commit attempt has an unknown result, end reports that
+// nothing was committed only if the primary's peer was not restored after the operation began.
 func (m *Machine) end(e Ending) {
 	undone := e == Aborted || e == Ended && m.Result.Reason == Outdated
 	switch {

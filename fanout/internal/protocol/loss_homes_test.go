@@ -18,8 +18,8 @@ var (
 	// deletedMove has a delete of a home that has yielded to a peer that is lost.
 	deletedMove = config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, loss: loss{peer: "b"},
 		changes: changes(forceB), plans: []plan{move("m", "b")}}
-	// deletedHeir has an elected replica of a lost home, which a person deletes while only a
-	// replica that never was Active names it.
+	// deletedHeir has a lost home. A person deletes the replica that was elected in its place,
+	// while only a replica that was never Active names the elected one.
 	deletedHeir = config{mode: Everywhere, peers: 4, committed: "p", committedAt: 2, late: "d", bumps: 1, deletes: 1,
 		changes: changes(forceB)}
 )

@@ -51,8 +51,9 @@ func (w *world) about(p *proc, kinds ...ChangeKind) bool {
 	return p.change != nil && !p.change.helper && p.change.op.Peer == w.cfg.loss.peer && slices.Contains(kinds, p.change.op.Kind)
 }
 
-// due reports whether the change of p may begin. A peer is removed by force only while it
-// is down. It rejoins only after it was removed by force and is up again.
+// due reports whether the change of p may begin. The lost peer is removed by force only while it is
+// down, and rejoins only after it was removed by force and is up again. The comeback of the restored
+// peer begins only after the restore.
 func (w *world) due(p *proc) bool {
 	switch {
 	case w.cfg.restored != "" && p.change != nil && !p.change.helper && p.change.op.Kind == Return && p.change.op.Peer == w.cfg.restored:
@@ -67,7 +68,9 @@ func (w *world) due(p *proc) bool {
 	return true
 }
 
-// concludeLoss ends the open parts of a loss after the last fault.
+// concludeLoss runs after the last fault. It lets the lost peer return if the configuration says
+// so, and ends each process that, because of the loss, can no longer begin or waits for an
+// unreadable rival.
 func (w *world) concludeLoss() {
 	if w.cfg.loss.peer == "" {
 		return
@@ -156,7 +159,8 @@ func (w *world) releaseSkipped() {
 	}
 }
 
-// missing reports whether the peer that of names is up and does not have the object that of names.
+// missing reports whether the peer in the reference of is up and does not have the object in that
+// reference.
 func (w *world) missing(of Ref) bool {
 	at := w.store.index(of.Peer)
 	y := w.store.cells[at].obj
@@ -215,9 +219,10 @@ func (w *world) suspended(r record) bool {
 	return r.d.Committed && !w.losing.down && w.cfg.loss.peer == r.d.Of.Peer && !w.member(w.store.index(r.d.Of.Peer))
 }
 
-// configured returns the peers that a process has configured when it begins: now if the
-// configuration has no loss, and all otherwise. From all it leaves out a peer that was removed by
-// force, unless the process is about that peer.
+// configured returns the peers that a process has configured when it begins. Without a loss these
+// are the peers in the parameter now. With a loss these are the peers in the parameter all. Once
+// the world is settled, or always if cfg.givenUp is set, the lost peer is left out as soon as a
+// member lists it as departed, unless it is the peer in the parameter about.
 func (w *world) configured(now, all []string, about string) []string {
 	peer := w.cfg.loss.peer
 	switch {

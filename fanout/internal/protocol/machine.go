@@ -3,14 +3,15 @@
 
 package protocol
 
-// A Machine carries out one operation. It is pure: it takes replies and returns commands,
-// without I/O, clock, randomness or goroutine. The runtime executes its commands in any
-// order and feeds back their replies.
+// A Machine carries out one operation. It is pure: it takes replies and returns commands, without
+// I/O, clock, randomness or goroutine. The runtime executes its commands in any order and feeds
+// back their replies.
 //
 // A machine runs jobs, one after the other: addJob, abortJob, bringJob and so on. A job works in
-// phases. A phase is a set of tasks, one for each peer, and each has at most one command
-// outstanding. When all have ended, the job begins the next phase or another job. All state is in
-// the Machine and its strands; jobs and tasks are only the rules.
+// phases. A phase is a set of tasks that run in parallel; each works in one peer or on the log, and
+// has at most one command outstanding. When all tasks of a phase have ended, the job begins the
+// next phase or another job. All state is in the Machine and its strands; jobs and tasks are only
+// the rules.
 type Machine struct {
 	Op      Operation
 	Record  Record
@@ -20,13 +21,13 @@ type Machine struct {
 	Result  Result
 
 	Primary  Object  // the primary as last read, in Record.Primary.Peer
-	Set      PeerSet // PeerSet of the primary's peer, read after the write that it must follow
+	Set      PeerSet // PeerSet of the primary's peer, read after the create or commit whose members it lists
 	HaveSet  bool
-	Unsure   bool // a commit attempt may have been applied, or may still be
+	Unsure   bool // a commit attempt may have been applied, or may be applied later
 	Stopping bool // no new attempts: the phase has failed
 	Expired  bool // the deadline has passed
 	Resumed  bool // recovered after its process ended: no caller waits for it
-	Unlogged bool // the log may hold that a commit may have been sent: the write's result is unknown
+	Unlogged bool // the result of a write of the log is unknown: the log may have the entry, or state that a commit may be sent
 	Turns    int  // how often the primary was lost, or changed during its removal
 
 	reservations
@@ -36,7 +37,7 @@ type Machine struct {
 
 	Requests Requests // of a hold: the homes and requested removals counted in the home's peer
 	Changed  bool     // of a removal: the primary changed since its secondaries were deleted
-	Promised bool     // of a seal: the caller can have its result, and need not wait for the rest
+	Promised bool     // the caller can have its result now; the guards are bound after that
 
 	out []Command
 }
@@ -61,7 +62,7 @@ type search struct {
 	Astray   bool   // the primary is not where it was last known to be
 	Lead     Object // the object in LeadAt that names the next home; without a claim: search all peers
 	LeadAt   string
-	Named    string // the claim of a replica with the UID that a removal means
+	Named    string // the operation in the claim of the replica whose UID the operation names
 	Searched bool   // all peers were searched for the primary
 }
 
@@ -69,7 +70,7 @@ type search struct {
 // them.
 type contradictions struct {
 	Forked   Object // an Active replica with a revision that its home never had
-	Revoked  bool   // a replica was deleted again, because its home is gone
+	Revoked  bool   // a replica was deleted: its home is gone, or its peer is no member
 	Undone   bool   // the home does not have the revision that this update committed
 	Reverted bool   // the commit was applied, and a restore of the peer has undone it
 }

@@ -112,8 +112,9 @@ func (w *world) judgeMove(p *proc) {
 	}
 }
 
-// configure adds the peer to which the home moved to p's configuration, if p is in doubt about that
-// peer. Without that peer the operation must stay in doubt, because no other peer can decide.
+// configure extends p's configuration by the peer that has the home, if p is in doubt because that
+// peer is not configured. Without that peer the operation must stay in doubt, because no other peer
+// can decide.
 func (p *proc) configure() {
 	r := p.result
 	if r.Ending == InDoubt && r.Reason == Homeless && !slices.Contains(p.op.Peers, r.Peer) {

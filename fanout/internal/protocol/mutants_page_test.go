@@ -54,7 +54,8 @@ func newMutantsPage() *mutantsPage {
 	return p
 }
 
-// explored adds a row for b: first is the first violation of an exploration of states.
+// explored adds a row for b. states is the number of states that were explored, and first is the
+// violation that was found.
 func (p *mutantsPage) explored(b broken, states int, first string) {
 	found, rest, _ := strings.Cut(first, ", after ")
 	steps, _, _ := strings.Cut(rest, " ")

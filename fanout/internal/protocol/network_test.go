@@ -94,8 +94,8 @@ func (w *world) carry(m message) Reply {
 		if !m.cmd.Object.Claimed || m.cmd.Object.Stage == Reserved {
 			w.fault("a reservation is activated in " + m.cmd.Peer)
 		}
-		// A release deletes only objects that the kind made for the named object: a late release
-		// finds those of the next object of the name.
+		// A release deletes only objects that the kind made for the released object. A late release
+		// deletes nothing that the kind made for a later object of the name.
 		if m.cmd.Verb == Release && w.resides() {
 			w.fault("the namespace is released while an object is in it")
 		}
@@ -127,7 +127,8 @@ func (w *world) carry(m message) Reply {
 	if r.Class == Applied && m.cmd.Verb == Put {
 		w.commits(r.Object)
 		if op := w.procs[m.proc].op; op.Action == Adopt && unclaimed {
-			// All other writes of an adoption belong to other operations.
+			// An adoption is committed by its write of an unclaimed object. Its other writes finish
+			// other operations.
 			w.note(op.ID)
 		}
 		if op := w.procs[m.proc].op; (op.Action == Add || op.Action == Update) && r.Object.Stage != Reserved && r.Object.Revision.Operation == op.ID && r.Object.Payload != op.Payload {

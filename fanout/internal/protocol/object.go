@@ -28,7 +28,7 @@ const (
 	Configured Stage = "Configured"
 	// Active: committed, in every peer.
 	Active Stage = "Active"
-	// Decided: committed, to be in effect in another peer.
+	// Decided: a committed primary whose target is another peer.
 	Decided Stage = "Decided"
 	// Removing: the removal is committed.
 	Removing Stage = "Removing"
@@ -39,7 +39,8 @@ func (s Stage) Known() bool { return s == Reserved || s.committed() || s == Remo
 
 func (s Stage) committed() bool { return s == Configured || s == Active || s == Decided }
 
-// Ref names one incarnation of an object of the operation's name.
+// Ref names one incarnation of an object: its peer and its UID. The object's name is that of the
+// operation.
 type Ref struct{ Peer, UID string }
 
 // Claim records which operation took a name. It never changes.
@@ -105,8 +106,8 @@ type Object struct {
 	Released bool // a person released the requested removal
 
 	// Payload stands for the content: objects with equal contents have equal payloads. It is empty
-	// on inert reservations, and on guards that have no fields but those of every guard of their
-	// kind.
+	// on inert reservations, and on guards that have only the fields which every guard of the kind
+	// has.
 	Payload string
 
 	// Digest is the digest that a request for this content would have.

@@ -12,7 +12,7 @@ const (
 	Remove Action = "remove"
 	// Move makes the object in Target the primary of an Everywhere object.
 	Move Action = "move"
-	// Adopt brings an object that a person applied in Target under the control of the protocol.
+	// Adopt gives the protocol control of an object that a person applied in Target.
 	Adopt Action = "adopt"
 	// Succeed gives an object whose home was lost with its peer another home among
 	// the members Into.
@@ -128,7 +128,7 @@ const (
 	Unreachable  Reason = "unreachable"  // Result.Peer
 	Refused      Reason = "refused"      // by Result.Peer
 	Fenced       Reason = "fenced"       // another coordinator fenced the reservation
-	Membership   Reason = "membership"   // Result.Peers
+	Membership   Reason = "membership"   // Result.Peer and Result.Problem
 	OtherRing    Reason = "other ring"   // Result.Peer belongs to another ring
 	OneCluster   Reason = "one cluster"  // Result.Peer and Result.Peers[0]
 	NoOwner      Reason = "no owner"     // the namespace has no Active owner in Result.Peer
@@ -136,7 +136,7 @@ const (
 	Outdated     Reason = "outdated"     // Result.Revision is the present one
 	Missing      Reason = "missing"      // there is no such object
 	Late         Reason = "late"         // the deadline came first
-	LogFailed    Reason = "log failed"   // nothing was sent
+	LogFailed    Reason = "log failed"   // a write of the log failed
 	TakenOver    Reason = "taken over"   // another coordinator has taken over the log's entry
 	Contended    Reason = "contended"    // the name changed its owner too often
 	Homeless     Reason = "homeless"     // the object in Result.Peer is not home, and no other object is
@@ -158,7 +158,7 @@ type Result struct {
 	Primary   Ref
 	Revision  int64
 	Occupants []Occupant
-	Problem   string   // of Membership: what differs, for people
+	Problem   string   // of Membership and Homeless: an explanation for people
 	Pending   []string // peers that have not confirmed, or in which a dead reservation may be left
 	Held      Held     // of a sweep: why a requested removal is held
 	Durable   bool     // every other member was read to hold evidence of the operation

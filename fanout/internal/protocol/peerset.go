@@ -138,12 +138,11 @@ func (s PeerSet) peers(states ...string) []string {
 	return peers
 }
 
-// held returns the peers in which an add must hold the name: those that have content or are
-// receiving it.
+// held returns the peers in which an add must hold the name: the Active and the Joining members.
 func (s PeerSet) held() []string { return s.peers(peerActive, peerJoining) }
 
-// reached returns the peers that a change of an existing object must reach: also those that
-// are Leaving, which are still members.
+// reached returns the peers that a change of an existing object must reach: the Active, Joining and
+// Leaving members.
 func (s PeerSet) reached() []string { return s.peers(peerActive, peerJoining, peerLeaving) }
 
 // with returns s with m among its members, and m's peer not among the departed.

@@ -21,7 +21,7 @@ const (
 	accepting  Phase = "accepting"  // committing a person's edit of the home
 	finding    Phase = "finding"    // searching the primary of an update or removal
 	listing    Phase = "listing"    // listing the namespace, before a removal
-	emptying   Phase = "emptying"   // foreign finalizers
+	emptying   Phase = "emptying"   // waiting until only our finalizer is left on the primary
 	clearing   Phase = "clearing"   // deleting the guards or replicas of a removal
 	counting   Phase = "counting"   // counting the removals that plain deletes request
 	postponing Phase = "postponing" // recording that a requested removal is held

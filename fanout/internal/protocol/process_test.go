@@ -19,7 +19,7 @@ type proc struct {
 	adopter bool // the process settles records
 	taker   bool // the process takes over entries that others work on, or have left
 	taken   bool // a taker has taken over its entry
-	plain   bool // no mutant changes this process
+	plain   bool // the mutant forward does not change this process
 	result  Result
 	// overtaken is set if another operation's revision was in effect when op was over.
 	overtaken bool

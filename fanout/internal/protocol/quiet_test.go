@@ -88,9 +88,9 @@ func (g *graph) stuck() (int, int32) {
 	return n, first
 }
 
-// calm reports whether a state at rest has no message on its way, no reservation and no stale
-// replica. The last two count only if the configuration has a sweeper: otherwise a later sweep
-// cleans up.
+// calm reports whether a state at rest has no message that can still arrive and, if the
+// configuration has a sweeper, no reservation and no stale replica. Without a sweeper these do not
+// count, because a later sweep would clean up.
 func (w *world) calm() bool {
 	arrives := func(m message) bool {
 		return !m.orphan || m.applied || !w.isDown(w.store.index(m.cmd.Peer))

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRecoveryWaitsForNobody ends every process at every command and recovers it while one peer is
-// unreachable or no longer configured. Whatever Patience the operation has, the recovery ends, and
-// leaves the log entry for the next recovery.
+// TestRecoveryWaitsForNobody ends an operation of each kind at every command, and recovers it while
+// one peer is unreachable or not configured. The recovery must end without that peer, although the
+// operation is Patient.
 func TestRecoveryWaitsForNobody(t *testing.T) {
 	for _, mode := range []Mode{Once, Everywhere} {
 		plans := []plan{add("x", "a", 1, "p"), add("x", "b", 1, "p"), central(add("x", "a", 1, "p")), removal("x"), adoption("x", "a")}

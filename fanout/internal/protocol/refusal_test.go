@@ -45,7 +45,7 @@ func TestEndsWhenRefused(t *testing.T) {
 	}
 }
 
-// ends runs p against peers that answer verb with refusal.
+// ends runs p while one peer, and the log, answer verb with refusal, and requires that p ends.
 func ends(t *testing.T, name string, mode Mode, p plan, present int, peer string, verb Verb, refusal Reply) {
 	t.Helper()
 	cfg := config{name: name, mode: mode, peers: 2, plans: []plan{p}, lease: 2}

@@ -36,8 +36,8 @@ func (s replicaTask) afterPrimary(r Reply) {
 
 // follow makes replica X equal to primary y. A replica in effect is evidence of y,
 // so a Reserved one comes into force only if y's peer is still a full member. A Succeed skips
-// that check: during a removal by force no peer can rejoin, since all slots are held, and the
-// elected replica may be in a newcomer.
+// the check of y's peer: during a removal by force no peer can rejoin, since all slots are held,
+// and the elected replica may be in a newcomer.
 func (s replicaTask) follow(y Object) {
 	m := s.m
 	if m.passing() && m.Op.Action != Succeed && s.X.Stage == Reserved {
@@ -67,9 +67,9 @@ func (s replicaTask) afterAccept(r Reply) {
 	}
 }
 
-// hasLostRevision reports whether replica o has a revision that home y never had, because that revision was
-// lost with an earlier home. The revision's number may belong to other content by now, so the
-// replica cannot be updated, only created again.
+// hasLostRevision reports whether replica o has a revision that home y does not have: the revision
+// was lost with an earlier home, or by a restore of the home's peer. The revision's number may
+// belong to other content by now, so o must not simply be updated to y's revision.
 func (o Object) hasLostRevision(y Object) bool {
 	return o.Revision.Number > y.Revision.Number ||
 		o.Revision.Number == y.Revision.Number && o.Revision != y.Revision

@@ -3,9 +3,9 @@
 
 package protocol
 
-// A peer that was removed by force may rejoin with homes that were replaced in its absence.
-// The term of the successor shows that: the change that made it held the slots of all
-// members, so no Active object in them names the old home.
+// A peer that was removed by force may rejoin with homes that were replaced in its absence. The
+// term of the successor shows the replacement: the change that made the successor held the slots of
+// all members, so no Active object in a member names the old home.
 
 // A resignJob deletes a home that was replaced while its peer was no member.
 type resignJob struct{ m *Machine }
@@ -29,8 +29,8 @@ func (j resignJob) awaits(o Object) bool {
 	return m.Op.Action == Resign && o.Pending() && !met.Primary(Everywhere) && o.Of(Everywhere) == Ref{Peer: m.Op.Target, UID: met.UID}
 }
 
-// void raises the heartbeat of o. A process that is about to activate o may have read o's home
-// while that was still home; the new resourceVersion voids the write of such a process.
+// void raises the heartbeat of o. A process that is about to activate o may have read Met when Met
+// was still the home; the new resourceVersion of o voids the write of such a process.
 func (s surveyTask) void(o Object) {
 	o.Heartbeat++
 	s.send(stepVoid, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
@@ -115,8 +115,8 @@ func (j resignJob) afterComparing() {
 	}
 }
 
-// succeededBy deletes Met, a home or former home, because the parameter home has replaced it in
-// that term.
+// succeededBy deletes Met, a home or former home, because the home in the parameter home has
+// replaced it, in the term given by the parameter term.
 func (j resignJob) succeededBy(home Ref, term int64) {
 	m := j.m
 	m.Record.Elect, m.Record.Term = home, term

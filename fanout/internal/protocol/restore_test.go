@@ -27,7 +27,8 @@ func (w *world) restores(add func(k kind, a, b int)) {
 	switch {
 	case i < 0:
 	case w.restoring.over:
-		// The first write of the comeback raises the epoch above all notes.
+		// The first write of the comeback raises the epoch above all notes, so the restore can only
+		// be noticed before that write.
 		if w.cfg.noticed && !w.restoring.noticed && w.store.cells[i].set.Self.State == peerActive {
 			add(actNotice, i, 0)
 		}
@@ -69,9 +70,9 @@ func (w *world) doubtful(i int) bool {
 	return w.restoring.over && !w.restoring.back && i >= 0 && peerName(i) == w.cfg.restored
 }
 
-// undoes reports whether the restore of peer i may undo a removal that has returned Done. It may
-// until the peer has rejoined. It may for good if a sweep listed the object before the restore was
-// noticed, and created its guards again.
+// undoes reports whether the restore of peer i may undo a removal that has returned Done. The
+// removal may be undone until the peer has rejoined. It may stay undone after that if the restore
+// is noticed late: a sweep that lists the object before the notice creates its guards again.
 func (w *world) undoes(i int) bool {
 	return w.doubtful(i) || w.restoring.over && w.cfg.noticed && peerName(i) == w.cfg.restored
 }

@@ -29,9 +29,9 @@ func (j retireJob) outdated(x Object) bool {
 
 // begin removes our finalizer from former homes, after every task of this kind has confirmed that
 // its peer names the present home, or has no object. Until then a former home must stay, because
-// replicas that name it would be judged dead. Former homes of the earliest term come first: a
-// removal may have found a former home before it was updated, and that one may name a later former
-// home. begin returns false if no former home is left.
+// replicas that name it would be judged dead. Former homes of the earliest term come first: in a
+// removal, a former home of an earlier term may still name one of a later term. begin returns false
+// if no former home is left.
 func (j retireJob) begin(kind task) bool {
 	m := j.m
 	if len(m.Result.Pending) > 0 {

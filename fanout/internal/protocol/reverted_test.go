@@ -26,9 +26,10 @@ func driven(t *testing.T, s *store, m *Machine, meanwhile func(Command)) {
 	require.True(t, m.Over())
 }
 
-// TestACoverThatMendsAHomeBringsItsReplicas covers a restored home that a replica is ahead of,
-// while a sweep that judged the replica before the restore deletes that replica. The PeerSet of the
-// rejoining peer lists only the other members.
+// TestACoverThatMendsAHomeBringsItsReplicas runs the cover of a restored home that has a lower
+// revision than its replica. A sweep that judged the replica before the restore deletes the replica
+// meanwhile, and the cover must create it again. The PeerSet of the rejoining peer lists only the
+// other members.
 func TestACoverThatMendsAHomeBringsItsReplicas(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ringWorld explores every order of coordinators that make the ID of a ring of the first
-// release, each of which may end at any moment, and of membership changes.
+// ringWorld is one state of a model in which coordinators make the ID of a ring of the first
+// release while the membership changes. Each coordinator may end at any moment.
 type ringWorld struct {
 	sets   map[string]PeerSet
 	makers []ringMaker

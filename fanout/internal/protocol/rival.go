@@ -12,9 +12,9 @@ func (s *Strand) observe(uid, rv string) {
 	}
 }
 
-// rival decides about a pending primary y of another operation in peer. Once y's lease is
-// over, the strand fences it. Until then the older of the two operations waits and the
-// younger gives way.
+// rival decides about a pending primary y of another operation in peer. Once y's lease is over, the
+// strand fences y. Until then the older of the two operations waits and the younger gives way; an
+// adoption always waits.
 func (s acquireTask) rival(peer string, y Object) {
 	m := s.m
 	s.Y = y

@@ -67,8 +67,9 @@ func (j *judges) compare(what any, model, server string) {
 }
 
 // TestModelKnowsTheSchema lets the model's store and the CRDs judge the same writes, which
-// differ in one or two fields from an object of the protocol. The CRDs enforce every rule
-// that the explorations rely on, and no rule that the explorations do not know.
+// differ in one or two fields from an object of the protocol. Apart from the differences in
+// stricter and looser, the CRDs enforce every rule that the explorations rely on, and no rule
+// that the explorations do not know.
 //
 // ATOLL_EXPLORE=deep takes all writes that differ in two fields; the default is every
 // fourth.

@@ -108,7 +108,7 @@ func (w *world) recoverAll() string {
 	return ""
 }
 
-// sweepAll lets process at sweep every member.
+// sweepAll sweeps every member, in the process whose index in w.procs is the parameter at.
 func (w *world) sweepAll(at int) string {
 	for i := range w.store.cells {
 		if w.store.cells[i].obj == nil || !w.member(i) {

@@ -15,7 +15,7 @@ type history struct {
 	now   int64
 	deeds []*deed
 	of    map[string]*deed
-	// others: at some time an object, create or finalizer was in the way that belongs to no deed.
+	// others: at some time an object, create or finalizer that belongs to no deed was in the way.
 	others bool
 	// yielded are the deletes by persons of homes that had yielded, by UID.
 	yielded map[string]*deed

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// simulateMutant plays random schedules with m until one fails. It returns the violation.
+// simulateMutant plays random schedules with m until one fails. It returns the violation and the
+// schedule.
 func simulateMutant(t *testing.T, m mutant) (string, schedule) {
 	t.Helper()
 	for seed := range uint64(3000) {

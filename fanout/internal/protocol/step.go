@@ -13,7 +13,7 @@ const (
 	stepActivate      step = "activate"       // notice to the kind
 	stepAgain         step = "again"          // pause, then begin again
 	stepAnchor        step = "anchor"         // read of the anchor's PeerSet
-	stepBeat          step = "beat"           // write of an operation's heartbeat, or read before that of a change
+	stepBeat          step = "beat"           // write of the heartbeat of an operation, or read before the write of the heartbeat of a change
 	stepBeaten        step = "beaten"         // write of the heartbeat of a change
 	stepBegin         step = "begin"          // new entry of the log
 	stepBelieved      step = "believed"       // read of the PeerSet of the primary's peer, which shows whether that peer is a full member
@@ -66,7 +66,7 @@ const (
 	stepTarget        step = "target"         // read of the target after its record is gone
 	stepTargetAgain   step = "target again"   // pause, then read the target again
 	stepUnchanged     step = "unchanged"      // second read of evidence whose primary is missing
-	stepUndid         step = "undid"          // read of the replica after that delete
+	stepUndid         step = "undid"          // read of the replica after the delete of stepUndo
 	stepUndo          step = "undo"           // delete of a replica that must not exist
 	stepVerify        step = "verify"         // read of the primary after its guard was written
 	stepVoid          step = "void"           // write that voids the requests that may be in flight to the object

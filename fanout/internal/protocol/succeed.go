@@ -8,12 +8,14 @@ import (
 	"slices"
 )
 
-// generation is the distance between the terms of a home and of the home that replaces it
-// in its absence. A move adds one or two to a term. The absent home may have moved more
-// often than the change that replaces it can know, and their terms must not meet.
+// generation is the number of terms in a generation. A home that replaces an absent home gets the
+// first term of a later generation. A move adds one or two to a term. The absent home may have
+// moved more often than the change that replaces it can know, and the terms of the two homes must
+// differ.
 const generation = 1 << 20
 
-// generationOf returns how many homes had been lost when a home got its term.
+// generationOf returns the generation of a term. Each replacement of a lost home begins another
+// generation.
 func generationOf(term int64) int64 { return term / generation }
 
 func nextGeneration(term int64) int64 { return (generationOf(term) + 1) * generation }
@@ -46,9 +48,9 @@ func (j succeedJob) begin() {
 	}
 }
 
-// affirm writes home o in peer once more, with a raised heartbeat. A move reads the home
-// before the members, so this voids a move to a peer that was a member then and no longer
-// is.
+// affirm writes home o in peer once more, with a raised heartbeat. A move reads the home before the
+// members. So this write voids each move that read the home before it, above all a move to a peer
+// that was still a member when the move read the members.
 func (j succeedJob) affirm(o Object, peer string) {
 	m := j.m
 	m.Record.Elect = Ref{Peer: peer, UID: o.UID}
@@ -84,9 +86,9 @@ func (s surveyTask) step(r Reply) {
 	}
 }
 
-// found ends the strand with o. If the peer of o's home is doubted, it reads the home after o: if
-// this process is late with the comeback, o may be a replica of an object that was added there
-// since.
+// found ends the strand with o. If o's home is in the restored peer Op.Doubted, the strand reads
+// the home first: if this process is late with the comeback, o may be a replica of an object that
+// was added in that peer after the comeback.
 func (s surveyTask) found(o Object) {
 	m := s.m
 	s.X = o
@@ -265,7 +267,8 @@ func (j succeedJob) afterFreezing() {
 	}
 }
 
-// A crownTask makes the elected replica home.
+// A crownTask makes the elected replica X the home, with the state of Y. Without Y it writes the
+// home X once more, with a raised heartbeat.
 type crownTask struct{ strand }
 
 func (s crownTask) step(r Reply) {

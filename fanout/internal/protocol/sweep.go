@@ -6,7 +6,7 @@ package protocol
 // A sweepJob judges a listed object and repairs the objects that belong to it.
 type sweepJob struct{ m *Machine }
 
-// begin judges the listed object Met and repairs what belongs to it.
+// begin judges the listed object Met and repairs the objects that belong to it.
 func (j sweepJob) begin() {
 	m := j.m
 	x := m.Op.Met
@@ -48,8 +48,8 @@ func (j sweepJob) afterJudging() {
 	m.end(Done)
 }
 
-// A judgeTask judges a reservation, primary or secondary, and deletes a dead one. It fences a
-// pending primary only if the lease has run out while this strand watched it.
+// A judgeTask judges a secondary or a Reserved primary, and deletes a dead secondary. It fences a
+// pending primary only if the lease has run out while this strand watched the primary.
 type judgeTask struct{ strand }
 
 func (s judgeTask) step(r Reply) {
@@ -191,7 +191,8 @@ func (s judgeTask) outlast(peer string, y Object) {
 	}
 }
 
-// A guardTask makes sure that a committed object that exists once has a guard in its peer.
+// A guardTask makes sure that its peer has a secondary of the primary. The secondary is a guard of
+// an object that exists once or, in a cover, a reservation for a primary that is not in effect yet.
 type guardTask struct{ secondaryTask }
 
 func (s guardTask) step(r Reply) {

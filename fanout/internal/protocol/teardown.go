@@ -41,7 +41,8 @@ func (s emptyTask) afterRead(r Reply) {
 	case r.Code != OK:
 		s.retry(stepReread)
 	case !o.Leaving():
-		// The peer was restored to a state from before the removal, which runs again.
+		// The peer was restored to a state from before the removal. The next sweep or recovery
+		// runs the removal again.
 		s.unconfirmed()
 	case changed:
 		s.changed(o)
@@ -121,7 +122,7 @@ func (j removeJob) afterEmptying() {
 	}
 }
 
-// release has the kind delete the objects that it made in every peer.
+// release asks the kind to delete the objects that the kind made in each peer.
 func (j removeJob) release() {
 	m := j.m
 	m.enter(releasing)
@@ -129,7 +130,7 @@ func (j removeJob) release() {
 	bringJob{m}.spread(taskRelease)
 }
 
-// A releaseTask has the kind delete the objects that it made in one peer.
+// A releaseTask asks the kind to delete the objects that the kind made in one peer.
 type releaseTask struct{ strand }
 
 func (s releaseTask) step(r Reply) {
@@ -183,7 +184,8 @@ func (s dropTask) step(r Reply) {
 		case r.Code != OK:
 			s.retry(stepReread)
 		case !r.Object.Leaving(), !r.Object.Terminating:
-			// The peer was restored to a state from before the removal, which runs again.
+			// The peer was restored to a state from before the removal. The next sweep or recovery
+			// runs the removal again.
 			s.unconfirmed()
 		case r.Object.RV != m.Primary.RV:
 			s.changed(r.Object)

@@ -15,8 +15,8 @@ const (
 	resident
 )
 
-// reside returns the reply to the list or settlement of the namespace by the owner's removal: the
-// tenant, if it is there.
+// reside replies to a removal of the owner that lists or settles the namespace in one peer. The
+// reply has the tenant if the tenant is in that peer and is not fenced.
 func (w *world) reside(c Command) Reply {
 	ok := Reply{Class: Applied, Code: OK}
 	if w.tenant == outside || c.Peer != peerName(w.cfg.tenant-1) {

@@ -105,8 +105,8 @@ func (c *cache) once(ctx context.Context, path string, make func(piece string) e
 	return os.Rename(piece, path)
 }
 
-// ldflags strips symbols, and sets the version of Kubernetes programs, which go build alone would
-// leave at v0.0.0-master.
+// ldflags returns the linker flags of p. They strip symbols, and set the version of Kubernetes
+// programs, which go build alone would leave at v0.0.0-master.
 func (c *cache) ldflags(ctx context.Context, p program) (string, error) {
 	flags := "-s -w"
 	if p.version != "k8s.io/kubernetes" {

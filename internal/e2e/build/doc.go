@@ -12,13 +12,15 @@
 //
 // where <versions> stands for the pinned modules, the Go version, the operating
 // system and the architecture, so that a change of any of them builds anew. The
-// first build takes about ten minutes on two cores; the next call a few
-// milliseconds.
+// first build of all programs takes about five minutes on two idle cores; the next
+// call takes a few milliseconds.
 //
 // Guaranteed: a file under its final name is complete; processes that ask at
 // the same time build once and share the result; a failed or interrupted build
 // leaves nothing that a later one could take for a program.
 //
 // Not guaranteed: that executables in KUBEBUILDER_ASSETS have the pinned
-// versions. It needs the go command, and flock, thus Linux, macOS or a BSD.
+// versions.
+//
+// The package needs the go command and flock, so it works on Linux, macOS and the BSDs.
 package build

@@ -86,8 +86,9 @@ func (r release) lacks(ctx context.Context) bool {
 	return r.git(ctx, nil, "cat-file", "-e", r.commit+":"+filepath.ToSlash(r.folder)) != nil
 }
 
-// key returns a hash of everything that determines the program: the commit, the folder if the
-// commit lacks it, and the toolchain.
+// key returns a hash of everything that determines the program: the commit, the name of the folder,
+// and the toolchain. If the commit lacks the folder, the hash also covers the folder's Go files in
+// the present tree.
 func (r release) key(ctx context.Context, c *cache) (string, error) {
 	hash := sha256.New()
 	toolchain, err := c.goOutput(ctx, "env", "GOVERSION", "GOOS", "GOARCH")

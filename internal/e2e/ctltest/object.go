@@ -43,9 +43,9 @@ func (o Object) Owner() bool {
 	return o.Role == "Primary" && o.Stage != "Reserved"
 }
 
-// RequireOwner returns the one committed owner of a name. objects are the objects under the name.
-// The test fails unless every plane has exactly one of them, and all except the owner are guards of
-// the owner.
+// RequireOwner returns the one committed owner of a name. objects are the objects under the name,
+// at most one of each plane. The test fails unless there are as many objects as planes, the owner
+// is Configured, and all other objects are guards of the owner.
 func RequireOwner(t *testing.T, name string, objects []Object, planes int) Object {
 	t.Helper()
 	require.Len(t, objects, planes, "%s is not in every plane: %v", name, objects)

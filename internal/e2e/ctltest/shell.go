@@ -55,17 +55,17 @@ func (r Result) String() string {
 	return fmt.Sprintf("atollctl %s: %s after %s\n%s", strings.Join(r.Args, " "), end, r.Took.Round(time.Millisecond), r.Output)
 }
 
-// Never, as the time after which to kill, means not to kill.
+// Never is the argument kill with which Run does not kill the program.
 const Never = time.Duration(0)
 
-// Run runs the program, and kills it if it has not ended after that time. It fails only if the
-// program cannot be started.
+// Run runs the program, and kills it if it has not ended after the duration kill, unless kill is
+// Never. Run fails only if the program cannot be started.
 func (s *Shell) Run(ctx context.Context, kill time.Duration, args ...string) (Result, error) {
 	return s.run(ctx, kill, "", args)
 }
 
-// RunUntil runs the program, and kills it as soon as it has printed the text. It fails only if the
-// program cannot be started.
+// RunUntil runs the program, and kills it as soon as its output contains printed. RunUntil fails
+// only if the program cannot be started.
 func (s *Shell) RunUntil(ctx context.Context, printed string, args ...string) (Result, error) {
 	return s.run(ctx, Never, printed, args)
 }

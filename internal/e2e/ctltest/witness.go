@@ -70,14 +70,14 @@ func (w *Witness) believed(plane string) (bool, int) {
 	return w.absent[plane] == 0, w.turns[plane]
 }
 
-// Twice returns a proof for each name that had two owners at one moment.
+// Twice returns the proofs that a name had two owners at one moment. A name may have several.
 func (w *Witness) Twice() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.twice...)
 }
 
-// Owners returns every owner that a name ever had.
+// Owners returns every owner of a name that the witness has observed.
 func (w *Witness) Owners(name string) []Object {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,8 +97,8 @@ func (w *Witness) Seen() (rounds, events int) {
 
 // read lists the planes in turn. If two consecutive lists of a plane show the same owner, that
 // object owned the name during the whole time between the lists: a UID is used once and a commit is
-// never undone. Another owner of the name in the latest list of another plane proves that the name
-// had two owners.
+// never undone. The latest list of each other plane was made between these two lists. So another
+// owner in such a list proves that the name had two owners.
 func (w *Witness) read(ctx context.Context) {
 	latest := map[string]map[string]Object{} // by plane: result of its latest list
 	for ctx.Err() == nil {
@@ -156,7 +156,8 @@ func (w *Witness) note(o Object) {
 	w.owners[o.Name][o.UID] = o
 }
 
-// watch observes every state of a plane, also those between two lists.
+// watch observes each state that a watch of the plane delivers, also states between two lists. It
+// misses the states between an error and the next watch.
 func (w *Witness) watch(ctx context.Context, plane string) {
 	client := w.ring.clients[plane].Resource(ServiceClusters).Namespace(w.namespace)
 	version := ""

@@ -40,10 +40,10 @@ func (p *Plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name st
 	return p.kubeconfig(&api.AuthInfo{Token: token})
 }
 
-// RunAs returns a kubeconfig that may do exactly what the given ClusterRoles
-// allow (and what every authenticated user may): YAML, one or several
-// documents. Each call makes a service account, roles and bindings of its own,
-// with a random suffix, and returns when the API server acts on them.
+// RunAs returns a kubeconfig with exactly the rights that the given ClusterRoles grant, and those
+// that every authenticated user has. clusterRoles is YAML, one or several documents. Each call
+// makes a service account, roles and bindings of its own, with a random suffix, and returns when
+// the API server acts on them.
 func (p *Plane) RunAs(ctx context.Context, clusterRoles []byte) ([]byte, error) {
 	roles, err := parseClusterRoles(clusterRoles)
 	if err != nil {
@@ -84,8 +84,9 @@ func parseClusterRoles(manifests []byte) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// grant creates the role, binds the account to the role, and waits until the authorizer, which
-// watches roles and bindings, allows the account the first rule's requests.
+// grant creates the role and binds the account to the role. It then waits until the authorizer,
+// which watches roles and bindings, allows the account one request that the role's first rule
+// covers.
 func (p *Plane) grant(ctx context.Context, client dynamic.Interface, role *unstructured.Unstructured, account string) error {
 	if _, err := client.Resource(clusterRoles).Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating ClusterRole %s: %w", role.GetName(), err)

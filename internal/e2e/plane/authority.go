@@ -65,8 +65,9 @@ func (a *authority) client(user string, groups []string) (pair, error) {
 	})
 }
 
-// sign completes a template and signs it with a new key. A template for an
-// authority signs itself and becomes a's own certificate.
+// sign completes a template with a new key, and signs the certificate with a's key. If the template
+// is that of an authority, its certificate and key become a's own, and the certificate signs
+// itself.
 func (a *authority) sign(template *x509.Certificate) (pair, error) {
 	key, keyPEM, err := newKey()
 	if err != nil {

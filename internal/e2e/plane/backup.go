@@ -45,8 +45,8 @@ func (p *Plane) Restore(ctx context.Context) error {
 }
 
 // RestoreSnapshot restores the saved data as an administrator of etcd does: with etcdutl snapshot
-// restore, into a new cluster of one member. If bump is not zero, new revisions start that far
-// above the latest saved one, and the revisions before count as compacted.
+// restore, into a new cluster of one member. If bump is not zero, new revisions start at the latest
+// saved revision plus bump, and all earlier revisions count as compacted.
 func (p *Plane) RestoreSnapshot(ctx context.Context, bump uint64) error {
 	programs, err := build.Programs(ctx, build.Etcdutl)
 	if err != nil {

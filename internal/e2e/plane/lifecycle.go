@@ -20,7 +20,8 @@ var ErrStopped = errors.New("the plane was stopped")
 
 // Stop ends all processes at once, waits for their end, releases the port, and removes the
 // temporary directory unless Keep was called. It is idempotent. It fails, and stops nothing, if ctx
-// ends while another call holds the turn. It also fails if the directory cannot be removed.
+// ends while another call starts or stops processes. It also fails if the directory cannot be
+// removed.
 func (p *Plane) Stop(ctx context.Context) error {
 	if err := p.take(ctx); err != nil {
 		return err

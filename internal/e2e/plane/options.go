@@ -32,7 +32,7 @@ type Options struct {
 	APIServerFlags []string
 
 	// AnyGroup makes the API server accept CustomResourceDefinitions in groups without a dot, such
-	// as apps: it runs a build without that one check.
+	// as apps: the plane runs a build of kube-apiserver without the check for the dot.
 	AnyGroup bool
 
 	// Dir holds the data and the logs, and belongs to the caller. Empty means

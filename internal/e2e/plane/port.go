@@ -22,7 +22,7 @@ type port struct {
 }
 
 func reservePort() (*port, error) {
-	// No process may start in between and inherit the socket.
+	// No process may start before CloseOnExec: it would inherit the socket.
 	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err == nil {

@@ -28,7 +28,8 @@ var (
 	serviceAccounts = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
 )
 
-// await calls probe until it returns nil. If ctx ends first, it fails with probe's last error.
+// await calls probe until probe returns nil. It fails with probe's last error if ctx ends first,
+// and at once if probe returns an endError.
 func await(ctx context.Context, what string, probe func(context.Context) error) error {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()

@@ -18,8 +18,8 @@ func authorization(resource string) schema.GroupVersionResource {
 	return authorizationv1.SchemeGroupVersion.WithResource(resource)
 }
 
-// firstRuleReview returns a SubjectAccessReview for the first rule of the role and the account, nil
-// for a role without rules.
+// firstRuleReview returns a SubjectAccessReview that asks whether the account may make the first
+// request that the first rule of the role covers. It returns nil for a role without rules.
 func firstRuleReview(role *unstructured.Unstructured, account string) (*unstructured.Unstructured, error) {
 	var typed rbacv1.ClusterRole
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, &typed); err != nil {

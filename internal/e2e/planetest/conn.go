@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Peer returns a plane as a peer of its name, with the administrator's credentials, which serves
-// the given regions.
+// Peer returns the region.Peer of a plane, with the name of the plane, the administrator's
+// credentials and the given regions.
 func Peer(t testing.TB, p *plane.Plane, regions ...region.Key) region.Peer {
 	t.Helper()
 	return PeerAs(t, p, p.Kubeconfig(), regions...)

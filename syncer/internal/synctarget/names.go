@@ -21,8 +21,8 @@ const SyncerManager = "atoll-syncer"
 // Manager is the field manager of writes to SyncTargets.
 const Manager = SyncerManager + "-target"
 
-// InstallationPrefix begins the name of each installation. Nothing is synced into such a namespace: a pod there can use
-// the rights of its syncer.
+// InstallationPrefix begins the name of each installation, which is also the name of its namespace. Nothing is synced
+// into a namespace with this prefix: a pod there can use the rights of the syncer.
 const InstallationPrefix = "atoll-syncer-"
 
 // Owner returns the value of the label by which objects downstream belong to a SyncTarget of an upstream.

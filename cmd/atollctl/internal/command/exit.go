@@ -189,7 +189,8 @@ func noSuchNamespace(err error) bool {
 	return ok && apierrors.IsNotFound(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
 }
 
-// find calls errors.AsType for err and for the members of each *region.PartialError in it.
+// find calls errors.AsType for err. If that fails, it calls find for each member of the first
+// *region.PartialError in err.
 func find[T error](err error) (T, bool) {
 	if found, ok := errors.AsType[T](err); ok {
 		return found, true
@@ -203,8 +204,8 @@ func find[T error](err error) (T, bool) {
 	return none, false
 }
 
-// is reports whether errors.Is(err, target) is true for err or for a member of a
-// *region.PartialError in it.
+// is calls errors.Is for err. If that returns false, it calls itself for each member of the first
+// *region.PartialError in err.
 func is(err, target error) bool {
 	if errors.Is(err, target) {
 		return true
@@ -217,7 +218,7 @@ func is(err, target error) bool {
 	return false
 }
 
-// members yields the members of the PartialErrors in err's tree.
+// members yields the members of the first PartialError in err's tree.
 func members(err error) func(yield func(error) bool) {
 	return func(yield func(error) bool) {
 		partial, ok := errors.AsType[*region.PartialError](err)

@@ -16,8 +16,9 @@ import (
 )
 
 // openOwn opens the log that commands write: the log that --wal names, or the log of the peers'
-// ring. It never ignores the common log of the first release: it makes that log the ring's log,
-// settles the log's operations, or returns an error.
+// ring. If the common log of the first release exists, openOwn makes it the ring's log, uses it at
+// its present path, settles its operations, or returns an error. If only a damaged common log is
+// left, openOwn prints a warning.
 func (s *session) openOwn(ctx context.Context, create bool, opts wal.Options) (*wal.File, error) {
 	if err := s.ofFile(); err != nil {
 		return nil, err
@@ -95,8 +96,8 @@ func begunIn(ctx context.Context, log wal.Log, ring string) bool {
 // earlier is the path of a log that may become the log of the ring, and a description of the log.
 type earlier struct{ path, which string }
 
-// inherit handles the common log before the ring's own is opened. It returns the common log if that
-// cannot be moved and the ring has no other.
+// inherit handles the common log before the ring's own log is opened. It returns the common log if
+// the common log cannot be moved and the ring has no log of its own.
 func (s *session) inherit(ctx context.Context, own, common string, opts wal.Options) (*wal.File, error) {
 	if !exists(common) && begun(own) {
 		s.warn("a damaged log was set aside beside %s: save what can be read with %q, or move it away", common, s.program+" wal salvage")
@@ -163,7 +164,7 @@ func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old 
 	return true, nil
 }
 
-// settleAll settles the operations of the common log and reports each.
+// settleAll settles the operations of an earlier log and reports each.
 func (s *session) settleAll(ctx context.Context, c *fanout.Coordinator, file *wal.File, common string) error {
 	for entry, err := range file.Open(ctx) {
 		if err != nil {

@@ -115,7 +115,8 @@ func (s state) ringIDs(t *testing.T) (ids []string) {
 	return ids
 }
 
-// settled requires that no operation is open, and that the update is in all peers.
+// settled requires that the ring has one log, that no log has an open operation, and that an audit
+// finds no violation.
 func (s state) settled(t *testing.T) {
 	t.Helper()
 	require.Len(t, s.rings(t), 1)

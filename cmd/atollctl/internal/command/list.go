@@ -157,7 +157,7 @@ func (s *session) printObjects(kind fanout.Kind, copies []copied, all bool, unre
 	return s.print(l)
 }
 
-// byName yields the objects of all peers with one name at a time.
+// byName yields, for one name after the other, the objects that the peers have under this name.
 func byName(copies []copied) func(yield func([]copied) bool) {
 	key := func(c copied) types.NamespacedName {
 		return types.NamespacedName{Namespace: c.obj.GetNamespace(), Name: c.obj.GetName()}

@@ -53,7 +53,8 @@ func (l logs) of(ring string) (string, error) {
 	return filepath.Join(l.dir, "rings", ring, logName), nil
 }
 
-// existing returns the paths of all existing logs.
+// existing returns the paths of all logs that were begun: of logs that exist, and of logs whose
+// damaged file was set aside.
 func (l logs) existing() []string {
 	var paths []string
 	rings, _ := os.ReadDir(filepath.Join(l.dir, "rings")) // an unreadable directory has no usable log
@@ -101,8 +102,8 @@ func (e *unknownRingError) Error() string {
 }
 func (e *unknownRingError) Unwrap() error { return e.err }
 
-// own returns the path of the log of the peers' ring, and whether the log exists. The common log
-// takes the place of the ring's log while the ring has none.
+// own returns the path of the log of the peers' ring, and whether that log was begun. The common log
+// takes the place of the ring's log while only the common log was begun.
 func (s *session) own(ctx context.Context, place logs) (path string, found bool, err error) {
 	ring, err := s.ring(ctx)
 	if err != nil {
@@ -117,9 +118,9 @@ func (s *session) own(ctx context.Context, place logs) (path string, found bool,
 	return path, begun(path), nil
 }
 
-// found returns the log for commands that need no peer: the log that --wal names; otherwise the log
-// of the peers' ring, if the flags name peers and these respond within two seconds; otherwise the
-// only log in the default directory.
+// found returns the path of the log for commands that need no peer: the log that --wal names;
+// otherwise the log of the peers' ring, if the flags name peers and these respond within two
+// seconds; otherwise the only log in the default directory, or the common log if no log was begun.
 func (s *session) found(ctx context.Context) (string, error) {
 	if s.wal != "" {
 		return s.wal, nil

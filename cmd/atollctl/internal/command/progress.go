@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	progressAfter = time.Second            // running time, without -v
+	progressAfter = time.Second            // how long a command runs before its progress is shown; with -v at once
 	progressEvery = 200 * time.Millisecond // refresh interval
-	silentAfter   = time.Second            // without a response
+	silentAfter   = time.Second            // after this time without a response, the peer is shown as silent
 )
 
 // isTerminal reports whether out is a terminal.
@@ -121,7 +121,7 @@ type notices struct {
 // step is the Step hook of an Observer.
 func (n *notices) step(ctx context.Context, e fanout.StepEvent) {
 	n.progress.Step(ctx, e)
-	if !e.Done || ctx.Err() != nil { // a cancelled request is no cause; the error names that
+	if !e.Done || ctx.Err() != nil { // a canceled request is not the peer's fault, and the command's error reports it
 		return
 	}
 	for _, p := range n.progress.Peers() {

@@ -31,15 +31,15 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 // The scripts in testdata are command lines as a user types them, run against
 // API servers in memory. They have these commands of their own:
 //
-//	ring NAME...           starts a server for each name, makes them peers and
-//	                       writes peers.yaml
-//	bare NAME...           the same without CRDs
+//	ring NAME...           starts a server with the types of Atoll for each name, and
+//	                       lists the servers in peers.yaml
+//	bare NAME...           does the same as ring, without the types
 //	central NAME           starts a central plane, with the rights that "atollctl rbac
 //	                       --central" prints
-//	used NAME VERB...      fails if a server grants a right that no command has used, except
-//	                       the verbs
+//	used NAME VERB...      fails if a server grants a right that no command has used; rights
+//	                       with these verbs may be unused
 //	atollctl ARG...        runs atollctl, which must exit 0
-//	plugin ARG...          runs it as kubectl-atoll
+//	plugin ARG...          runs atollctl as kubectl-atoll, which must exit 0
 //	exits CODE ARG...      runs atollctl, which must exit with CODE
 //	pipe FILE ARG...       runs atollctl with the file as its standard input
 //	cut NAME, join NAME    makes a server unreachable, and reachable again

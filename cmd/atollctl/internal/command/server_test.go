@@ -48,7 +48,7 @@ func compile(names ...string) (*regiontest.Definitions, error) {
 type server struct {
 	*regiontest.Server
 	kubeconfig []byte
-	secrets    [][]byte // in this server
+	secrets    [][]byte // tokens and keys in the kubeconfig, which no command may print
 	saved      regiontest.Saved
 
 	mu      sync.Mutex

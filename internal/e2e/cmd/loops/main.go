@@ -1,13 +1,14 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command loops runs the loops of the library over peers, one round a second, until it is killed or
-// interrupted: the Coordinator's sweeps and the Controller of Accounts.
+// Command loops runs two loops of the library over peers until it is killed or interrupted: the
+// Coordinator, which sweeps once a second, and the Controller of Accounts. In addition the command
+// itself sweeps once a second.
 //
 //	loops LOG NAME=KUBECONFIG...
 //
-// It prints a line on standard output after each round. It also builds with the library of the
-// first release.
+// It prints the line "swept" on standard output after each of its own sweeps that succeeds. It also
+// builds with the library of the first release.
 package main
 
 import (

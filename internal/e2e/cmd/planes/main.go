@@ -10,9 +10,9 @@
 // cluster-2 and so on, and one called upstream, which has neither controllers nor built-in
 // workloads and accepts any type. Their kubeconfigs are DIR/NAME.kubeconfig.
 //
-// In ARGS, the argument {kubeconfigs} stands for "-kubeconfig NAME=PATH" once per plane. COMMAND
-// also gets them, as NAME=PATH,NAME=PATH, in the environment variable ATOLL_KUBECONFIGS. The exit
-// code is that of COMMAND; go run turns any other than 0 into 1.
+// In ARGS, the argument {kubeconfigs} stands for "-kubeconfig NAME=PATH" once per plane. The
+// environment variable ATOLL_KUBECONFIGS of COMMAND also lists the planes, as NAME=PATH,NAME=PATH.
+// The exit code is that of COMMAND; go run turns any other code than 0 into 1.
 package main
 
 import (

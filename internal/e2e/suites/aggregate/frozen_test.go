@@ -21,9 +21,9 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// Merged lists report a frozen API server by name as missing, and never report its objects as not
-// found. If no other region responds, a list fails. When the server continues, its events arrive
-// again.
+// A merged list reports the region of a frozen API server as missing, by name. A get of an object
+// fails instead of reporting the object as not found. A list of the frozen region alone fails. When
+// the server continues, its events arrive again.
 func TestFrozenRegion(t *testing.T) {
 	planes := planetest.Shared(t, 2)
 	namespace := planetest.Namespace(t, planes...)

@@ -59,8 +59,10 @@ type storm struct {
 }
 
 // TestStorm runs merged lists and watches, and an informer, through all faults of regions, under
-// writes. In the end lists and caches equal the union of the regions' objects, no event is lost, duplicated or
-// inconsistent, and a fault in one region does not delay the events of other regions.
+// writes. In the end lists and caches equal the union of the regions' objects. Each event of the
+// merged watch fits the events before it: an object is added while the consumer does not have it,
+// and is modified or deleted under the same UID. During a fault in one region, events of the other
+// regions arrive.
 func TestStorm(t *testing.T) {
 	s := newStorm(t)
 	ctx, cancel := context.WithCancel(t.Context())

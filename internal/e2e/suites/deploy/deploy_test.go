@@ -37,8 +37,9 @@ const (
 )
 
 // TestDeploy applies the manifests with kubectl, runs the program in two replicas with the Pods'
-// ServiceAccount, and creates, edits and deletes objects. It requires that every loop works, that
-// no request lacks a right, and that every granted right is used.
+// ServiceAccount, and creates, edits and deletes objects. It requires that every loop works and
+// that no request lacks a right. It also requires that every granted right is used, except those in
+// unusedRights and heldOnly.
 func TestDeploy(t *testing.T) {
 	planeOptions, planeLog := audited(t, "plane")
 	peerOptions, peerLog := audited(t, "eu")
@@ -68,7 +69,7 @@ func TestDeploy(t *testing.T) {
 	play(t, central, eu, "first")
 	planetest.Eventually(t, soon, "a is ready", a.ready)
 	planetest.Eventually(t, soon, "b is ready", b.ready)
-	b.stop()                 // its Lease ends with it
+	b.stop()                 // a takes over: b gives up its Lease when it stops
 	register(t, central, us) // the peer joins the ring
 	play(t, central, eu, "second")
 	a.stop()
@@ -132,7 +133,7 @@ func requireGranted(t *testing.T, where string, used map[string]bool, roles ...[
 	}
 }
 
-// idle lists the granted rights that this test does not use, with the reason for each.
+// unusedRights lists the granted rights that this test does not use, with the reason for each.
 var unusedRights = map[string]string{
 	"delete operations.fanout.atoll.dev":    "they are forgotten after a day",
 	"get operations.fanout.atoll.dev":       "to see what became of one whose answer was lost",
@@ -140,7 +141,8 @@ var unusedRights = map[string]string{
 	"patch accounts.catalog.kubecarrier.io": "the finalizer in a plane that is no peer of the ring",
 }
 
-// requireUsed requires that each granted right was used somewhere.
+// requireUsed requires that each granted right, except those in unusedRights and heldOnly, was used
+// somewhere.
 func requireUsed(t *testing.T, roles []*rbacv1.ClusterRole, used ...map[string]bool) {
 	t.Helper()
 	held := granted(heldOnly())
@@ -200,7 +202,7 @@ func play(t *testing.T, central, eu *plane.Plane, time string) {
 	kubectl(t, eu, "delete", in(provider), "regionclaim", "eu-west-1")
 	await(t, central, "Bound", "get", in(provider), "regionclaim", "eu-west-1", "-o", "jsonpath={.status.phase}")
 
-	// The loops repeat each repair of what people edit or delete.
+	// The loops revert each edit and deletion by people, also if it happens again.
 	const entry = "eu-west-1."
 	kubectl(t, central, "patch", in(tenant), "regions.catalog.kubecarrier.io", entry+provider, "--type=merge", `--patch={"spec":{"provider":{"name":"mallory"}}}`)
 	await(t, central, provider, "get", in(tenant), "regions.catalog.kubecarrier.io", entry+provider, "-o", "jsonpath={.spec.provider.name}")

@@ -22,8 +22,9 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// A coordinator with only the printed rights creates Roles that real API servers accept. In every
-// peer, alice has the rights of her roles in the namespace of her Account, and no rights elsewhere.
+// A coordinator with only the rights of rights.Coordinate creates Roles that real API servers
+// accept. In every peer, alice has the rights of her roles in the namespace of her Account, and no
+// rights elsewhere. When her Account loses a role, she loses its rights.
 func TestAccountsGrantRights(t *testing.T) {
 	r := newRing(t, planetest.Shared(t, 3))
 	c, _ := r.coordinator(t, fanout.Options{})

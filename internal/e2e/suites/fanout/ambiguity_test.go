@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// TestAmbiguity makes each call of each operation meet ambiguities, through a box before each API
+// TestAmbiguity makes the calls of each operation meet ambiguities, through a box before each API
 // server. It runs one case in ATOLL_AMBIGUITY_EVERY (default 4); different calls meet different
 // ambiguities.
 func TestAmbiguity(t *testing.T) {

@@ -57,8 +57,8 @@ func (c *causes) remove(name string) []string {
 	return []string{"servicecluster", "remove", name, "-n", c.acme}
 }
 
-// named asserts that a run ended with the code, and wrote a line with that prefix which names the
-// peer and the cause.
+// named asserts that a run ended with the code, and wrote a line with the prefix line that names
+// the peer and the cause.
 func (c *causes) named(t *testing.T, r ctltest.Result, code int, line string, cause region.Cause) {
 	t.Helper()
 	require.Equal(t, code, r.Code, "%s", r)
@@ -79,7 +79,7 @@ func (c *causes) held(t *testing.T, name string, want int) {
 	require.Len(t, held, want)
 }
 
-// An add with a wrong kubeconfig for one peer fails before its first write.
+// An add with a wrong kubeconfig for one peer fails and leaves no object.
 func (c *causes) kubeconfig(t *testing.T) {
 	stranger, err := c.away.KubeconfigFor("stranger")
 	require.NoError(t, err)

@@ -96,7 +96,7 @@ func TestTheDeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	})
 	inEffect(planes...)
 
-	// Once the namespace is empty, the deletion proceeds.
+	// Once the namespace is empty, a deletion of the Account proceeds.
 	_, err = c.Remove(ctx, serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
 	require.NoError(t, err)
 	require.NoError(t, planetest.Dynamic(t, planes[1].Config()).Resource(account.Kind().Resource).Delete(ctx, acme, metav1.DeleteOptions{}))

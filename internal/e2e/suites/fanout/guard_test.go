@@ -80,8 +80,8 @@ func vault(name string) *unstructured.Unstructured {
 }
 
 // TestGuards checks guards without payload on real API servers, with CRD defaults and under the
-// policy: guards of an earlier release are scrubbed once, and a guard that a CRD rejects is found
-// before the first write.
+// admission policy. The payload of guards of an earlier release is removed once. An add whose guard
+// a CRD rejects fails and leaves no object.
 func TestGuards(t *testing.T) {
 	planes := planetest.Shared(t, 3)
 	newRing(t, planes) // writes the PeerSets
@@ -138,7 +138,8 @@ func TestGuards(t *testing.T) {
 	require.Equal(t, fanout.Done, op.State, "%v", op.Peers.Err())
 	for i := 1; i < len(conns); i++ {
 		bare(i, name)
-		// This guard is as an earlier release wrote it, with the annotation of a tool.
+		// Make this guard one of an earlier release, with payload, and with the annotation of a
+		// tool.
 		guard, full := in(i, name), vault(name)
 		guard.Object["spec"] = full.Object["spec"]
 		guard.SetLabels(full.GetLabels())

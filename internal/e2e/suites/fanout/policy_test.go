@@ -49,8 +49,8 @@ func secret(name, password string) *unstructured.Unstructured {
 	}}
 }
 
-// TestAdmissionPolicy applies the policy on real API servers. The protocol's writes pass. Writes
-// that break the rules of the policy are refused, also for administrators.
+// TestAdmissionPolicy applies the admission policy of a kind on real API servers. The protocol's
+// writes pass. Writes that break the rules of the policy are refused, also for administrators.
 func TestAdmissionPolicy(t *testing.T) {
 	planes := planetest.Shared(t, 3)
 	newRing(t, planes) // writes the PeerSets

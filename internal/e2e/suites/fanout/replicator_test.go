@@ -42,8 +42,8 @@ func restricted(t *testing.T, p *plane.Plane, roles ...any) []byte {
 	return kubeconfig
 }
 
-// Programs with only the printed rights copy Accounts of a central plane to three peers, restore
-// their objects there, and remove them.
+// Programs with only the rights that package rights lists for them copy Accounts of a central plane
+// to three peers, restore the Accounts' objects there, and remove the copies.
 func TestReplicatorOnRealServers(t *testing.T) {
 	t.Parallel()
 	planes := planetest.Shared(t, 4)

@@ -278,7 +278,7 @@ func (r *restoring) cluster(t *testing.T, name string) types.UID {
 	return obj.GetUID()
 }
 
-// held lists the protocol's objects in p, with UIDs and resource versions.
+// held lists the objects of account.Kinds in p, with UIDs and resource versions.
 func (r *restoring) held(t *testing.T, p *plane.Plane) []string {
 	t.Helper()
 	var all []string

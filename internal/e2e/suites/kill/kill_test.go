@@ -20,11 +20,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// TestKill kills the command at random moments of its operations. At times it also kills the
-// recovery, or leaves the recovery to the next operation. After each recovery an audit finds no
-// violation. The planes, read without code of the library, agree with the exit code: after 0 the
-// change is made, after a failure it is not made, after a kill either is allowed. Nothing else has
-// changed. ATOLL_KILLS is the number of processes to kill.
+// TestKill kills atollctl at random moments of its operations. At times it also kills the recovery,
+// or leaves the recovery to the next operation. After each recovery an audit finds no violation.
+// The planes, read without code of the library, agree with the exit code: after 0 the change is
+// made, after a failure it is not made, after a kill either is allowed. Nothing else has changed.
+// ATOLL_KILLS is the number of processes to kill.
 func TestKill(t *testing.T) {
 	kills := ctltest.Count(t, "ATOLL_KILLS", 60)
 	ring := ctltest.New(t, planetest.Shared(t, 3), 3)
@@ -65,7 +65,7 @@ type killer struct {
 }
 
 // kill runs a command and kills it at a random moment before limit. It adjusts limit so that about
-// one command in three ends before the kill.
+// three commands in ten end before the kill.
 func (k *killer) kill(args ...string) ctltest.Result {
 	k.t.Helper()
 	result, err := k.shell.Run(k.t.Context(), 1+time.Duration(k.random.Int64N(int64(k.limit))), args...)

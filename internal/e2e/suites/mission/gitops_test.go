@@ -25,7 +25,8 @@ const (
 	guard   = `{claim: {operation: op-1, digest: d, start: "2026-01-02T03:04:05.000000Z", role: Secondary, peer: eu-west, target: us-east, primary: {peer: us-east, uid: u1}}, stage: Reserved}`
 )
 
-// person is a user who has manifests and kubectl. Its client writes as a coordinator does.
+// person is a user who has manifests and kubectl. The methods that use client write as a
+// coordinator does.
 type person struct {
 	kubectl
 	namespace string

@@ -56,9 +56,10 @@ func (r *ring) requireMembers(members []*plane.Plane) {
 //
 //   - If it read the old members, and reserved after the guest was emptied, the add is committed.
 //     Its guard stays in the guest and has no effect.
-//   - Otherwise the add is refused and deletes its reservation. If it was killed, the next recovery
-//     with the guest configured deletes it. The guest may apply a request of a killed process after
-//     that recovery; the entry stays in the log, and a later recovery deletes the reservation.
+//   - Otherwise the add is refused and deletes its reservation. If the process of the add was killed,
+//     the next recovery with the guest configured deletes the reservation. The guest may apply a
+//     request of a killed process after that recovery; the entry stays in the log, and a later
+//     recovery deletes the reservation.
 func (r *ring) requireNothing(before map[string]bool) {
 	r.t.Helper()
 	accounts, err := r.Objects(r.t.Context(), r.guest.Name(), ctltest.Accounts, "")

@@ -135,7 +135,8 @@ func (r *ring) change(change string) {
 }
 
 // recover settles the operations of killed processes. While the guest is dead, an earlier join or
-// leave that another log completed stays in doubt: the guest may still hold the slot of the change.
+// leave that a process with another log completed stays in doubt: the PeerSet of the guest may
+// still have the change in its slot (spec.change).
 func (r *ring) recover(change string) {
 	r.t.Helper()
 	if change == forceRemove {

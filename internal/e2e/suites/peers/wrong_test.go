@@ -26,8 +26,9 @@ var (
 )
 
 // wrongClusters makes the guest a ring of its own whose peer has the name of a core peer. It then
-// runs the program with wrong kubeconfigs: leading to the guest, swapped, or two leading to one
-// plane. It requires that nothing is deleted in the ring and nothing is created in the guest.
+// runs the program with wrong kubeconfigs: one kubeconfig leads to the guest, two kubeconfigs are
+// swapped, or two lead to one plane. It requires that the other two core peers hold the same
+// objects as before, and that the guest holds none.
 func (r *ring) wrongClusters() {
 	t := r.t
 	a, b, c := r.core[0], r.core[1], r.core[2]
@@ -126,7 +127,8 @@ func isOpen(t *testing.T, path string) bool {
 	return false
 }
 
-// held lists the protocol's objects in planes, with UIDs and resource versions.
+// held lists the ServiceClusters of the test's Account and all Accounts in planes, with UIDs and
+// resource versions.
 func (r *ring) held(planes ...*plane.Plane) []string {
 	r.t.Helper()
 	var all []string

@@ -167,8 +167,9 @@ func (w *world) works(name string, available int64) {
 		"updatedReplicas": wanted, "readyReplicas": available, "availableReplicas": available}}, "status")
 }
 
-// eventually waits until the Deployment has the placement placed, its dependents have the labels,
-// and the shards have the replicas.
+// eventually waits until the placement annotation of the Deployment equals placed, its dependents
+// have the labels and the annotation for the clusters in labels, and the shards have the given
+// numbers of replicas.
 func (w *world) eventually(placed, labels string, shards map[string]int64) {
 	w.t.Helper()
 	planetest.Eventually(w.t, long, placed, func(ctx context.Context) error {

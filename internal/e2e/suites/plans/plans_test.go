@@ -21,9 +21,9 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// A splitter and two syncers on real API servers, with one fault at a write or an event, reach the
-// same end state as without faults and stop writing. ATOLL_PLANS is the number of plans to run
-// (default 6); 0 means all.
+// A splitter and two syncers run on real API servers, with one fault at a write or an event. They
+// reach the same end state as without faults, and stop writing. ATOLL_PLANS is the number of plans
+// to run (default 6); 0 means all.
 func TestPlans(t *testing.T) {
 	plans, err := strconv.Atoi(cmp.Or(os.Getenv("ATOLL_PLANS"), "6"))
 	require.NoError(t, err, "ATOLL_PLANS is a number of plans")

@@ -138,8 +138,8 @@ func remove(name string, gvr schema.GroupVersionResource, object string) perturb
 	}}
 }
 
-// await reads an object until the predicate is accepts it. The predicate gets nil if the object is
-// missing.
+// await reads an object until the predicate accepts the object. The predicate gets nil if the
+// object is missing.
 func await(ctx context.Context, c dynamic.ResourceInterface, name string, is func(*unstructured.Unstructured) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

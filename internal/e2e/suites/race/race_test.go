@@ -24,10 +24,10 @@ import (
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
 // TestRace makes two or four processes of atollctl, each with its own log, add the same name in
-// different peers. In every third round the name is taken, and one of them removes it instead. Some
-// processes are killed at a random moment, in some rounds an API server is frozen for a while, and
-// at times a killed process loses its log. Meanwhile a witness without code of the library reads
-// and watches all planes.
+// different peers. In every third round an object already holds the name, and one of the processes
+// removes that object instead. Some processes are killed at a random moment, in some rounds an API
+// server is frozen for a while, and at times a killed process loses its log. Meanwhile a witness
+// without code of the library reads and watches all planes.
 //
 // No name ever has two owners. An add that exits with 0 owns the name; one that exits with 1 or 3
 // never owned it. A removal that exits with 0 has removed the object; one that exits with 1 or 3 has

@@ -154,7 +154,7 @@ func (h *hand) mislead(r *restores, args []string) (ctltest.Result, error) {
 	h.random.Shuffle(len(planes), func(i, j int) { planes[i], planes[j] = planes[j], planes[i] })
 	leads := map[string]*plane.Plane{planes[0].Name(): planes[1], planes[1].Name(): planes[0], planes[2].Name(): planes[2]}
 	if h.random.IntN(2) == 0 {
-		leads[planes[0].Name()] = planes[0] // and so does planes[1]
+		leads[planes[0].Name()] = planes[0] // the kubeconfig of planes[1] leads there, too
 	}
 	begun := r.restarts.Load()
 	result, err := h.misleading(r, leads).With("--timeout", "10s").Run(r.t.Context(), ctltest.Never, args...)

@@ -39,8 +39,9 @@ import (
 // all planes with its UID, or a finding reported that UID as lost. An object that was denied or
 // removed is in no plane.
 //
-// Some operations run with kubeconfigs that are swapped, or of which two lead to one cluster. The
-// output of each names the wrong cluster, no add succeeds, and nothing is written to the wrong cluster.
+// Some operations run with kubeconfigs that are swapped, or of which two lead to one cluster. Their
+// output names the wrong cluster, with the exceptions that hand.mislead documents, and no add
+// succeeds. The checks above also cover the writes of these operations.
 //
 // ATOLL_RESTORES is the number of rounds.
 func TestRestores(t *testing.T) {
@@ -151,7 +152,8 @@ func (r *restores) wait(most time.Duration) {
 	sleep(r.t.Context(), time.Duration(r.random.Int64N(int64(most))))
 }
 
-// coordinator returns a coordinator that, when started, only writes notes.
+// coordinator returns a coordinator that writes notes often while Start runs. Start also sweeps and
+// recovers.
 func (r *restores) coordinator() *fanout.Coordinator {
 	t := r.t
 	t.Helper()

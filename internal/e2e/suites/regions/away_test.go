@@ -171,7 +171,8 @@ func becomesMaster(t *testing.T, w *world) {
 	require.Equal(t, before, w.of(w.apSouth).uids(t, accounts), "an Account was deleted, or replaced")
 }
 
-// registeredTwice registers clusters that are peers already, and the central plane.
+// registeredTwice registers a cluster that is a peer already, and the central plane. Both are
+// refused.
 func registeredTwice(t *testing.T, w *world) {
 	w.register(t, "twin", w.euWest)
 	w.register(t, "self", w.central)

@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// program runs all loops beside a central plane while that is a master.
+// program runs all loops for a central plane while the plane is a master.
 type program struct {
 	config   *rest.Config
 	plane    region.API

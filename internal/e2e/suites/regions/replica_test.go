@@ -17,7 +17,7 @@ import (
 
 // replicaKilled runs two replicas in processes of their own, without other programs, and kills one
 // of them while claims race. The other replica takes over the work of the killed one, and ends
-// cleanly on SIGTERM.
+// cleanly on SIGINT.
 func replicaKilled(t *testing.T, w *world) {
 	path := planetest.WriteKubeconfig(t, "central", kubeconfig(t, w.central))
 	victim := spawn(t, path, "victim")

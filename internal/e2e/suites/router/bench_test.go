@@ -29,10 +29,10 @@ import (
 
 // BenchmarkProxy compares alice's requests through the proxy with direct ones to the API server: a
 // GET of 2 KB and a LIST of 1 MB, with client-go's default transport. Batches of both alternate.
-// The ratio is the proxy's throughput divided by the direct throughput. The plain ratio is the same for a
-// net/http/httputil proxy with alice's own credentials, which only adds the second hop. Clients,
-// proxy, API server and etcd share the machine's cores, so the proxy's CPU time reduces the others'
-// throughput.
+// The metric ratio is the proxy's throughput divided by the direct throughput. The metric
+// plain-ratio is the throughput of a net/http/httputil proxy, divided by the direct throughput;
+// this proxy uses alice's own credentials and only adds the second hop. Clients, proxy, API server
+// and etcd share the machine's cores, so the proxy's CPU time reduces the others' throughput.
 func BenchmarkProxy(b *testing.B) {
 	g := newGatewayOf(b, router.Options{Budget: router.Budget{QPS: -1}})
 	namespace := planetest.Namespace(b, g.planes[0])

@@ -28,9 +28,9 @@ func (b *stalledBody) Read(p []byte) (int, error) {
 	return 0, b.ctx.Err()
 }
 
-// TestOneRegionDoesNotTakeDownTheOthers floods the proxy as alice, with requests to a frozen API
-// server of one region, and with bodies that never end. All of bob's requests to the other region
-// must succeed.
+// TestOneRegionDoesNotTakeDownTheOthers floods the proxy as alice: with requests to a frozen API
+// server of the region eu, or with requests to the region us whose bodies never end. All of bob's
+// requests to us must succeed.
 func TestOneRegionDoesNotTakeDownTheOthers(t *testing.T) {
 	const workers, requests = 450, 100
 	g := newGateway(t)

@@ -108,8 +108,8 @@ func (g *gateway) clientOf(t *testing.T, key region.Key) (*rest.Config, dynamic.
 }
 
 // TestRotation replaces the gateway's credentials for eu a hundred times and revokes each old
-// token. It replaces the credentials for us only after us has rejected them. The gateway has only the printed
-// rights. None of alice's requests may fail.
+// token. It replaces the credentials for us only after us has rejected them. The gateway has only
+// the rights of rights.Impersonate. None of alice's requests may fail.
 func TestRotation(t *testing.T) {
 	g := newGatewayOf(t, router.Options{Budget: router.Budget{QPS: -1}})
 	namespace := planetest.Namespace(t, g.planes...)

@@ -26,8 +26,8 @@ func (w *world) downgrade() {
 	w.repair(w.first)
 	w.clean()
 
-	// The CRDs of the first release do not keep the ring ID: a change of the membership removes it
-	// from each PeerSet.
+	// With the CRDs of the first release, the API server returns no ring ID, and a change of the
+	// membership removes the ring ID from each PeerSet.
 	w.kill(w.present, "open", "put ServiceCluster", w.add("open", w.core[1])...)
 	w.first.Administrator().Succeed(t, "install-crds")
 	require.Empty(t, w.ring())

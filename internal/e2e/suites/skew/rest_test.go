@@ -144,13 +144,14 @@ func (l *loops) await() {
 func (l *loops) stop() {
 	l.w.t.Helper()
 	require.NoError(l.w.t, l.cmd.Process.Signal(os.Interrupt))
-	for l.says.Scan() { // a write may be in progress
+	for l.says.Scan() { // read the rest, so that no write of the process blocks
 	}
 	require.NoError(l.w.t, l.cmd.Wait())
 }
 
-// versions returns the versions of all objects that either release writes in the members. For a
-// PeerSet it leaves out the notes, which the present release writes once a minute.
+// versions returns the versions of all objects that either release writes in the members. A PeerSet
+// counts without its metadata, notes and epoch, because the present release writes notes once a
+// minute.
 func (w *world) versions() map[string]string {
 	w.t.Helper()
 	versions := map[string]string{}

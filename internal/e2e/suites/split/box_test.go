@@ -14,7 +14,7 @@ import (
 )
 
 // box is a network between the process and one API server. The network can be cut. Data sent while
-// it is cut is lost without an error. The affected connections are reset when the network is
+// it is cut is lost without an error. The affected connections are closed when the network is
 // restored.
 type box struct {
 	to string

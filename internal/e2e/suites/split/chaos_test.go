@@ -251,7 +251,7 @@ func (w *world) settle() {
 	w.patchTarget("cluster-3", `{"metadata":{"labels":{"splitter.atoll.dev/weight":"4"}}}`)
 	w.patch(deployments, "web", `{"spec":{"replicas":15}}`)
 	w.patch(statefulSets, "db", `{"spec":{"replicas":9}}`)
-	// From here on the available replicas are counted.
+	// From here on the available replicas are counted, so a slow cluster must not count as lost.
 	w.manager.stop(w.t)
 	w.manager.grace = grace
 	w.manager.start(w.t)
@@ -334,7 +334,8 @@ func (w *world) equal(ctx context.Context) error {
 	return nil
 }
 
-// lives returns the UIDs of the permanent objects, and the resourceVersions of the foreign objects.
+// lives returns the UIDs of all permanent and foreign objects. Of a foreign Deployment it adds the
+// generation and the labels, of a foreign ConfigMap the resourceVersion.
 func (w *world) lives() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}

@@ -23,8 +23,8 @@ import (
 
 const pod = `{metadata: {labels: {app: %[1]s}}, spec: {%[2]s containers: [{name: c, image: "registry.example.com/app:1", resources: {requests: {cpu: 10m}}}]}}`
 
-// budget is the number of a Deployment's fifteen replicas that must be available. It follows from
-// the maxUnavailable of the Deployment.
+// budget is how many of a Deployment's fifteen replicas must be available. It follows from the
+// maxUnavailable of the Deployment.
 const budget = 13
 
 func deployment(name string, replicas int) string {

@@ -123,7 +123,7 @@ func (w *world) of(side string, gvr schema.GroupVersionResource) dynamic.Resourc
 	return w.clients[side].Resource(gvr).Namespace(w.namespace)
 }
 
-// create creates a parent.
+// create creates an object upstream.
 func (w *world) create(gvr schema.GroupVersionResource, manifest string) {
 	w.t.Helper()
 	obj := &unstructured.Unstructured{}
@@ -174,7 +174,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// eventually waits until the function holds returns nil for a parent upstream.
+// eventually waits until holds returns nil for the upstream parent that is called name.
 func (w *world) eventually(gvr schema.GroupVersionResource, name, what string, holds func(ctx context.Context, parent *unstructured.Unstructured) error) {
 	w.t.Helper()
 	var last error

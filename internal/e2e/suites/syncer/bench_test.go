@@ -37,7 +37,8 @@ type cost struct {
 	whole, writes span
 }
 
-// span is a wall time and the CPU time of this process in it. The planes are other processes.
+// span is a wall time and the CPU time that this process used meanwhile. The planes are other
+// processes.
 type span struct{ wall, cpu time.Duration }
 
 func (c *cost) add(other cost) {
@@ -107,8 +108,8 @@ func deployment(namespace string, i int) *unstructured.Unstructured {
 	}}
 }
 
-// createIn creates objects with labels, applyTo applies objects, and touch writes a finalizer on
-// each object.
+// createIn, applyTo and touch return functions that write the i-th object: createIn creates the
+// object with labels, applyTo applies the object, and touch writes a finalizer on the object.
 func createIn(s *side, labels map[string]string) func(context.Context, int) error {
 	client := s.api.Dynamic().Resource(deployments).Namespace(s.namespace)
 	return func(ctx context.Context, i int) error {
@@ -152,7 +153,8 @@ func inTurn(writes ...func(context.Context, int) error) func(context.Context, in
 // objects. The first creates them downstream. The second also puts a finalizer on each upstream
 // object beforehand, as the syncer must. The third puts the finalizer and applies the objects
 // downstream instead of creating them, which equals the syncer's requests. ATOLL_OBJECTS is the
-// number of objects. The test fails if the number of writes differs; the times are only logged.
+// number of objects. The test fails unless the syncer makes exactly two writes for each object; the
+// times are only logged.
 func TestCost(t *testing.T) {
 	n := ctltest.Count(t, "ATOLL_OBJECTS", 150) / costRounds
 	planes := planetest.Shared(t, 2)

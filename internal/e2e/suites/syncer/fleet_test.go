@@ -38,8 +38,8 @@ var (
 	few = []schema.GroupResource{configMaps.GroupResource(), deployments.GroupResource()}
 )
 
-// fleet is an upstream with SyncTargets, a downstream, and a targets.Controller with only the printed
-// rights.
+// fleet is an upstream with SyncTargets, a downstream, and a targets.Controller with only the
+// rights of rights.Sync.
 type fleet struct {
 	t        *testing.T
 	up, down *side
@@ -74,8 +74,8 @@ func newFleet(t *testing.T, mode targets.Mode, install func(context.Context, *v1
 	return f
 }
 
-// runAs returns a kubeconfig with the printed roles of a part. Roles of one namespace are granted
-// cluster-wide.
+// runAs returns a kubeconfig with the roles that rights.Sync returns for a part. Roles of one
+// namespace are granted cluster-wide.
 func runAs(t *testing.T, p *plane.Plane, part string, s rights.Syncing) []byte {
 	t.Helper()
 	cluster, namespaced, ok := rights.Sync(part, s)

@@ -39,7 +39,7 @@ func only(resources ...schema.GroupVersionResource) syncer.TypeFilter {
 	}
 }
 
-// newPlainWorld returns a world with that upstream and a downstream without Pods.
+// newPlainWorld returns a world with the upstream up and a downstream without Pods.
 func newPlainWorld(t *testing.T, up *plane.Plane, opts syncer.Options) *world {
 	t.Helper()
 	namespace := planetest.Namespace(t, up)

@@ -17,7 +17,9 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// asRequests, named and harmless list the types that need no Power.
+// asRequests lists the types whose objects are requests, which are never synced. named lists the
+// types that need no Power and are synced only if Options.Types selects them. harmless lists the
+// other types that need no Power.
 const (
 	asRequests = "bindings componentstatuses selfsubjectreviews.authentication.k8s.io tokenreviews.authentication.k8s.io localsubjectaccessreviews.authorization.k8s.io " +
 		"selfsubjectaccessreviews.authorization.k8s.io selfsubjectrulesreviews.authorization.k8s.io subjectaccessreviews.authorization.k8s.io"
@@ -28,8 +30,9 @@ const (
 		"resourceclaims.resource.k8s.io resourceclaimtemplates.resource.k8s.io podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"
 )
 
-// The name of every type that a server serves, also in versions that are off by default, determines
-// the Power of the type.
+// Every type that a server serves, also in versions that are off by default, is classified: it is a
+// request, needs a Power, or is listed in named or harmless. Every Power is needed by a served
+// type.
 func TestServedTypesAreClassified(t *testing.T) {
 	all := planetest.NewAll(t, plane.Options{Name: "all", APIServerFlags: []string{"--runtime-config=api/all=true", "--feature-gates=AllAlpha=true,AllBeta=true"}})[0]
 	api, err := region.APIFor(all.Config())

@@ -58,8 +58,8 @@ func TestManifestsAreAccepted(t *testing.T) {
 	gone(t, down, namespaces, "", all[0].GetName())
 }
 
-// A user with exactly the printed rights installs the syncer. The program of its Deployment runs
-// with the arguments, the token and the rights of the Deployment. The syncer becomes ready and
+// A user with exactly the rights of rights.Sync installs the syncer. The program of its Deployment
+// runs with the arguments, the token and the rights of the Deployment. The syncer becomes ready and
 // syncs. Uninstalling it leaves nothing behind.
 func TestPull(t *testing.T) {
 	const name = "pulled"

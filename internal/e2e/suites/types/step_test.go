@@ -28,7 +28,7 @@ import (
 // long is the timeout of each condition: a sync waits up to half a minute for each side.
 const long = 3 * time.Minute
 
-// policy is the policy of the test.
+// policy sets the direction in which each type is copied, and whether it may be removed.
 var policy = crds.Policy{
 	{Group: "node.k8s.io", Resource: "*", Direction: crds.Pull, Remove: true},
 	{Group: "apps", Resource: "deployments", Direction: crds.Pull},
@@ -68,8 +68,8 @@ func define(t *testing.T, p *plane.Plane, group, plural, kind string, maximum in
 	planetest.Apply(t, p, fmt.Sprintf(definition, plural+"."+group, group, plural, kind, maximum))
 }
 
-// Two clusters and an upstream that lacks built-in types: types are copied up and down, and types
-// that cannot be copied are reported.
+// With two clusters and an upstream that lacks built-in types, types are copied up and down, and
+// types that cannot be copied are reported.
 func TestTypesInStep(t *testing.T) {
 	planes := planetest.NewAll(t,
 		plane.Options{Name: "upstream", APIServerFlags: []string{"--runtime-config=apps/v1=false,node.k8s.io/v1=false", "--disable-admission-plugins=RuntimeClass"}},
