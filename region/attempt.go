@@ -19,7 +19,7 @@ import (
 // request's context ended: Sent can change from false to true until the call has returned.
 type Attempt struct {
 	traced     atomic.Bool // the transport calls the hooks of httptrace
-	passed     atomic.Bool // given to the transport
+	passed     atomic.Bool // the request was given to the transport
 	sent       atomic.Bool // the transport wrote to the connection, or a response came
 	writes     atomic.Int32
 	repeated   atomic.Bool // the transport wrote more than once by itself
@@ -42,9 +42,9 @@ func attemptOf(ctx context.Context) *Attempt {
 	return a
 }
 
-// Sent reports whether any part of the request may have reached the peer. It is false only if that is certain: the
-// request did not reach the transport, or the transport traced no write. For a transport that does not call the hooks
-// of net/http/httptrace, Sent is true unless the connection was refused.
+// Sent reports whether any part of the request may have reached the peer. It returns false only if certainly nothing
+// was sent: the request did not reach the transport, or the transport traced no write. For a transport that does not
+// call the hooks of net/http/httptrace, Sent returns true unless the connection was refused.
 func (a *Attempt) Sent() bool {
 	return a.sent.Load() || a.repeated.Load() || a.passed.Load() && !a.traced.Load()
 }
@@ -77,8 +77,8 @@ func (a *Attempt) trace(hooks *httptrace.ClientTrace) {
 	}
 }
 
-// failed records that nothing was sent if the connection was refused. Sent needs it for a transport that does not call
-// the trace hooks.
+// failed records that nothing was sent if err means that the connection was refused. Sent needs this record for a
+// transport that does not call the trace hooks.
 func (a *Attempt) failed(err error) {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		a.passed.Store(false)

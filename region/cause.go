@@ -56,7 +56,8 @@ const (
 	CauseWebhookTimeout Cause = "admission webhook timed out"
 	// CauseWebhook: the API server could not call an admission webhook; the message names the webhook.
 	CauseWebhook Cause = "admission webhook failed"
-	// CauseDenied: an admission webhook, policy or quota denied the request.
+	// CauseDenied: an admission webhook, policy or quota denied the request, or the object's namespace is being
+	// deleted.
 	CauseDenied Cause = "denied by admission"
 	// CauseUnauthorized: the API server rejected the credentials (401).
 	CauseUnauthorized Cause = "credentials rejected"
@@ -99,8 +100,8 @@ var remedies = map[Cause]string{
 	CauseOtherCluster:     "correct the credentials or the peer's name",
 }
 
-// CauseOf returns why a request to a peer failed. err is an error of a client of a Conn, one that wraps it, or one of
-// net and crypto/tls. CauseOf does no I/O.
+// CauseOf returns why a request to a peer failed. err comes from a client of a Conn, or from net or crypto/tls, and may
+// be wrapped. CauseOf does no I/O.
 func CauseOf(err error) Cause {
 	if err == nil {
 		return CauseUnknown
@@ -158,7 +159,7 @@ func lost(err error) bool {
 			return true
 		}
 	}
-	// Untyped errors: of net/http, and of client-go about an earlier attempt.
+	// Errors without a type: of net/http, and of client-go about an earlier attempt.
 	for _, text := range []string{"connection reset by peer", "http2: client connection lost", "http2: server sent GOAWAY", "stream error:", "server closed idle connection"} {
 		if strings.Contains(err.Error(), text) {
 			return true

@@ -34,7 +34,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// connTo returns a Conn with config as it is.
+// connTo returns a Conn that uses config unchanged.
 func connTo(t *testing.T, config *rest.Config) *region.Conn {
 	t.Helper()
 	creds, err := region.FromConfig(config)
@@ -145,7 +145,7 @@ func TestCauseOfConnections(t *testing.T) {
 	}
 }
 
-// Error responses of an API server have causes by their status code, and by their message where the code is ambiguous.
+// The cause of an error response follows from its status code, or from its message where the status code is ambiguous.
 func TestCauseOfAnswers(t *testing.T) {
 	t.Parallel()
 	gr := schema.GroupResource{Group: "kubecarrier.io", Resource: "serviceclusters"}
@@ -229,7 +229,7 @@ func silent(t *testing.T) string {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	return l.Addr().String() // the kernel accepts
+	return l.Addr().String() // the kernel accepts connections
 }
 
 func plain(t *testing.T, handler http.HandlerFunc) string {

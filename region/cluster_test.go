@@ -40,7 +40,7 @@ type cluster struct {
 	blind   map[string]bool // tokens that may not read kube-system
 	down    bool
 	hanging bool     // accepts requests and never responds
-	count   int      // of the requests that reached it
+	count   int      // number of requests that reached the cluster
 	users   []string // the user of each request below /apis
 	writes  int
 	answer  http.HandlerFunc // for paths below /apis; nil: 200

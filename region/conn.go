@@ -36,7 +36,7 @@ type Conn struct {
 	health  atomic.Pointer[Health]
 	back    atomic.Pointer[chan struct{}] // closed and replaced by recover
 	uid     atomic.Pointer[types.UID]     // of the cluster; never changes once known
-	pinned  bool                          // uid was known at creation: no other request is sent before the peer has shown it
+	pinned  bool                          // uid was known at creation; until the peer has shown it, the Conn only reads the UID
 
 	rotation atomic.Pointer[error] // why the last rotation failed
 	rotating chan struct{}         // holds one value while a rotation runs
@@ -49,8 +49,8 @@ type ConnOptions struct {
 	// Refresh is called when the peer rejects the credentials (401). It makes the source of the credentials read them
 	// again, and must not block. May be nil.
 	Refresh func()
-	// Await bounds how long rejected requests wait for newer credentials, from the first rejection in a row. Zero means
-	// 2 seconds if Refresh is set, and no wait otherwise.
+	// Await limits how long rejected requests wait for newer credentials. The time counts from the first of several
+	// rejections in a row. Zero means 2 seconds if Refresh is set, and no wait otherwise.
 	Await time.Duration
 	// Observer may be nil.
 	Observer *Observer
@@ -110,8 +110,8 @@ func (c *Conn) Discovery() Discovery { return c.api.discovery }
 
 // Config returns a configuration for any client-go client. It is a copy: set UserAgent, QPS or Impersonate freely. With
 // a BearerToken, the client's requests use that token only, as with CallerTransport. Host is a name that does not
-// resolve, Transport is the Conn and the TLS fields are empty, so it works for everything except upgraded streams. QPS
-// is -1: no client-side rate limit.
+// resolve, Transport sends each request through the Conn, and the TLS fields are empty; so the configuration works for
+// everything except upgraded streams. QPS is -1: no client-side rate limit.
 func (c *Conn) Config() *rest.Config {
 	present := c.current.Load().creds.config
 	return &rest.Config{
@@ -159,8 +159,9 @@ func (c *Conn) Health() Health {
 	return h
 }
 
-// Recovered returns a channel that is closed when a probe succeeds after a failed one. A caller can then retry at once
-// instead of after its backoff. The channel of a Conn outside a Ring stays open.
+// Recovered returns a channel that is closed at the first probe that succeeds, and then at each probe that succeeds
+// after a failed one; each close is followed by a new channel. A caller can then retry at once instead of after its
+// backoff. The channel of a Conn outside a Ring stays open.
 func (c *Conn) Recovered() <-chan struct{} { return *c.back.Load() }
 
 func (c *Conn) recover() {
@@ -221,9 +222,9 @@ func (c *Conn) Close() {
 	c.current.Load().end()
 }
 
-// Refresh makes the Source read newer credentials. Call it when a peer rejects (401) those of StreamConfig; for
-// requests of Config and CallerTransport the Conn does it itself. It does not block, and does nothing without
-// ConnOptions.Refresh.
+// Refresh makes the Source read newer credentials. Call it when a peer rejects the credentials of StreamConfig (401).
+// For requests of Config with the peer's own credentials, the Conn calls it itself. It does not block, and does nothing
+// without ConnOptions.Refresh.
 func (c *Conn) Refresh() {
 	if c.opts.Refresh != nil {
 		c.opts.Refresh()

@@ -24,7 +24,7 @@ type Credentials struct {
 	config      *rest.Config // never modified
 	fingerprint string
 	err         error // why a Source that lists the peer has no credentials for it
-	withheld    bool  // a Ring must stop using the ones it has
+	withheld    bool  // a Ring must stop using the credentials that it has for the peer
 }
 
 // Withheld returns credentials for a peer that a Source lists and that must not be connected to: any connection with
@@ -38,8 +38,8 @@ func Withheld(err error) Credentials {
 }
 
 // FromConfig copies a configuration that the program made itself, such as rest.InClusterConfig's. It is not for
-// untrusted input: it rejects nothing. If Transport is set, it must not add credentials of its own, since it also
-// carries the requests of callers; WrapTransport applies only to the peer's own requests. Two results for
+// untrusted input: it checks only that Host is an address. If Transport is set, it must not add credentials of its own,
+// since it also carries the requests of callers; WrapTransport applies only to the peer's own requests. Two results for
 // configurations with functions (WrapTransport, Dial, Proxy) never compare as equal: call FromConfig once per
 // configuration.
 func FromConfig(c *rest.Config) (Credentials, error) {
@@ -73,8 +73,8 @@ func copyConfig(c *rest.Config) *rest.Config {
 	return config
 }
 
-// fingerprint identifies the server and the identity of c. Functions count by the address of their code; more
-// distinguishes closures.
+// fingerprint identifies the server and the identity of c. It includes only the address of a function's code, which
+// closures share; the values in more distinguish closures.
 func fingerprint(c *rest.Config, more ...string) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%q\n", more)

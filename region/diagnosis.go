@@ -84,5 +84,5 @@ func (e *timeout) Error() string { return string(e.cause) + ": " + e.err.Error()
 func (e *timeout) Unwrap() error { return e.err }
 func (e *timeout) Timeout() bool { return true }
 
-// Temporary makes it a net.Error, as context.DeadlineExceeded is.
+// Temporary makes timeout a net.Error, like context.DeadlineExceeded.
 func (e *timeout) Temporary() bool { return true }

@@ -16,7 +16,8 @@ type Directory interface {
 	Snapshot() *Snapshot
 	// Watch yields the current Snapshot, as soon as there is one, then the newest after each change, until ctx ends.
 	Watch(ctx context.Context) iter.Seq[*Snapshot]
-	// Conn returns the connection to a peer, or ErrUnknownPeer. It does not check that the peer is reachable.
+	// Conn returns the connection to a peer, or an error such as ErrUnknownPeer. It does not check that the peer is
+	// reachable.
 	Conn(name PeerName) (*Conn, error)
 }
 

@@ -20,13 +20,13 @@
 //	versions, err := region.Each(ctx, ring, "read version", region.BestEffort(), readVersion)
 //
 // Guaranteed:
-//   - Clients outlive credentials. Those made from a Conn stay valid while token, certificate, CA and address change. New
-//     requests use the new credentials at once; a request that was rejected (401) because they changed is sent again.
-//     No other request is sent twice.
+//   - Clients outlive credentials. Clients made from a Conn stay valid while token, certificate, CA and address change.
+//     New requests use the new credentials at once. If a request was rejected (401) because the credentials changed,
+//     the Conn sends it again; the Conn repeats no other request.
 //   - Credentials are never rotated to another cluster: the UID of the kube-system namespace identifies the cluster. Each
 //     peer must grant the right to read it.
-//   - A kubeconfig is checked before any of it is used. It reads no file and runs no program, except those that [Trust]
-//     names.
+//   - A kubeconfig is checked before any of it is used. It cannot make the program read a file, and can make it run
+//     only the programs that [Trust] names.
 //   - Absence is not deletion. A source that cannot be read, a file that cannot be parsed and an unreachable peer change
 //     nothing in the Snapshot.
 //   - A failing peer does not affect the others. Each has its own goroutine, timeouts and backoff.

@@ -15,7 +15,8 @@ import (
 // Each calls fn once per peer of the current Snapshot, in parallel and each with its own context, and collects every
 // outcome. The error is nil if policy is met, even if some peers failed; otherwise it is a *PartialError. The Results
 // are valid in both cases. Each waits for every fn, so fn must respect its context. If fn returns after its context
-// ended, Err is set and Value is zero. Without any peer, every policy but BestEffort fails with ErrNoPeers.
+// ended, Err is set and Value is zero. If the Snapshot has no peer, every policy except BestEffort fails: with
+// ErrUnknownPeer for each peer that Require names, else with ErrNoPeers.
 func Each[T any](ctx context.Context, d Directory, op string, p Policy, fn func(context.Context, *Conn) (T, error)) (Results[T], error) {
 	switch {
 	case d == nil:
@@ -78,8 +79,8 @@ func ask[T any](ctx context.Context, d Directory, name PeerName, op string, fn f
 	value, err := fn(ctx, conn)
 	if ended := context.Cause(ctx); ended != nil &&
 		(err == nil || errors.Is(err, context.Canceled) || errors.Is(err, ended) && errors.Is(ctx.Err(), context.Canceled)) {
-		// The cause of the context is more specific than "context canceled": it says which peer failed, or that
-		// enough peers have responded.
+		// The cause of the context is more specific than "context canceled": it names the peer that failed, or states
+		// that enough peers have responded.
 		err = ended
 	}
 	if err == nil {

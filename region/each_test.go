@@ -123,7 +123,7 @@ func TestPartialErrorIsOpaque(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(members[0]))
 	require.False(t, apierrors.IsNotFound(members[1]))
 	require.Equal(t, PeerName("a"), members[0].(*Error).Peer) //nolint:errorlint // each is one
-	// go-multierror's own functions return the members too.
+	// The members can be appended to another error of go-multierror, and stay separate errors there.
 	require.Len(t, multierror.Append(nil, partial.WrappedErrors()...).Errors, 2)
 }
 

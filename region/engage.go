@@ -14,10 +14,10 @@ import (
 	"github.com/atoll-dev/atoll/internal/logging"
 )
 
-// Engage runs fn once for each peer while the peer is in d. fn's context ends when the peer leaves or the Source
-// withholds its credentials, not when its credentials rotate. If fn returns early, or the peer has no usable
-// credentials, Engage runs fn again after a backoff of 1 second, doubling up to 1 minute. It returns nil when ctx has
-// ended and every fn has returned.
+// Engage runs fn for each peer while the peer is in d, one call at a time per peer. fn's context ends when the peer
+// leaves or the Source withholds its credentials, not when the credentials rotate. If fn returns early, or cannot be
+// called because the peer has no usable credentials, Engage tries again after a backoff of 1 second, doubling up to 1
+// minute. It returns nil when ctx has ended and every fn has returned.
 func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) error) error {
 	switch {
 	case d == nil:
@@ -31,7 +31,7 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 	for s := range d.Watch(ctx) {
 		for name, e := range engaged {
 			// Restart a peer whose connection changed: it left and joined again between two snapshots, its credentials
-			// were withheld, or it has its first usable ones, which ends the backoff.
+			// were withheld, or it has its first usable credentials. The restart also ends the backoff.
 			if _, ok := s.Peer(name); !ok || e.conn.Load() != connected(d, name) {
 				e.end()
 			}
@@ -66,7 +66,7 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 	return nil
 }
 
-// engagement is one run of fn for a peer.
+// engagement is the goroutine that runs fn for one peer, again after each return, until it is canceled.
 type engagement struct {
 	conn   atomic.Pointer[Conn] // nil before the first connection
 	cancel context.CancelFunc

@@ -128,7 +128,7 @@ func TestEngageAfterAPeerCameBack(t *testing.T) {
 		for _, conn := range []*Conn{nil, first, second} {
 			d.conn.Store(conn)
 			d.snapshots <- s
-			// The longest pause between two attempts, with its jitter.
+			// Longer than the longest pause between two attempts, even with its jitter.
 			time.Sleep(2 * engageMaxBackoff)
 			synctest.Wait()
 		}

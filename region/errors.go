@@ -59,7 +59,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout reports whether the cause is a timeout, as net.Error does. It lets url.Error and client-go recognize one.
+// Timeout reports whether the cause is a timeout, as net.Error does. It lets url.Error and client-go recognize a
+// timeout.
 func (e *Error) Timeout() bool {
 	t, ok := errors.AsType[interface {
 		error
@@ -102,7 +103,8 @@ func newPartialError(op string, asked int, members []*Error) *PartialError {
 // Error lists every member in one line.
 func (e *PartialError) Error() string { return e.members.Error() }
 
-// WrappedErrors returns the members by peer, each a *Error. It is the method of hashicorp/go-multierror's Error.
+// WrappedErrors returns the members, sorted by peer; each is a *Error. hashicorp/go-multierror's Error has the same
+// method.
 func (e *PartialError) WrappedErrors() []error { return slices.Clone(e.members.WrappedErrors()) }
 
 func (e *PartialError) line(members []error) string {

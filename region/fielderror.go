@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// FieldError names the field of a kubeconfig, or of a list of peers, that is rejected, the reason, and an accepted
-// value. It never holds the field's value if that may be a secret.
+// FieldError is the rejection of a field in a kubeconfig or in a list of peers. It names the field, the reason and an
+// accepted value. It never holds the field's value if this value may be a secret.
 type FieldError struct {
 	Field  string // "users[0].user.exec"; empty if it concerns the whole document
 	Reason string // why it is rejected

@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// FromDir is a Source of a directory that holds one kubeconfig per file; the file's base name without its extension is the
-// name of the peer. It skips directories and files whose name begins with a dot, so that a mounted Secret or ConfigMap
-// works as it is. Its peers serve no regions; see FromFile.
+// FromDir makes a Source of a directory that holds one kubeconfig per file; the file's base name without its extension
+// is the name of the peer. The Source skips directories and files whose name begins with a dot, so that a mounted
+// Secret or ConfigMap works as it is. Its peers serve no regions; see FromFile.
 //
-// The directory is read every second and whenever a peer rejects its credentials. A file that cannot be used is logged, and
-// its peer keeps its last good credentials; if there are none, Conn returns the error. A deleted file
-// removes the peer. Nothing changes if the directory cannot be read, has two files with the same base name, or becomes
-// empty, as an unmounted volume does. In these cases the first read makes Run fail.
+// The directory is read every second and whenever a peer rejects its credentials. A file that cannot be used is logged,
+// and its peer keeps its last good credentials; if there are none, Conn returns the error. A deleted file removes the
+// peer. Nothing changes if the directory cannot be read, has two files with the same base name, or becomes empty, as an
+// unmounted volume does. If the first read finds the directory in such a state, Run fails.
 func FromDir(path string, trust Trust) (Source, error) { return newFiles(path, trust, readDir) }
 
 func readDir(f *files) ([]Peer, error) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FromFile is a Source of one YAML or JSON file that lists peers, their regions and kubeconfigs:
+// FromFile makes a Source of one YAML or JSON file that lists peers, their regions and kubeconfigs:
 //
 //	peers:
 //	- name: eu-west
@@ -24,9 +24,9 @@ import (
 //
 // The file and the kubeconfigs that it names are read every second and whenever a peer rejects its credentials. Unknown
 // fields are errors. A file that cannot be used, or has no list, changes nothing and is logged; "peers: []" removes all
-// peers. A kubeconfig that cannot be used is logged, and its peer keeps its last good credentials; if there are none, Conn
-// returns the error. Run fails if the first read of the file fails; its errors are *FieldError
-// ("peers[0].regions[1]") or the file system's.
+// peers. A kubeconfig that cannot be used is logged, and its peer keeps its last good credentials; if there are none,
+// Conn returns the error. If the first read of the file fails, Run fails. An error about a field is a *FieldError
+// ("peers[0].regions[1]").
 func FromFile(path string, trust Trust) (Source, error) { return newFiles(path, trust, readFile) }
 
 type peerList struct {

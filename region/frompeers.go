@@ -5,7 +5,7 @@ package region
 
 import "context"
 
-// FromPeers is a Source of constant peers. It rejects the same input as NewSnapshot, and a peer without credentials.
+// FromPeers makes a Source of constant peers. It rejects the same input as NewSnapshot, and a peer without credentials.
 func FromPeers(peers ...Peer) (Source, error) {
 	s, err := NewSnapshot(peers...)
 	if err != nil {

@@ -25,8 +25,8 @@ type generation struct {
 	number     uint64
 	creds      Credentials
 	base       *url.URL
-	own        http.RoundTripper // with the credentials
-	caller     http.RoundTripper // CA only
+	own        http.RoundTripper // sends the peer's credentials
+	caller     http.RoundTripper // verifies the server, and sends no credentials of ours
 	superseded chan struct{}     // closed when a newer generation is in use, or the peer has left
 	once       sync.Once         // closes superseded
 	uid        atomic.Pointer[types.UID]
@@ -61,7 +61,7 @@ func newGeneration(number uint64, creds Credentials) (*generation, error) {
 	return g, nil
 }
 
-// anonymous keeps the fields of c that are needed to reach and verify the server, and removes our identity.
+// anonymous returns a copy of c with the fields that are needed to reach and verify the server, without our identity.
 func anonymous(c *rest.Config) *rest.Config {
 	a := rest.AnonymousClientConfig(c)
 	a.UserAgent = ""
@@ -143,8 +143,9 @@ func (g *generation) accepted() {
 	g.mu.Unlock()
 }
 
-// await waits until a newer generation is in use, and reports whether it is. It waits at most until bound after the
-// first 401 of this generation, so that permanently rejected credentials do not delay every request.
+// await waits until a newer generation is in use or the peer has left its Ring, and reports whether this happened in
+// time. It waits at most until bound after the first 401 since the peer last accepted this generation, so that
+// permanently rejected credentials do not delay every request.
 func (g *generation) await(ctx context.Context, bound time.Duration) bool {
 	g.mu.Lock()
 	if g.refused.IsZero() {

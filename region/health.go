@@ -32,7 +32,7 @@ func (s HealthState) String() string {
 // Health is the result of the last probes.
 type Health struct {
 	State       HealthState
-	Since       time.Time // of State
+	Since       time.Time // start of State
 	Probed      time.Time // start of the last completed probe; zero: none
 	LastContact time.Time // when the peer last responded at all; zero: never
 	Generation  uint64    // of the credentials

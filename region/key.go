@@ -20,7 +20,7 @@ type Key struct {
 }
 
 // String returns name.provider ("eu-west-1.loodse"), the form used in API groups of one region. The last dot separates
-// the two. The zero Key is the empty string.
+// name and provider. The zero Key is the empty string.
 func (k Key) String() string {
 	if k == (Key{}) {
 		return ""

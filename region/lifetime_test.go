@@ -62,8 +62,8 @@ func TestConfigurationsAreNotShared(t *testing.T) {
 	require.NotEqual(t, one.Transport, conn.Config().Transport)
 }
 
-// Configurations with functions never compare as equal. A kubeconfig with the same content is equal when it is read
-// again, and one with another proxy or argument is not.
+// A kubeconfig that is read again with the same content is equal, although its configuration has a Proxy function. A
+// kubeconfig with another proxy or argument is not equal.
 func TestKubeconfigsThatAreReadAgain(t *testing.T) {
 	parse := func(proxy string, args ...string) Credentials {
 		creds, err := ParseKubeconfig(kubeconfig(t, "https://10.0.0.1", nil, func(k *clientcmdv1.Config) {
@@ -170,8 +170,8 @@ func TestLifetimesAreTheirOwn(t *testing.T) {
 // idleTimeout is how long client-go keeps an idle connection, and the objects that an HTTP/2 connection refers to.
 const idleTimeout = 90 * time.Second
 
-// After many rotations of certificates only the last one's sockets and transports exist; after the peer has left, none
-// do.
+// After many rotations, only the sockets and transports of the last credentials exist. After the peer has left, no
+// socket is open.
 func TestNothingIsLeftOfWhatWasReplaced(t *testing.T) {
 	c := newCluster("one")
 	a := newAuthority(t)

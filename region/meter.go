@@ -38,9 +38,10 @@ type Meter interface {
 type meterKey struct{}
 
 // WithMeter returns a context for one call of a client of an API. newMeter is called once for each response; watch
-// reports whether it is a watch. Without a Meter, a response is limited to 256 MiB, a watch event to 16 MiB, and all
-// responses of one API that are read at the same time to 512 MiB; the error is ErrTooLarge. Transports, such as that of
-// Conn.Config, have no limit, because they hold nothing in memory.
+// reports whether it is a watch. A watch that is encoded as protobuf gets no Meter: client-go itself limits its events.
+// Without a Meter, a response is limited to 256 MiB, a watch event to 16 MiB, and all responses of one API that are
+// read at the same time to 512 MiB; the error is ErrTooLarge. Transports, such as that of Conn.Config, have no limit,
+// because they hold nothing in memory.
 func WithMeter(ctx context.Context, newMeter func(watch bool) Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, newMeter)
 }
@@ -49,7 +50,7 @@ func WithMeter(ctx context.Context, newMeter func(watch bool) Meter) context.Con
 type metered struct {
 	next   http.RoundTripper
 	limits limits
-	held   *semaphore.Weighted // by all responses that are read at the same time
+	held   *semaphore.Weighted // bytes of all responses that are read at the same time
 }
 
 // meteredClient returns a copy of client that meters responses.
@@ -94,7 +95,7 @@ func (t *metered) WrappedRoundTripper() http.RoundTripper { return t.next }
 type meteredBody struct {
 	io.ReadCloser
 	meter  Meter
-	events *eventScanner // of a watch
+	events *eventScanner // nil unless the response is a watch
 	err    error
 
 	mu     sync.Mutex // guards meter: a watch may be closed while it is read

@@ -20,7 +20,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bomb serves responses that are small on the wire and never end after decompression. A watch is one event.
+// bomb serves responses that are small on the wire and have 8 MiB after decompression: the start of a JSON value that
+// does not end. A watch is one event.
 func bomb(t *testing.T) (config *rest.Config, sent func() int64) {
 	t.Helper()
 	var packed bytes.Buffer

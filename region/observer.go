@@ -25,7 +25,7 @@ type ProbeEvent struct {
 	Peer    PeerName
 	Elapsed time.Duration
 	Err     error  // the result of this probe
-	Health  Health // the state after it
+	Health  Health // the health after this probe
 }
 
 // RotateEvent is one attempt to replace a peer's credentials.

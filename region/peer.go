@@ -32,7 +32,7 @@ type Peer struct {
 	Name        PeerName
 	Regions     []Key             // sorted; each region is in one peer of a Snapshot
 	Labels      map[string]string // for the selectors of choice policies
-	UID         types.UID         // of its kube-system namespace; empty if not known. No other cluster receives a request
+	UID         types.UID         // of the namespace kube-system, if known. Another cluster receives only the read of its UID
 	Credentials Credentials
 }
 

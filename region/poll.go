@@ -18,18 +18,18 @@ import (
 
 const (
 	pollInterval = time.Second
-	pollAtMost   = 100 * time.Millisecond // minimum between two reads that Refresh requested
+	pollAtMost   = 100 * time.Millisecond // minimum time between two reads
 )
 
-// files is a Source that polls files. Files on mounted volumes are replaced in ways that notifications miss, and there
-// are few of them.
+// files is a Source that polls files. Notifications miss some ways in which files on mounted volumes are replaced, and
+// there are few files.
 type files struct {
 	path    string
 	trust   Trust
 	read    func(*files) ([]Peer, error)
 	refresh chan struct{}
 
-	good     map[PeerName]Credentials // the last ones that could be read
+	good     map[PeerName]Credentials // the last credentials of each peer that could be read
 	reported map[string]string        // by file: the last logged problem
 	problems map[string]error         // by file: problems of the current read
 }
@@ -44,7 +44,7 @@ func newFiles(path string, trust Trust, read func(*files) ([]Peer, error)) (Sour
 	}, nil
 }
 
-// Refresh reads the files again at once.
+// Refresh makes Run read the files again at once, but not within pollAtMost of the previous read.
 func (f *files) Refresh() {
 	select {
 	case f.refresh <- struct{}{}:
@@ -52,7 +52,7 @@ func (f *files) Refresh() {
 	}
 }
 
-// Run publishes the peers of the files. Only an error of the first read ends it.
+// Run publishes the peers of the files until ctx ends. It returns an error only if the first read fails.
 func (f *files) Run(ctx context.Context, publish func(*Snapshot)) error {
 	log := logging.From(ctx).WithValues("path", f.path)
 	last, err := f.snapshot(log)

@@ -45,11 +45,12 @@ func orDefault[T comparable](v, def T) T {
 	return v
 }
 
-// minBackoff prevents a busy loop with odd options.
+// minBackoff prevents a busy loop if the options contain tiny durations.
 const minBackoff = time.Millisecond
 
-// backoff returns the delay after this number of failures in a row: from a tenth of Interval, doubling, at most
-// MaxBackoff. Jitter does not exceed MaxBackoff, which bounds how late a recovery is noticed.
+// backoff returns the delay after this number of failures in a row: a tenth of Interval, doubled after each further
+// failure, at most MaxBackoff. Jitter never makes the delay longer than MaxBackoff, so MaxBackoff bounds how late a
+// recovery is noticed.
 func (o *ProbeOptions) backoff(failures int) time.Duration {
 	d := jitter(backoff.After(failures, o.Interval/10, o.MaxBackoff))
 	return max(min(d, o.MaxBackoff), minBackoff)
@@ -67,7 +68,7 @@ type prober struct {
 	successes int
 	failures  int
 	repeated  bool // an immediate retry after 401 was used
-	failing   bool // the last probe failed, or there was none
+	failing   bool // the last probe failed, or no probe has ended yet
 }
 
 // probing is the running probe. The zero value means that none runs.

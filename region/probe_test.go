@@ -37,8 +37,8 @@ func TestBackoffDoubles(t *testing.T) {
 	}
 }
 
-// One success or one failure changes nothing: a peer becomes Unhealthy after Failures failed probes in a row, and
-// Healthy again after Successes.
+// One success or one failed probe changes nothing: a peer becomes Unhealthy after Failures failed probes in a row, and
+// Healthy again after Successes. ErrOtherCluster makes a peer Unhealthy at once.
 func TestProbesInARow(t *testing.T) {
 	failure := errors.New("no answer")
 	p := prober{opts: ProbeOptions{Failures: 3, Successes: 2}}

@@ -24,8 +24,8 @@ type Outcome[T any] struct {
 	Elapsed time.Duration
 }
 
-// ResultsOf makes Results of outcomes that were collected elsewhere, for calls over many peers with more than one
-// request each. op names the call in errors. The outcomes are sorted by peer; outcomes itself is not modified.
+// ResultsOf makes Results of outcomes that the caller collected itself, for a call that sends more than one request to
+// each peer. op names the call in errors. The outcomes are sorted by peer; outcomes itself is not modified.
 func ResultsOf[T any](op string, outcomes ...Outcome[T]) Results[T] {
 	sorted := slices.Clone(outcomes)
 	slices.SortStableFunc(sorted, func(a, b Outcome[T]) int { return compareNames(a.Peer, b.Peer) })

@@ -35,7 +35,7 @@ type Ring struct {
 // Options configure a Ring. The zero value works.
 type Options struct {
 	Probe    ProbeOptions
-	Drain    time.Duration // how long streams with replaced credentials may continue; zero: 5 minutes
+	Drain    time.Duration // how long requests and streams with replaced credentials may continue; zero: 5 minutes
 	Observer *Observer
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -158,9 +158,9 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 	}
 }
 
-// member returns the present member of peer p and, if its credentials are new, offers them to it. stays is false if p
-// needs a new member: there is no member yet, p is another cluster or its credentials are withheld, or a member without
-// a connection gets new credentials.
+// member returns the present member of peer p. If the credentials of p are new, it offers them to this member. stays is
+// false if p needs a new member: there is no member yet, p is another cluster or its credentials are withheld, or a
+// member without a connection gets new credentials.
 func (v *view) member(p *Peer) (m *member, stays bool) {
 	m = v.members[p.Name]
 	if m == nil {
@@ -180,8 +180,9 @@ func (v *view) member(p *Peer) (m *member, stays bool) {
 	return m, true
 }
 
-// mayReach reports whether c may be the connection to the cluster with this UID: the UID is empty, c's own UID is not known,
-// or both are equal. A UID that c did not know is set, so that the peer need not reconnect.
+// mayReach reports whether c may be the connection to the cluster with this UID: uid is empty, c's own UID is not
+// known, or both are equal. If c did not know its UID, mayReach sets it to a uid that is not empty, so that the peer
+// need not reconnect.
 func (c *Conn) mayReach(uid types.UID) bool {
 	return uid == "" || c.uid.CompareAndSwap(nil, &uid) || *c.uid.Load() == uid
 }
@@ -195,7 +196,8 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// claim records that m reaches the cluster uid, and returns the first peer that reached it; m's own if it is the first.
+// claim records that m reaches the cluster uid, and returns the name of the peer that reached it first, which may be
+// m's.
 func (r *Ring) claim(uid types.UID, m *member) PeerName {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -135,7 +135,7 @@ func TestRingRotates(t *testing.T) {
 		src.publish(t, Peer{Name: "eu", Credentials: c.credentials(t, "a")})
 		require.Same(t, before, r.Snapshot(), "nothing changed")
 
-		// A Conn never rotates to another cluster, however often the Source publishes it.
+		// A Conn never rotates to another cluster, however often the Ring tries.
 		other := newCluster("two", "a")
 		src.publish(t, Peer{Name: "eu", Credentials: other.credentials(t, "a")})
 		time.Sleep(5 * time.Minute)
@@ -166,8 +166,8 @@ func TestRingRotates(t *testing.T) {
 	})
 }
 
-// New credentials are used at once, even while a probe waits: for newer credentials, because its own were rejected, or
-// for an unresponsive peer.
+// New credentials are used at once, even while a probe waits because its credentials were rejected or because the peer
+// does not respond.
 func TestAProbeDoesNotDelayNewCredentials(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -262,7 +262,7 @@ func TestCallerIsNeverThePeer(t *testing.T) {
 	require.Equal(t, []string{"certificate:atoll", "token:alice", "token:alice"}, slices.Clone(c.usersSeen()))
 }
 
-// An earlier rejection, from which the peer recovered, does not shorten the wait for a rotation.
+// An earlier rejection does not shorten the wait for a rotation if the peer has accepted the credentials since.
 func TestAwaitStartsAnewAfterAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "old")

@@ -7,9 +7,9 @@ import "context"
 
 // Source provides the list of peers. Implementations: FromPeers, FromDir, FromFile.
 type Source interface {
-	// Run publishes a complete Snapshot as soon as it has one and again after every change, until ctx ends (it then
-	// returns nil) or until it can never publish again (it then returns why). It is called once. publish does not
-	// block. A source that is temporarily unreadable publishes nothing: absence is not deletion.
+	// Run publishes a complete Snapshot as soon as it has one and again after every change. It returns nil when ctx
+	// ends, or an error when it can never publish again. It is called once. publish does not block. A source that is
+	// temporarily unreadable publishes nothing: absence is not deletion.
 	Run(ctx context.Context, publish func(*Snapshot)) error
 }
 

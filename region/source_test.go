@@ -89,7 +89,7 @@ func TestFromDir(t *testing.T) {
 		require.True(t, peerOf(t, second, "eu-west").Credentials.equal(good))
 		require.NoError(t, peerOf(t, second, "us-east").Credentials.check())
 
-		// Same length, other content.
+		// The new content has the same length.
 		write(t, eu, kubeconfig(t, "https://ue.example.com", nil, nil))
 		require.Equal(t, "https://ue.example.com", peerOf(t, next(), "eu-west").Credentials.config.Host)
 		require.NoError(t, os.Remove(us))

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// ownTransport carries requests with the peer's own credentials. A request with an Authorization header is sent as a
-// caller's.
+// ownTransport carries requests with the peer's own credentials. A request that has an Authorization header is sent
+// with this header instead, like a request of callerTransport.
 type ownTransport struct{ conn *Conn }
 
 // RoundTrip sends req on the current generation. A 401 is decided before a request has any effect, so any verb may be
@@ -47,7 +47,7 @@ func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			discard(again)
 			return resp, nil
 		}
-		// Draining the body lets the connection be reused; it is a Status object of some hundred bytes.
+		// Draining the body lets the connection be reused; the body is a Status object of some hundred bytes.
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 		_ = resp.Body.Close()
 		if attempt := attemptOf(req.Context()); attempt != nil {

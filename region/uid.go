@@ -20,11 +20,11 @@ import (
 // maxAnswer bounds the response to a probe, in bytes.
 const maxAnswer = 1 << 20
 
-// UID returns the UID of the peer's kube-system namespace. It identifies the cluster, and so reveals two names for one
-// cluster. It is read once per generation of the credentials and cached. It needs the right to get that namespace.
-// Errors are *Error: ErrUnavailable, or the peer's response, with ErrIdentityUnknown if that is 403; ErrOtherCluster if
-// the UID differs from the first one, or from Peer.UID. If Peer.UID is set, no other request is sent before the UID was
-// verified.
+// UID returns the UID of the peer's kube-system namespace. This UID identifies the cluster, and so reveals two names
+// for one cluster. UID reads it once per generation of the credentials and caches it; the credentials need the right to
+// get that namespace. Errors are *Error: ErrUnavailable; ErrOtherCluster if the UID differs from Peer.UID, or from the
+// first UID that the Conn read; or the peer's response, with ErrIdentityUnknown if the response is 403. If Peer.UID is
+// set, the Conn sends no other request before it has verified the UID.
 func (c *Conn) UID(ctx context.Context) (types.UID, error) {
 	g := c.current.Load()
 	uid, err := c.identify(ctx, g)
@@ -59,7 +59,7 @@ func (c *Conn) verified(ctx context.Context, g *generation) error {
 	if !c.pinned || g.uid.Load() != nil {
 		return nil
 	}
-	// Do not record this read in the Attempt: it belongs to the request that waits for the read.
+	// Do not record this read in the Attempt: the Attempt belongs to the request that waits for the read.
 	_, err := c.identify(context.WithValue(ctx, attemptKey{}, nil), g)
 	if apierrors.IsUnauthorized(err) {
 		c.Refresh()

@@ -109,7 +109,7 @@ func TestSameCluster(t *testing.T) {
 		pass(time.Hour)
 		require.Empty(t, writes(w.plane))
 		w.deletePeer("eu")
-		// Both may be accepted for a moment: then the remaining one is healthy a few probes later.
+		// If both were accepted for a moment, the remaining Peer becomes healthy a few probes later.
 		pass(time.Minute)
 		ready := map[string]bool{w.ready("copy"): true, w.ready("again"): true}
 		require.Equal(t, map[string]bool{"True Reachable": true, "False SameCluster": true}, ready)
@@ -183,8 +183,8 @@ func TestTypesAndRightsMissing(t *testing.T) {
 	})
 }
 
-// A kubeconfig that was changed to reach another cluster while no program ran is not used, and nothing is sent there. A
-// deleted and recreated Peer of the same name may be another cluster.
+// A kubeconfig that was changed to reach another cluster while no program ran is not used: only the UID of that cluster
+// is read. A deleted and recreated Peer of the same name may be another cluster.
 func TestOtherClusterAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")

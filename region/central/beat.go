@@ -35,7 +35,8 @@ func signsOf(h region.Health) signs {
 // refused reports whether err means that a peer rejects the credentials.
 func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// beat polls the health of all engaged peers, since connections do not report its changes.
+// beat enqueues each engaged peer whose health has changed, until ctx ends. It polls the health, since connections do
+// not report changes of it.
 func (p *Peers) beat(ctx context.Context) {
 	tick := time.NewTicker(beatInterval)
 	defer tick.Stop()
@@ -55,7 +56,8 @@ func (p *Peers) beat(ctx context.Context) {
 	}
 }
 
-// changed reports whether the health has changed since the last beat.
+// changed reports whether the health has changed since the previous call. If the peer has become Healthy again, changed
+// also calls renew.
 func (r *record) changed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,13 +16,13 @@
 //
 // # Acceptance
 //
-// No client connects to a cluster before it is accepted. Peers inspects it over a separate connection, read-only: the UID of
-// its kube-system namespace, whether it is a master, and whether it has the types. Then Peers writes the UID to the Peer's
-// status.clusterUID, and the Source passes the credentials to the Ring. Peers refuses
+// Before a cluster is accepted, the Ring does not connect to it. Peers inspects it over a separate connection,
+// read-only: the UID of its kube-system namespace, whether it is a master, and whether it has the types. Then Peers
+// writes the UID to the Peer's status.clusterUID, and the Source passes the credentials to the Ring. Peers refuses
 //   - an installation that is a master (IsMaster), even if it becomes one later, except the plane's own, whose Peer is named
 //     local;
-//   - a cluster that another Peer has (SameCluster): the Peer that was accepted first stays; of two that are accepted at the
-//     same time, the younger is refused. It is accepted once the other is deleted;
+//   - a cluster that another Peer has (SameCluster): the Peer that was accepted first stays; of two that are accepted
+//     at the same time, the younger is refused. The refused Peer is accepted once the other is deleted;
 //   - a cluster without the types (CRDsMissing) or without the rights to read them (RightsMissing). A cluster that was
 //     accepted before stays accepted in these cases.
 //
@@ -32,9 +32,10 @@
 //
 // # Status
 //
-//   - The regions are those whose RegionClaims in the peer are Bound, as an arbiter wrote it
-//     (regionv1alpha1.RegionClaimManager). If another client has overwritten a claim's status, the arbiter's last value
-//     counts; if that was before this program started, the Peer's own status counts.
+//   - The regions are those whose RegionClaims in the peer are Bound according to a status that an arbiter wrote
+//     (regionv1alpha1.RegionClaimManager). If another client has overwritten the status of a claim, the last status by
+//     an arbiter counts. If it was overwritten before this program started, a region that the Peer's own status lists
+//     stays.
 //   - The version is the label app.kubernetes.io/version of the peer's KubeCarrier, or else the version of its API server.
 //   - Conditions are documented at the type; phase is derived from Ready.
 //
@@ -46,18 +47,19 @@
 //     status.clusterUID is rejected, even after a restart: only the request for the UID is sent to that cluster.
 //   - Absence is not deletion. While the plane is unreachable nothing is published; an unreachable peer keeps its regions and
 //     its place. Only a Peer object that is deleted, or being deleted, leaves the Snapshot.
-//   - One peer per region. A region stays with the Peer whose status lists it. Another Peer where it is Bound too reports who
-//     serves it (RegionServedTwice), and gets it when the first one loses it.
-//   - A status is written only when it changes, and a status that keeps changing only every 5 seconds. A change of health is
-//     noticed within half a second; the Ring's ProbeOptions determine when health changes.
+//   - One peer per region. A region stays with the Peer whose status lists it. If the region is Bound in another peer
+//     too, the status of that Peer names the Peer that serves it (RegionServedTwice). When the first Peer loses the
+//     region, the other gets it.
+//   - A status is written only when it changes. If it keeps changing, it is written only every 5 seconds. A change of
+//     health is noticed within half a second; the Ring's ProbeOptions determine when health changes.
 //   - A failing peer does not affect the others: each inspection and each watch has its own timeouts and backoff.
 //
 // # Not guaranteed
 //
 //   - That two replicas never accept one cluster, or assign one region, at the same moment. Both notice it and refuse the
 //     younger Peer; readers always agree on the older one.
-//   - Without [PeersOptions.Shards], two programs that see different states of a peer overwrite its status in turns, at most
-//     every 5 seconds each.
+//   - That two programs agree without [PeersOptions.Shards]: if they see different states of a peer, they overwrite its
+//     status in turns, at most every 5 seconds each.
 //   - That a new master is refused before it starts to work: its refusal takes a watch event and a write after the change of
 //     its KubeCarrier.
 //   - That a cluster of another central plane is refused. Peers writes nothing into a cluster, so it has no owner mark; a mark
@@ -66,7 +68,7 @@
 //     claim.Observer.Contradicted.
 //   - That the writer of a status is known without managedFields: if an API server or a proxy omits them, every claim's status
 //     counts as another client's.
-//   - status.lastContact is as old as the last change of the status.
-//   - A Peer lists at most 1,024 regions.
-//   - The Peer local is not deleted when the installation is no longer a master.
+//   - That status.lastContact is recent: it is as old as the last change of the status.
+//   - That a Peer lists all its regions: it lists at most 1,024.
+//   - That the Peer local is deleted when the installation is no longer a master: it stays.
 package central

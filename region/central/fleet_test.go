@@ -110,7 +110,7 @@ func (w *world) allReady() int {
 	return n
 }
 
-// A thousand peers are Ready within seconds, each with few writes; after that nothing is written.
+// Many peers (manyPeers) are Ready within 30 seconds, each with few writes; after that nothing is written.
 func TestThousandPeersAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = manyPeers

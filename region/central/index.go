@@ -57,7 +57,7 @@ func (i *index) fill(objects *loop.Objects) {
 	i.known = all
 }
 
-// update replaces one Peer that was changed or deleted.
+// update updates the index after one Peer was added, changed or deleted.
 func (i *index) update(objects *loop.Objects, name string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

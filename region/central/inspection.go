@@ -38,14 +38,14 @@ type inspection struct {
 	uid     types.UID
 	master  bool
 	looked  bool
-	missing error // the types or rights that a peer needs are missing
+	missing error // not nil if types or rights that a peer needs are missing
 	err     error // why the cluster is unreachable
 }
 
 // lookTimeout bounds one inspection of a cluster.
 const lookTimeout = 5 * time.Second
 
-// inspect reads a cluster's UID and whether it may be a peer, over a separate connection.
+// inspect reads the UID of a cluster, and determines whether the cluster may be a peer, over a separate connection.
 func inspect(ctx context.Context, name region.PeerName, creds region.Credentials) inspection {
 	l := inspection{creds: creds.String()}
 	conn, err := region.NewConn(region.Peer{Name: name, Credentials: creds}, region.ConnOptions{})
@@ -80,7 +80,7 @@ func inspect(ctx context.Context, name region.PeerName, creds region.Credentials
 // isMissing reports whether err concerns types or rights, not the connection.
 func isMissing(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
 
-// isMaster reports whether a KubeCarrier is a master's.
+// isMaster reports whether a KubeCarrier has spec.master: true.
 func isMaster(carrier *unstructured.Unstructured) bool {
 	master, _, _ := unstructured.NestedBool(carrier.Object, "spec", "master")
 	return master
@@ -130,7 +130,7 @@ func serverVersion(ctx context.Context, conn *region.Conn) (masterv1alpha1.Versi
 	return v, nil
 }
 
-// clip cuts s to at most most bytes, the limit of the schema.
+// clip returns s without the bytes after the first most bytes; most is the limit of the schema.
 func clip(s string, most int) string {
 	if len(s) > most {
 		return s[:most]

@@ -57,9 +57,9 @@ type Master struct {
 }
 
 // NewMaster makes a Master of the plane's installation. It calls run in its own goroutine when the installation becomes
-// a master, and cancels run's context when it no longer is. If run returns earlier, with or without an error, it is
-// called again after a backoff of 1 second, doubling up to 1 minute. NewMaster does no I/O and starts nothing; see
-// Start.
+// a master, and cancels run's context when the installation is no longer a master. If run returns earlier, with or
+// without an error, it is called again after a backoff of 1 second, doubling up to 1 minute. NewMaster does no I/O and
+// starts nothing; see Start.
 func NewMaster(plane region.API, run func(context.Context) error, opts MasterOptions) (*Master, error) {
 	switch {
 	case argument.Missing(plane):

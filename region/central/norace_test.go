@@ -5,5 +5,5 @@
 
 package central
 
-// manyPeers is the number of peers in a test with many.
+// manyPeers is the number of peers in a test with many peers.
 const manyPeers = 1000

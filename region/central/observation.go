@@ -115,9 +115,9 @@ func (o *observation) fill(f *findings) {
 	}
 }
 
-// bound returns the regions whose claims are Bound, by provider and name. Under the fan-out protocol these are the
-// committed claims, whatever the role was at creation: a claim that was moved here keeps its role. A guard claims no
-// region.
+// bound returns the regions whose claims are Bound, sorted by provider and name. It skips guards and reservations of
+// the fan-out protocol. It does not depend on the role of a claim: a claim that was moved to this peer keeps the role
+// of its creation.
 func bound(claims []*unstructured.Unstructured) []region.Key {
 	return inPhase(claims, string(regionv1alpha1.RegionClaimBound))
 }
@@ -141,9 +141,10 @@ func inPhase(claims []*unstructured.Unstructured, wanted string) []region.Key {
 // overwritten replaces a phase that another client had written before the claims were first listed.
 const overwritten = "Overwritten"
 
-// stripClaim reduces a RegionClaim to the fields that the func bound reads. A phase counts only if an arbiter wrote
-// it, so that no other client of the status moves a region. Otherwise the phase of the same claim in the cache stays.
-// A claim without a cached phase gets the phase Overwritten in the first list, and none later.
+// stripClaim reduces a RegionClaim to the fields that the func bound reads. A phase counts only if an arbiter wrote it,
+// so that no other client of the status moves a region. Otherwise the phase of the same claim in the cache stays. If
+// the cache has no such claim, a phase that another client wrote becomes Overwritten in the first list, and is removed
+// later.
 func stripClaim(obj, before *unstructured.Unstructured, first bool) {
 	kept, phase := bare(obj), ""
 	switch {
@@ -171,7 +172,7 @@ func stripClaim(obj, before *unstructured.Unstructured, first bool) {
 func stripCarrier(obj *unstructured.Unstructured) {
 	kept := bare(obj)
 	kept.SetLabels(obj.GetLabels())
-	_ = unstructured.SetNestedField(kept.Object, isMaster(obj), "spec", "master") // no error, as above
+	_ = unstructured.SetNestedField(kept.Object, isMaster(obj), "spec", "master") // no error: bare made the map
 	obj.Object = kept.Object
 }
 

@@ -60,14 +60,14 @@ type record struct {
 
 	mu       sync.Mutex
 	observed *observation // while the peer is engaged
-	seen     signs        // at the last beat
+	seen     signs        // at the last call of changed
 }
 
-// maxBackoff bounds the retry delay after the plane is reachable again.
+// maxBackoff bounds the delay between retries, and so how late the first retry comes once the plane is reachable again.
 const maxBackoff = 15 * time.Second
 
-// NewPeers makes a Peers for the Peers of source; ring must be a Ring of source. It does no I/O and starts nothing; see
-// Start.
+// NewPeers makes a Peers for the Peer objects that source reads; ring must be a Ring of source. It does no I/O and
+// starts nothing; see Start.
 func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers, error) {
 	switch {
 	case source == nil:
@@ -85,8 +85,8 @@ func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers,
 	return p, nil
 }
 
-// Start maintains the status of all Peers, or of this replica's, until ctx ends, waits for its goroutines, then returns
-// nil. The ring must run. Call it once.
+// Start maintains the status of all Peers, or of the Peers of this replica, until ctx ends, waits for its goroutines,
+// then returns nil. The ring must run. Call it once.
 func (p *Peers) Start(ctx context.Context) error {
 	if p.source == nil {
 		return errors.New("central: the Peers were not made by NewPeers")
@@ -155,7 +155,8 @@ func (p *Peers) record(name string) *record {
 	return r
 }
 
-// forget deletes the record of name, unless the peer is engaged: the end of the engagement enqueues it again.
+// forget deletes the record of name, unless the peer is engaged: in this case, the end of the engagement enqueues name
+// again.
 func (p *Peers) forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,7 +227,8 @@ func (p *Peers) work(ctx context.Context, name string) (time.Duration, error) {
 	return again, nil
 }
 
-// lookAt inspects a cluster that is not accepted, adds the result to f, and returns when to inspect it again.
+// lookAt adds to f the result of the inspection of a cluster that is not accepted, and returns how long to wait until
+// it is due again. It inspects the cluster only if the previous inspection is due again or used other credentials.
 func (p *Peers) lookAt(ctx context.Context, r *record, peer *masterv1alpha1.Peer, f *findings) time.Duration {
 	if !f.kubeconfig.usable {
 		r.look = nil

@@ -14,7 +14,7 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// The manifests of the multi-region proposal lead to the statuses that it shows.
+// The manifests of the multi-region proposal lead to the statuses that the proposal shows.
 func TestStatusOfTheProposal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu-west", "us-east")

@@ -33,7 +33,7 @@ func TestAClusterThatFailsIsAskedEverLessOften(t *testing.T) {
 	})
 }
 
-// A status for a Peer is not written to another Peer that was created with the same name since.
+// A status for a Peer is not written to a Peer that was created later with the same name.
 func TestAStatusIsForOnePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")

@@ -5,5 +5,6 @@
 
 package central
 
-// manyPeers is the number of peers in a test with many: fewer under the race detector, which takes ten times as long.
+// manyPeers is the number of peers in a test with many peers: fewer under the race detector, which takes ten times as
+// long.
 const manyPeers = 100

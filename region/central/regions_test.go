@@ -39,7 +39,8 @@ func TestRegionServedTwice(t *testing.T) {
 		require.Equal(t, "region one.loodse is served by Peer us", w.message("eu", masterv1alpha1.PeerConditionRegionsUnique))
 		require.Equal(t, "True Unique", w.conditionOf("us", masterv1alpha1.PeerConditionRegionsUnique))
 
-		// The region stays there after a restart of the program, and during an outage of the peer that serves it.
+		// The region stays with the same Peer after a restart of the program, and during an outage of the peer that
+		// serves it.
 		p.stop()
 		w.servers["us"].Partition(true)
 		p = w.start(PeersOptions{})
@@ -107,7 +108,7 @@ func TestPlaneAway(t *testing.T) {
 		require.Equal(t, []string{"eu-west-1.loodse", "eu-west-2.loodse"}, p.served("eu"))
 		require.Equal(t, "False Unreachable", w.ready("us"))
 
-		// A plane that is unreachable at the start does not prevent the end of the program.
+		// A program that starts while the plane is unreachable publishes the peers once the plane is reachable.
 		p.stop()
 		w.plane.Partition(true)
 		p = w.start(PeersOptions{})

@@ -29,8 +29,8 @@ func NewResolver(plane region.API) (*Resolver, error) {
 
 const peersPerPage = 500
 
-// Resolve lists the Peers, and needs no other right. Errors: region.ErrUnknownRegion if no Peer serves k, otherwise the
-// plane's error.
+// Resolve returns the peer that serves k. It lists the Peers, and needs no other right. Errors: region.ErrUnknownRegion
+// if no Peer serves k, otherwise the plane's error.
 func (r *Resolver) Resolve(ctx context.Context, k region.Key) (region.PeerName, error) {
 	if r.plane == nil {
 		return "", errors.New("central: the Resolver was not made by NewResolver")

@@ -21,7 +21,7 @@ import (
 
 var _ Shards = (*shard.Members)(nil)
 
-// The printed roles suffice for everything, and each of their rights is used.
+// The roles that "atollctl rbac" prints suffice for the program, and each of their rights is used.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inPlane := rightstest.New(rights.PeersCentral().Rules...).In("", rights.Peers().Rules...).In(Namespace, rights.Kubeconfigs(Namespace).Rules...)

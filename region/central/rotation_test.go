@@ -70,8 +70,9 @@ func (w *world) load(conn *region.Conn) *load {
 	return l
 }
 
-// A hundred rotations of address, CA and certificate under load, including garbage and another cluster: a client from
-// before the first rotation fails no call, and other credentials are never used.
+// A hundred rotations of address, CA and certificate under load, some of them preceded by garbage or by a kubeconfig of
+// another cluster: no call of a client from before the first rotation fails, and nothing is written to the other
+// cluster.
 func TestRotationUnderLoad(t *testing.T) {
 	w := newWorld(t, "eu", "us")
 	w.parse = func(data []byte) (region.Credentials, error) { return region.ParseKubeconfig(data, region.Trust{}) }

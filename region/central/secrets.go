@@ -55,9 +55,9 @@ type space struct {
 
 // kubeconfig is the state of one Secret.
 type kubeconfig struct {
-	creds   region.Credentials // the last good ones
+	creds   region.Credentials // the last good credentials
 	usable  bool               // creds is set
-	done    bool               // it was read, or found missing
+	done    bool               // a server has responded to a read of the Secret
 	reason  masterv1alpha1.PeerConditionReason
 	problem string   // in words; empty if creds are from the current Secret
 	digest  [32]byte // of the content that was parsed

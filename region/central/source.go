@@ -24,7 +24,8 @@ import (
 // Namespace is the default namespace of Secrets whose Peers name no namespace.
 const Namespace = "kubecarrier-system"
 
-// FieldManager writes the status of Peers and KubeCarriers by server-side apply.
+// FieldManager is the field manager of this package's writes: the status of Peers and KubeCarriers, by server-side
+// apply, and the creation of the Peer local.
 const FieldManager = "atoll-central"
 
 var peerResource = masterv1alpha1.GroupVersion.WithResource("peers")
@@ -94,9 +95,9 @@ const (
 	settling = 20 * time.Millisecond
 )
 
-// Run publishes a Snapshot as soon as all Peers are listed and their Secrets read, and after every change. While the
-// plane is unreachable it publishes nothing. It returns an error only if it was misused: a Source without New, a nil
-// publish, or a second call.
+// Run publishes a Snapshot as soon as all Peers are listed and their Secrets read, or 5 seconds after the list if a
+// Secret was not read by then; and after every change. While the plane is unreachable it publishes nothing. It returns
+// an error only if it was misused: a Source without New, a nil publish, or a second call.
 func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error {
 	switch {
 	case s.plane == nil:

@@ -79,7 +79,7 @@ func drawFindings(t *rapid.T, full bool) findings {
 	return f
 }
 
-// For any status of a Peer: once the next status is written, the one after it is the same.
+// From any status of a Peer, at most two writes lead to a status that does not change again.
 func TestStatesOfPeers(t *testing.T) {
 	states, most := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,8 +101,8 @@ func TestStatesOfPeers(t *testing.T) {
 	}
 }
 
-// With complete findings, the status depends on the previous one only in the accepted cluster and the served regions,
-// which decide between two Peers of different age.
+// With complete findings, only two parts of the previous status influence the next one: the accepted cluster and the
+// served regions, which decide between two Peers of different age.
 func TestStatusDependsOnNoHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, q, f := drawPeer(t, "p"), drawPeer(t, "p"), drawFindings(t, true)

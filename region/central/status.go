@@ -31,7 +31,7 @@ type findings struct {
 	looked bool      // master is known
 
 	health  region.Health
-	watched bool // health and the rest are from a connection in the Ring
+	watched bool // health is known, from a connection in the Ring or from an inspection
 
 	bound   []region.Key // regions with a Bound claim
 	unsure  []region.Key // regions whose last phase by an arbiter is not known
@@ -123,8 +123,8 @@ func (f *findings) kubeconfigValid(p *masterv1alpha1.Peer) metav1.Condition {
 	}
 }
 
-// reachable returns the condition Reachable. While the health is unknown, it keeps the present condition if a probe is
-// possible.
+// reachable returns the condition Reachable. While the health is unknown, it keeps the present condition, unless it is
+// certain that no probe is possible.
 func (f *findings) reachable(p *masterv1alpha1.Peer) metav1.Condition {
 	const kind = masterv1alpha1.PeerConditionReachable
 	switch f.health.State {
@@ -241,8 +241,9 @@ func (f *findings) wanted(p *masterv1alpha1.Peer) []region.Key {
 	return wanted[:min(len(wanted), maxRegions)]
 }
 
-// holders returns, for each of these regions, the Peer that keeps it from p: one that lists it, unless p lists it too
-// and is older. It is consistent with servedBy.
+// holders returns, for each of these regions, the other Peer that serves it, or nil if p may serve it. Another Peer
+// serves a region that its status lists, unless p lists the region too and is older. If several others list it, the
+// oldest serves it, as in servedBy.
 func (f *findings) holders(p *masterv1alpha1.Peer, keys []region.Key) map[region.Key]*masterv1alpha1.Peer {
 	holders := make(map[region.Key]*masterv1alpha1.Peer, len(keys))
 	for _, key := range keys {

@@ -156,7 +156,8 @@ func checkEnd(t *rapid.T, s *simulation) {
 	}
 }
 
-// Ready is derived from the other conditions; a condition that is not known does not make it False.
+// Ready is derived from the other conditions. A condition that is Unknown does not make it False, except if types or
+// rights are missing.
 func TestReadySumsUp(t *testing.T) {
 	kc, reach, unique := masterv1alpha1.PeerConditionKubeconfigValid, masterv1alpha1.PeerConditionReachable, masterv1alpha1.PeerConditionRegionsUnique
 	for name, c := range map[string]struct {

@@ -141,7 +141,7 @@ func (w *world) reserved(p, target region.PeerName) {
 	require.NoError(w.t, err)
 }
 
-// lingers deletes the claim in p, which keeps a finalizer.
+// lingers adds a finalizer to the claim in p and deletes the claim, which therefore stays.
 func (w *world) lingers(p region.PeerName) {
 	w.t.Helper()
 	obj := w.stored(p, claims)

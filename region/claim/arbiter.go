@@ -32,12 +32,12 @@ type Arbiter struct {
 	began     time.Time // when Start was called
 
 	mu      sync.Mutex
-	peers   map[region.PeerName]*peer       // engaged
+	peers   map[region.PeerName]*peer       // the engaged peers
 	ring    map[region.PeerName]time.Time   // when each peer joined the Directory; nil: not known yet
 	missing map[region.PeerName]time.Time   // when a holder was first found missing from the ring
 	claimed map[region.Key]time.Time        // when a region without holder was first found claimed
-	open    map[region.Key]struct{}         // not settled when last reconciled
-	won     map[region.Key]*statementRecord // the last bid
+	open    map[region.Key]struct{}         // regions that were not settled when last reconciled
+	won     map[region.Key]*statementRecord // the last bid that won
 }
 
 // New returns an Arbiter for the peers of d that records its decisions in plane. With a nil plane

@@ -28,7 +28,8 @@ func inWorld(t *testing.T, fn func(t *testing.T, w *world)) {
 	})
 }
 
-// bindTo claims the region in p, which becomes Bound, and then in other.
+// bindTo claims the region in p, waits until this claim is Bound, and then claims the region in
+// other.
 func (w *world) bindTo(p, other region.PeerName) {
 	w.t.Helper()
 	w.claim(p)

@@ -23,7 +23,7 @@ type clerk struct {
 	unread  bool // the last read of the decision failed
 }
 
-// carryOut executes one request. The round uses only the reply; the error is for logs.
+// carryOut executes one command. The round uses only the reply; the error is for logs.
 func (c *clerk) carryOut(ctx context.Context, command command) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.arbiter.opts.CallTimeout)
 	defer cancel()
@@ -72,8 +72,8 @@ func (c *clerk) recorded(err error) (reply, error) {
 	return reply{outcome: failed}, &region.Error{Region: c.scene.key, Op: "arbitrate", Err: err}
 }
 
-// confirm reads live at its peer whether the claim of the command exists. For confirmThere, a claim
-// that is being deleted counts as missing.
+// confirm reads the claim of the command at its peer, not from a cache, and returns whether the
+// claim exists. For confirmThere, a claim that is being deleted counts as missing.
 func (c *clerk) confirm(ctx context.Context, p *peer, command command) (outcome, error) {
 	claim, err := p.claimClient(c.scene.key).Get(ctx, c.scene.key.Name, metav1.GetOptions{})
 	switch {

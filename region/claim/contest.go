@@ -21,11 +21,12 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// contest decides between RegionClaims that users applied in several peers, without a plane
-// that records decisions. The fan-out protocol cannot adopt any of them, because each blocks the
-// name in its peer. So the status Bound of one claim is the decision.
+// contest decides between RegionClaims that users applied in several peers, without a plane that
+// records decisions. The fan-out protocol cannot adopt any of them, because each blocks the name in
+// its peer. So the status Bound of one claim is the decision.
 //
-// told reports that statuses were written, or may have been: wait for the caches to show them.
+// If told is true, contest wrote statuses, or may have: the caller waits until the caches show
+// them.
 func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time) (_ ruling, told bool, _ error) {
 	open, stale := contested(s)
 	if !open {
@@ -81,8 +82,9 @@ func contested(s *scene) (open, stale bool) {
 	return true, stale
 }
 
-// pauseAfterBid returns how long to wait before the claim uid, which won the last bid, may bid
-// again. It bounds the writes if another client keeps overwriting the decision.
+// pauseAfterBid returns how long the claim uid must wait before it bids again, if it won the last
+// bid for k; otherwise zero. The pause bounds the writes if another client keeps overwriting the
+// decision.
 func (a *Arbiter) pauseAfterBid(k region.Key, uid types.UID, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,9 +112,11 @@ func (a *Arbiter) wonBid(k region.Key, uid types.UID, now time.Time) {
 //  3. writes Conflict to each of them, under the resourceVersion that it read,
 //  4. writes Bound to its own claim, under the resourceVersion that it read.
 //
-// Of two bids, at least one reads the claim of the other. Its Conflict makes the other's Bound
-// fail, or replaces it first. A claim in Conflict is set to Pending before it bids, so that an
-// older Conflict is not mistaken for a rival's new one.
+// A bid stops if a claim that it reads is Bound, or if one of its writes fails. Of two bids, at
+// least one reads the claim of the other in step 2, and writes Conflict to it in step 3. The other
+// bid writes Bound to the same claim in step 4. At most one of these two writes succeeds. A claim
+// in Conflict is set to Pending before it bids, so that an older Conflict is not mistaken for a
+// rival's new one.
 type bid struct {
 	arbiter *Arbiter
 	scene   *scene
@@ -122,8 +126,8 @@ type bid struct {
 	wrote   bool
 }
 
-// make makes the bid. Without an error, won is false if another bid is running, or if the caches
-// are stale.
+// make makes the bid. Without an error, won is false if the bid must be made again later: another
+// bid is running, the caches are stale, or make has only set a claim in Conflict to Pending.
 func (b *bid) make(ctx context.Context) (won bool, err error) {
 	ours := b.arbiter.peer(b.winner.peer)
 	if ours == nil {
@@ -150,14 +154,14 @@ func (b *bid) make(ctx context.Context) (won bool, err error) {
 	return b.write(ctx, ours, claim, r)
 }
 
-// rival is a claim that loses if the bid wins, as it was read.
+// rival is a claim, as it was read, that loses if the bid wins.
 type rival struct {
 	at    *peer
 	claim *unstructured.Unstructured
 }
 
-// rivals reads the claims of all other peers. False means that the bid must stop. It writes nothing
-// before it has read all of them, because the last one may stop the bid.
+// rivals reads the claims of all other peers. False means that the bid must stop. The bid writes
+// nothing before rivals has read all of them, because the last one may stop the bid.
 func (b *bid) rivals(ctx context.Context) (_ []rival, ok bool, _ error) {
 	var all []rival
 	for _, name := range slices.Sorted(maps.Keys(b.scene.contacts)) {

@@ -34,7 +34,8 @@ func (w *world) sweep(c *fanout.Coordinator) (stop func()) {
 }
 
 // TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled checks the same result as with a plane: the
-// oldest claim is Bound, the other names the holder and is Bound once the first is deleted.
+// oldest claim is Bound, and the other names the holder. A coordinator adopts the Bound claim once
+// the other claim is deleted.
 func TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.coordinator()
@@ -66,7 +67,7 @@ func TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled(t *testing.T) {
 }
 
 // TestWithoutAPlaneTheLoserFollows checks that the loser is Bound after the winner's claim is
-// deleted.
+// deleted and a coordinator has adopted the loser.
 func TestWithoutAPlaneTheLoserFollows(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.coordinator()

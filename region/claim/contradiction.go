@@ -24,7 +24,7 @@ import (
 // is followed by a pause, twice as long as the previous one, until the status stays unchanged for
 // maxPause.
 const (
-	contradictions = 3 // from this count on it is reported
+	contradictions = 3 // at this count the other client is reported, once
 	minPause       = time.Second
 	maxPause       = 5 * time.Minute
 )
@@ -40,10 +40,10 @@ type statement interface {
 // statementRecord is the record of the last statement that was written to an object.
 type statementRecord struct {
 	uid   types.UID
-	over  string // the resourceVersion before that write
+	over  string // the resourceVersion before the last statement was written
 	said  statement
 	pause time.Duration // after the last correction
-	next  time.Time     // when it ends
+	next  time.Time     // when the pause ends
 	seen  string        // the resourceVersion of the last contradiction
 	count int           // of contradictions
 }
@@ -81,9 +81,9 @@ func (t *statementRecords) report(k region.Key, obj *unstructured.Unstructured) 
 	return r
 }
 
-// correct returns how long to wait before s is written to obj again, because another client has
-// replaced it; zero if it may be written now, or obj has it. count is the number of replacements,
-// or zero if this one was counted before.
+// correct returns how long to wait before s may be written to obj again after another client has
+// replaced it; zero if s may be written now, or if obj still has s. count is the number of
+// replacements so far, or zero if the present one was counted before.
 func (t *statementRecords) correct(k region.Key, obj *unstructured.Unstructured, s statement, now time.Time) (wait time.Duration, count int, _ error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +103,8 @@ func (t *statementRecords) correct(k region.Key, obj *unstructured.Unstructured,
 	return was.take(now), count, nil
 }
 
-// take returns zero if a correction is due now, or else how long to wait.
+// take returns zero if a correction may be made now, and then begins the next pause. Otherwise it
+// returns how much of the pause is left.
 func (t *statementRecord) take(now time.Time) time.Duration {
 	if left := t.next.Sub(now); left > 0 {
 		return left
@@ -155,8 +156,8 @@ func sameCondition(a, b []metav1.Condition, kind string) bool {
 		one.ObservedGeneration == other.ObservedGeneration
 }
 
-// correct returns how long to keep the status of a claim as another client wrote it. It reports a
-// client that replaces it repeatedly.
+// correct returns how long the status of a claim must stay as another client wrote it. It also
+// reports a client that replaces the status repeatedly.
 func (a *Arbiter) correct(ctx context.Context, k region.Key, at *site, s report) (time.Duration, error) {
 	wait, count, err := at.peer.tellings.correct(k, at.claim, &s, time.Now())
 	if wait > 0 {

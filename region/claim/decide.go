@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// decision names the RegionClaim that holds a region. The zero value means that none does.
+// decision names the RegionClaim that holds a region. The zero value means that no claim holds it.
 type decision struct {
 	peer  region.PeerName
 	uid   types.UID // of the RegionClaim
@@ -42,7 +42,7 @@ type candidate struct {
 	uid     types.UID
 	created time.Time
 	leaving bool      // it is being deleted
-	bound   time.Time // since when its status says Bound; zero if it does not
+	bound   time.Time // when its status became Bound; zero if the status is not Bound
 }
 
 // view is the cached state of one region.
@@ -51,7 +51,7 @@ type view struct {
 	candidates []candidate
 	holder     contact // of the peer that the decision names
 	left       bool    // that peer is not in the ring
-	departed   bool    // it has been missing from the ring for longer than Departure
+	departed   bool    // that peer has been missing from the ring for longer than Departure
 	awaiting   bool    // some peer of the ring is awaited
 	settled    bool    // the claims were known for long enough for rival claims to appear
 }
@@ -77,8 +77,9 @@ const (
 )
 
 // decide is the rule of arbitration. A decision stays while its claim may exist: the claim loses
-// the region only if a fresh peer has it no longer, or its peer has left the ring for long enough.
-// Without a decision the rule chooses among the known claims, in whatever order they were observed.
+// the region only if its peer is fresh and no longer has the claim, or if its peer has left the
+// ring for long enough. Without a decision the rule chooses among the known claims, in whatever
+// order they were observed.
 func decide(v view) verdict {
 	lost := !v.decision.none()
 	if lost {

@@ -66,7 +66,7 @@ func TestTheSameClaimWinsInEveryOrderOfArrival(t *testing.T) {
 					})
 					got := decide(view{candidates: arrived, settled: true})
 					require.Equal(t, verdict{act: grant, winner: want}, got)
-					// A later claim changes nothing, even an older one.
+					// A claim that arrives later changes nothing, even if it is older.
 					held := decision{peer: want.peer, uid: want.uid, since: noon}
 					for i := decided; i < n; i++ {
 						arrived = append(arrived, claims[order[i]])

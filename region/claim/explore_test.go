@@ -58,7 +58,8 @@ func explore(t *testing.T, start *model) int {
 	return len(seen)
 }
 
-// claimedIn returns a ring of this many peers; the first n have a claim.
+// claimedIn returns a model with these numbers of peers and arbiters; the first n peers have a
+// claim.
 func claimedIn(n, peers, arbiters int) *model {
 	m := newModel(peers, arbiters)
 	for p := range n {
@@ -67,8 +68,8 @@ func claimedIn(n, peers, arbiters int) *model {
 	return m
 }
 
-// heldIn returns the ring of claimedIn, in which the first claim holds the region and all arbiters
-// know it.
+// heldIn returns the model of claimedIn, in which the first claim holds the region and all arbiters
+// know the decision.
 func heldIn(n, peers, arbiters int) *model {
 	m := claimedIn(1, peers, arbiters).rest()
 	for p := 1; p < n; p++ {

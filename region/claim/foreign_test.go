@@ -23,7 +23,7 @@ import (
 
 const stray = "stray-controller"
 
-// overwrite writes status fields with the field manager "stray".
+// overwrite writes status fields with the field manager stray.
 func (w *world) overwrite(p region.PeerName, gvr schema.GroupVersionResource, kind string, status map[string]any) {
 	w.t.Helper()
 	require.NoError(w.t, w.tryOverwrite(w.t.Context(), p, gvr, kind, status))
@@ -44,8 +44,7 @@ func conflictWith(p string) map[string]any {
 	return map[string]any{"phase": "Conflict", "holder": map[string]any{"peer": p, "since": "2026-03-01T12:00:00Z"}}
 }
 
-// insists overwrites a status whenever its phase differs from status, as soon as that is observed,
-// until the test ends.
+// insists writes status as soon as it observes another phase in the object, until the test ends.
 func (w *world) insists(p region.PeerName, gvr schema.GroupVersionResource, kind string, status map[string]any) {
 	w.insistsBy(p, gvr, status["phase"], func(ctx context.Context) error { return w.tryOverwrite(ctx, p, gvr, kind, status) })
 }
@@ -174,7 +173,7 @@ func TestAStrayControllerNeitherOpensNorClosesAGate(t *testing.T) {
 				require.Equal(t, region.PeerName("us"), found[0].Holder)
 				require.Equal(t, region.PeerName("eu"), found[0].Theirs)
 
-				// A new decision is written at once, whatever the other client writes.
+				// A new decision is recorded although the other client keeps writing.
 				w.unclaim("us")
 				passes(10 * time.Second)
 				require.Equal(t, "eu", string(holderOf(w.lease())))

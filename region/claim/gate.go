@@ -19,15 +19,16 @@ import (
 const regionBound = string(v1alpha1.ServiceClusterConditionRegionBound)
 
 // gate is the part of a ServiceCluster's status that this package writes: the condition
-// RegionBound, and the phase unless another manager writes it.
+// RegionBound, and the phase, except while the gate is open and another manager writes the phase.
 type gate struct {
 	ObservedGeneration int64                        `json:"observedGeneration,omitempty"`
 	Phase              v1alpha1.ServiceClusterPhase `json:"phase,omitempty"`
 	Conditions         []metav1.Condition           `json:"conditions"`
 }
 
-// gateOf returns the gate of a ServiceCluster. claim is the phase of the RegionClaim with its name
-// in its peer; empty without one. The gate names no peer, because tenants can read it.
+// gateOf returns the gate of a ServiceCluster. claim is the phase of the RegionClaim with the same
+// name in the same peer; empty if there is no such RegionClaim. The gate names no peer, because
+// tenants can read it.
 func gateOf(cluster *unstructured.Unstructured, claim v1alpha1.RegionClaimPhase, now time.Time) gate {
 	c := metav1.Condition{
 		Type: regionBound, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ServiceClusterReasonRegionUnbound),

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// fanoutOf returns the protocol's part of an object in p whose target is us.
+// fanoutOf returns spec.fanout of an object in p whose target is us.
 func fanoutOf(p region.PeerName, role, stage string) map[string]any {
 	claim := map[string]any{
 		"operation": "op-1", "digest": "d", "start": "2026-03-01T12:00:00.000000Z", "role": role, "peer": string(p), "target": "us",
@@ -90,8 +90,8 @@ func TestAServiceClusterWhoseClaimIsLostIsPendingAgain(t *testing.T) {
 	})
 }
 
-// TestTheGateIsClosedBeforeTheRegionIsHandedOver checks that two gates are never open at the same
-// time.
+// TestTheGateIsClosedBeforeTheRegionIsHandedOver checks that the gate in the old holder's peer is
+// closed when the new decision is recorded.
 func TestTheGateIsClosedBeforeTheRegionIsHandedOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		opts := Options{Observer: &Observer{Decided: func(_ context.Context, e DecideEvent) {
@@ -143,8 +143,9 @@ func TestAnAppliedServiceClusterIsPendingUntilItIsAdopted(t *testing.T) {
 	})
 }
 
-// TestTheStatusOfOthersIsLeftAlone checks that the conditions and the phase stay which another
-// client writes after it has probed the cluster.
+// TestTheStatusOfOthersIsLeftAlone checks that arbiters keep the conditions that another client
+// writes after a probe of the cluster, and, while the gate is open, the phase that this client
+// writes.
 func TestTheStatusOfOthersIsLeftAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})

@@ -23,8 +23,8 @@ import (
 // central plane: one peer has the claim and serves the region, the others guard its name. Activated
 // writes the status of a committed claim; an Arbiter without a plane writes the status of the
 // guards and the gates of ServiceClusters. The coordinator's Start adopts a claim that a user
-// applied in one peer only; between claims that were applied in several peers before that, an
-// Arbiter decides.
+// applied in one peer only. If users applied claims in several peers before an adoption, an Arbiter
+// decides between them.
 func Kind() fanout.Kind { return KindWith(nil) }
 
 // KindWith is Kind with an Observer, whose Reported is called for the statuses that Activated

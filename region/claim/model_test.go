@@ -22,14 +22,14 @@ import (
 type modelClaim struct {
 	uid    int
 	phase  v1alpha1.RegionClaimPhase
-	holder int // uid
+	holder int // UID of the holder
 }
 
 type modelPeer struct {
 	claim    modelClaim
-	saved    *modelClaim // the state after a restore
+	saved    *modelClaim // the claim that a restore brings back
 	silent   bool
-	left     bool // the ring
+	left     bool // the peer has left the ring
 	restored bool
 	made     int // number of claims so far
 }
@@ -66,7 +66,8 @@ type budget struct {
 	create, remove, silence, save, restore, leave, restart, lost int
 }
 
-// created returns a creation time; later claims are older. Only ties may depend on it.
+// created returns the creation time of a claim: a claim that is made later has an earlier creation
+// time, as with a clock that is behind. Only the choice between claims may depend on it.
 func created(uid int) time.Time { return time.Unix(int64(1000-uid), 0).UTC() }
 
 var peerNames = []region.PeerName{"p0", "p1", "p2", "p3"}
@@ -272,14 +273,14 @@ func (m *model) land(i, n int) {
 	}
 }
 
-// begin starts a round with the cached state of arbiter i. The first command, the read of the
-// decision, is part of this step: caches may be arbitrarily stale anyway.
+// begin starts a round with the cached state of arbiter i. Its callers execute the first command,
+// the read of the decision, in the same step: caches may be arbitrarily stale anyway.
 func (m *model) begin(i int) {
 	m.arbiters[i].round = newRound(m.view(i), time.Unix(2, 0).UTC())
 }
 
 // occasion reports whether arbiter i has work: it would change the decision that it knows, or a
-// status.
+// status, or the recorded decision is not the one that it knows.
 func (m *model) occasion(i int) bool {
 	v := m.view(i)
 	return decide(v).act != keep || len(m.news(i, v.decision)) > 0 || v.decision != m.record.decision

@@ -103,9 +103,9 @@ func boundSince(obj *unstructured.Unstructured, peer region.PeerName) time.Time 
 	return s.Holder.Since.UTC()
 }
 
-// identified returns the object to apply to obj, as it was read: its identity and a status. The
-// resourceVersion prevents a write to a changed object, or to another object of this name: API
-// servers ignore the UID in writes of a custom resource's status.
+// identified returns the object to apply: a status, with the identity and the resourceVersion of
+// obj as it was read. The resourceVersion prevents a write to a changed object, or to another
+// object of this name: API servers ignore the UID in writes of a custom resource's status.
 func identified(obj *unstructured.Unstructured, status any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {

@@ -33,7 +33,7 @@ type DecideEvent struct {
 	Region region.Key
 	Before region.PeerName // the previous holder; empty: none
 	Holder region.PeerName // the new holder; empty: none
-	Since  time.Time       // when the holder got it, by an arbiter's clock
+	Since  time.Time       // when the holder got the region, by an arbiter's clock
 }
 
 // ReportEvent is a written status of a RegionClaim.
@@ -41,7 +41,7 @@ type ReportEvent struct {
 	Region region.Key
 	Peer   region.PeerName           // the peer of the claim
 	UID    types.UID                 // of the claim
-	Before v1alpha1.RegionClaimPhase // as an arbiter wrote it before, ignoring other writers
+	Before v1alpha1.RegionClaimPhase // the phase that an arbiter wrote before; other writers do not count
 	Phase  v1alpha1.RegionClaimPhase
 	// Reason and Message are from the condition Bound.
 	Reason, Message string

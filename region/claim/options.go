@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// FieldManager owns the fields that this package writes: the status of RegionClaims, and the
-// condition RegionBound of ServiceClusters.
+// FieldManager is the field manager of this package's writes, such as the status of RegionClaims
+// and the gate of ServiceClusters.
 const FieldManager = v1alpha1.RegionClaimManager
 
 // Options configure an Arbiter. The zero value works.
@@ -28,12 +28,14 @@ type Options struct {
 	// assigned, so that simultaneous claims are compared. Zero means one second.
 	Settle time.Duration
 
-	// Patience is how long, after a peer joined the Directory, regions are not assigned before the
-	// peer's first response. Zero means 10 seconds.
+	// Patience limits how long a peer that joined the Directory delays the assignment of regions:
+	// no region is assigned before the peer's first response, unless Patience has passed since it
+	// joined. Zero means 10 seconds.
 	Patience time.Duration
 
 	// Departure is how long a peer must be missing from the Directory before it loses its regions.
-	// It must be longer than the Directories of two replicas can differ. Zero means one minute.
+	// It must be longer than the time for which the Directories of two replicas can differ. Zero
+	// means one minute.
 	Departure time.Duration
 
 	// CallTimeout bounds each request. Zero means 10 seconds.

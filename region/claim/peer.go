@@ -27,7 +27,7 @@ type peer struct {
 	claims   *loop.Objects
 	clusters *loop.Objects
 	uid      atomic.Pointer[types.UID] // of the cluster
-	answered atomic.Bool               // it was fresh at least once
+	answered atomic.Bool               // the peer was fresh at least once
 	tellings statementRecords          // of RegionClaims
 	gates    statementRecords          // of ServiceClusters
 }
@@ -78,7 +78,7 @@ func (p *peer) identify(ctx context.Context, found func()) {
 	})
 }
 
-// fresh reports whether the cache of claims is synced.
+// fresh reports whether the cache of claims is synced and the UID of the peer's cluster is known.
 func (p *peer) fresh() bool {
 	fresh := p.claims.Err() == nil && p.uid.Load() != nil
 	if fresh {

@@ -71,8 +71,9 @@ func allFresh(contacts map[region.PeerName]contact) bool {
 	return true
 }
 
-// supersedes reports whether s, of two Configured claims of a name, is the valid one: from a synced
-// cache, or else the one that was added later.
+// supersedes reports whether s is valid rather than held, if both claims of a name are Configured.
+// The claim from a synced cache is valid; if both caches are synced or neither is, the claim that
+// was added later.
 func supersedes(s, held standing) bool {
 	if (s.contact == fresh) != (held.contact == fresh) {
 		return s.contact == fresh

@@ -38,8 +38,8 @@ const (
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// leaseName returns the region's own name, or a hash if that is too long. No two regions share one:
-// the last dot separates name and provider, and the hash has no dot.
+// leaseName returns the region's own name, or a hash if the name is too long. No two regions share
+// a name: the last dot separates name and provider, and the hash has no dot.
 func leaseName(k region.Key) string {
 	name := k.String()
 	if len(name) <= maxName {
@@ -102,7 +102,7 @@ type records struct {
 	client dynamic.ResourceInterface
 	ns     string
 	key    region.Key
-	last   *unstructured.Unstructured // as it was last read; nil: none
+	last   *unstructured.Unstructured // the Lease as it was last read; nil: no Lease
 }
 
 func (r *records) read(ctx context.Context) (decision, error) {

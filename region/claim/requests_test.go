@@ -29,7 +29,7 @@ func TestConfirm(t *testing.T) {
 		require.Equal(t, missing, ask(us, "another"), "another one")
 		require.Equal(t, done, ask(us, w.stored("us", claims).GetUID()))
 
-		// A server that does not serve the type, as while it starts.
+		// This server does not serve the type, like a server that is starting.
 		bare := regiontest.NewRing("bare")
 		t.Cleanup(bare.Close)
 		conn, err := bare.Conn("bare")

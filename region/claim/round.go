@@ -63,7 +63,7 @@ type command struct {
 type outcome int
 
 const (
-	// failed: not known to be applied, but it may be.
+	// failed: the request may or may not have been applied.
 	failed outcome = iota
 	// done: applied; for confirmations: the claim exists.
 	done

@@ -137,8 +137,8 @@ func (a *Arbiter) view(s *scene, now time.Time) view {
 	return v
 }
 
-// elapsed reports whether d has passed since the time in began for the key. It records now for a key
-// without a time. If d has not passed, it requests a reconcile for the moment when it has.
+// elapsed reports whether d has passed since the time that began holds for the key. For a key
+// without a time, it records now. If d has not passed, it requests a reconcile for the end of d.
 func elapsed[K comparable](began map[K]time.Time, of K, now time.Time, d time.Duration, s *scene) bool {
 	at, ok := began[of]
 	if !ok {

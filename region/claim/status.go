@@ -29,7 +29,7 @@ type ruling struct {
 	unreachable bool
 	// firm means that the ruling does not depend on an unreachable peer: neither on its cached
 	// objects nor on the absence of objects there. Two arbiters that reach different peers cannot
-	// both be firm where they differ. An arbiter that is not firm replaces no other arbiter's
+	// both be firm if their rulings differ. An arbiter that is not firm replaces no other arbiter's
 	// report, or the two would write in turns without end.
 	firm bool
 }

@@ -41,7 +41,7 @@ func (s *Server) AddCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return err
 }
 
-// shareCRD serves crd with the compiled rules of other, which has just been given the same crd, and stores the object
+// shareCRD serves crd with the compiled rules of other, to which the same crd was added before, and stores the object
 // with a UID of its own. It returns false, and does nothing, if the result would differ from AddCRD's.
 func (s *Server) shareCRD(other *Server, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	key := objectKey{name: crd.Name}

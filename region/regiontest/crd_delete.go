@@ -86,7 +86,7 @@ func (s *Server) endCRD(name string) {
 	held := slices.DeleteFunc(slices.Clone(finalizers(next)), func(f any) bool { return f == cleanupFinalizer })
 	if len(held) > 0 {
 		m["finalizers"] = held
-		_, _ = s.store.put(crdResource, live.key, live, next) // after a conflict, the other writer removes it
+		_, _ = s.store.put(crdResource, live.key, live, next) // after a conflict, the other writer removes the finalizer
 		return
 	}
 	delete(m, "finalizers")

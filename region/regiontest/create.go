@@ -52,7 +52,7 @@ func (s *Server) createGenerated(c *call, o object) (it *item, err error) {
 	return it, err
 }
 
-// read decodes the body into an object of the request's type and namespace, with defaults.
+// read decodes the body into an object of the request's type, with defaults.
 func (c *call) read() (object, error) {
 	data, err := c.body()
 	if err != nil {

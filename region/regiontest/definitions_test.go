@@ -18,7 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// Servers share compiled schemas, and nothing else: each validates by its own CRD, which it can delete alone.
+// Servers share compiled schemas, and nothing else: each validates by its own CRD, and the deletion of the CRD in one
+// server does not affect the other.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	types, err := regiontest.Compile(widgetCRD())

@@ -4,9 +4,9 @@
 // Package regiontest is an API server in memory. Clients, informers, impersonation, watches and proxies run their real code
 // against it in tests and examples, in milliseconds and without an installed program.
 //
-// A [Server] is an http.Handler with two ways in. [Server.Config] reaches it within the process, without a socket, even in a
-// testing/synctest bubble; [Server.Listen] serves TLS on loopback. A [Ring] is several servers as a region.Directory. Neither
-// imports testing, so examples can run them too.
+// A [Server] is an http.Handler with two ways in. [Server.Config] reaches it within the process, without a socket, even
+// in a testing/synctest bubble; [Server.Listen] serves TLS on loopback. A [Ring] is several servers as a
+// region.Directory. The package does not import testing, so examples can use it too.
 //
 // # Guaranteed
 //

@@ -57,7 +57,7 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 func (d *door) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	c, err := d.server.receive(r)
 	if err != nil {
-		// client-go does not retry a read after ECONNREFUSED, but does after a reset.
+		// client-go does not retry a read after ECONNREFUSED, but retries it after ECONNRESET.
 		return fmt.Errorf("dial %s: %w", r.URL.Host, syscall.ECONNREFUSED)
 	}
 	defer func() {

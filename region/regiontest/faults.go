@@ -25,7 +25,7 @@ type Fault struct {
 	Do        Action
 }
 
-// Action is the effect of a fault on a request. Make one with the functions that return it.
+// Action is the effect of a fault on a request. Make one with a function that returns an Action, such as Refuse.
 type Action struct {
 	name       string
 	code       int
@@ -47,13 +47,13 @@ func Refuse(code int, retryAfter ...time.Duration) Action {
 	return a
 }
 
-// RefuseAfter responds as Refuse does, but after d, like a server whose admission webhook times out. It ends early
-// with the request's context.
+// RefuseAfter responds as Refuse does, but after d, like a server whose admission webhook times out. The delay ends
+// early if the request's context ends.
 func RefuseAfter(d time.Duration, code int) Action {
 	return Action{name: "RefuseAfter", code: code, delay: d}
 }
 
-// Delay delays the request for d, then lets it pass. It ends early with the request's context.
+// Delay delays the request for d, then lets it pass. The delay ends early if the request's context ends.
 func Delay(d time.Duration) Action { return Action{name: "Delay", delay: d} }
 
 // DropRequest breaks the connection before the request has any effect.
@@ -79,7 +79,9 @@ func Crash(f func()) Action { return Action{name: "Crash", call: f} }
 // CrashAfter executes the request, calls f and breaks the connection: the caller crashes before it learns the outcome.
 func CrashAfter(f func()) Action { return Action{name: "CrashAfter", call: f} }
 
-// Inject adds faults. They apply in order to the first matching request; a request meets at most one fault.
+// Inject appends faults to the server's script. The server applies the first fault of the script that matches a
+// request; a fault that still has requests to skip (Skip) leaves the request to the next fault. A request meets at most
+// one fault.
 func (s *Server) Inject(f ...Fault) { s.faults.add(f) }
 
 var (

@@ -93,8 +93,8 @@ func (c *call) manager() string {
 	return b.String()
 }
 
-// track records in the managed fields of next that the request changed live to next. The caller must
-// not use live or next afterwards.
+// track returns next with managed fields that record the change from live to next by the request. The caller must not
+// use live or next afterwards.
 func (c *call) track(live, next object) (object, error) {
 	manager, err := c.resource.fieldManager(c.Subresource)
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *resource) empty() object {
 	return object{"apiVersion": r.gv().String(), "kind": r.kind}
 }
 
-// keepTimes copies the managed fields of old to o if they differ only in their times.
+// keepTimes copies the managed fields of old to o if o differs from old only in the times of its managed fields.
 func keepTimes(o, old object) {
 	m, before := metadataOf(o), metadataOf(old)
 	fields, ok := m["managedFields"].([]any)

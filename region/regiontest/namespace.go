@@ -87,7 +87,7 @@ func (s *Server) endNamespace(name string) {
 	next := runtime.DeepCopyJSON(ns.object)
 	unstructured.RemoveNestedField(next, "spec", "finalizers")
 	if len(finalizers(next)) > 0 {
-		_, _ = s.store.put(namespaceResource, ns.key, ns, next) // after a conflict, the other writer removes it
+		_, _ = s.store.put(namespaceResource, ns.key, ns, next) // after a conflict, the other writer removes the finalizer
 		return
 	}
 	_, _ = s.store.remove(namespaceResource, ns, next)

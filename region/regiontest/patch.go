@@ -205,7 +205,7 @@ func (c *call) strategic(before object, data []byte) (object, error) {
 	}
 }
 
-// apply returns the object after a server-side apply; live is nil if it is created.
+// apply returns the object after a server-side apply; live is nil if the apply creates the object.
 func (c *call) apply(live *item, data []byte) (object, error) {
 	patch := map[string]any{}
 	asJSON, err := yaml.YAMLToJSON(data)

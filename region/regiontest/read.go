@@ -221,7 +221,8 @@ func invalidListOptions(errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 }
 
-// page returns up to limit matching items after from, and the number of items beyond; -1 if this page is the last.
+// page returns up to limit matching items after from, and the number of items after the page; -1 if this page is the
+// last.
 func (f *filter) page(items []*item, from objectKey, limit int) ([]*item, int) {
 	var page []*item
 	for i, it := range items {

@@ -57,7 +57,7 @@ func (r *resource) gv() schema.GroupVersion {
 
 func (r *resource) gvk() schema.GroupVersionKind { return r.gv().WithKind(r.kind) }
 
-// catalogue holds the served resources of a server. They are not modified once they are in it.
+// catalogue holds the served resources of a server. A resource in the catalogue is not modified.
 type catalogue struct {
 	mu        sync.RWMutex
 	resources map[schema.GroupVersionResource]*resource

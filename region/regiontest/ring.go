@@ -75,8 +75,8 @@ func (r *Ring) Server(name region.PeerName) *Server {
 	return r.servers[name]
 }
 
-// Partition makes a peer unreachable, or reachable again. The peer stays in the Directory. Partition panics on a peer
-// that is not in the ring.
+// Partition makes a peer unreachable, or reachable again. The peer stays in the Directory. Partition panics on a name
+// that never was in the ring.
 func (r *Ring) Partition(name region.PeerName, cut bool) {
 	s := r.Server(name)
 	if s == nil {

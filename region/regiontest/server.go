@@ -30,20 +30,21 @@ type Options struct {
 	// with any token, or without one, is made by the user "system:admin" in the group "system:masters".
 	Tokens map[string]User
 
-	// Authorize is called before each request. Its error is the reason in a 403 of the usual form. For a request that
-	// impersonates it is called several times: with the verb "impersonate" for the user and each UID, group and extra
-	// value, as the impersonator, and last for the request itself. Nil allows everything.
+	// Authorize is called before each request. Its error is the reason in a 403 of the usual form. If the request
+	// impersonates a user, Authorize is called several times: with the verb "impersonate" for the user and each UID,
+	// group and extra value, as the impersonator, and last for the request itself. Nil allows everything.
 	Authorize func(Request) error
 
 	// KeepNamespaceContent leaves a deleted namespace Terminating with all its content, as an API server without a
-	// namespace controller does. By default its content is deleted, and the namespace with the last object.
+	// namespace controller does. By default the server deletes the content, and removes the namespace with the last
+	// object.
 	KeepNamespaceContent bool
 
 	// History is the number of recorded requests. Zero: 10000.
 	History int
 
-	// Events is the number of changes per resource that are kept for watches, before older ones are compacted. Zero:
-	// all.
+	// Events is the number of latest changes per resource that the server keeps at least for watches; it compacts older
+	// ones. Zero: all.
 	Events int
 }
 
@@ -55,7 +56,7 @@ type Server struct {
 	catalogue *catalogue
 	history   history
 	faults    faults
-	late      sync.WaitGroup // writes of ApplyLate
+	late      sync.WaitGroup // writes of ApplyLate, and listeners
 	cut       atomic.Bool
 	door      *door
 	closed    chan struct{}
@@ -100,8 +101,8 @@ func NewServer(opts Options) *Server {
 	return s
 }
 
-// Close ends all watches and the pending writes of ApplyLate, and waits for them. Later requests fail as if the server
-// were unreachable. It is idempotent.
+// Close ends all watches, drops the pending writes of ApplyLate and closes the listeners. It waits for the writes and
+// listeners, not for the watches. Later requests fail as if the server were unreachable. It is idempotent.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() { close(s.closed) })
 	s.late.Wait()

@@ -57,7 +57,7 @@ type table struct {
 type store struct {
 	mu        sync.RWMutex
 	revision  uint64
-	compacted uint64 // the last call of compact
+	compacted uint64 // the revision at the last call of compact
 	keep      int    // changes kept per table; zero: all
 	tables    map[schema.GroupResource]*table
 }
@@ -190,8 +190,9 @@ func (s *store) compact() {
 	}
 }
 
-// list returns the items of gr in one namespace, or in all if it is empty, as of revision at, by namespace and name.
-// Zero means now. It returns the revision of the list, and false if that revision is compacted.
+// list returns the items of gr in one namespace, or in all if namespace is empty, by namespace and name. The items are
+// those of revision at; of the current revision if at is zero. It returns the revision of the list, and false if that
+// revision is compacted.
 func (s *store) list(gr schema.GroupResource, namespace string, at uint64) ([]*item, uint64, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

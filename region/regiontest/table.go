@@ -54,7 +54,7 @@ func age(stamp string) string {
 	return metatable.ConvertToHumanReadableDateType(t)
 }
 
-// customColumns returns the columns that a CRD prints. Without any, they are name and age.
+// customColumns returns the columns that a CRD prints. If the CRD defines none, the columns are name and age.
 func customColumns(definitions []apiextensionsv1.CustomResourceColumnDefinition) ([]column, error) {
 	if len(definitions) == 0 {
 		creation := column{

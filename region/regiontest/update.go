@@ -180,8 +180,8 @@ func (r *resource) keepSystemFields(next, old object) {
 	delete(m, "selfLink")
 }
 
-// restrict reverts the fields outside the request's resource: status in a write to the object, all others in a write to
-// a subresource.
+// restrict reverts the fields that a write to the request's resource or subresource cannot change, as a real server
+// does.
 func (c *call) restrict(next, old object) {
 	r := c.resource
 	switch {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	watchTimeout   = 30 * time.Minute // for a client that sets none
+	watchTimeout   = 30 * time.Minute // for a client that sets no timeout
 	bookmarkPeriod = time.Minute
 )
 
@@ -54,7 +54,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {
 	ctx, cancel := context.WithCancel(c.http.Context())
 	defer cancel()
 	defer s.faults.watching(cancel)()
-	if s.cut.Load() { // after the request was accepted
+	if s.cut.Load() { // the partition began after the request was accepted
 		s.abort(c, errPartitioned)
 	}
 	watch := &watcher{s: s, w: w, c: c, filter: filter, at: at, bookmarks: requestinfo.IsTrue(c.query["allowWatchBookmarks"])}

@@ -71,7 +71,7 @@ func TestReplicasShareKeys(t *testing.T) {
 	})
 }
 
-// In the steady state a replica renews its Lease three times per duration and makes no other request.
+// In the steady state a replica renews its Lease three times per duration and makes no other request except watches.
 func TestReplicasWriteNoMoreThanTheyMust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPlane(t)

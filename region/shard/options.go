@@ -20,8 +20,8 @@ type Options struct {
 	// Identity names this replica in its group. Replicas that run at the same time need different ones, such as the
 	// names of their Pods. Empty: the host's name and a random suffix.
 	Identity string
-	// Lease is how long after its last renewal a replica counts as live, at least a second; zero: 15 seconds. It is
-	// renewed three times per duration.
+	// Lease is how long after its last renewal a replica counts as live, at least a second; zero: 15 seconds. A replica
+	// renews its Lease three times in this time.
 	Lease time.Duration
 	// Observer may be nil.
 	Observer *Observer

@@ -191,7 +191,8 @@ func owners(all ...*replica) [keys][]string {
 	return found
 }
 
-// share asserts that each key has exactly one owner, and returns the number of keys of each.
+// share asserts that each key has exactly one owner and that each replica has keys. It returns the number of keys of
+// each replica.
 func share(t *testing.T, all ...*replica) map[string]int {
 	t.Helper()
 	shares := map[string]int{}

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// Replicas join, die and leave with the printed Role, and each of its rights is used.
+// Replicas join, die and leave with the Role that "atollctl rbac" prints, and each of its rights is used.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		role := rights.Shards(namespace)

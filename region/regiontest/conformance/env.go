@@ -34,7 +34,7 @@ type env struct {
 	Config    *rest.Config
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
-	Namespace string // of this case, created by the first call of widgets or in
+	Namespace string // of this case, created by the first call of e.widgets or e.in
 	Group     string // of this case
 
 	name    string

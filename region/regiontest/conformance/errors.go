@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// codeAndReason returns err without its message, where the message does not matter.
+// codeAndReason returns code and reason of err, for cases in which the message does not matter.
 func codeAndReason(err error) string {
 	if err == nil {
 		return "OK"

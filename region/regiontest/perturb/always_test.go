@@ -57,7 +57,7 @@ func TestAlwaysSeesEachWrite(t *testing.T) {
 	value := func(o map[string]any) any { return o["data"].(map[string]any)["value"] }
 	shown := func(plan perturb.Plan) []string {
 		var mu sync.Mutex
-		var all [][]string // of the runs of Replay
+		var all [][]string // the writes of each run of Replay
 		s := scenario(copier{})
 		servers := s.Servers
 		s.Servers = func() (map[string]perturb.Server, error) {

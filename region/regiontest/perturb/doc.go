@@ -22,15 +22,15 @@
 //
 // # Guaranteed
 //
-// A failing plan is a run that is possible with a real API server: responses are those of a real server, watches keep their
-// order, and a write that is lost, late or rejected is so before or after its effect, never in part. The plans of a scenario,
-// and the choice if there are more than [Options].Plans, are the same in each run with the same seed.
+// A failing plan is a run that is possible with a real API server: responses are those of a real server, watches keep
+// their order, and a fault at a write comes before or after the effect of the write, never in the middle. The plans of
+// a scenario, and the choice if there are more than [Options].Plans, are the same in each run with the same seed.
 //
 // # Not guaranteed
 //
 //   - The schedule of goroutines is Go's, so one plan may run differently twice.
 //   - Files of a controller survive its crash only if the scenario keeps them.
-//   - Plans whose point a run did not reach are counted ([Report].Missed) and prove nothing.
+//   - Faults whose point a run did not reach are counted ([Report].Missed) and prove nothing.
 //   - A controller that reads time by other means than package time sees the time of the bubble only in part.
 //   - [Explore], [Find] and [Replay] reduce k8s.io/apimachinery/pkg/util/runtime.ErrorHandlers to its first handler, for the rest
 //     of the process: the second makes a caller that reports an error wait by a clock that all bubbles share. No other test of

@@ -30,11 +30,11 @@ type Options struct {
 	// Workers is the number of concurrent runs. Zero: 2.
 	Workers int
 
-	// Real means that Scenario.Servers are real API servers: runs have no bubble of testing/synctest, take real time,
-	// one after another, and Scenario.Quiet and Scenario.Rest should be seconds.
+	// Real means that Scenario.Servers are real API servers. Then runs have no bubble of testing/synctest, take real
+	// time, and run one after another; set Scenario.Quiet and Scenario.Rest to seconds.
 	Real bool
 
-	// RestoreUnder also restores servers under running loops (see the Kind).
+	// RestoreUnder adds plans of the Kind RestoreUnder.
 	RestoreUnder bool
 
 	// Only, unless nil, selects the plans for which it returns true.
@@ -46,7 +46,7 @@ type Report struct {
 	Writes, Events int  // of the undisturbed run
 	Plans          int  // number of plans with one fault
 	Runs           int  // disturbed runs
-	Missed         int  // runs that did not reach a point of their plan
+	Missed         int  // faults whose point the run did not reach
 	MostWrites     int  // of one disturbed run
 	Busiest        Plan // of the run with MostWrites
 	Failures       []Failure
@@ -177,7 +177,7 @@ func (x *explorer) judge(t *testing.T, plan Plan) (outcome, error) {
 	return result, err
 }
 
-// each calls do for each item in parallel subtests, as many as workers. It returns when all subtests have ended.
+// each calls do for each item, in as many parallel subtests as workers. It returns when all subtests have ended.
 func each[T any](t *testing.T, name string, items []T, workers int, do func(*testing.T, T)) {
 	t.Helper()
 	work := make(chan T, len(items))

@@ -57,7 +57,8 @@ func TestSeededMistakes(t *testing.T) {
 	}
 }
 
-// Objects that are deleted during the rest at the end are created again, too: here at the third beat of a loop.
+// Objects that are deleted during the rest at the end are created again, too: here before the third heartbeat of a
+// loop.
 func TestWhatIsDeletedAtRestIsMadeAgain(t *testing.T) {
 	s := scenario(copier{})
 	s.Loops = []perturb.Loop{{Name: "beats", Run: func(ctx context.Context, access perturb.Access) error {

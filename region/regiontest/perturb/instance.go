@@ -18,8 +18,8 @@ import (
 // instance is one run of a loop.
 type instance struct {
 	loop  string
-	gone  <-chan struct{} // closed as it ends
-	cause func() error    // of its end; nil while it runs
+	gone  <-chan struct{} // closed when the instance ends
+	cause func() error    // why the instance ended; nil while it runs
 	end   context.CancelCauseFunc
 }
 

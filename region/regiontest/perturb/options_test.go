@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// chosen returns the plans that Find runs with opts, recorded by its filter.
+// chosen returns the report of Find with opts, and the number of plans of each kind that opts.Only selects.
 func chosen(t *testing.T, opts perturb.Options) (perturb.Report, map[perturb.Kind]int) {
 	t.Helper()
 	var mu sync.Mutex

@@ -35,11 +35,11 @@ const (
 	// restarts the loops, as one should with a backup of etcd. The users repeat lost steps after the run has come to
 	// rest.
 	Restore Kind = "Restore"
-	// RestoreUnder restores the server under running loops. Watches do not show it: one that resumes at a future
-	// resource version waits, as on a real server. It is planned only if Options.RestoreUnder is set.
+	// RestoreUnder restores the server under running loops. No watch shows the restore: a watch that resumes at a
+	// future resource version waits, as on a real server. Plans have this kind only if Options.RestoreUnder is set.
 	RestoreUnder Kind = "RestoreUnder"
 
-	// WatchLate delays the watch's events from this one on for ten times Scenario.Quiet, while everything else
+	// WatchLate delays this event of the watch and the later ones for ten times Scenario.Quiet, while everything else
 	// continues.
 	WatchLate Kind = "WatchLate"
 	// WatchCut ends the watch before this event. It can be resumed.

@@ -31,7 +31,7 @@ type run struct {
 	mu       sync.Mutex
 	running  map[*instance]bool
 	flying   int           // number of requests at the servers
-	landed   chan struct{} // closed when the next of them is complete
+	landed   chan struct{} // closed when the next request is complete
 	trace    trace
 	counts   map[Point]int
 	struck   map[int]bool // faults of the plan that have occurred
@@ -268,7 +268,7 @@ func (r *run) arrive(p Point, event bool) (Point, []Fault) {
 	return p, faults
 }
 
-// wrote records that a write was executed.
+// wrote records the time of a write that was executed, unless Scenario.Beats allows the write at rest.
 func (r *run) wrote(p Point) {
 	if r.scenario.Beats != nil && r.scenario.Beats(p) {
 		return

@@ -48,10 +48,10 @@ type Scenario struct {
 	Holds func(context.Context, Access) error
 
 	// Always checks an invariant after each write of a loop that a server has executed, including writes at rest and
-	// late writes. An error fails the run. It gets all rights, and its requests meet no fault; it must only read, and
-	// must not wait for the loops. Until it returns, no loop, user or fault writes, so it reads the state right after
-	// the write. One run calls it from one goroutine at a time; several runs may call it concurrently. Nil: no check
-	// before the end.
+	// late writes. An error fails the run. The Access has all rights, and requests through it meet no fault. Always
+	// must only read, and must not wait for the loops. Until it returns, no loop, user or fault writes, so it reads the
+	// state right after the write. One run calls it from one goroutine at a time; several runs may call it
+	// concurrently. Nil: no check before the end.
 	Always func(context.Context, Write, Access) error
 
 	// Differ lists fields that may differ between runs.
@@ -60,10 +60,10 @@ type Scenario struct {
 	// Beats reports whether a loop may make a write at rest, such as a heartbeat. Nil: no write.
 	Beats func(Point) bool
 
-	// Quiet is how long no loop may have written before a step begins. Zero: a minute.
+	// Quiet is the time without a write of any loop after which a step begins. Zero: a minute.
 	Quiet time.Duration
 
-	// Rest is how long no loop may write at the end. Zero: an hour.
+	// Rest is the time without a write of any loop after which the run ends. Zero: an hour.
 	Rest time.Duration
 
 	// Limit is how long the loops may take to come to rest; longer is a failure. Zero: 24 hours.
@@ -90,7 +90,7 @@ type Loop struct {
 type Step struct {
 	Name string
 
-	// Do must be repeatable: a user whose changes are lost in a restore repeats it. It gets all rights.
+	// Do must be repeatable: a user whose changes are lost in a restore repeats it. The Access has all rights.
 	Do func(ctx context.Context, access Access) error
 }
 

@@ -13,7 +13,7 @@ import (
 // Settle runs one scenario for each of n seeds, starting with first, without faults. It fails t if a run does not come
 // to rest, or if its Holds fails: the loops must converge from any initial objects. Each run has a bubble of
 // testing/synctest, so t must not be in one. It blocks. The Report has no plans and no events. Its Failures have seeds,
-// the lowest first: Settle with this seed alone runs it again.
+// the lowest first; Settle with such a seed as first and with n = 1 repeats the run.
 func Settle(t *testing.T, first uint64, n int, scenario func(seed uint64) Scenario) Report {
 	t.Helper()
 	report := settle(t, first, n, scenario)

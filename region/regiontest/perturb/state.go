@@ -122,7 +122,7 @@ func normal(of Object, o map[string]any, uids map[string]string, differ []Field)
 		unstructured.RemoveNestedField(o, "metadata", field)
 	}
 	if finalizers, ok, _ := unstructured.NestedStringSlice(o, "metadata", "finalizers"); ok {
-		slices.Sort(finalizers) // they are a set, in the order of their addition
+		slices.Sort(finalizers) // a set, which servers store in the order of additions
 		_ = unstructured.SetNestedStringSlice(o, finalizers, "metadata", "finalizers")
 	}
 	annotations, _, _ := unstructured.NestedMap(o, "metadata", "annotations")

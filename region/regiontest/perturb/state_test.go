@@ -36,7 +36,7 @@ func TestConditionsAreAMap(t *testing.T) {
 	require.Error(t, has("Ready", "Synced").equals(has("Ready", "Available")))
 }
 
-// A generation is compared with that of its object, even in an annotation.
+// An observedGeneration is compared relative to the generation of its object, even in an annotation.
 func TestGenerationsAreRelative(t *testing.T) {
 	of := Object{"up", "deployments.apps", "default", "a"}
 	at := func(generation, observed int64) state {

@@ -37,7 +37,7 @@ type users struct {
 }
 
 // applied is the last apply of the script to an object. The object is created again by the same apply: with another
-// request its fields would get another owner, and a later step could not remove one.
+// request its fields would get another owner, and a later step could not remove a field.
 type applied struct {
 	body    []byte
 	manager string
@@ -113,7 +113,7 @@ func (o *owning) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.next.RoundTrip(r)
 }
 
-// record records that the script owns the object of a write, and with which apply it can be created again.
+// record records that the script owns the object of a write, and the apply that can create the object again.
 func (o *owning) record(r *http.Request, info requestinfo.Info) (err error) {
 	name := info.Name
 	if info.Verb == "create" && name == "" {
@@ -143,8 +143,8 @@ func (o *owning) objectOf(info requestinfo.Info, name string) Object {
 	return Object{o.server, schema.GroupResource{Group: info.Group, Resource: info.Resource}.String(), info.Namespace, name}
 }
 
-// wants reports whether an object is to be created again after another client has deleted it: it is a user's, and no
-// user has deleted it.
+// wants reports whether an object is to be created again after another client has deleted it: a user owns the object,
+// and no user has deleted it.
 func (u *users) wants(of Object) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
