@@ -129,7 +129,7 @@ func (s *story) divide(ctx context.Context) error {
 
 // fail cuts the network to the second cluster.
 func (s *story) fail(ctx context.Context) error {
-	s.out.note("cluster-2 becomes unreachable. For %s its last known replicas still count; then they are rescheduled.", grace)
+	s.out.note("cluster-2 becomes unreachable. For %s its last known replicas still count; then they are rescheduled.", s.grace)
 	lowest, err := s.become(ctx, map[string]int{"cluster-1": replicas}, 1, func() error {
 		s.clusters[1].link.cut(true)
 		return nil

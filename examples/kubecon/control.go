@@ -22,9 +22,10 @@ import (
 
 // Shorter periods than in production.
 const (
-	heartbeat = 500 * time.Millisecond // the default is 20 s
-	grace     = 2 * time.Second        // the default is 5 minutes
-	rejoin    = time.Second            // the default is a minute
+	heartbeat    = 500 * time.Millisecond // the default is 20 s
+	defaultGrace = 2 * time.Second        // the default is 5 minutes
+	minGrace     = 2 * heartbeat
+	rejoin       = time.Second // the default is a minute
 )
 
 // control has the loops beside the upstream: a syncer for each SyncTarget, the splitter, and the
@@ -44,7 +45,7 @@ func install(ctx context.Context, up region.API) error {
 	return err
 }
 
-func newControl(up region.API) (*control, error) {
+func newControl(up region.API, grace time.Duration) (*control, error) {
 	c := &control{}
 	var err error
 	if c.targets, err = targets.New(up, targets.Options{

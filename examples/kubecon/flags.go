@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/atoll-dev/atoll/region"
 )
@@ -57,26 +58,37 @@ func (k *kubeconfigs) Set(value string) error {
 	return nil
 }
 
+// arguments are the parsed arguments of the program.
+type arguments struct {
+	kubeconfigs kubeconfigs   // empty: API servers in memory
+	grace       time.Duration // for so long the replicas of a silent cluster still count
+	verbose     bool          // show the log lines of the controllers
+}
+
 // parse parses the arguments. Before it returns an error, it prints the cause.
-func parse(args []string, stderr io.Writer) (given kubeconfigs, logs bool, _ error) {
+func parse(args []string, stderr io.Writer) (arguments, error) {
+	var a arguments
 	flags := flag.NewFlagSet("kubecon", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.Var(&given, "kubeconfig", "`NAME=PATH` of a real API server; give upstream, cluster-1, cluster-2 and cluster-3. None: all in memory")
-	flags.BoolVar(&logs, "v", false, "show the log lines of the controllers on standard error")
+	flags.Var(&a.kubeconfigs, "kubeconfig", "`NAME=PATH` of a real API server; give upstream, cluster-1, cluster-2 and cluster-3. None: all in memory")
+	flags.DurationVar(&a.grace, "grace", defaultGrace, "how long the replicas of a silent cluster still count; longer than any pause of this machine")
+	flags.BoolVar(&a.verbose, "v", false, "show the log lines of the controllers on standard error")
 	if err := flags.Parse(args); err != nil {
-		return nil, false, err
+		return a, err
 	}
 	var err error
-	switch {
+	switch n := len(a.kubeconfigs); {
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: only flags are taken", flags.Arg(0))
-	case len(given) > 0 && len(given) < len(names()):
-		err = fmt.Errorf("flag -kubeconfig: %d are given: want one each of %s", len(given), strings.Join(names(), ", "))
+	case n > 0 && n < len(names()):
+		err = fmt.Errorf("flag -kubeconfig: %d are given: want one each of %s", n, strings.Join(names(), ", "))
+	case a.grace < minGrace:
+		err = fmt.Errorf("flag -grace: %s is too short for heartbeats every %s: want at least %s", a.grace, heartbeat, minGrace)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, err)
 		flags.Usage()
 	}
-	slices.SortFunc(given, func(a, b kubeconfig) int { return strings.Compare(a.name, b.name) })
-	return given, logs, err
+	slices.SortFunc(a.kubeconfigs, func(a, b kubeconfig) int { return strings.Compare(a.name, b.name) })
+	return a, err
 }

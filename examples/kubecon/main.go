@@ -28,7 +28,7 @@ func main() {
 
 // kubecon runs the program and returns its exit code.
 func kubecon(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	given, logs, err := parse(args, stderr)
+	a, err := parse(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -38,11 +38,11 @@ func kubecon(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	log := slog.DiscardHandler
-	if logs {
+	if a.verbose {
 		log = slog.NewTextHandler(stderr, nil)
 	}
 	ctx = logr.NewContext(ctx, logr.FromSlogHandler(log))
-	if err := start(ctx, given, &narrator{w: stdout}); err != nil {
+	if err := start(ctx, a, &narrator{w: stdout}); err != nil {
 		_, _ = fmt.Fprintln(stderr, "kubecon:", err)
 		return 1
 	}
@@ -50,9 +50,9 @@ func kubecon(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // start starts or opens the API servers that the arguments select, and runs the story on them.
-func start(ctx context.Context, given kubeconfigs, out *narrator) (err error) {
-	if len(given) > 0 {
-		stage, err := open(given)
+func start(ctx context.Context, a arguments, out *narrator) (err error) {
+	if len(a.kubeconfigs) > 0 {
+		stage, err := open(a.kubeconfigs, a.grace)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func start(ctx context.Context, given kubeconfigs, out *narrator) (err error) {
 		return err
 	}
 	defer m.close()
-	stage, err := open(m.files)
+	stage, err := open(m.files, a.grace)
 	if err != nil {
 		return err
 	}

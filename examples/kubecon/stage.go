@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/atoll-dev/atoll/region"
 )
@@ -13,7 +14,8 @@ import (
 type stage struct {
 	upstream *region.Conn
 	clusters []*cluster
-	script   *script // nil with real clusters
+	script   *script       // nil with real clusters
+	grace    time.Duration // for so long the replicas of a silent cluster still count
 }
 
 // cluster is a cluster that is attached to the upstream.
@@ -25,8 +27,8 @@ type cluster struct {
 }
 
 // open connects to the given API servers. The caller must close the stage.
-func open(given kubeconfigs) (_ *stage, err error) {
-	s := &stage{}
+func open(given kubeconfigs, grace time.Duration) (_ *stage, err error) {
+	s := &stage{grace: grace}
 	defer func() {
 		if err != nil {
 			s.close()

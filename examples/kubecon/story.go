@@ -19,7 +19,7 @@ func tell(ctx context.Context, on *stage, out *narrator) error {
 	if err := install(ctx, on.upstream); err != nil {
 		return err
 	}
-	control, err := newControl(on.upstream)
+	control, err := newControl(on.upstream, on.grace)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@
 //   - Absence is not deletion. While the plane is unreachable nothing is published; an unreachable peer keeps its regions and
 //     its place. Only a Peer object that is deleted, or being deleted, leaves the Snapshot.
 //   - One peer per region. A region stays with the Peer whose status lists it. If the region is Bound in another peer
-//     too, the status of that Peer names the Peer that serves it (RegionServedTwice). When the first Peer loses the
+//     too, the status of the other Peer names the Peer that serves it (RegionServedTwice). When the first Peer loses the
 //     region, the other gets it.
 //   - A status is written only when it changes. If it keeps changing, it is written only every 5 seconds. A change of
 //     health is noticed within half a second; the Ring's ProbeOptions determine when health changes.
