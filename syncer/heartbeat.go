@@ -56,9 +56,12 @@ func (h heartbeat) write(ctx context.Context, unreachable error) error {
 	s := h.syncer
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	sent := time.Now()
 	obj, err := s.up.Dynamic().Resource(synctarget.Resource).Get(ctx, s.opts.Target, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		h.renewLease(ctx, time.Now(), time.Time{})
+		if unreachable == nil {
+			h.renewLease(ctx, sent, time.Time{})
+		}
 		return nil
 	}
 	if err != nil {
@@ -78,7 +81,7 @@ func (h heartbeat) write(ctx context.Context, unreachable error) error {
 	if target.Status.LastSyncerHeartbeatTime != nil {
 		last = target.Status.LastSyncerHeartbeatTime.Time
 	}
-	sent := time.Now()
+	sent = time.Now()
 	err = synctarget.WriteStatus(ctx, s.up, target, func(now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 		now.LastSyncerHeartbeatTime = new(metav1.Now())
 		s.otherSyncers.beat(*now.LastSyncerHeartbeatTime)
@@ -92,8 +95,8 @@ func (h heartbeat) write(ctx context.Context, unreachable error) error {
 	return err
 }
 
-// renewLease renews the lease: after a heartbeat that the upstream accepted while the downstream was reachable, or if
-// there is no SyncTarget. If writes were blocked, it queues all objects.
+// renewLease renews the lease: the downstream is reachable, and the upstream accepted a heartbeat or has no SyncTarget.
+// If writes were blocked, it queues all objects.
 func (h heartbeat) renewLease(ctx context.Context, sent, last time.Time) {
 	s := h.syncer
 	if s.lease.renew(sent, last) {

@@ -16,7 +16,7 @@ import (
 )
 
 // lease is the right to write. Each heartbeat that the upstream accepts while the downstream is reachable renews it,
-// and so does each attempt that finds no SyncTarget. A new process may not write before its own first renewal. A Syncer
+// and so does, while it is reachable, each attempt that finds no SyncTarget. A new process may not write before its own first renewal. A Syncer
 // that cannot renew the lease may be cut off, and its workloads may be placed elsewhere: the Syncer stops writing, and
 // stops no workload. When it has the lease again, a return begins: it first deletes the objects that moved away.
 type lease struct {

@@ -197,6 +197,22 @@ func TestAReturnEnds(t *testing.T) {
 	}
 }
 
+// Without a SyncTarget a syncer whose downstream is unreachable loses its lease as well.
+func TestTheLeaseWithoutASyncTarget(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, _ := leased(t, syncer.Options{})
+		require.NoError(t, p.up.client.Resource(syncTargets).Delete(t.Context(), target, metav1.DeleteOptions{}))
+		time.Sleep(2 * time.Minute)
+		require.Zero(t, p.Status().Stale)
+		p.down.Partition(true)
+		time.Sleep(2 * time.Minute)
+		require.NotZero(t, p.Status().Stale)
+		p.down.Partition(false)
+		time.Sleep(time.Minute)
+		require.Zero(t, p.Status().Stale)
+	})
+}
+
 // The lease can be longer than three heartbeat intervals, or endless.
 func TestTheLengthOfTheLease(t *testing.T) {
 	for length, writes := range map[time.Duration]bool{0: false, 10 * time.Minute: true, -1: true} {
