@@ -31,8 +31,8 @@ func Detach(ctx context.Context, up region.API, opts Options) error {
 	return s.Detach(ctx)
 }
 
-// Detach removes the finalizer of this target from each upstream object that has it, and the condition of
-// Options.Conditions from these objects. It covers every type of Options.Types that the upstream serves, including
+// Detach removes the finalizer of this target and the condition of Options.Conditions from the upstream objects that
+// have them. It covers every type of Options.Types that the upstream serves, including
 // refused types (see ReasonNotPermitted), since an earlier release may have synced them. Downstream objects stay as
 // they are.
 //

@@ -351,6 +351,20 @@ func TestDetachOfRefused(t *testing.T) {
 	})
 }
 
+// Detach removes the condition of a refused object, which never had the finalizer.
+func TestDetachRemovesConditionsOfRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{Conditions: true})
+		p.up.create(roles, someRole)
+		p.rest()
+		require.NotEmpty(t, p.up.get(roles, "r").GetAnnotations())
+		require.Empty(t, p.up.get(roles, "r").GetFinalizers())
+		p.stop()
+		require.NoError(t, p.Detach(t.Context()))
+		require.Empty(t, p.up.get(roles, "r").GetAnnotations())
+	})
+}
+
 // Objects that an earlier release synced in a namespace of a cluster itself stay as well. If such an object has
 // the finalizer and no downstream object, its deletion does not wait.
 func TestEarlierCopiesInReservedNamespaces(t *testing.T) {

@@ -60,12 +60,10 @@ func (s sweeper) sweep(ctx context.Context) error {
 	})
 }
 
-// releaseAll removes our condition and our finalizer from all upstream objects that have the finalizer.
+// releaseAll removes our condition and our finalizer from all upstream objects. A refused object may have the condition
+// alone.
 func (m removals) releaseAll(ctx context.Context) error {
 	return m.up.each(ctx, "", "", func(u *metav1.PartialObjectMetadata) error {
-		if !m.syncer.holds(u) {
-			return nil
-		}
 		return errors.Join(m.conditions.clear(ctx, u), m.finalizers.drop(ctx, u))
 	})
 }
