@@ -167,7 +167,7 @@ func (f *File) transact(batch []*request) (wrote bool, err error) {
 		if !s.changed {
 			return nil
 		}
-		if after, err = s.prune(f.pruned, f.opts.Retention); err != nil {
+		if after, err = s.prune(f.pruned, len(batch), f.opts.Retention); err != nil {
 			return err
 		}
 		if err := s.finish(); err != nil {

@@ -298,6 +298,49 @@ func TestRetention(t *testing.T) {
 	})
 }
 
+// A commit that many calls share checks more of the history than the commit of one call. Otherwise the history would
+// grow faster than it is checked.
+func TestRetentionOfSharedCommits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wal.db")
+	synctest.Test(t, func(t *testing.T) {
+		f, err := wal.Open(path, wal.Options{Retention: time.Hour})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, f.Close()) }()
+		token := make(chan struct{}, 1) // a commit waits for it
+		token <- struct{}{}
+		f.OnCommit(func(tx *bbolt.Tx) error {
+			<-token
+			defer func() { token <- struct{}{} }()
+			return tx.Commit()
+		})
+		const n = 200
+		for i := range n {
+			e, err := f.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("%03d", i), Key: fmt.Sprint(i)})
+			require.NoError(t, err)
+			require.NoError(t, f.End(t.Context(), e, nil))
+		}
+		time.Sleep(2 * time.Hour)
+		for round := range 2 {
+			<-token
+			var calls sync.WaitGroup
+			for i := range n / 2 {
+				calls.Go(func() {
+					if _, err := f.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("y%d-%d", round, i)}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+			token <- struct{}{}
+			calls.Wait()
+		}
+		for i := range n {
+			_, err := f.Find(t.Context(), fmt.Sprint(i))
+			require.ErrorIs(t, err, wal.ErrNotFound)
+		}
+	})
+}
+
 func TestUnusablePath(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -5,14 +5,14 @@ package wal
 
 import "time"
 
-// pruneStep is the number of history records that each commit checks. Each operation adds one record to the history.
-// The scan keeps up with the history as long as a commit ends fewer than pruneStep operations.
+// pruneStep is the number of history records that a commit checks, plus two for each call that shares the commit. A call
+// adds at most one record to the history. So the history is checked faster than it grows.
 const pruneStep = 32
 
-// prune checks pruneStep ended entries, beginning at the name in after (nil: at the first entry). It deletes the
+// prune checks ended entries for a commit of that many calls, beginning at the name in after (nil: at the first entry). It deletes the
 // entries that ended longer than retention ago, and keeps damaged records. It returns the name of the last entry that
 // it checked, or nil if it has reached the end of the history.
-func (s *state) prune(after []byte, retention time.Duration) ([]byte, error) {
+func (s *state) prune(after []byte, calls int, retention time.Duration) ([]byte, error) {
 	c := s.hist.Cursor()
 	k, v := c.First()
 	if after != nil {
@@ -22,7 +22,7 @@ func (s *state) prune(after []byte, retention time.Duration) ([]byte, error) {
 	}
 	var expired []Entry // removed after the loop, because a cursor skips the pair after a deletion
 	var last []byte
-	for n := 0; n < pruneStep && k != nil; n++ {
+	for n := 0; n < pruneStep+2*calls && k != nil; n++ {
 		if e, err := s.decode(k, v); err == nil && s.now.Sub(e.Ended) > retention {
 			expired = append(expired, e)
 		}
