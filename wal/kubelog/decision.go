@@ -18,7 +18,7 @@ func (l *Log) Decision(ctx context.Context, id string) (wal.Decision, error) {
 		return wal.Decision{}, err
 	}
 	defer cancel()
-	o, err := l.get(ctx, id)
+	o, err := l.find(ctx, id)
 	if err != nil {
 		return wal.Decision{}, err
 	}

@@ -22,6 +22,21 @@ func records(t *testing.T, s *regiontest.Server) recordtest.Records {
 	return recordtest.In(api)
 }
 
+// TestDecisionIsRetried checks that one fault does not fail the read of a decision.
+func TestDecisionIsRetried(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	l := open(t, s, kubelog.Options{})
+	_, err := records(t, s).Propose(t.Context(), wal.Entry{ID: "a", Owner: "them/1"})
+	require.NoError(t, err)
+	for _, action := range misfortunes {
+		s.Inject(regiontest.Fault{Resource: operations, Do: action})
+		d, err := l.Decision(t.Context(), "a")
+		require.NoError(t, err, action)
+		require.Equal(t, "a", d.ID)
+	}
+}
+
 // TestRecordsOfTheFirstRelease checks that records of the first release can be read, taken over, withdrawn and
 // ended. After a takeover the former owner cannot decide the record.
 func TestRecordsOfTheFirstRelease(t *testing.T) {
