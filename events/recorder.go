@@ -40,6 +40,7 @@ type Options struct {
 type Recorder struct {
 	opts    Options
 	queue   *loop.Queue
+	started atomic.Bool
 	running atomic.Bool
 	dropped atomic.Uint64
 
@@ -121,9 +122,11 @@ func (r *Recorder) Start(ctx context.Context) error {
 	if r.queue == nil {
 		return errors.New("events: the Recorder was not made by New")
 	}
-	if r.running.Swap(true) {
+	if r.started.Swap(true) {
 		return errors.New("events: Start was called twice")
 	}
+	r.running.Store(true)
+	defer r.running.Store(false)
 	return r.queue.Start(logging.Into(ctx, r.opts.Logger, "events"), r.work)
 }
 

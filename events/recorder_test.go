@@ -210,6 +210,8 @@ func TestNobodyIsHeldUp(t *testing.T) {
 	require.Empty(t, r.series, "it does not run")
 	require.NoError(t, r.Start(ctx))
 	require.ErrorContains(t, r.Start(ctx), "twice")
+	r.Record(api, of("eu"))
+	require.Empty(t, r.series, "it no longer runs")
 	objects, err := s.Objects(schema.GroupResource{Resource: "events"})
 	require.NoError(t, err)
 	require.Empty(t, objects)
