@@ -125,7 +125,7 @@ func TestBeginThatDied(t *testing.T) {
 	}
 }
 
-// TestHistoryIsForgotten checks that entries are pruned after the retention time, that an open entry is not pruned,
+// TestHistoryIsForgotten checks that entries are pruned after the retention time and not before, that an open entry is not pruned,
 // and that the key of a pruned entry can be used again.
 func TestHistoryIsForgotten(t *testing.T) {
 	t.Parallel()
@@ -133,10 +133,16 @@ func TestHistoryIsForgotten(t *testing.T) {
 	l := open(t, s, kubelog.Options{Retention: time.Millisecond})
 	kept, err := l.Begin(t.Context(), wal.Entry{ID: "kept", Key: "kept"})
 	require.NoError(t, err)
+	patient := open(t, s, kubelog.Options{Retention: time.Hour})
 	for n := range 40 {
-		e, err := l.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("op-%d", n), Key: fmt.Sprintf("key-%d", n)})
+		e, err := patient.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("op-%d", n), Key: fmt.Sprintf("key-%d", n)})
 		require.NoError(t, err)
-		require.NoError(t, l.End(t.Context(), e, nil))
+		require.NoError(t, patient.End(t.Context(), e, nil))
+	}
+	for n := range 40 {
+		require.NoError(t, patient.End(t.Context(), wal.Entry{ID: "unknown"}, nil))
+		_, err := patient.Find(t.Context(), fmt.Sprintf("key-%d", n))
+		require.NoError(t, err, "the retention time is not over")
 	}
 	forgotten := func() bool {
 		require.NoError(t, l.End(t.Context(), wal.Entry{ID: "unknown"}, nil))
