@@ -34,7 +34,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a type that is not served is not an absent parent", "any 404 is an absence",
-		"reconcile.go", "	case !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err): // a type that is not served is no absence\n		return fmt.Errorf(\"read parent", "	case !apierrors.IsNotFound(err):\n		return fmt.Errorf(\"read parent", "TestShardsWhoseParentIsNotServedStay",
+		"reconcile.go", "	case !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err): // an unserved type does not prove absence\n		return fmt.Errorf(\"read parent", "	case !apierrors.IsNotFound(err):\n		return fmt.Errorf(\"read parent", "TestShardsWhoseParentIsNotServedStay",
 	},
 	{
 		"a stale cache decides nothing", "it does",
