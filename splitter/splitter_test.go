@@ -295,6 +295,7 @@ func TestARestartWritesNothing(t *testing.T) {
 		require.Equal(t, []string{"web--a", "web--b"}, events[0].Written)
 		require.Equal(t, "default/web", events[0].Parent.String())
 		mu.Unlock()
+		w.stop()
 		w.Reset()
 		// An object that cannot be listed for some time does not count as absent.
 		w.Inject(regiontest.Fault{Verb: "list", Times: 5, Do: regiontest.Refuse(503)})
