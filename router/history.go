@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// maxPaths bounds the number of paths in each map of a history. A map that is full is cleared, after which a client
-// may need one additional list.
+// maxPaths bounds the number of paths in history.lists. If it is full, it is cleared, after which a client may need
+// one additional list.
 const maxPaths = 4096
 
 // history records the connection over which each collection was last listed: a resourceVersion of one cluster is
@@ -29,7 +29,9 @@ type history struct {
 	first *region.Conn // the connection of the first request; a resourceVersion of unknown origin is foreign once another one was used
 	moved bool
 	lists map[string]*region.Conn
-	ended map[string]int // by path, the number of watches that a move ended; each is expected to start again with a version of the old peer
+	// By path, the number of watches that a move ended; each is expected to start again with a version of the old peer.
+	// It is never cleared, since that would admit such a version. A move adds at most the open watches.
+	ended map[string]int
 }
 
 func newHistory() *history {
@@ -73,9 +75,6 @@ func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 func (h *history) end(req *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.ended) >= maxPaths {
-		clear(h.ended)
-	}
 	h.ended[req.URL.Path]++
 }
 
