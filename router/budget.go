@@ -133,10 +133,12 @@ func (b *budget) wait(ctx context.Context) (err error) {
 
 // open counts a stream as open. The caller must call end after the stream has ended; further calls of end do
 // nothing.
-func (b *budget) open() (end func(), err error) {
+func (b *budget) open(ctx context.Context) (end func(), err error) {
 	if n := b.streams.Add(1); b.limits.Streams >= 0 && n > int64(b.limits.Streams) {
 		b.streams.Add(-1)
-		return nil, fmt.Errorf("%w: %d streams are open", ErrBusy, n-1)
+		err := fmt.Errorf("%w: %d streams are open", ErrBusy, n-1)
+		b.observer.waited(ctx, WaitEvent{Region: b.key, Err: err})
+		return nil, err
 	}
 	return sync.OnceFunc(func() { b.streams.Add(-1) }), nil
 }

@@ -151,7 +151,11 @@ func TestStreamsTakeNoPlaceAndAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := twoPeers(t)
 		defer ring.Close()
-		r := newRouter(t, ring, Options{Budget: Budget{InFlight: 1, Streams: 3}})
+		var refused []WaitEvent
+		r := newRouter(t, ring, Options{
+			Budget:   Budget{InFlight: 1, Streams: 3},
+			Observer: &Observer{Waited: func(_ context.Context, e WaitEvent) { refused = append(refused, e) }},
+		})
 		c, err := r.Client(eu, Self())
 		require.NoError(t, err)
 		open := func(path string) (*http.Response, error) {
@@ -170,6 +174,11 @@ func TestStreamsTakeNoPlaceAndAreCounted(t *testing.T) {
 		require.ErrorIs(t, err, ErrBusy)
 		_, err = c.BeginStream(t.Context())
 		require.ErrorIs(t, err, ErrBusy)
+		require.Len(t, refused, 2, "the Observer is called for each refused stream")
+		for _, e := range refused {
+			require.Equal(t, eu, e.Region)
+			require.ErrorIs(t, e.Err, ErrBusy)
+		}
 		require.EqualValues(t, 3, r.Explain(t.Context(), eu).Streams)
 		_, err = list(t.Context(), t, r, eu)
 		require.NoError(t, err, "streams take no place of other requests")

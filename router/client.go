@@ -123,7 +123,7 @@ func (c *Client) BeginStream(ctx context.Context) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if end, err = e.budget.open(); err != nil {
+	if end, err = e.budget.open(ctx); err != nil {
 		return nil, &region.Error{Peer: e.Peer, Region: c.transport.key, Op: "stream", Err: err}
 	}
 	return end, nil

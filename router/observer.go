@@ -20,7 +20,7 @@ type Observer struct {
 	// Saved is called after each attempt to write the Cache.
 	Saved func(ctx context.Context, e SaveEvent)
 	// Waited is called for each request that waited for QPS or InFlight of its region's Budget, or that the limit
-	// Waiting refused. It is not called for a stream that the limit Streams refused.
+	// Waiting or, for a stream, the limit Streams refused.
 	Waited func(ctx context.Context, e WaitEvent)
 }
 
@@ -45,7 +45,7 @@ type SaveEvent struct {
 	Err    error
 }
 
-// WaitEvent is one request that waited for its region's Budget, or that the limit Budget.Waiting refused.
+// WaitEvent is one request that waited for its region's Budget, or that Budget.Waiting or Budget.Streams refused.
 type WaitEvent struct {
 	Region  region.Key
 	Elapsed time.Duration

@@ -73,7 +73,7 @@ func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Requ
 	info, _ := requestinfo.Of(req)
 	if info.IsLongRunning() {
 		defer give() // a stream takes a place in flight only until it has begun
-		if give, err = budget.open(); err != nil {
+		if give, err = budget.open(req.Context()); err != nil {
 			return nil, err
 		}
 	}
