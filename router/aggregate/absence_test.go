@@ -178,6 +178,57 @@ func TestAnObjectThatMayBeElsewhereIsNotNotFound(t *testing.T) {
 	}
 }
 
+// While the Router refuses the identity in a region, the region's objects do not count as absent, and the other
+// regions are read, also those that the same peer serves.
+func TestARegionThatRefusesTheIdentityIsNotAbsent(t *testing.T) {
+	ring := regiontest.NewRing("peer")
+	defer ring.Close()
+	require.NoError(t, ring.Serve("peer", key(0), key(1)))
+	conn, err := ring.Conn("peer")
+	require.NoError(t, err)
+	_, err = conn.Dynamic().Resource(configMaps).Namespace("default").Create(t.Context(), configMap("a", "1"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	errMap := apierrors.NewNotFound(configMaps.GroupResource(), "the directory of users")
+	refuses := true
+	routes, err := router.New(ring, router.Options{Map: func(k region.Key, u router.User) (router.User, error) {
+		if refuses && k == key(0) {
+			return router.User{}, errMap
+		}
+		return u, nil
+	}})
+	require.NoError(t, err)
+	set, err := aggregate.Regions(routes, router.Impersonate(router.User{Name: "alice"}), nil)
+	require.NoError(t, err)
+	api, err := aggregate.New(set, aggregate.Options{})
+	require.NoError(t, err)
+	c := api.Dynamic().Resource(configMaps).Namespace("default")
+	for _, name := range []string{"x", "x@" + key(0).String()} {
+		for verb, call := range calls(c, name) {
+			err := call(t.Context())
+			require.True(t, apierrors.IsServiceUnavailable(err), "%s %s: %v", verb, name, err)
+			require.ErrorContains(t, err, "region r0.loodse", "%s %s", verb, name)
+		}
+	}
+	_, err = c.List(t.Context(), metav1.ListOptions{})
+	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+
+	some, err := aggregate.New(set, aggregate.Options{Policy: aggregate.BestEffort()})
+	require.NoError(t, err)
+	ctx, report := aggregate.WithReport(t.Context())
+	list, err := some.Reader("default", configMaps).ListAll(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	require.Equal(t, "r1.loodse/a", id(&list.Items[0]))
+	require.False(t, report.Complete())
+	require.ErrorIs(t, report.Outcomes()[0].Err, errMap)
+
+	refuses = false
+	list, err = api.Reader("default", configMaps).ListAll(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	require.Equal(t, "r0.loodse/a", id(&list.Items[0]))
+}
+
 // Before the ring has read its source, no request gets 404. Afterwards, a request that names a region which the
 // source does not list gets 404.
 func TestNothingIsAbsentBeforeRegionsAreKnown(t *testing.T) {

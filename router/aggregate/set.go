@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"slices"
 	"sync"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
@@ -123,7 +125,9 @@ func (m *Members) Watch(ctx context.Context) iter.Seq[[]Member] {
 }
 
 // Regions returns the Set of the regions that r knows and keep accepts. Requests to each region are sent as id. A
-// nil keep accepts all regions. Errors: r is nil, or Router.Client refuses id.
+// nil keep accepts all regions. A region in which Router.Client refuses id, for example because router.Options.Map
+// returns an error, stays in the Set, and requests to it fail. Errors: r is nil, or Router.Client refuses id for the
+// region any.any, which stands for all.
 func Regions(r *router.Router, id router.Identity, keep func(region.Key) bool) (Set, error) {
 	if r == nil {
 		return nil, errors.New("aggregate: the router is nil; make one with router.New")
@@ -176,7 +180,8 @@ func (s *routed) members(routes []router.Route) []Member {
 		if client == nil {
 			var err error
 			if client, err = s.router.Client(route.Region, s.id); err != nil {
-				continue // r refuses the identity in this region, for example because router.Options.Map returns an error
+				members = append(members, refused(route.Region, err))
+				continue
 			}
 			s.clients[route.Region] = client
 		}
@@ -188,6 +193,25 @@ func (s *routed) members(routes []router.Route) []Member {
 		}
 	}
 	return members
+}
+
+// refused returns the Member of a region in which the Router refuses the identity, for example because
+// router.Options.Map returns an error. Its requests fail with cause, so that its objects do not count as absent. It has
+// no Cluster, so that another region of the same peer is read.
+func refused(k region.Key, cause error) Member {
+	client := &http.Client{Transport: failing{&region.Error{Region: k, Op: "identify", Err: cause}}}
+	d, _ := dynamic.NewForConfigAndClient(&rest.Config{Host: "https://refused.invalid", QPS: -1}, client) // cannot fail: the configuration is constant
+	return Member{Region: k, Client: d}
+}
+
+// failing is a transport that sends nothing and returns err.
+type failing struct{ err error }
+
+func (f failing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+	return nil, f.err
 }
 
 // compareRegions orders by provider, then name.
