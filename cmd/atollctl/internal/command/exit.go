@@ -189,13 +189,13 @@ func noSuchNamespace(err error) bool {
 	return ok && apierrors.IsNotFound(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
 }
 
-// find calls errors.AsType for err. If that fails, it calls find for each member of the first
-// *region.PartialError in err.
+// find calls errors.AsType for err. If that fails, it calls itself for each member of the
+// *region.PartialErrors in err.
 func find[T error](err error) (T, bool) {
 	if found, ok := errors.AsType[T](err); ok {
 		return found, true
 	}
-	for member := range members(err) {
+	for _, member := range members(err) {
 		if found, ok := find[T](member); ok {
 			return found, true
 		}
@@ -204,13 +204,13 @@ func find[T error](err error) (T, bool) {
 	return none, false
 }
 
-// is calls errors.Is for err. If that returns false, it calls itself for each member of the first
-// *region.PartialError in err.
+// is calls errors.Is for err. If that returns false, it calls itself for each member of the
+// *region.PartialErrors in err.
 func is(err, target error) bool {
 	if errors.Is(err, target) {
 		return true
 	}
-	for member := range members(err) {
+	for _, member := range members(err) {
 		if is(member, target) {
 			return true
 		}
@@ -218,19 +218,21 @@ func is(err, target error) bool {
 	return false
 }
 
-// members yields the members of the first PartialError in err's tree.
-func members(err error) func(yield func(error) bool) {
-	return func(yield func(error) bool) {
-		partial, ok := errors.AsType[*region.PartialError](err)
-		if !ok {
-			return
+// members returns the members of all PartialErrors in err's tree.
+func members(err error) []error {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *region.PartialError:
+		return e.WrappedErrors()
+	case interface{ Unwrap() error }:
+		return members(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []error
+		for _, child := range e.Unwrap() {
+			all = append(all, members(child)...)
 		}
-		for _, member := range partial.WrappedErrors() {
-			if !yield(member) {
-				return
-			}
-		}
+		return all
 	}
+	return nil
 }
 
 // oneLine joins the lines of an API server's message, for a cell of a table.

@@ -86,4 +86,11 @@ func TestClassifyPartial(t *testing.T) {
 	code, _ = s.classify(t.Context(), s.unread(silent.Err()))
 	require.Equal(t, exitDoubt, code, "a peer that does not answer leaves doubt, whatever the others say")
 	require.NoError(t, s.unread(nil))
+
+	away := region.ResultsOf("read", region.Outcome[int]{Peer: "us", Err: &region.Error{Peer: "us", Op: "read", Err: region.ErrUnavailable}}).Err()
+	joined := fmt.Errorf("audit: %w", errors.Join(away, fmt.Errorf("kinds: %w", refused.Err())))
+	require.True(t, is(joined, region.ErrUnavailable))
+	status, ok := find[*apierrors.StatusError](joined)
+	require.True(t, ok, "the members of each PartialError are searched")
+	require.True(t, apierrors.IsForbidden(status))
 }

@@ -60,7 +60,7 @@ func (s *session) unread(err error) error {
 		return doubt
 	}
 	var remedies []string
-	for member := range members(err) {
+	for _, member := range members(err) {
 		remedy, ok := s.input(member)
 		if !ok {
 			return doubt
