@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -55,8 +56,9 @@ type GatherOptions struct {
 }
 
 // Gather lists resources in all peers and returns the regions of each object instead of its peer.
-// An object that fan-out keeps in several peers is listed once, from its home. A peer that does
-// not serve a resource has no objects of it.
+// An object that fan-out keeps in several peers is listed once, from its home, while it is in
+// effect: from its commit until the commit of its removal. A peer that does not serve a resource
+// has no objects of it.
 //
 // The error is nil when the policy is met. Otherwise it is a *region.PartialError, which names
 // peers and is not for tenants. Gathered is valid in both cases. Gather blocks until every peer
@@ -134,15 +136,15 @@ func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersio
 	}
 }
 
-// skipped reports whether Gather must skip an object: it is a guard, or a replica whose home is in
-// another peer.
+// skipped reports whether Gather must skip an object: it is not in effect, it is a guard, or it is a
+// replica whose home is in another peer.
 func skipped(obj *unstructured.Unstructured) bool {
 	kind := Kind()
 	state, err := kind.State(obj)
 	if err != nil || state == nil || state.Claim == nil {
 		return false
 	}
-	return !isHome(state)
+	return !isHome(state) || state.Stage == fanoutv1alpha1.StageReserved || state.Stage == fanoutv1alpha1.StageRemoving
 }
 
 // hide removes fields of obj that name peers.

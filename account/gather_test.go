@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -84,4 +85,22 @@ func TestGatherTellsWhatIsMissing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []region.Key{euWest1, another}, g.Unanswered)
 	})
+}
+
+// Gather lists the primaries that are in effect.
+func TestGatherSkipsWhatIsNotInEffect(t *testing.T) {
+	t.Parallel()
+	for stage, listed := range map[fanoutv1alpha1.Stage]bool{
+		fanoutv1alpha1.StageReserved:   false,
+		fanoutv1alpha1.StageConfigured: true,
+		fanoutv1alpha1.StageActive:     true,
+		fanoutv1alpha1.StageRemoving:   false,
+	} {
+		obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"fanout": map[string]any{
+			"stage": string(stage),
+			"claim": map[string]any{"operation": "o", "peer": "eu-west", "role": string(fanoutv1alpha1.RolePrimary)},
+		}}}}
+		require.Equal(t, listed, !skipped(obj), stage)
+	}
+	require.False(t, skipped(&unstructured.Unstructured{Object: map[string]any{}}), "an object without a claim is listed")
 }
