@@ -4,8 +4,11 @@
 package fanout_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,6 +124,37 @@ func TestARepairIsRefusedBesideAWrongCluster(t *testing.T) {
 		require.Equal(t, oneRing(t, other), wrong.Found)
 		require.Equal(t, wrong.Want, oneRing(t, own))
 		require.Equal(t, []region.PeerName{"ap-south", "us-east"}, wrong.By)
+	}
+}
+
+// However many peers are silent, Identity.Peers waits for one call: no peer is asked twice or after
+// another one.
+func TestSilentPeersAreAskedForTheirIdentityOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		for _, peer := range peers {
+			r.Server(peer).Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
+		}
+		c := coordinator(t, misled(t, r, r), waltest.NewMemory(), fanout.Options{CallTimeout: 2 * time.Second})
+		began := time.Now()
+		found, err := c.Identity().Peers(t.Context())
+		require.NoError(t, err)
+		for o := range found.All() {
+			require.ErrorIs(t, o.Err, context.DeadlineExceeded)
+		}
+		require.Equal(t, 2*time.Second, time.Since(began))
+	})
+}
+
+// A peer whose PeerSet cannot be read is still known by the UID of its cluster.
+func TestAPeerWithoutItsPeerSetHasAUID(t *testing.T) {
+	r := newRing(t)
+	r.Server("eu-west").Inject(regiontest.Fault{Times: -1, Resource: peerSetResource.GroupResource(), Do: regiontest.Refuse(http.StatusForbidden)})
+	found, err := coordinator(t, misled(t, r, r), waltest.NewMemory(), fanout.Options{}).Identity().Peers(t.Context())
+	require.NoError(t, err)
+	for o := range found.All() {
+		require.NotEmpty(t, o.Value.UID, o.Peer)
+		require.Equal(t, o.Peer == "eu-west", o.Err != nil, "%s: %v", o.Peer, o.Err)
 	}
 }
 

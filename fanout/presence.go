@@ -4,6 +4,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 
@@ -47,28 +48,32 @@ func (id *Identity) Peers(ctx context.Context) (region.Results[PeerIdentity], er
 	if _, err := id.clusters.peers(ctx); err != nil {
 		return region.Results[PeerIdentity]{}, err
 	}
-	asked, _ := region.Each(ctx, id.clusters.directory, "identify", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (meeting, error) {
+	type answer struct {
+		meeting
+		err error
+	}
+	asked, _ := region.Each(ctx, id.clusters.directory, "identify", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (answer, error) {
 		m, err := within(ctx, id.opts.CallTimeout, func(ctx context.Context) (meeting, error) { return id.clusters.ask(ctx, conn) })
-		return m, explain(conn.Peer(), "identify", err)
+		return answer{m, explain(conn.Peer(), "identify", err)}, nil // Each drops the UID of an answer with an error
 	})
 	var met []meeting
 	for o := range asked.All() {
-		if o.Err == nil {
-			met = append(met, o.Value)
+		if o.Err == nil && o.Value.err == nil {
+			met = append(met, o.Value.meeting)
 		}
 	}
 	id.clusters.identities.note(met...)
 	named := map[types.UID][]int{} // indexes of the outcomes without a problem, by cluster
 	var outcomes []region.Outcome[PeerIdentity]
 	for o := range asked.All() {
-		out := region.Outcome[PeerIdentity]{Peer: o.Peer, Err: o.Err}
+		out := region.Outcome[PeerIdentity]{Peer: o.Peer, Err: cmp.Or(o.Err, o.Value.err)}
 		if conn, err := id.clusters.directory.Conn(o.Peer); err != nil {
 			out.Err = err
-		} else if o.Err == nil {
+		} else if out.Err == nil {
 			out.Value = id.clusters.identities.of(conn)
 			out.Value.Problem = explain(o.Peer, "identify", out.Value.Problem)
-		} else if uid, err := within(ctx, id.opts.CallTimeout, conn.UID); err == nil {
-			out.Value.UID = uid // only the PeerSet could not be read, for example because its CRD is missing
+		} else {
+			out.Value.UID = o.Value.uid // known if only the PeerSet could not be read
 		}
 		if uid := out.Value.UID; uid != "" && out.Value.Problem == nil {
 			named[uid] = append(named[uid], len(outcomes))
