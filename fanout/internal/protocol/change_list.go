@@ -52,11 +52,7 @@ func (j listJob) surveyed(peer string, found []Found) {
 	var errands []changeStrand
 	for _, f := range found {
 		if op, ok := j.errand(f); ok {
-			op.ID, op.Coordinator, op.Mode, op.Target, op.Met = c.id(), c.Op.Coordinator, f.Mode, peer, f.Object
-			if c.newcomer() {
-				op.Doubted = c.Op.Peer
-			}
-			errands = append(errands, changeStrand{Task: chSub, Peer: peer, Key: f.Key, Sub: op})
+			errands = append(errands, j.strandFor(op, peer, f))
 		}
 	}
 	if c.Phase == chDraining && len(c.Result.Blocking) > 0 {
@@ -70,6 +66,16 @@ func (j listJob) surveyed(peer string, found []Found) {
 		}
 		c.start(s)
 	}
+}
+
+// strandFor returns the strand that runs op on f, an object in peer.
+func (j listJob) strandFor(op Operation, peer string, f Found) changeStrand {
+	c := j.c
+	op.ID, op.Coordinator, op.Mode, op.Target, op.Met = c.id(), c.Op.Coordinator, f.Mode, peer, f.Object
+	if c.newcomer() {
+		op.Doubted = c.Op.Peer
+	}
+	return changeStrand{Task: chSub, Peer: peer, Key: f.Key, Sub: op}
 }
 
 // errand returns the phase's sub-operation for object f, or false if the phase has none.
@@ -206,8 +212,8 @@ func (s subTask) step(r Reply) {
 	case r.Code != OK:
 		s.failed(r)
 	default:
-		listJob{c}.subbed(s.Key, s.Sub, r.Result)
 		s.finish()
+		listJob{c}.subbed(s.Key, s.Sub, r.Result)
 	}
 }
 
@@ -243,6 +249,10 @@ func (j listJob) pending(found Found, op Operation, r Result) {
 	c := j.c
 	held := op.Action == Cover && r.HolderAt != ""
 	switch {
+	case held && r.Holder.Leaving():
+		// Only the end of its removal frees the name, and any process may end it.
+		j.stuck(r.HolderAt)
+		c.start(j.strandFor(Operation{Action: Sweep}, r.HolderAt, Found{found.Key, found.Mode, r.Holder}))
 	case held && !op.Met.Claimed:
 		// Two unclaimed objects may have the same name.
 	case held && c.Rounds > 0 && !op.Met.Pending():
@@ -303,6 +313,9 @@ func (j listJob) afterList() {
 		c.because(Occupied, peer)
 		leaveJob{c}.refuse()
 	case again && j.tired():
+		if c.StuckAt != "" {
+			c.Result.Problem = "an object in " + c.StuckAt + " does not settle"
+		}
 		c.because(Contended, c.StuckAt)
 		c.stop()
 	case again && c.Phase == chCompleting:

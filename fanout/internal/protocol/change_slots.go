@@ -101,7 +101,7 @@ func (s takeSlotTask) step(r Reply) {
 	case stepAnchor:
 		s.afterAnchor(r)
 	case stepFinished:
-		s.again(stepRetry)
+		s.afterFinish()
 	case stepPut:
 		s.afterPut(r)
 	}
@@ -208,7 +208,7 @@ func (s takeSlotTask) occupied() {
 	}
 	switch {
 	case c.Expired:
-		s.refuse(Late, fmt.Sprintf("%s of %s is under way (%s)", s.Set.Change.Kind, s.Set.Change.Peer, s.Set.Change.Coordinator))
+		s.late()
 	case s.Quiet >= c.Op.Lease && c.Op.Kind == Force && s.Set.Change.Anchor == c.Op.Peer:
 		// The other change has the removed peer as its anchor, so no process can end it there. If
 		// that peer is reachable after all, the two changes would wait for each other.
@@ -220,6 +220,21 @@ func (s takeSlotTask) occupied() {
 	default:
 		s.pause(stepRetry)
 	}
+}
+
+// afterFinish reads the slot again after an attempt to finish the change that holds it.
+func (s takeSlotTask) afterFinish() {
+	if s.c.Expired {
+		s.late()
+		return
+	}
+	s.again(stepRetry)
+}
+
+// late refuses the change because another one still holds the slot at the deadline.
+func (s takeSlotTask) late() {
+	other := s.Set.Change
+	s.refuse(Late, fmt.Sprintf("%s of %s is under way (%s)", other.Kind, other.Peer, other.Coordinator))
 }
 
 func (j slotsJob) afterTaking() {

@@ -62,11 +62,12 @@ func (s secondaryTask) renew() {
 }
 
 // obstructed ends the strand because o in peer has the name under which the strand needs a
-// secondary. A move always reports o as the holder. A cover reports o only if o is unclaimed or in
-// effect, because any other o may still disappear by itself.
+// secondary. A move always reports o as the holder. A cover reports o if o is unclaimed, in effect,
+// or a primary whose committed removal another process must end; any other o may still disappear by
+// itself.
 func (s secondaryTask) obstructed(o Object, peer string) {
 	m := s.m
-	lasts := !o.Claimed || o.Primary(m.Op.Mode) && o.InEffect()
+	lasts := !o.Claimed || o.Primary(m.Op.Mode) && (o.InEffect() || o.Leaving())
 	if m.Result.HolderAt == "" && o.UID != "" && (m.Phase == electing || m.Op.Action == Cover && lasts) {
 		m.Result.Holder, m.Result.HolderAt = o, peer
 	}
@@ -107,7 +108,7 @@ func (s secondaryTask) rivaled(y Reply) {
 		s.unproved()
 		return
 	}
-	if y.Code == OK && (!y.Object.Claimed || m.Phase == electing) {
+	if y.Code == OK && (!y.Object.Claimed || m.Phase == electing || m.verdict(s.X, y) == leaving) {
 		s.obstructed(y.Object, s.X.Of(m.Op.Mode).Peer)
 		return
 	}

@@ -93,6 +93,9 @@ var returnMutants = []broken{
 		peers: 2, committed: "p", committedAt: 2, givenUp: true, inTurn: true, lease: live, deletes: 1,
 		changes: changes(forceB, returnB), plans: []plan{known(1, add("y", "a", 2, "q"))},
 		mutant: mutant{told: func(w *world, p *proc, c Command, r Reply) Reply {
+			if r.Result.Holder.Leaving() {
+				r.Result.HolderAt = ""
+			}
 			for _, phase := range []changePhase{chSettling, chCovering, chPlacing} {
 				r = unlisted(phase, Object.Leaving)(w, p, c, r)
 			}

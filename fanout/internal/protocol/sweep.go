@@ -239,6 +239,8 @@ func (s guardTask) afterRead(r Reply) {
 		s.send(stepCreate, Command{Verb: Create, Peer: s.Peer, Object: bringJob{m}.secondaryOf(s.Peer)})
 	case r.Code == Denied, r.Code == NoSuchPeer:
 		s.unconfirmed()
+	case r.Code == OK && s.X.Primary(m.Op.Mode) && s.X.Leaving():
+		s.obstructed(s.X, s.Peer)
 	case r.Code != OK, s.X.Terminating:
 		s.retry(stepAgain)
 	case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
