@@ -9,9 +9,9 @@ import "time"
 // adds at most one record to the history. So the history is checked faster than it grows.
 const pruneStep = 32
 
-// prune checks ended entries for a commit of that many calls, beginning at the name in after (nil: at the first entry). It deletes the
-// entries that ended longer than retention ago, and keeps damaged records. It returns the name of the last entry that
-// it checked, or nil if it has reached the end of the history.
+// prune checks ended entries for a commit that so many calls share, beginning at the name in after (nil: at the first
+// entry). It deletes the entries that ended longer than retention ago, and keeps damaged records. It returns the name of
+// the last entry that it checked, or nil if it has reached the end of the history.
 func (s *state) prune(after []byte, calls int, retention time.Duration) ([]byte, error) {
 	c := s.hist.Cursor()
 	k, v := c.First()

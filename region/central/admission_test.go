@@ -183,7 +183,7 @@ func TestTypesAndRightsMissing(t *testing.T) {
 	})
 }
 
-// A kubeconfig that was changed to reach another cluster while no program ran is not used: only the UID of that cluster
+// A kubeconfig that was changed to reach another cluster while no program ran is not used: only the UID of the other cluster
 // is read. A deleted and recreated Peer of the same name may be another cluster.
 func TestOtherClusterAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

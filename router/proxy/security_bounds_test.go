@@ -51,7 +51,7 @@ func (s *scene) ends(under func(ctx context.Context) error) error {
 	})
 }
 
-// stall sends the first line of a body and no more bytes, and waits for the answer.
+// stall sends only the first line of a body, and waits for the answer.
 func (s *scene) stall() error {
 	body, in := io.Pipe()
 	defer func() { _ = in.Close() }()
