@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -31,7 +32,12 @@ func TestMain(m *testing.M) {
 	fmt.Println("ended")
 }
 
+// Under nohup this process ignores SIGHUP, and a program that it starts would, too. A signal that
+// this process catches has its default action in the program.
 func TestSignals(t *testing.T) {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	for _, tt := range []struct {
 		name string
 		sent []syscall.Signal
