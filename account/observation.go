@@ -57,6 +57,17 @@ func unclaimed(observed []observation, itself region.PeerName) region.PeerName {
 	return ""
 }
 
+// homeless returns the first peer that has an object in effect or an unreadable claim; empty if no
+// peer has one. Call it if no home is known.
+func homeless(observed []observation) region.PeerName {
+	for _, s := range observed {
+		if s.copy != nil && (s.copy.Stage == fanoutv1alpha1.StageActive || s.copy.Bad != "") {
+			return s.peer
+		}
+	}
+	return ""
+}
+
 // lagging reports whether a reachable member lacks the home's revision.
 func lagging(observed []observation, home *observation) bool {
 	return slices.ContainsFunc(observed, func(s observation) bool {

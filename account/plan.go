@@ -88,6 +88,14 @@ func (c central) planAdd(observed []observation) plan {
 		// Wait: an add would fail now, and would only delay other objects.
 		return waits("adding it needs every peer")
 	}
+	switch peer := homeless(observed); {
+	case peer == "":
+	case anyUnreachable(observed):
+		return waits(fmt.Sprintf("the home of the object in %s may be in an unreachable peer", peer))
+	default:
+		// An add would be rejected, but not before it has reserved the name in the other peers.
+		return conflict("the object in %s holds the name, and its home is lost: bring the peer of the home back, or release the object", peer)
+	}
 	return plan{action: actionAdd, finalize: true}
 }
 

@@ -256,6 +256,7 @@ func (t *task) do(ctx context.Context, action string, operation func() (*fanout.
 	t.replicator.opts.Observer.replicated(ctx, ReplicateEvent{Kind: t.replicator.kind.GroupKind(), Key: t.key, Action: action, Err: err})
 	if held, ok := errors.AsType[*fanout.HeldError](err); ok {
 		t.reason, t.message = v1alpha1.AccountReasonConflict, brief(held.Error())
+		t.failed = true // the attempt reserved the name in other peers, whose events requeue the object
 		return nil
 	}
 	if err != nil {

@@ -155,6 +155,7 @@ func (c central) requireKept(t *rapid.T, m *model, p plan) {
 	case home == nil:
 		require.Equal(t, actionAdd, p.action, state)
 		require.False(t, m.any((*modelPeer).missed), "a peer is silent:%s", state)
+		require.False(t, m.any((*modelPeer).homeless), "an add would be rejected, and write:%s", state)
 		require.False(t, m.any((*modelPeer).applied), "an object without a claim has the name:%s", state)
 	default:
 		claim = home.claim
@@ -176,8 +177,10 @@ func (c central) requireRest(t *rapid.T, m *model, p plan, failed error) {
 	switch {
 	case home == nil && m.any((*modelPeer).applied):
 		require.Equal(t, v1alpha1.AccountReasonConflict, p.reason, state)
-	case home == nil && m.any((*modelPeer).missed):
+	case home == nil && (m.any((*modelPeer).missed) || m.any((*modelPeer).homeless) && m.any((*modelPeer).silent)):
 		require.Equal(t, v1alpha1.AccountReasonPeersUnknown, p.reason, state)
+	case home == nil && m.any((*modelPeer).homeless):
+		require.Equal(t, v1alpha1.AccountReasonConflict, p.reason, state)
 	case home == nil:
 		require.Error(t, failed, state) // which the condition shows
 	case home.silent():

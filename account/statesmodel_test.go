@@ -157,6 +157,11 @@ func (p *modelPeer) missed() bool { return p.silent() && p.counts() }
 
 func (p *modelPeer) holdsName() bool { return p.copy != nil }
 
+// homeless reports whether the peer has an object that holds the name, in a ring without a home.
+func (p *modelPeer) homeless() bool {
+	return p.copy != nil && (p.copy.Stage == fanoutv1alpha1.StageActive || p.copy.Bad != "")
+}
+
 // applied reports whether the peer has an object without a claim.
 func (p *modelPeer) applied() bool { return p.copy != nil && p.copy.Stage == "" && p.copy.Bad == "" }
 

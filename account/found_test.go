@@ -1,0 +1,51 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+)
+
+// Each test of this file is of a state that TestStates of internal/plans found: docs/evidence/states.md.
+
+// Replicas without a home hold the name. The Replicator reports the conflict and tries no add. An add
+// would reserve the name in the peer without an object, and the events would start the next add.
+func TestAReplicaWithoutAHomeIsNoReasonToAdd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowWorld(t, Options{})
+		w.create(newAccount("acme", []any{"Tenant"}))
+		w.awaitReady("acme")
+		home := w.conn(w.home("acme")).Dynamic().Resource(resource)
+		require.NoError(t, home.Delete(t.Context(), "acme", metav1.DeleteOptions{}))
+		_, err := home.Patch(t.Context(), "acme", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		status := w.await("acme", func(s v1alpha1.AccountStatus) bool {
+			return condition(s, "Ready").Reason == string(v1alpha1.AccountReasonConflict)
+		}, "the name is held")
+		require.Contains(t, condition(status, "Ready").Message, "its home is lost")
+		quiet(t, w.servers()...)
+	})
+}
+
+// An add that another object prevents is tried again after a pause.
+func TestAHeldAddPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStill(t)
+		wish := w.create(newAccount("acme", []any{"Tenant"}))
+		_, err := w.conn("us-east").Dynamic().Resource(resource).Create(t.Context(), newAccount("acme", []any{"Provider"}), metav1.CreateOptions{})
+		require.NoError(t, err)
+		task := w.taskOf(wish)
+		require.NoError(t, task.apply(t.Context(), actionAdd))
+		require.Equal(t, v1alpha1.AccountReasonConflict, task.reason)
+		require.True(t, task.failed)
+	})
+}
