@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
@@ -47,5 +48,32 @@ func TestAHeldAddPauses(t *testing.T) {
 		require.NoError(t, task.apply(t.Context(), actionAdd))
 		require.Equal(t, v1alpha1.AccountReasonConflict, task.reason)
 		require.True(t, task.failed)
+	})
+}
+
+// If the central plane is a peer, an edit of the central object that its cache does not show yet is
+// not overwritten.
+func TestALaterEditInPlaceStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStill(t)
+		plane := w.conn("us-east")
+		applied := func(role string) *unstructured.Unstructured {
+			obj := newAccount("acme", []any{role})
+			obj, err := plane.Dynamic().Resource(resource).Apply(t.Context(), "acme", obj, metav1.ApplyOptions{FieldManager: "user", Force: true})
+			require.NoError(t, err)
+			return obj
+		}
+		applied("Tenant")
+		_, err := w.c.Adopt(t.Context(), "us-east", Kind().GroupKind(), types.NamespacedName{Name: "acme"})
+		require.NoError(t, err)
+		stale := applied("Provider")
+		applied("Tenant")
+
+		task := w.taskOf(stale)
+		task.itself = "us-east"
+		require.NoError(t, task.apply(t.Context(), actionUpdate))
+		for _, p := range peerNames {
+			require.Equal(t, []v1alpha1.AccountRole{v1alpha1.AccountTenant}, w.held(p, "acme"), p)
+		}
 	})
 }

@@ -218,6 +218,11 @@ func (t *task) apply(ctx context.Context, a action) error {
 		return t.do(ctx, "add", func() (*fanout.Operation, error) { return r.agree(ctx, t.template()) })
 	case actionUpdate:
 		return t.do(ctx, "update", func() (*fanout.Operation, error) {
+			if t.itself != "" {
+				// The central object is the home. A sweep commits the content that it reads there, and
+				// an update would overwrite edits that the cache does not show yet.
+				return nil, r.coordinator.SweepObject(ctx, r.kind.GroupKind(), t.key)
+			}
 			return r.coordinator.Update(ctx, t.template().DeepCopy(), r.addOptions())
 		})
 	case actionAdopt:
