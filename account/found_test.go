@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // Each test of this file is of a state that TestStates of internal/plans found: docs/evidence/states.md.
@@ -48,6 +50,28 @@ func TestAHeldAddPauses(t *testing.T) {
 		require.NoError(t, task.apply(t.Context(), actionAdd))
 		require.Equal(t, v1alpha1.AccountReasonConflict, task.reason)
 		require.True(t, task.failed)
+	})
+}
+
+// An Account is reported as orphaned, even if the Replicator learns of it before it has listed the
+// objects of the central plane.
+func TestAnOrphanIsReportedAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStill(t)
+		left := newAccount("acme", []any{"Tenant"})
+		left.SetAnnotations(map[string]string{OriginAnnotation: "of-a-lost-one"})
+		_, err := w.c.Add(t.Context(), left, fanout.AddOptions{Target: "us-east"})
+		require.NoError(t, err)
+
+		w.r.objects = loop.NewObjects(w.api.Dynamic(), resource, loop.ObjectsOptions{Changed: w.r.add, Flows: w.r.all})
+		key := types.NamespacedName{Name: "acme"}
+		again, err := w.r.work(t.Context(), loop.KeyText(key)) // nothing is listed yet
+		require.NoError(t, err)
+		require.Zero(t, again)
+		require.Contains(t, w.r.postponed.take(), key)
+
+		w.stop = run(t, w.r.Start)
+		eventually(t, func() bool { return isOrphaned(get(t, w.conn("us-east"), resource, "", "acme")) }, "the home is marked")
 	})
 }
 

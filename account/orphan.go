@@ -33,7 +33,11 @@ func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) erro
 			Kind: r.kind.GroupKind(), Key: key, Peer: s.peer, Origin: s.copy.Origin,
 			Object: r.object(key, s.copy.UID),
 		})
-		if s.err == nil && !s.copy.Orphaned {
+		switch {
+		case s.copy.Orphaned:
+		case s.err != nil:
+			r.postponed.add(key)
+		default:
 			errs = append(errs, r.mark(ctx, key, s, true))
 		}
 	}

@@ -48,7 +48,10 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 		return 0, nil
 	}
 	if r.objects.Err() != nil {
-		return 0, nil // a stale cache decides nothing: Flows requeues all objects when it is fresh
+		r.postponed.add(key)
+		if r.objects.Err() != nil {
+			return 0, nil // a stale cache decides nothing: Flows requeues all objects when it is fresh
+		}
 	}
 	object, ok := r.objects.Get(key)
 	if !ok {

@@ -81,6 +81,7 @@ type Replicator struct {
 	places      chan struct{} // has one entry for each worker that does not wait for an unreachable peer
 	rosters     rosters
 	stirred     chan struct{} // has an entry if all objects are to be requeued
+	postponed   postponed
 
 	mu        sync.Mutex
 	planeUID  types.UID // of the central plane's cluster; empty until it is read
@@ -189,6 +190,9 @@ func (r *Replicator) rouse(ctx context.Context) {
 		}
 		for _, obj := range r.objects.List() {
 			r.add(loop.KeyOf(obj))
+		}
+		for key := range r.postponed.take() {
+			r.add(key)
 		}
 		if !backoff.Sleep(ctx, lull) {
 			return

@@ -1,0 +1,35 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// postponed has keys to requeue when all objects are requeued. Their objects may be missing in the
+// central plane, so they are not among all objects. The zero value is empty.
+type postponed struct {
+	mu   sync.Mutex
+	keys map[types.NamespacedName]bool
+}
+
+func (p *postponed) add(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keys == nil {
+		p.keys = map[types.NamespacedName]bool{}
+	}
+	p.keys[key] = true
+}
+
+// take removes the keys and returns them.
+func (p *postponed) take() map[types.NamespacedName]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	keys := p.keys
+	p.keys = nil
+	return keys
+}
