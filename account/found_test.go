@@ -4,8 +4,10 @@
 package account
 
 import (
+	"encoding/json"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +17,22 @@ import (
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
 )
 
 // Each test of this file is of a state that TestStates of internal/plans found: docs/evidence/states.md.
+
+// patchStatus writes a status as another client.
+func patchStatus(t *testing.T, api region.API, name string, conditions ...metav1.Condition) {
+	t.Helper()
+	for i := range conditions {
+		conditions[i].LastTransitionTime, conditions[i].Reason = metav1.NewTime(time.Now()), "Odd"
+	}
+	data, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
+	require.NoError(t, err)
+	_, err = api.Dynamic().Resource(resource).Patch(t.Context(), name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "restore"}, "status")
+	require.NoError(t, err)
+}
 
 // Replicas without a home hold the name. The Replicator reports the conflict and tries no add. An add
 // would reserve the name in the peer without an object, and the events would start the next add.
@@ -51,6 +66,44 @@ func TestAHeldAddPauses(t *testing.T) {
 		require.Equal(t, v1alpha1.AccountReasonConflict, task.reason)
 		require.True(t, task.failed)
 	})
+}
+
+// A condition that another client has written, too, goes when it does not hold any longer.
+func TestAConditionOfAnotherClientGoes(t *testing.T) {
+	t.Parallel()
+	for name, conditions := range map[string][]metav1.Condition{
+		"a peer without an exception": {{Type: "PresentIn.gone", Status: metav1.ConditionFalse}},
+		"a peer with an exception":    {{Type: "PresentIn.eu-west", Status: metav1.ConditionTrue}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newSlowWorld(t, Options{})
+				w.create(newAccount("acme", []any{"Tenant"}))
+				w.awaitReady("acme")
+				w.stop()
+				patchStatus(t, w.api, "acme", conditions...)
+				w.ring.Partition("eu-west", true)
+				w.stop = run(t, mustReplicator(t, w).Start)
+				w.await("acme", func(s v1alpha1.AccountStatus) bool {
+					return len(s.Peers.Unknown) == 1 && s.Phase == v1alpha1.AccountUnready
+				}, "a peer is silent")
+				w.ring.Partition("eu-west", false)
+				status := w.awaitReady("acme")
+				for _, c := range conditions {
+					require.Empty(t, condition(status, c.Type))
+				}
+				quiet(t, w.servers()...)
+			})
+		})
+	}
+}
+
+func mustReplicator(t *testing.T, w *world) *Replicator {
+	t.Helper()
+	r, err := NewReplicator(w.api, w.ring, w.c, Options{RemovalCap: noCap})
+	require.NoError(t, err)
+	return r
 }
 
 // An Account is reported as orphaned, even if the Replicator learns of it before it has listed the

@@ -93,7 +93,7 @@ func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s obser
 	apply.SetNamespace(key.Namespace)
 	apply.SetName(key.Name)
 	apply.SetResourceVersion(obj.GetResourceVersion()) // API servers ignore the UID in writes of a status
-	_, err = client.ApplyStatus(ctx, key.Name, apply, metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
+	err = applyStatus(ctx, client, apply, ReplicatorFieldManager, func(t string) bool { return t == string(v1alpha1.AccountConditionOrphaned) })
 	if err != nil && !apierrors.IsNotFound(err) {
 		return failed(err)
 	}

@@ -45,9 +45,11 @@ func (r *Replicator) report(ctx context.Context, object *unstructured.Unstructur
 	apply.SetGroupVersionKind(r.kind.Resource.GroupVersion().WithKind(r.kind.Kind))
 	apply.SetNamespace(object.GetNamespace())
 	apply.SetName(object.GetName())
-	apply.SetResourceVersion(object.GetResourceVersion()) // API servers ignore the UID in writes of a status
-	_, err = clientFor(r.plane, r.kind, object.GetNamespace()).ApplyStatus(ctx, object.GetName(), apply,
-		metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
+	apply.SetResourceVersion(object.GetResourceVersion())       // API servers ignore the UID in writes of a status
+	apart := slices.Contains(object.GetFinalizers(), Finalizer) // otherwise a Controller may own RemovalHeld
+	err = applyStatus(ctx, clientFor(r.plane, r.kind, object.GetNamespace()), apply, ReplicatorFieldManager, func(t string) bool {
+		return reported(t) || apart && t == ConditionRemovalHeld
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write status of %s %s in the central plane: %w", r.kind.Kind, loop.KeyText(p.Key), err)
 	}

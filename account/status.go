@@ -153,8 +153,7 @@ func apply(ctx context.Context, c *region.Conn, account *unstructured.Unstructur
 	desired.SetKind("Account")
 	desired.SetName(account.GetName())
 	desired.SetResourceVersion(account.GetResourceVersion()) // API servers ignore the UID in writes of a status
-	_, err = c.Dynamic().Resource(resource).ApplyStatus(ctx, account.GetName(), desired,
-		metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	err = applyStatus(ctx, c.Dynamic().Resource(resource), desired, FieldManager, func(t string) bool { return t == ConditionRemovalHeld })
 	if err != nil && !apierrors.IsNotFound(err) {
 		return failed(c, "write status of Account "+account.GetName(), err)
 	}
