@@ -175,14 +175,8 @@ func (c central) requireRest(t *rapid.T, m *model, p plan, failed error) {
 	home := m.home()
 	state := fmt.Sprintf("%s %v %v:%s", p.reason, p.differs, failed, m.text())
 	switch {
-	case home == nil && m.any((*modelPeer).applied):
-		require.Equal(t, v1alpha1.AccountReasonConflict, p.reason, state)
-	case home == nil && (m.any((*modelPeer).missed) || m.any((*modelPeer).homeless) && m.any((*modelPeer).silent)):
-		require.Equal(t, v1alpha1.AccountReasonPeersUnknown, p.reason, state)
-	case home == nil && m.any((*modelPeer).homeless):
-		require.Equal(t, v1alpha1.AccountReasonConflict, p.reason, state)
 	case home == nil:
-		require.Error(t, failed, state) // which the condition shows
+		m.requireReasonForNone(t, p, failed)
 	case home.silent():
 		require.Equal(t, v1alpha1.AccountReasonPeersUnknown, p.reason, state)
 	case home.copy.Terminating, home.copy.Stage == fanoutv1alpha1.StageRemoving:
@@ -205,6 +199,22 @@ func (c central) requireRest(t *rapid.T, m *model, p plan, failed error) {
 		require.True(t, p.action == actionNone || m.lags(home), state)
 	}
 	m.requireReady(t, p, failed)
+}
+
+// requireReasonForNone requires that the plan reports why the object is not added, in a ring without
+// a home.
+func (m *model) requireReasonForNone(t *rapid.T, p plan, failed error) {
+	state := fmt.Sprintf("%s %v:%s", p.reason, failed, m.text())
+	switch homeless := m.any((*modelPeer).homeless); {
+	case m.any((*modelPeer).applied):
+		require.Equal(t, v1alpha1.AccountReasonConflict, p.reason, state)
+	case m.any((*modelPeer).missed), homeless && m.any((*modelPeer).silent):
+		require.Equal(t, v1alpha1.AccountReasonPeersUnknown, p.reason, state)
+	case homeless:
+		require.Equal(t, v1alpha1.AccountReasonConflict, p.reason, state)
+	default:
+		require.Error(t, failed, state) // which the condition shows
+	}
 }
 
 // For any objects in the peers: the plans for a central object come to rest, with the content in

@@ -28,10 +28,10 @@ func accountOf(name string, roles ...string) string {
 // plane that is no peer, and people delete the objects of an Account in a peer.
 func accounts() perturb.Scenario {
 	return perturb.Scenario{
-		Servers: members("plane", "eu", "us"),
+		Servers: members(pair, "plane", "eu", "us"),
 		Loops: []perturb.Loop{
-			{Name: "replicator", Run: replicator},
-			{Name: "controller", Run: accountController},
+			{Name: "replicator", Run: replicator("plane", pair)},
+			{Name: "controller", Run: accountController(pair)},
 		},
 		Quiet: seldomSweeps + time.Minute,
 		Script: []perturb.Step{
@@ -59,27 +59,32 @@ const (
 // (fanout.Options.NoteEvery).
 func notes(p perturb.Point) bool { return p.Resource == "peersets.fanout.atoll.dev" }
 
-// replicator runs a program with a Replicator and its Coordinator.
-func replicator(ctx context.Context, access perturb.Access) error {
-	plane, err := region.APIFor(access("plane"))
-	if err != nil {
-		return err
-	}
-	return coordinate(ctx, access, "plane", account.Kinds(), func(ring *region.Ring, c *fanout.Coordinator) ([]func(context.Context) error, error) {
-		r, err := account.NewReplicator(plane, ring, c, account.Options{})
+// pair are the members of the ring in most scenarios.
+var pair = []region.PeerName{"eu", "us"}
+
+// replicator returns a program with a Replicator of a plane and its Coordinator.
+func replicator(server string, peers []region.PeerName) func(context.Context, perturb.Access) error {
+	return func(ctx context.Context, access perturb.Access) error {
+		plane, err := region.APIFor(access(server))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return []func(context.Context) error{r.Start}, nil
-	})
+		return coordinate(ctx, access, peers, server, account.Kinds(), func(ring *region.Ring, c *fanout.Coordinator) ([]func(context.Context) error, error) {
+			r, err := account.NewReplicator(plane, ring, c, account.Options{})
+			if err != nil {
+				return nil, err
+			}
+			return []func(context.Context) error{r.Start}, nil
+		})
+	}
 }
 
-// coordinate runs a program with a Coordinator over eu and us, and the loops that more returns. The
+// coordinate runs a program with a Coordinator over peers, and the loops that more returns. The
 // Coordinator uses one of the logs that are kept with the server named beside.
-func coordinate(ctx context.Context, access perturb.Access, beside string, kinds []fanout.Kind,
+func coordinate(ctx context.Context, access perturb.Access, peers []region.PeerName, beside string, kinds []fanout.Kind,
 	more func(*region.Ring, *fanout.Coordinator) ([]func(context.Context) error, error),
 ) error {
-	ring, err := ringOf(access, "eu", "us")
+	ring, err := ringOf(access, peers...)
 	if err != nil {
 		return err
 	}
@@ -99,21 +104,23 @@ func coordinate(ctx context.Context, access perturb.Access, beside string, kinds
 	return startAll(ctx, append(parts, ring.Start, c.Start)...)
 }
 
-// accountController runs a program with a Controller of Accounts.
-func accountController(ctx context.Context, access perturb.Access) error {
-	ring, err := ringOf(access, "eu", "us")
-	if err != nil {
-		return err
+// accountController returns a program with a Controller of Accounts.
+func accountController(peers []region.PeerName) func(context.Context, perturb.Access) error {
+	return func(ctx context.Context, access perturb.Access) error {
+		ring, err := ringOf(access, peers...)
+		if err != nil {
+			return err
+		}
+		c, err := account.NewController(ring, account.ControllerOptions{})
+		if err != nil {
+			return err
+		}
+		return startAll(ctx, ring.Start, c.Start)
 	}
-	c, err := account.NewController(ring, account.ControllerOptions{})
-	if err != nil {
-		return err
-	}
-	return startAll(ctx, ring.Start, c.Start)
 }
 
-// members returns servers of which eu and us are the members of a ring.
-func members(names ...string) func() (map[string]perturb.Server, error) {
+// members returns servers of which peers are the members of a ring.
+func members(peers []region.PeerName, names ...string) func() (map[string]perturb.Server, error) {
 	types := map[string]func() (*regiontest.Definitions, error){}
 	for _, name := range names {
 		types[name] = memberTypes
@@ -124,6 +131,6 @@ func members(names ...string) func() (map[string]perturb.Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		return servers, initialize(servers)
+		return servers, initialize(servers, peers)
 	}
 }

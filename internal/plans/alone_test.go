@@ -79,7 +79,7 @@ func once(name string, do func(ctx context.Context, access perturb.Access) error
 // Account, with a log in a central plane.
 func operations() perturb.Scenario {
 	logged := definitionsOf("operations.fanout.atoll.dev")
-	made := members("eu", "us")
+	made := members(pair, "eu", "us")
 	object := func(manifest string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(manifest), &o.Object); err != nil {

@@ -35,7 +35,7 @@ func sweeps() perturb.Scenario {
 	cluster := func(name, of string) string {
 		return fmt.Sprintf("{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {namespace: loodse, name: %s}, spec: {kubeconfigSecret: {name: %s}}}", name, of)
 	}
-	made := members("eu", "us")
+	made := members(pair, "eu", "us")
 	return perturb.Scenario{
 		Servers: func() (map[string]perturb.Server, error) {
 			servers, err := made()
@@ -55,7 +55,7 @@ func sweeps() perturb.Scenario {
 			for i := range kinds {
 				kinds[i].AdoptApplied = true
 			}
-			return coordinate(ctx, access, "eu", kinds, func(*region.Ring, *fanout.Coordinator) ([]func(context.Context) error, error) { return nil, nil })
+			return coordinate(ctx, access, pair, "eu", kinds, func(*region.Ring, *fanout.Coordinator) ([]func(context.Context) error, error) { return nil, nil })
 		}}},
 		Quiet: seldomSweeps + time.Minute,
 		Script: []perturb.Step{

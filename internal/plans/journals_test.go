@@ -55,10 +55,15 @@ func journalOf(access perturb.Access, server string) (wal.Log, func(), error) {
 	return log, func() { of.giveBack(log) }, nil
 }
 
-// initialize makes eu and us the members of a ring, as an operator does before any program runs.
-func initialize(servers map[string]perturb.Server) error {
+// initialize makes peers the members of a ring, as an operator does before any program runs.
+func initialize(servers map[string]perturb.Server, peers []region.PeerName) error {
+	return byHand(servers, peers, fanout.Options{}, func(ctx context.Context, c *fanout.Coordinator) error { return c.InitPeers(ctx) })
+}
+
+// byHand calls work with a Coordinator that an operator runs, and that is not started.
+func byHand(servers map[string]perturb.Server, peers []region.PeerName, opts fanout.Options, work func(context.Context, *fanout.Coordinator) error) error {
 	var conns []*region.Conn
-	for _, name := range []region.PeerName{"eu", "us"} {
+	for _, name := range peers {
 		creds, err := region.FromConfig(servers[string(name)].Config())
 		if err != nil {
 			return err
@@ -70,11 +75,11 @@ func initialize(servers map[string]perturb.Server) error {
 		defer conn.Close()
 		conns = append(conns, conn)
 	}
-	c, err := fanout.New(region.Fixed(conns...), waltest.NewMemory(), fanout.Options{})
+	c, err := fanout.New(region.Fixed(conns...), waltest.NewMemory(), opts)
 	if err != nil {
 		return err
 	}
-	return c.InitPeers(context.Background())
+	return work(context.Background(), c)
 }
 
 // protocolDiffers returns the fields of package fanout's protocol whose values differ between runs.

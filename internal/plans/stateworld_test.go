@@ -168,7 +168,7 @@ func (w *world) keep(at ref, obj *unstructured.Unstructured, labels ...string) {
 	w.kept[at] = k
 }
 
-// contentOf returns an object without metadata and status.
+// contentOf returns an object without metadata, status and claim.
 func contentOf(obj *unstructured.Unstructured) map[string]any {
 	content := map[string]any{}
 	for field, v := range obj.DeepCopy().Object {
@@ -176,6 +176,7 @@ func contentOf(obj *unstructured.Unstructured) map[string]any {
 			content[field] = v
 		}
 	}
+	unstructured.RemoveNestedField(content, "spec", "fanout")
 	return content
 }
 
