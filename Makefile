@@ -76,7 +76,7 @@ divide: ## CASES (100000) of each property of the division, and other methods co
 
 states: ## STATES (1000) random states of API servers and CASES (100000) of each plan, from which loops must come to rest, to docs/evidence/states.md (minutes)
 	ATOLL_STATES=$(STATES) ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestStates$$' ./internal/plans
-	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -p 1 -timeout 60m -v -run '^TestStatesOf' ./splitter ./splitter/placement ./region/claim ./region/central ./syncer \
+	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -p 1 -timeout 60m -v -run '^TestStatesOf' ./splitter ./splitter/placement ./region/claim ./region/central ./syncer ./account \
 		-rapid.checks=$(CASES)
 
 bench: ## run the benchmarks and write docs/evidence/benchmarks.md

@@ -42,7 +42,7 @@
 //     peers get it when they return, and delay no others. (A peer that hangs delays the others
 //     until its probes fail: half a minute by default.) A new object needs every peer once, like
 //     any add: until then it waits, and its condition names the unreachable peers.
-//   - In a peer the central plane wins. The API server rejects a change of a replica. An edit of
+//   - In a peer the central plane wins. The API server rejects a change of a replica's spec. An edit of
 //     the home is, by the protocol, a request for the next revision; the Replicator then commits
 //     one more revision with the content of the central object. An object that is deleted in a
 //     peer comes back.
@@ -97,10 +97,13 @@
 // granted to no subject. A process that crashes between creating a namespace and learning that
 // the Account was removed meanwhile leaves an empty namespace with the label.
 //
-// A Replicator reacts to watch events: an edit of the home is in effect until the next revision.
-// If a home is restored from a backup that is older than the removal of its Account, the
-// protocol treats it as an Account again; its condition Orphaned reports that, and a person
-// decides.
+// A Replicator reacts to watch events: an edit of the home is in effect until the next revision. An
+// edit of a replica's labels or annotations stays until the next revision, and is not reported. If
+// a home is gone without a removal, because another client removed its finalizers, its replicas
+// hold the name, and the condition is Conflict: a person releases them.
+//
+// If a home is restored from a backup that is older than the removal of its Account, the protocol
+// treats it as an Account again; its condition Orphaned reports that, and a person decides.
 //
 // A central plane may become a peer while its objects are in other peers already. These objects
 // keep their homes there; the central object stays the desired state, and the plane's own peer

@@ -19,6 +19,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/account/v1alpha1"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/tracker"
 )
 
@@ -145,7 +146,7 @@ func (e accountEnd) judge() error {
 // ours reports whether an object in a peer is in effect with the content of the central object.
 func (e accountEnd) ours(c *unstructured.Unstructured) bool {
 	switch {
-	case c == nil || stageIn(c) != "Active" || c.GetDeletionTimestamp() != nil:
+	case !inEffect(c):
 		return false
 	case e.apart && isHome(c) && c.GetAnnotations()[account.OriginAnnotation] != string(e.central.GetUID()):
 		return false
@@ -160,6 +161,13 @@ func (e accountEnd) same(c *unstructured.Unstructured) bool {
 		return reflect.DeepEqual(contentOf(e.central)["spec"], contentOf(c)["spec"])
 	}
 	return sameContent(e.central, c)
+}
+
+// inEffect reports whether an object in a peer is Active. A home whose deletion only requests a
+// removal stays in effect.
+func inEffect(c *unstructured.Unstructured) bool {
+	return c != nil && stageIn(c) == "Active" &&
+		(c.GetDeletionTimestamp() == nil || slices.Contains(c.GetFinalizers(), fanoutv1alpha1.PrimaryFinalizer))
 }
 
 // isHome reports whether an object in a peer is the home. No state moves a home.
@@ -196,16 +204,18 @@ func readyIn(c *unstructured.Unstructured) bool {
 func (e accountEnd) obstacle(peer string) string {
 	c := e.copies[peer]
 	switch {
-	case c == nil || !e.apart && peer == e.plane:
+	case c == nil:
 		return ""
-	case c.GetDeletionTimestamp() != nil && slices.Contains(c.GetFinalizers(), "example.com/hold"):
-		return "it waits for a finalizer of others"
+	case e.homeless(c):
+		return "its home is lost"
+	case !e.apart && peer == e.plane:
+		return ""
 	case stageIn(c) == "":
 		return "it has no claim"
 	case e.apart && c.GetAnnotations()[account.OriginAnnotation] != string(e.central.GetUID()) && !sameContent(e.central, c):
 		return "it is of others"
-	case e.homeless(c):
-		return "its home is lost"
+	case !e.apart && stageIn(e.central) == "":
+		return "it holds the name" // and only an object that is alone can be adopted
 	}
 	return ""
 }
@@ -304,7 +314,7 @@ func (e accountEnd) judgeRemoval() error {
 // judgeGrants requires that an Account in effect has its namespace, Roles and RoleBindings in a
 // peer, or that a condition names the conflict.
 func judgeGrants(w *world, peer string, c *unstructured.Unstructured) error {
-	if c == nil || stageIn(c) != "Active" || c.GetDeletionTimestamp() != nil {
+	if !inEffect(c) {
 		return nil
 	}
 	if usable, err := judgeNamespace(w, peer, c); !usable || err != nil {

@@ -5,19 +5,23 @@ package plans
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
@@ -65,8 +69,38 @@ func accountsBeginning(r *rand.Rand) beginning {
 			servers = append(servers, string(peer))
 		}
 	}
+	for _, server := range servers {
+		b.loops = append(b.loops, finishes(server))
+	}
 	b.servers = members(a.peers, servers...)
 	return b
+}
+
+// hold is the finalizer of another controller.
+const hold = "example.com/hold"
+
+// finishes is the loop that removes the finalizer hold from each Account of a server, 20 minutes
+// after the Account's deletion.
+func finishes(server string) perturb.Loop {
+	return perturb.Loop{Name: clusterOf + server, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
+		cluster, err := api(access, server)
+		if err != nil {
+			return err
+		}
+		return watching(ctx, cluster.Dynamic(), accountObjects, func(ctx context.Context, c dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
+			at := obj.GetDeletionTimestamp()
+			left := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == hold })
+			if at == nil || len(left) == len(obj.GetFinalizers()) || !backoff.Sleep(ctx, time.Until(at.Add(20*time.Minute))) {
+				return nil
+			}
+			patch, err := json.Marshal(inMetadata(map[string]any{"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": left}))
+			if err != nil {
+				return err
+			}
+			_, err = c.Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "cluster"})
+			return err
+		})
+	}}
 }
 
 func (a *replicated) apart() bool { return a.plane == "plane" }
@@ -135,7 +169,7 @@ func (a *replicated) strokesOfUsers() []stroke {
 			return err
 		}},
 		{"held by a finalizer of others", func(w *world) error {
-			_, err := w.merge(a.central(w), "somebody", inMetadata(map[string]any{"finalizers": []any{"example.com/hold", account.Finalizer}}))
+			_, err := w.merge(a.central(w), "somebody", inMetadata(map[string]any{"finalizers": []any{hold, account.Finalizer}}))
 			return err
 		}},
 		{"annotations of ours from elsewhere", func(w *world) error {
@@ -216,7 +250,7 @@ func (a *replicated) strokesOfPeers() []stroke {
 			if err != nil {
 				return err
 			}
-			_, err = w.merge(at, "somebody", inMetadata(map[string]any{"finalizers": append(obj.GetFinalizers(), "example.com/hold")}))
+			_, err = w.merge(at, "somebody", inMetadata(map[string]any{"finalizers": append(obj.GetFinalizers(), hold)}))
 			return err
 		}},
 		{"finalizers of a copy lost", func(w *world) error {
@@ -282,7 +316,7 @@ func (a *replicated) halfWritten(w *world, at ref) error {
 		return err
 	}
 	_, err := w.merge(at, "atoll-fanout", map[string]any{"spec": map[string]any{"fanout": map[string]any{
-		"stage": "Active", "revision": map[string]any{"number": int64(1 + w.IntN(3)), "operation": claim["operation"], "digest": one(w, "", "abc")},
+		"stage": "Active", "revision": map[string]any{"number": int64(1 + w.IntN(3)), "operation": claim["operation"], "digest": "abc"},
 	}}})
 	return err
 }
@@ -313,7 +347,7 @@ func (a *replicated) strokesOfGrants() []stroke {
 		}},
 		{"namespace deleted", func(w *world) error { return w.delete(namespace(w)) }},
 		{"namespace held by a finalizer of others", func(w *world) error {
-			_, err := w.merge(namespace(w), "somebody", inMetadata(map[string]any{"finalizers": []any{"example.com/hold"}}))
+			_, err := w.merge(namespace(w), "somebody", inMetadata(map[string]any{"finalizers": []any{hold}}))
 			return err
 		}},
 		{"label of a namespace lost", func(w *world) error {

@@ -35,7 +35,7 @@ var loopsFromStates = []struct {
 	{"placement", 4, 3, placementBeginning},
 	{"claims", 4, 3, claimsBeginning},
 	{"targets", 2, 1, targetsBeginning},
-	{"accounts", 2, 1, accountsBeginning},
+	{"accounts", 2, 3, accountsBeginning},
 }
 
 // beginning is a random state in which loops start.
