@@ -33,3 +33,13 @@ func (p *postponed) take() map[types.NamespacedName]bool {
 	p.keys = nil
 	return keys
 }
+
+// postpone reports whether the cache of the central plane is stale. Then key is requeued when the
+// cache is fresh.
+func (r *Replicator) postpone(key types.NamespacedName) bool {
+	if r.objects.Err() == nil {
+		return false
+	}
+	r.postponed.add(key)
+	return r.objects.Err() != nil // if the cache is fresh by now, the keys may have been taken before
+}

@@ -47,11 +47,8 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 		r.forget(key)
 		return 0, nil
 	}
-	if r.objects.Err() != nil {
-		r.postponed.add(key)
-		if r.objects.Err() != nil {
-			return 0, nil // a stale cache decides nothing: Flows requeues all objects when it is fresh
-		}
+	if r.postpone(key) {
+		return 0, nil // a stale cache decides nothing
 	}
 	object, ok := r.objects.Get(key)
 	if !ok {

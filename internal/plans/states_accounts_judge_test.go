@@ -119,6 +119,10 @@ func (e accountEnd) judge() error {
 	case e.central.GetDeletionTimestamp() != nil:
 		return e.judgeRemoval()
 	}
+	if e.keptApart() {
+		e.apart, e.copies = true, maps.Clone(e.copies)
+		delete(e.copies, e.plane)
+	}
 	var lacking, unready []string
 	for _, peer := range slices.Sorted(maps.Keys(e.copies)) {
 		switch c := e.copies[peer]; {
@@ -141,6 +145,20 @@ func (e accountEnd) judge() error {
 		return fmt.Errorf("all peers have it, and Ready is %v", ready)
 	}
 	return nil
+}
+
+// keptApart reports whether the plane is a peer that does not count: the home of the Account was made
+// for the central object before the plane became a peer, as the origin of the home shows.
+func (e accountEnd) keptApart() bool {
+	if e.apart || stageIn(e.central) != "" {
+		return false
+	}
+	for peer, c := range e.copies {
+		if peer != e.plane && c != nil && isHome(c) && c.GetAnnotations()[account.OriginAnnotation] == string(e.central.GetUID()) {
+			return true
+		}
+	}
+	return false
 }
 
 // ours reports whether an object in a peer is in effect with the content of the central object.
