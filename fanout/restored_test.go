@@ -141,6 +141,45 @@ func TestARestoredPeerComesBack(t *testing.T) {
 	})
 }
 
+// Comeback ends a committed removal that holds the name of an object of the restored peer, if the
+// process of the removal has stopped.
+func TestAComebackEndsARemovalThatHoldsItsName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+		acme := addAccount(t, c)
+		db := newServiceCluster(acme, "db")
+		_, err := c.Add(t.Context(), db, fanout.AddOptions{Target: "us-east", Durable: true})
+		require.NoError(t, err)
+		saved := r.Server("us-east").Save()
+		_, err = c.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
+		require.NoError(t, err)
+		_, err = c.Add(t.Context(), db, fanout.AddOptions{Target: "eu-west", Durable: true})
+		require.NoError(t, err)
+		// No coordinator runs that would end the removal.
+		require.NoError(t, clustersIn(t, r, "eu-west", acme).Delete(t.Context(), "db", metav1.DeleteOptions{}))
+		require.NoError(t, r.Server("us-east").Load(saved))
+
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, err = c.Comeback(ctx, "us-east")
+		blocked, ok := errors.AsType[*fanout.BlockedError](err)
+		require.True(t, ok, "%v", err)
+		require.Len(t, blocked.Blocking, 1)
+		require.Equal(t, key(acme, "db"), blocked.Blocking[0].Key)
+		require.EqualValues(t, "us-east", blocked.Blocking[0].Peer)
+		require.False(t, holds(t, r, "eu-west", acme, "db"), "its removal has ended")
+
+		forget(t, clusters(t, r, "us-east", acme), "db")
+		change, err := c.Comeback(t.Context(), "us-east")
+		require.NoError(t, err)
+		require.Empty(t, change.Lost)
+		_, err = c.Add(t.Context(), db, fanout.AddOptions{Target: "eu-west", Durable: true})
+		require.NoError(t, err, "the name is free")
+		requireClean(t, c)
+	})
+}
+
 // An operation is committed in a peer that Comeback is bringing back. Until that peer is a full
 // member again, the operation changes no other peer, and it reports why for each of them.
 func TestAnOperationSaysThatItsHomeIsBeingBroughtBack(t *testing.T) {

@@ -42,7 +42,7 @@ type restoring struct {
 // TestRestoredPeer restores us-east to an older state, from a copy of the data directory and with
 // etcdutl. Each loss is reported, and the peers agree in the end. This holds whether the restore is
 // detected by notes in the other peers or only by their objects. With notes, objects removed after the backup stay
-// removed.
+// removed. A removal that no coordinator ends does not keep the peer from coming back.
 func TestRestoredPeer(t *testing.T) {
 	t.Parallel()
 	r := &restoring{ring: newRing(t, own(t))}
@@ -65,6 +65,7 @@ func TestRestoredPeer(t *testing.T) {
 		{"noticed, the directory put back", r.noticed, noting, r.set.Restore},
 		{"noticed, a snapshot with a higher revision", r.noticed, noting, snapshot(1_000_000)},
 		{"unnoticed, a snapshot", r.unnoticed, blind, snapshot(0)},
+		{"a removal is left, a snapshot", r.left, blind, snapshot(0)},
 	} {
 		begin := time.Now()
 		part.play(t, part.c, part.restore)
@@ -208,6 +209,45 @@ func (r *restoring) unnoticed(t *testing.T, c *fanout.Coordinator, restore func(
 	require.Equal(t, key(r.acme, r.db), change.Lost[0].Key)
 	require.Equal(t, []string{"Tenant"}, r.roles(t, r.set, r.added), "the lost Account is there again")
 	r.released(t, c, lost)
+}
+
+// left tests a restore while the removal of a later object of the same name is committed in another
+// peer, and no coordinator runs that would end the removal.
+func (r *restoring) left(t *testing.T, c *fanout.Coordinator, restore func(context.Context) error) {
+	t.Helper()
+	name, other := unique("left"), r.planes[2]
+	_, err := c.Add(within(t, time.Minute), newServiceCluster(r.acme, name), r.durable)
+	require.NoError(t, err)
+	require.NoError(t, r.set.Save(t.Context()))
+	_, err = c.Remove(within(t, time.Minute), serviceClusters, key(r.acme, name), fanout.RemoveOptions{})
+	require.NoError(t, err)
+	elsewhere := fanout.AddOptions{Target: region.PeerName(other.Name()), Durable: true}
+	_, err = c.Add(within(t, time.Minute), newServiceCluster(r.acme, name), elsewhere)
+	require.NoError(t, err)
+	leaving := r.in(t, other, fanout.ServiceClusters(), r.acme)
+	require.NoError(t, leaving.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	require.NoError(t, restore(t.Context()))
+	planetest.Eventually(t, time.Minute, "the peer knows its roles", func(ctx context.Context) error {
+		report, err := c.Audit(ctx, false)
+		if err != nil {
+			return err
+		}
+		return report.Unread.Err()
+	})
+
+	_, err = c.Comeback(within(t, time.Minute), region.PeerName(r.set.Name()))
+	blocked, ok := errors.AsType[*fanout.BlockedError](err)
+	require.True(t, ok, "%v", err)
+	require.Len(t, blocked.Blocking, 1)
+	require.Equal(t, key(r.acme, name), blocked.Blocking[0].Key)
+	_, err = leaving.Get(t.Context(), name, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "its removal has ended: %v", err)
+	forget(t, r.in(t, r.set, fanout.ServiceClusters(), r.acme), name)
+	_, err = c.Comeback(within(t, time.Minute), region.PeerName(r.set.Name()))
+	require.NoError(t, err)
+	_, err = c.Add(within(t, time.Minute), newServiceCluster(r.acme, name), elsewhere)
+	require.NoError(t, err, "the name is free")
+	r.audited(t, c)
 }
 
 // released releases the name of the lost ServiceCluster, and adds a ServiceCluster with the same
