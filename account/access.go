@@ -34,9 +34,9 @@ var (
 // access is the outcome of ensureAccess: the state of an Account's Roles and RoleBindings in one
 // peer.
 type access struct {
-	foreign []string // objects of other clients that already have the names of the Account's objects
-	refused error    // why the peer rejected a Role or RoleBinding
-	held    bool     // nothing was written: the namespace is being deleted, and has to exist anew first
+	foreign     []string // objects of other clients that already have the names of the Account's objects
+	refused     error    // why the peer rejected a Role or RoleBinding
+	noNamespace bool     // nothing was written: the namespace is being deleted, and has to exist anew first
 }
 
 // ensureAccess creates and updates the Roles and RoleBindings of account, and deletes those of

@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// explained is the greatest number of peers whose differing fields one call of explain reads.
-const explained = 4
+// maxExplained is the greatest number of peers whose differing fields one call of explain reads.
+const maxExplained = 4
 
 // explain reads the differing fields of the first exceptions whose reason is Edited or Behind, and
 // adds the fields to their messages.
@@ -23,7 +23,7 @@ func (t *task) explain(ctx context.Context, p *Presence) {
 	n := 0
 	for i := range p.Exceptions {
 		e := &p.Exceptions[i]
-		if e.Reason != v1alpha1.AccountReasonEdited && e.Reason != v1alpha1.AccountReasonBehind || n == explained {
+		if e.Reason != v1alpha1.AccountReasonEdited && e.Reason != v1alpha1.AccountReasonBehind || n == maxExplained {
 			continue
 		}
 		n++

@@ -25,7 +25,7 @@ func (t *task) keptApart() bool {
 func (t *task) planInPlace(ctx context.Context) (plan, error) {
 	// The protocol has its own finalizer. The Replicator's finalizer is left over if the peer was
 	// not recognized as the central plane for a while.
-	if _, err := t.release(ctx); err != nil {
+	if _, err := t.removeFinalizer(ctx); err != nil {
 		return plan{}, err
 	}
 	kind := t.replicator.kind

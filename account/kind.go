@@ -89,8 +89,8 @@ func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 	if account == nil {
 		return ns.undo(ctx, c)
 	}
-	granted := access{held: ns.terminating}
-	if !granted.held {
+	granted := access{noNamespace: ns.terminating}
+	if !granted.noNamespace {
 		if granted, err = ensureAccess(ctx, c, account, rights, ns.made); err != nil {
 			return err
 		}

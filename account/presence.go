@@ -153,8 +153,8 @@ func judgeRemoval(s observation, origin types.UID) (reason v1alpha1.AccountCondi
 	}
 }
 
-// most is the greatest number of exceptions that a status names.
-const most = 32
+// maxExceptions is the greatest number of exceptions that a status names.
+const maxExceptions = 32
 
 // conditions returns the conditions for the Presence, without transition times. It is pure.
 func (p Presence) conditions(generation int64) []metav1.Condition {
@@ -237,7 +237,7 @@ func (p Presence) bounded() []Exception {
 	}
 	all := slices.Clone(p.Exceptions)
 	slices.SortStableFunc(all, func(a, b Exception) int { return cmp.Compare(rank(a), rank(b)) })
-	all = all[:min(len(all), most)]
+	all = all[:min(len(all), maxExceptions)]
 	slices.SortFunc(all, func(a, b Exception) int { return cmp.Compare(a.Peer, b.Peer) })
 	return all
 }

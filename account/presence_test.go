@@ -145,9 +145,9 @@ func TestStatusIsBounded(t *testing.T) {
 	require.Less(t, len(text), 48<<10)
 	var status v1alpha1.AccountStatus
 	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(now.Object["status"].(map[string]any), &status))
-	require.Len(t, status.Conditions, 2+most)
-	require.Len(t, status.Peers.Missing, most)
-	require.Len(t, status.Peers.Unknown, most)
+	require.Len(t, status.Conditions, 2+maxExceptions)
+	require.Len(t, status.Peers.Missing, maxExceptions)
+	require.Len(t, status.Peers.Unknown, maxExceptions)
 	require.Contains(t, condition(status, "Ready").Message, "and 325 more")
 
 	server.Reset()
@@ -212,7 +212,7 @@ func TestPresenceHolds(t *testing.T) {
 		want := wanted{digest: "d", origin: "wish", removing: rapid.Bool().Draw(t, "removing")}
 		p := presence(loop.ParseKey("acme"), observed, want)
 		conditions := p.conditions(1)
-		require.LessOrEqual(t, len(conditions), 2+most)
+		require.LessOrEqual(t, len(conditions), 2+maxExceptions)
 		require.LessOrEqual(t, p.Present, p.Total)
 		ready := meta.FindStatusCondition(conditions, "Ready")
 		require.Equal(t, p.Complete(), ready.Status == metav1.ConditionTrue, "%+v", p)

@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// hold adds the Replicator's finalizer to the central object, before any peer gets the object.
-func (t *task) hold(ctx context.Context) error {
+// addFinalizer adds the Replicator's finalizer to the central object, before any peer gets the object.
+func (t *task) addFinalizer(ctx context.Context) error {
 	if slices.Contains(t.object.GetFinalizers(), Finalizer) {
 		return nil
 	}
@@ -30,9 +30,9 @@ func (t *task) hold(ctx context.Context) error {
 	return err
 }
 
-// release removes the finalizer from the central object, after nothing of the object is left in any
+// removeFinalizer removes the finalizer from the central object, after nothing of the object is left in any
 // peer. done is false if the object had no such finalizer.
-func (t *task) release(ctx context.Context) (done bool, err error) {
+func (t *task) removeFinalizer(ctx context.Context) (done bool, err error) {
 	left := slices.DeleteFunc(slices.Clone(t.object.GetFinalizers()), func(f string) bool { return f == Finalizer })
 	if len(left) == len(t.object.GetFinalizers()) {
 		return false, nil
@@ -118,7 +118,7 @@ func (r *Replicator) remove(ctx context.Context, key types.NamespacedName, opts 
 // state, and removes the finalizer in the central plane.
 func (t *task) letGo(ctx context.Context) error {
 	t.replicator.forget(t.key)
-	done, err := t.release(ctx)
+	done, err := t.removeFinalizer(ctx)
 	if done {
 		t.replicator.opts.Observer.removed(ctx, RemoveEvent{Object: t.replicator.object(t.key, t.object.GetUID())})
 	}

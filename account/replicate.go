@@ -178,7 +178,7 @@ func (t *task) replicate(ctx context.Context) error {
 		t.differs(ctx, *p.differs)
 	}
 	if p.finalize {
-		if err := t.hold(ctx); err != nil {
+		if err := t.addFinalizer(ctx); err != nil {
 			return err
 		}
 	}

@@ -178,7 +178,7 @@ func reportAccount(obj *unstructured.Unstructured, p Presence) (map[string]any, 
 // texts returns the first names of a list, as many as fit into a status.
 func texts(peers []region.PeerName) []string {
 	var out []string
-	for _, p := range peers[:min(len(peers), most)] {
+	for _, p := range peers[:min(len(peers), maxExceptions)] {
 		out = append(out, string(p))
 	}
 	return out

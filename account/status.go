@@ -184,7 +184,7 @@ func derive(was status, generation int64, ns namespace, granted access) status {
 		made.Message = fmt.Sprintf("namespace %s existed before the Account and stays after it", ns.name)
 	}
 	switch {
-	case granted.held:
+	case granted.noNamespace:
 		roles.Status, roles.Reason, roles.Message = metav1.ConditionUnknown, "Pending", "they are created once the namespace can be used"
 	case len(granted.foreign) > 0:
 		roles.Status, roles.Reason = metav1.ConditionFalse, "RolesConflict"

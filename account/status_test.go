@@ -33,7 +33,7 @@ func TestDerive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := derive(status{}, 7, test.ns, access{held: test.ns.terminating})
+			now := derive(status{}, 7, test.ns, access{noNamespace: test.ns.terminating})
 			require.Equal(t, int64(7), now.ObservedGeneration)
 			require.Equal(t, "acme", now.Namespace.Name)
 			require.Equal(t, test.phase, now.Phase)
@@ -57,7 +57,7 @@ func TestDeriveOfRoles(t *testing.T) {
 		says    string
 	}{
 		"complete": {access{}, metav1.ConditionTrue, "Complete", "stand in its namespace"},
-		"held":     {access{held: true}, metav1.ConditionUnknown, "Pending", "once the namespace"},
+		"held":     {access{noNamespace: true}, metav1.ConditionUnknown, "Pending", "once the namespace"},
 		"foreign":  {access{foreign: []string{"role kubecarrier-tenant"}}, metav1.ConditionFalse, "RolesConflict", "role kubecarrier-tenant"},
 		"refused":  {access{refused: errors.New("no\nway")}, metav1.ConditionFalse, "RolesRefused", "no; way"},
 	} {
@@ -90,7 +90,7 @@ func TestDeriveIsStable(t *testing.T) {
 	}
 	require.Equal(t, first, derive(first, 1, namespace{name: "acme", ours: true}, access{}))
 
-	later := derive(first, 2, namespace{name: "acme", ours: true, terminating: true}, access{held: true})
+	later := derive(first, 2, namespace{name: "acme", ours: true, terminating: true}, access{noNamespace: true})
 	require.True(t, later.Conditions[0].LastTransitionTime.After(long.Time), "a condition that changes gets a new time")
 	require.True(t, first.Conditions[0].LastTransitionTime.Equal(&long), "the former status must not be modified")
 }

@@ -41,7 +41,7 @@ func (e *ForeignError) Error() string {
 		holds = fmt.Sprintf("works on %s %s", e.Kind.Kind, keyString(e.Key))
 	}
 	return fmt.Sprintf("operation %s is of coordinator %s, which %s since %s: to abort it all the same, set AbortOptions.Others: its operation ends without effect even if that coordinator is alive",
-		e.Operation, or(e.Coordinator, "unknown"), holds, e.Since.UTC().Format(time.RFC3339))
+		e.Operation, orDefault(e.Coordinator, "unknown"), holds, e.Since.UTC().Format(time.RFC3339))
 }
 
 // AbortOptions tune one Abort.
@@ -170,7 +170,7 @@ func (w *sweeper) takeDown(ctx context.Context, k known, quiet int) (*Operation,
 	var errs []error
 	var fenced bool
 	for _, t := range k.survey.trace(k.key) {
-		if !slices.ContainsFunc(t.sweep, func(x standing) bool { return x.names(k.claims) }) {
+		if !slices.ContainsFunc(t.sweep, func(x objectAt) bool { return x.names(k.claims) }) {
 			continue
 		}
 		removed, err := w.sweepTrace(ctx, t, quiet)

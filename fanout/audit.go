@@ -213,7 +213,7 @@ func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look
 	}
 	sort := func(all []finding) []finding {
 		for i := range all {
-			all[i] = all[i].sorted()
+			all[i] = all[i].withClassAndCommand()
 		}
 		return all
 	}

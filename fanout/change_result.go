@@ -108,7 +108,7 @@ func (r *changeRunner) reason(result protocol.ChangeResult) error {
 		return nil
 	case result.Ending == protocol.InDoubt:
 		if why == nil {
-			why = errors.New(or(result.Problem, string(result.Reason)))
+			why = errors.New(orDefault(result.Problem, string(result.Reason)))
 		}
 		return &InDoubtError{
 			Operation: r.machine.Op.ID, Peers: unreachable(result), Err: fmt.Errorf("%s: %w", about, why),
@@ -125,13 +125,13 @@ func (r *changeRunner) reason(result protocol.ChangeResult) error {
 	case result.Reason == protocol.OtherRing:
 		return fmt.Errorf("%s: %w: %w: %s", about, ErrAborted, ErrOtherRing, result.Problem)
 	case result.Reason == protocol.Missing:
-		return fmt.Errorf("%s: %w: %w: %s", about, ErrAborted, ErrMembership, or(result.Problem, "it is no member"))
+		return fmt.Errorf("%s: %w: %w: %s", about, ErrAborted, ErrMembership, orDefault(result.Problem, "it is no member"))
 	case result.Ending == protocol.Ended:
 		return fmt.Errorf("%s: %w: another coordinator has ended it", about, ErrEnded)
 	case why != nil:
 		return fmt.Errorf("%s: %w: %w", about, ErrAborted, why)
 	default:
-		return fmt.Errorf("%s: %w: %s", about, ErrAborted, or(result.Problem, string(result.Reason)))
+		return fmt.Errorf("%s: %w: %s", about, ErrAborted, orDefault(result.Problem, string(result.Reason)))
 	}
 }
 

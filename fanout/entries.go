@@ -24,18 +24,18 @@ type entries struct {
 	logged atomic.Int64 // duration of the last write to the log, in nanoseconds
 	holder string       // this coordinator's name in a shared log; empty if the log is exclusive
 
-	mu      sync.Mutex
-	busy    map[string]bool      // operations that this process works on
-	watched map[string]watched   // entries of other coordinators
-	nothing map[string]watched   // entries of a shared log whose operations had no effect
-	rest    map[string]time.Time // when to retry an operation that could not be settled
+	mu         sync.Mutex
+	busy       map[string]bool      // operations that this process works on
+	watched    map[string]watched   // entries of other coordinators
+	effectless map[string]watched   // entries of a shared log whose operations had no effect
+	retryAt    map[string]time.Time // when to retry an operation that could not be settled
 }
 
 func newEntries(opts *Options, log wal.Log) *entries {
-	l := &entries{opts: opts, log: log, busy: map[string]bool{}, rest: map[string]time.Time{}}
+	l := &entries{opts: opts, log: log, busy: map[string]bool{}, retryAt: map[string]time.Time{}}
 	if log.Shared() {
 		l.holder = opts.Identity + "/" + rand.Text()[:6]
-		l.watched, l.nothing = map[string]watched{}, map[string]watched{}
+		l.watched, l.effectless = map[string]watched{}, map[string]watched{}
 	}
 	return l
 }
@@ -81,14 +81,14 @@ func (l *entries) reread(ctx context.Context, entry wal.Entry) (wal.Entry, error
 func (l *entries) postpone(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rest[id] = time.Now().Add(l.opts.LeaseTimeout)
+	l.retryAt[id] = time.Now().Add(l.opts.LeaseTimeout)
 }
 
 // forget drops the retry time that postpone set for an operation that has ended.
 func (l *entries) forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.rest, id)
+	delete(l.retryAt, id)
 }
 
 // journalled returns the log entry of an operation, open or ended.

@@ -40,7 +40,7 @@ func (e *examination) secondaryOf(peer string, m met) {
 	case ok && primary.bad != nil:
 	case m.view.UID != now.view.UID && m.view.Evidence(e.mode):
 		// The secondary was deleted or replaced between the two reads.
-	case e.survey.verdict(e.key, standing{peer, m}) == protocol.VerdictLost:
+	case e.survey.verdict(e.key, objectAt{peer, m}) == protocol.VerdictLost:
 		e.report("lost", peer, m, false, "%s", lostText(e.survey.kind, e.key, m.view, of)).Mend = "atollctl peer comeback " + of.Peer
 	case gone && now.view.UID == m.view.UID && e.waiting(now) != "":
 		e.report("removal", peer, now, true, "its primary in %s is gone, and it is being deleted%s", of.Peer, e.waiting(now))

@@ -17,7 +17,7 @@ func (s survey) examineSets() []finding {
 	changes := s.changes()
 	for _, c := range changes {
 		e.report("membership", string(c.Peer), met{}, true, "%s of the peer is under way (change %s, coordinator %s): without a sign of life for one lease, any coordinator's Recover ends it (atollctl wal recover)",
-			c.Kind, c.ID, or(c.Coordinator, "unknown")).Kind = peerSetKind
+			c.Kind, c.ID, orDefault(c.Coordinator, "unknown")).Kind = peerSetKind
 	}
 	if len(changes) > 0 {
 		return e.findings

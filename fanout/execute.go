@@ -79,9 +79,9 @@ func (r *runner) call(ctx context.Context, command protocol.Command, write logWr
 	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
 	r.executor.clusters.reach.end(peer, err != nil && call.Err() != nil && ctx.Err() == nil)
 	if reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer {
-		r.executor.clusters.reach.heard(peer, err)
+		r.executor.clusters.reach.noteSilence(peer, err)
 	}
-	if reply.Code == protocol.Denied && apierrors.IsForbidden(err) && r.executor.clusters.reach.begins(peer) {
+	if reply.Code == protocol.Denied && apierrors.IsForbidden(err) && r.executor.clusters.reach.mayBeStarting(peer) {
 		reply.Code = protocol.Unavailable
 	}
 	return reply, err

@@ -15,15 +15,15 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// named reports whether m names as its home another object that may not be the primary yet.
+// namesNextHome reports whether m names as its home another object that may not be the primary yet.
 // Either m has yielded to that object and still has the protocol's finalizer, or m is a replica
 // whose primary was lost with its peer.
-func (s survey) named(m met) bool {
+func (s survey) namesNextHome(m met) bool {
 	return m.bad == nil && m.view.Claimed && s.kind.Mode == Everywhere && m.view.Home.Yielded &&
 		!m.view.Primary(protocol.Mode(s.kind.Mode))
 }
 
-func (s survey) gaveUp(m met) bool { return s.named(m) && m.view.Finalizer }
+func (s survey) gaveUp(m met) bool { return s.namesNextHome(m) && m.view.Finalizer }
 
 // yielded returns the former primary of a name: the object that has yielded and still has the
 // protocol's finalizer. If several objects have yielded, it returns the one with the latest term.
@@ -38,7 +38,7 @@ func (s survey) yielded(key types.NamespacedName) (peer string, m met, ok bool) 
 
 // explainMove describes a secondary that was the primary, that becomes the primary, or whose
 // primary was lost with its peer. It returns false for any other secondary.
-func (s survey) explainMove(key types.NamespacedName, x standing, of protocol.Ref, p *PeerExplanation) bool {
+func (s survey) explainMove(key types.NamespacedName, x objectAt, of protocol.Ref, p *PeerExplanation) bool {
 	now := x
 	if late, ok := s.late[key][x.peer]; ok && late.view.UID == x.view.UID {
 		now.met = late
@@ -49,7 +49,7 @@ func (s survey) explainMove(key types.NamespacedName, x standing, of protocol.Re
 		p.Next = "the move, recovery or any sweep ends it, or takes it back if that object is gone"
 		return true
 	}
-	if s.named(now.met) {
+	if s.namesNextHome(now.met) {
 		p.Judgement, p.Rule = "replica", ruleForce
 		p.Text = fmt.Sprintf("its primary was lost with its peer, and the object in %s, UID %s, becomes the next one", of.Peer, of.UID)
 		p.Next = "the force-remove of the lost peer ends it"

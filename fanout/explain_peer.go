@@ -61,7 +61,7 @@ func (s survey) explainPeer(key types.NamespacedName, peer string) PeerExplanati
 		p.Next = "that a person adopts or deletes it (Adopt)"
 	case !m.view.Primary(protocol.Mode(s.kind.Mode)):
 		// The secondary appeared between the two reads.
-		p = s.explainSecondary(key, standing{peer, m})
+		p = s.explainSecondary(key, objectAt{peer, m})
 	default:
 		s.explainPrimary(m, &p)
 	}
@@ -107,7 +107,7 @@ func (s survey) explainPrimary(m met, p *PeerExplanation) {
 	}
 }
 
-func (s survey) explainSecondary(key types.NamespacedName, x standing) PeerExplanation {
+func (s survey) explainSecondary(key types.NamespacedName, x objectAt) PeerExplanation {
 	p := PeerExplanation{Peer: region.PeerName(x.peer), Rule: ruleJudging}
 	p.claimed(x.met)
 	of := x.view.Of(protocol.Mode(s.kind.Mode))
@@ -150,7 +150,7 @@ func (s survey) explainSecondary(key types.NamespacedName, x standing) PeerExpla
 }
 
 // explainOwned describes a secondary whose primary is committed.
-func (s survey) explainOwned(key types.NamespacedName, x standing, of protocol.Ref, p *PeerExplanation) {
+func (s survey) explainOwned(key types.NamespacedName, x objectAt, of protocol.Ref, p *PeerExplanation) {
 	y := s.late[key][of.Peer]
 	if s.kind.Mode == Once {
 		p.Judgement, p.Rule = "guard", ruleGuarded

@@ -70,7 +70,7 @@ func (s survey) explainBy(e *Explanation, key types.NamespacedName, peer string,
 		return
 	case v.Leaving():
 		e.State = Done
-		e.Text = fmt.Sprintf("it was committed in %s, and is being removed by %s", peer, or(t.Operation, "a deletion by hand"))
+		e.Text = fmt.Sprintf("it was committed in %s, and is being removed by %s", peer, orDefault(t.Operation, "a deletion by hand"))
 		e.Next = "nothing: the removal only rolls forward"
 		return
 	}
@@ -117,10 +117,10 @@ func (s survey) explainWithout(e *Explanation, key types.NamespacedName) {
 	}
 }
 
-// or returns s, or the value of the parameter nothing if s is empty.
-func or(s, nothing string) string {
+// orDefault returns s, or fallback if s is empty.
+func orDefault(s, fallback string) string {
 	if s == "" {
-		return nothing
+		return fallback
 	}
 	return s
 }

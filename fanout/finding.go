@@ -31,9 +31,9 @@ const (
 	ClassInProgress Class = "InProgress"
 )
 
-// sorted returns the finding with its class and its command. It keeps a class or a command that is
+// withClassAndCommand returns the finding with its class and its command. It keeps a class or a command that is
 // already set.
-func (f finding) sorted() finding {
+func (f finding) withClassAndCommand() finding {
 	if f.Class == "" {
 		f.Class = f.class()
 	}

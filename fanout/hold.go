@@ -153,7 +153,7 @@ func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, k
 		}
 		held, ok := kind.Hold(m.obj)
 		named := m.obj.GetUID()
-		if !ok && s.verdict(key, standing{peer, m}) == protocol.VerdictLost {
+		if !ok && s.verdict(key, objectAt{peer, m}) == protocol.VerdictLost {
 			of := m.view.Of(protocol.Mode(kind.Mode))
 			held, ok, named = Hold{Reason: "Lost", Message: lostText(kind, key, m.view, of)}, true, types.UID(of.UID)
 		}

@@ -23,12 +23,12 @@ import (
 type identities struct {
 	turn chan struct{} // holds one element while a goroutine asks all peers
 
-	mu     sync.Mutex
-	ring   string // empty until it is known for certain
-	met    map[region.PeerName]meeting
-	asked  map[region.PeerName]time.Time      // when meetAll last asked a peer
-	judged map[string]protocol.Identification // nil if something has changed since the last judgement
-	unkept map[*region.Conn]bool              // connections to clusters that cannot store a ring's ID
+	mu              sync.Mutex
+	ring            string // empty until it is known for certain
+	met             map[region.PeerName]meeting
+	asked           map[region.PeerName]time.Time      // when meetAll last asked a peer
+	judged          map[string]protocol.Identification // nil if something has changed since the last judgement
+	cannotStoreRing map[*region.Conn]bool              // connections to clusters that cannot store a ring's ID
 }
 
 // meeting is the identity that the cluster behind a connection reported.
@@ -40,7 +40,7 @@ type meeting struct {
 }
 
 func newIdentities() *identities {
-	return &identities{turn: make(chan struct{}, 1), met: map[region.PeerName]meeting{}, asked: map[region.PeerName]time.Time{}, unkept: map[*region.Conn]bool{}}
+	return &identities{turn: make(chan struct{}, 1), met: map[region.PeerName]meeting{}, asked: map[region.PeerName]time.Time{}, cannotStoreRing: map[*region.Conn]bool{}}
 }
 
 // standing reports whether conn's cluster was identified. err is why the cluster's answers do not
@@ -162,7 +162,7 @@ func (s *identities) update(conn *region.Conn, set *readSet) {
 func (s *identities) ringless(conn *region.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unkept[conn]
+	return s.cannotStoreRing[conn]
 }
 
 // lackRing reports whether a member has no ring ID.
@@ -187,7 +187,7 @@ func (s *identities) known() string {
 func (s *identities) keepsNoRing(conn *region.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unkept[conn] = true
+	s.cannotStoreRing[conn] = true
 }
 
 // due reports whether meetAll asks conn's peer now. meetAll asks a peer that was not identified
@@ -279,7 +279,7 @@ func (cs *clusters) ask(ctx context.Context, conn *region.Conn) (meeting, error)
 	wg.Go(func() { m.set, unread = cs.sets.read(ctx, conn) })
 	m.uid, m.denied = conn.UID(ctx)
 	wg.Wait()
-	cs.reach.heard(conn.Peer(), cmp.Or(m.denied, unread))
+	cs.reach.noteSilence(conn.Peer(), cmp.Or(m.denied, unread))
 	switch {
 	case m.denied != nil && !errors.Is(m.denied, region.ErrIdentityUnknown):
 		return m, m.denied

@@ -69,7 +69,7 @@ type outcome struct {
 }
 
 // because returns the reason why the operation is not in effect.
-func (o outcome) because() string { return or(o.Cause, o.Reason) }
+func (o outcome) because() string { return orDefault(o.Cause, o.Reason) }
 
 func (o outcome) committed() bool { return o.State == Done || o.State == Committed }
 

@@ -40,7 +40,7 @@ func (n *inspector) orphans(ctx context.Context, s, owners survey) []Violation {
 				Key:       key,
 				UID:       m.obj.GetUID(),
 				Text:      fmt.Sprintf("it is committed and no peer has %s %s", owners.kind.Kind, key.Namespace),
-			}}.sorted().Violation)
+			}}.withClassAndCommand().Violation)
 		}
 	}
 	return found

@@ -27,34 +27,34 @@ const (
 // would wait several times CallTimeout. That is safe: a request that is not sent is certainly not
 // applied, and the result of a sent request is as unknown after a second as after ten.
 type reach struct {
-	mu   sync.Mutex
-	vain map[region.PeerName]time.Time // when the last call timed out
-	mute map[region.PeerName]time.Time // when the last call got no answer
+	mu         sync.Mutex
+	timedOutAt map[region.PeerName]time.Time // when the last call timed out
+	silentAt   map[region.PeerName]time.Time // when the last call got no answer
 }
 
 // beginning is how long an API server may forbid requests after its start, although it allows them
 // later: it answers before it has read its roles.
 const beginning = 15 * time.Second
 
-// heard records the present time if err shows that a call to peer got no answer.
-func (r *reach) heard(peer region.PeerName, err error) {
+// noteSilence records the present time if err shows that a call to peer got no answer.
+func (r *reach) noteSilence(peer region.PeerName, err error) {
 	if err == nil || statusCode(err) != 0 || errors.Is(err, context.Canceled) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.mute == nil {
-		r.mute = map[region.PeerName]time.Time{}
+	if r.silentAt == nil {
+		r.silentAt = map[region.PeerName]time.Time{}
 	}
-	r.mute[peer] = time.Now()
+	r.silentAt[peer] = time.Now()
 }
 
-// begins reports whether peer gave no answer a moment ago, so that a 403 may come from a server
+// mayBeStarting reports whether peer gave no answer a moment ago, so that a 403 may come from a server
 // that has not read its roles yet.
-func (r *reach) begins(peer region.PeerName) bool {
+func (r *reach) mayBeStarting(peer region.PeerName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	silence, ok := r.mute[peer]
+	silence, ok := r.silentAt[peer]
 	return ok && time.Since(silence) < beginning
 }
 
@@ -65,7 +65,7 @@ func (r *reach) begin(c *clusters, peer region.PeerName) (time.Duration, error) 
 		return c.opts.CallTimeout, nil
 	}
 	r.mu.Lock()
-	at, vain := r.vain[peer]
+	at, vain := r.timedOutAt[peer]
 	r.mu.Unlock()
 	ago := time.Since(at)
 	if !vain {
@@ -94,11 +94,11 @@ func (r *reach) end(peer region.PeerName, timedOut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !timedOut {
-		delete(r.vain, peer)
+		delete(r.timedOutAt, peer)
 		return
 	}
-	if r.vain == nil {
-		r.vain = map[region.PeerName]time.Time{}
+	if r.timedOutAt == nil {
+		r.timedOutAt = map[region.PeerName]time.Time{}
 	}
-	r.vain[peer] = time.Now()
+	r.timedOutAt[peer] = time.Now()
 }

@@ -75,7 +75,7 @@ func (re *recovery) recoverFirst(ctx context.Context) error {
 			o.idle = re.entries.idle(e)
 		}
 		re.entries.mu.Lock()
-		o.rest = re.entries.rest[e.ID]
+		o.rest = re.entries.retryAt[e.ID]
 		re.entries.mu.Unlock()
 		return o.due(time.Now(), re.opts.MaxInFlight)
 	}

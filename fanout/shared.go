@@ -64,8 +64,8 @@ func (l *entries) idle(e wal.Entry) time.Duration {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.nothing[e.ID].see("", now) // the version does not matter: the operation's end is proved
-	l.nothing[e.ID] = w
+	w := l.effectless[e.ID].see("", now) // the version does not matter: the operation's end is proved
+	l.effectless[e.ID] = w
 	return w.still()
 }
 
@@ -76,8 +76,8 @@ func (l *entries) unwatch() {
 	defer l.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(l.watched, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*l.opts.LeaseTimeout })
-	maps.DeleteFunc(l.nothing, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*l.opts.LeaseTimeout })
-	maps.DeleteFunc(l.rest, func(_ string, until time.Time) bool { return now.After(until) })
+	maps.DeleteFunc(l.effectless, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*l.opts.LeaseTimeout })
+	maps.DeleteFunc(l.retryAt, func(_ string, until time.Time) bool { return now.After(until) })
 }
 
 // adopt takes over an open entry of a shared log. It watches the entry for one lease if

@@ -106,19 +106,19 @@ func (b *submitter) attempts(ctx context.Context, req request, j journal, entry 
 	if !b.entries.begin(id) {
 		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
 	}
-	var rest func()
+	var finishInBackground func()
 	defer func() {
-		if rest == nil {
+		if finishInBackground == nil {
 			b.entries.done(id)
 			return
 		}
-		rest()
+		finishInBackground()
 	}()
 	for {
 		r := b.executor.runner(req.kind, req.key, protocol.New(j.Operation), j)
 		r.entry.took(entry)
 		result, left, err := r.answer(ctx, req.durable)
-		rest = left
+		finishInBackground = left
 		step := b.next(ctx, r, result, err)
 		entry = r.entry.present()
 		switch step {

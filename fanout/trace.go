@@ -82,11 +82,11 @@ func (n *inspector) traces(ctx context.Context) (found []trace, unread map[strin
 type trace struct {
 	Trace
 	kind  Kind
-	sweep []standing
+	sweep []objectAt
 }
 
-// standing is an object in a peer.
-type standing struct {
+// objectAt is an object in a peer.
+type objectAt struct {
 	peer string
 	met
 }
@@ -115,7 +115,7 @@ func (s survey) trace(key types.NamespacedName) []trace {
 // moving returns the trace of an unfinished move, in which the object m in the peer from has
 // yielded.
 func (s survey) moving(key types.NamespacedName, from string, m met) trace {
-	return trace{kind: s.kind, sweep: []standing{{from, m}}, Trace: Trace{
+	return trace{kind: s.kind, sweep: []objectAt{{from, m}}, Trace: Trace{
 		Action:  string(protocol.Move),
 		Kind:    s.kind.GroupKind(),
 		Key:     key,
@@ -128,7 +128,7 @@ func (s survey) moving(key types.NamespacedName, from string, m met) trace {
 
 // traceOf returns the trace of the open operation of primary m; false if none is open.
 func (s survey) traceOf(key types.NamespacedName, peer string, m met) (trace, bool) {
-	t := trace{kind: s.kind, sweep: []standing{{peer, m}}, Trace: Trace{
+	t := trace{kind: s.kind, sweep: []objectAt{{peer, m}}, Trace: Trace{
 		Operation:   m.view.Claim.Operation,
 		Action:      string(m.view.Claim.Begins()),
 		Coordinator: m.view.Claim.Coordinator,
@@ -207,12 +207,12 @@ func (s survey) leftovers(key types.NamespacedName) []trace {
 
 // secondaries returns the guards, replicas and reservations of a name, ordered by peer, as the first
 // of the two reads of each peer found them (survey.early).
-func (s survey) secondaries(key types.NamespacedName) []standing {
-	var all []standing
+func (s survey) secondaries(key types.NamespacedName) []objectAt {
+	var all []objectAt
 	for _, peer := range slices.Sorted(maps.Keys(s.early[key])) {
 		m := s.early[key][peer]
 		if m.bad == nil && m.view.Claimed && !m.view.Primary(protocol.Mode(s.kind.Mode)) {
-			all = append(all, standing{peer, m})
+			all = append(all, objectAt{peer, m})
 		}
 	}
 	return all
@@ -220,7 +220,7 @@ func (s survey) secondaries(key types.NamespacedName) []standing {
 
 // verdict judges a secondary of the early read by its primary in the late read, as the machine
 // does.
-func (s survey) verdict(key types.NamespacedName, x standing) protocol.Verdict {
+func (s survey) verdict(key types.NamespacedName, x objectAt) protocol.Verdict {
 	mode := protocol.Mode(s.kind.Mode)
 	of := x.view.Of(mode).Peer
 	primary := protocol.Reply{Class: protocol.Applied, Code: protocol.NotFound}
@@ -249,7 +249,7 @@ func (s survey) verdict(key types.NamespacedName, x standing) protocol.Verdict {
 // although its primary is missing in the peer that the parameter of names. A member contradicts x
 // if it holds no object of x's operation. Then x exists only because x's own peer was restored.
 // protocol.Machine decides by the same rule.
-func (s survey) refuted(key types.NamespacedName, x standing, of string) bool {
+func (s survey) refuted(key types.NamespacedName, x objectAt, of string) bool {
 	return slices.ContainsFunc(s.peers, func(p string) bool {
 		set, there := s.sets[p], s.late[key][p]
 		return p != x.peer && p != of && set.Self.State == string(v1alpha1.PeerActive) && set.Lists(x.peer) && set.Lists(of) &&

@@ -31,10 +31,10 @@ type generation struct {
 	once       sync.Once         // closes superseded
 	uid        atomic.Pointer[types.UID]
 
-	mu      sync.Mutex
-	flights map[*flight]struct{}
-	drained bool
-	refused time.Time // time of the first 401 since the peer last accepted the credentials; zero if it accepts them
+	mu            sync.Mutex
+	flights       map[*flight]struct{}
+	drained       bool
+	firstRejected time.Time // time of the first 401 since the peer last accepted the credentials; zero if it accepts them
 }
 
 // newGeneration builds the transports. It does no network I/O.
@@ -139,7 +139,7 @@ func (f *flight) end() {
 // accepted records that the peer accepts the credentials.
 func (g *generation) accepted() {
 	g.mu.Lock()
-	g.refused = time.Time{}
+	g.firstRejected = time.Time{}
 	g.mu.Unlock()
 }
 
@@ -148,10 +148,10 @@ func (g *generation) accepted() {
 // permanently rejected credentials do not delay every request.
 func (g *generation) await(ctx context.Context, bound time.Duration) bool {
 	g.mu.Lock()
-	if g.refused.IsZero() {
-		g.refused = time.Now()
+	if g.firstRejected.IsZero() {
+		g.firstRejected = time.Now()
 	}
-	left := time.Until(g.refused.Add(bound))
+	left := time.Until(g.firstRejected.Add(bound))
 	g.mu.Unlock()
 	select {
 	case <-g.superseded:

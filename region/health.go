@@ -41,11 +41,11 @@ type Health struct {
 	Rotation    error     // why newer credentials of the Source are not in use; nil if they are
 }
 
-// probesCount is how long a probe is valid. After that, for example when the Ring has ended, Unreachable is false.
-const probesCount = time.Minute
+// probeValidity is how long a probe is valid. After that, for example when the Ring has ended, Unreachable is false.
+const probeValidity = time.Minute
 
 // Unreachable reports whether waiting for the peer is useless now: it is Unhealthy, has not responded since the last
 // probe began, not even with an error, and that probe began less than a minute ago.
 func (h Health) Unreachable() bool {
-	return h.State == Unhealthy && h.LastContact.Before(h.Probed) && time.Since(h.Probed) < probesCount
+	return h.State == Unhealthy && h.LastContact.Before(h.Probed) && time.Since(h.Probed) < probeValidity
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	pollInterval = time.Second
-	pollAtMost   = 100 * time.Millisecond // minimum time between two reads
+	pollInterval    = time.Second
+	minReadInterval = 100 * time.Millisecond // minimum time between two reads
 )
 
 // files is a Source that polls files. Notifications miss some ways in which files on mounted volumes are replaced, and
@@ -44,7 +44,7 @@ func newFiles(path string, trust Trust, read func(*files) ([]Peer, error)) (Sour
 	}, nil
 }
 
-// Refresh makes Run read the files again at once, but not within pollAtMost of the previous read.
+// Refresh makes Run read the files again at once, but not within minReadInterval of the previous read.
 func (f *files) Refresh() {
 	select {
 	case f.refresh <- struct{}{}:
@@ -80,7 +80,7 @@ func (f *files) Run(ctx context.Context, publish func(*Snapshot)) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(pollAtMost):
+		case <-time.After(minReadInterval):
 		}
 	}
 }

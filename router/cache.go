@@ -34,12 +34,12 @@ type CachedRoute struct {
 	Source bool      // the Directory listed the route: it holds until the Directory has a Snapshot again
 	At     time.Time // when the route was last confirmed
 
-	here bool // true: the Resolver gave the route to this process; false: an earlier process saved it
+	fromResolver bool // true: the Resolver gave the route to this process; false: an earlier process saved it
 }
 
 func (c CachedRoute) route() Route {
 	route := Route{Region: c.Region, Peer: c.Peer, From: FromCache, At: c.At}
-	if c.here {
+	if c.fromResolver {
 		route.From = FromResolver
 	}
 	return route

@@ -153,7 +153,7 @@ func (r *Router) learn(k region.Key, peer region.PeerName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	snapshot := r.directory.Snapshot()
-	c := CachedRoute{Region: k, Peer: peer, At: time.Now(), here: true}
+	c := CachedRoute{Region: k, Peer: peer, At: time.Now(), fromResolver: true}
 	if p, ok := snapshot.Peer(peer); ok {
 		c.UID = p.UID
 	}

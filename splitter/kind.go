@@ -68,12 +68,12 @@ type Shard struct {
 	Silent bool
 }
 
-// lasts reports whether the shard exists and is not being deleted.
-func (s Shard) lasts() bool { return s.Object != nil && s.Object.GetDeletionTimestamp() == nil }
+// exists reports whether the shard exists and is not being deleted.
+func (s Shard) exists() bool { return s.Object != nil && s.Object.GetDeletionTimestamp() == nil }
 
 // observed reports whether the shard's cluster has observed the desired spec.
 func (s Shard) observed() bool {
-	if !s.Current || !s.lasts() {
+	if !s.Current || !s.exists() {
 		return false
 	}
 	seen, ok := number(s.Object, "status", "observedGeneration")
@@ -107,9 +107,9 @@ func numberOr(obj *unstructured.Unstructured, otherwise int64, path ...string) i
 	return otherwise
 }
 
-// cutting returns a shard with the parent's type and a copy of its spec, without metadata. The kind
+// newShard returns a shard with the parent's type and a copy of its spec, without metadata. The kind
 // then changes the spec.
-func cutting(parent *unstructured.Unstructured, cluster string) Shard {
+func newShard(parent *unstructured.Unstructured, cluster string) Shard {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": parent.GetAPIVersion(), "kind": parent.GetKind()}}
 	for name, v := range parent.Object {
 		switch name {

@@ -84,7 +84,7 @@ func (k deployments) divideBudgets(parent *unstructured.Unstructured, uid types.
 // shard could never be updated. A surplus pod does less harm than an unavailable one.
 func keepUpdatable(shard *unstructured.Unstructured) error {
 	rolling, ok, _ := unstructured.NestedMap(shard.Object, "spec", "strategy", "rollingUpdate")
-	if !ok || !none(rolling["maxUnavailable"]) || !none(rolling["maxSurge"]) {
+	if !ok || !isZero(rolling["maxUnavailable"]) || !isZero(rolling["maxSurge"]) {
 		return nil
 	}
 	rolling["maxSurge"] = int64(1)
@@ -97,7 +97,7 @@ func rolling(obj *unstructured.Unstructured) bool {
 		numberOr(obj, 0, "status", "updatedReplicas") < numberOr(obj, 0, "status", "replicas"))
 }
 
-func none(v any) bool { return v == int64(0) || v == "0%" }
+func isZero(v any) bool { return v == int64(0) || v == "0%" }
 
 // unavailable returns how many replicas of a Deployment may be unavailable.
 func unavailable(parent *unstructured.Unstructured) int64 {

@@ -27,7 +27,7 @@ func (jobs) Conditions() Conditions { return Conditions{Duplicated: true} }
 
 func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	if ended(parent) {
-		return lasting(parent, have)
+		return endedShards(parent, have)
 	}
 	d.Replicas = numberOr(parent, 1, "spec", "parallelism")
 	if mode, _, _ := unstructured.NestedString(parent.Object, "spec", "completionMode"); mode == "Indexed" {
@@ -39,7 +39,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	d.Moves = 0
 	present := map[string]int64{}
 	for _, s := range have {
-		if s.lasts() {
+		if s.exists() {
 			present[s.Cluster] = max(0, numberOr(s.Object, 1, "spec", "parallelism"))
 		}
 	}
@@ -71,15 +71,15 @@ func ended(job *unstructured.Unstructured) bool {
 	return isTrue(job, "Complete") || isTrue(job, "Failed")
 }
 
-// lasting returns the shards of an ended Job, with the parallelism and completions that they have.
-func lasting(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, error) {
+// endedShards returns the shards of an ended Job, with the parallelism and completions that they have.
+func endedShards(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, error) {
 	var plan Plan
 	var shards []Shard
 	for _, h := range have {
 		if h.Object == nil {
 			continue
 		}
-		s := generated(cutting(parent, h.Cluster))
+		s := generated(newShard(parent, h.Cluster))
 		for _, field := range []string{"parallelism", "completions"} {
 			n, ok := number(h.Object, "spec", field)
 			if !ok {
@@ -155,7 +155,7 @@ func undivided(parent *unstructured.Unstructured, d Demand, shares []Share, have
 	d.Replicas, d.Mode, d.Moves = 1, Fewest, 0
 	present := map[string]int64{}
 	for _, s := range have {
-		if s.lasts() {
+		if s.exists() {
 			present[s.Cluster] = 1
 		}
 	}
@@ -167,7 +167,7 @@ func undivided(parent *unstructured.Unstructured, d Demand, shares []Share, have
 	var shards []Shard
 	for _, a := range plan.Shards {
 		if a.Replicas > 0 {
-			shards = append(shards, generated(cutting(parent, a.Cluster)))
+			shards = append(shards, generated(newShard(parent, a.Cluster)))
 		}
 	}
 	return plan, shards, nil

@@ -26,7 +26,7 @@ func completionsOf(parent *unstructured.Unstructured, shares []Share, have []Sha
 	c.total, c.counted = number(parent, "spec", "completions")
 	done := map[string]int64{}
 	for _, s := range have {
-		if s.lasts() {
+		if s.exists() {
 			done[s.Cluster] = numberOr(s.Object, 0, "spec", "completions")
 		}
 	}
@@ -80,7 +80,7 @@ func (c completions) shards(parent *unstructured.Unstructured, plan, parts Plan)
 				continue
 			}
 		}
-		s := generated(cutting(parent, a.Cluster))
+		s := generated(newShard(parent, a.Cluster))
 		if err := specify(s, "parallelism", a.Replicas); err != nil {
 			return nil, err
 		}

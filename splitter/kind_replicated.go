@@ -83,7 +83,7 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	d.Replicas = numberOr(parent, 1, k.replicas...)
 	present := map[string]int64{}
 	for _, s := range have {
-		if s.lasts() {
+		if s.exists() {
 			present[s.Cluster] = max(0, numberOr(s.Object, 1, k.replicas...)) // the schema of a custom type may allow negative numbers
 		}
 	}
@@ -110,7 +110,7 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 		if want[cluster] == 0 {
 			continue
 		}
-		s := cutting(parent, cluster)
+		s := newShard(parent, cluster)
 		if err := unstructured.SetNestedField(s.Object.Object, want[cluster], k.replicas...); err != nil {
 			return Plan{}, nil, fmt.Errorf("%s: %w", strings.Join(k.replicas, "."), err)
 		}
@@ -132,7 +132,7 @@ func (k replicated) settled(d Demand, shares []Share, present map[string]int64, 
 	var total int64
 	for _, s := range have {
 		stays := min(present[s.Cluster], end.Replicas(s.Cluster))
-		if s.Silent || !s.lasts() || numberOr(s.Object, 0, k.available...) < stays {
+		if s.Silent || !s.exists() || numberOr(s.Object, 0, k.available...) < stays {
 			return false, nil
 		}
 		total += present[s.Cluster]
@@ -163,13 +163,13 @@ func (k replicated) remainingAvailable(shard *unstructured.Unstructured) int64 {
 func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 	var available int64
 	for _, s := range have {
-		if !s.Silent && s.lasts() {
+		if !s.Silent && s.exists() {
 			available += k.remainingAvailable(s.Object)
 		}
 	}
 	spare := max(0, available-least)
 	for _, s := range slices.SortedFunc(slices.Values(have), func(a, b Shard) int { return strings.Compare(a.Cluster, b.Cluster) }) {
-		if s.Silent || !s.lasts() {
+		if s.Silent || !s.exists() {
 			continue
 		}
 		there := numberOr(s.Object, 1, k.replicas...)

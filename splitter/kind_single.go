@@ -71,7 +71,7 @@ func (daemonSets) Cut(parent *unstructured.Unstructured, d Demand, shares []Shar
 	var shards []Shard
 	for _, a := range plan.Shards {
 		if a.Replicas > 0 {
-			shards = append(shards, cutting(parent, a.Cluster))
+			shards = append(shards, newShard(parent, a.Cluster))
 		}
 	}
 	return plan, shards, nil

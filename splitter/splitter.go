@@ -144,7 +144,7 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 				return nil, fmt.Errorf("splitter: Options.Kinds has %s twice", k.Resource().GroupResource())
 			}
 		}
-		s.kinds = append(s.kinds, s.newSort(i, k))
+		s.kinds = append(s.kinds, s.newKindState(i, k))
 	}
 	return s, nil
 }
@@ -260,7 +260,7 @@ type kindState struct {
 	metadata metadata.Interface
 }
 
-func (s *Splitter) newSort(place int, kind Kind) *kindState {
+func (s *Splitter) newKindState(place int, kind Kind) *kindState {
 	k := &kindState{kind: kind, place: place, shards: newIndex(), writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.all,

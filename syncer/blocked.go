@@ -60,9 +60,9 @@ func newBlockers(wake func(ref)) *blockers {
 	return &blockers{wake: wake, changed: make(chan struct{}, 1), all: map[ref]*blocker{}}
 }
 
-// met records that obj, an object of another client, has the namespace and name that our object needs. It returns
+// recordBlocker records that obj, an object of another client, has the namespace and name that our object needs. It returns
 // the retry delay.
-func (b *blockers) met(of ref, client metadata.ResourceInterface, obj metav1.Object, mark string) time.Duration {
+func (b *blockers) recordBlocker(of ref, client metadata.ResourceInterface, obj metav1.Object, mark string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := b.all[of]
@@ -221,7 +221,7 @@ func markOf(obj metav1.Object, content bool) string {
 // blockedBy records that present has the namespace and name that our downstream object needs. It returns the retry
 // delay.
 func (r *syncedType) blockedBy(of ref, present metav1.Object) time.Duration {
-	return r.blockers.met(of, r.down.meta(present.GetNamespace()), present, markOf(present, r.syncer.opts.Adopt == AdoptEqual))
+	return r.blockers.recordBlocker(of, r.down.meta(present.GetNamespace()), present, markOf(present, r.syncer.opts.Adopt == AdoptEqual))
 }
 
 // reportBlocked reports present, the object that has the namespace and name of our downstream object, and returns

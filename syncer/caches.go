@@ -147,9 +147,9 @@ func (c *caches) required() []*loop.Objects {
 	return c.used()
 }
 
-// fresh returns an error if a cache of origins or of their downstream objects is stale. Then nothing may be decided: a
+// staleErr returns an error if a cache of origins or of their downstream objects is stale. Then nothing may be decided: a
 // stale cache may lack an object that exists.
-func (c *caches) fresh() error {
+func (c *caches) staleErr() error {
 	up := errors.Join(wrap("upstream", c.one.Err()), wrap("upstream", c.many.Err()))
 	if !c.reportOnly {
 		return errors.Join(up, wrap("downstream", c.down.Err()))

@@ -88,7 +88,7 @@ func (c *controller) run(ctx context.Context) {
 }
 
 // mayDecide returns an error if nothing may be decided now: a cache is stale, or the lease is lost.
-func (c *controller) mayDecide() error { return errors.Join(c.syncer.lease.err(), c.caches.fresh()) }
+func (c *controller) mayDecide() error { return errors.Join(c.syncer.lease.err(), c.caches.staleErr()) }
 
 // mayDecideBorn does the same as mayDecide, for objects that were born downstream.
 func (c *controller) mayDecideBorn() error {
@@ -99,7 +99,7 @@ func (c *controller) mayDecideBorn() error {
 // downstream objects are fresh, it queues every object in them, and the missed reconciles. It does the same for the
 // caches of objects that were born downstream.
 func (c *controller) resume() {
-	err := c.caches.fresh()
+	err := c.caches.staleErr()
 	c.mu.Lock()
 	switch {
 	case err == nil:
@@ -169,7 +169,7 @@ func (c *controller) reconcile(ctx context.Context, of ref) (time.Duration, erro
 func (c *controller) status() TypeStatus {
 	s := TypeStatus{
 		Resource: c.kind.GVR, Upstream: c.caches.one.Len() + c.caches.many.Len(), Downstream: c.caches.down.Len(),
-		Held: c.valve.held(), Err: c.caches.fresh(), Problems: c.records.problems(),
+		Held: c.valve.held(), Err: c.caches.staleErr(), Problems: c.records.problems(),
 	}
 	if c.kind.Refused != "" {
 		s.Reason, s.Message = ReasonNotPermitted, c.kind.Refused

@@ -115,7 +115,7 @@ func (c *controller) listAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if err := awaitLists(ctx, c.caches.used()); err != nil {
-		return errors.Join(c.caches.fresh(), wrap("list", err))
+		return errors.Join(c.caches.staleErr(), wrap("list", err))
 	}
 	// A cache may have become stale again before resume could queue the objects, so queue them here.
 	c.enqueueAll()

@@ -23,11 +23,11 @@ type lease struct {
 	length time.Duration // zero: no lease, all writes are allowed
 	wake   chan struct{} // receives when a return begins
 
-	mu       sync.Mutex
-	renewed  time.Time // the last renewal by this process; zero: not yet
-	returns  time.Time // when the return began; zero: there is no return
-	reported bool      // that the lease was lost
-	left     int       // objects that the return still has to delete
+	mu          sync.Mutex
+	renewed     time.Time // the last renewal by this process; zero: not yet
+	returnBegun time.Time // when the return began; zero: there is no return
+	reported    bool      // that the lease was lost
+	left        int       // objects that the return still has to delete
 }
 
 func newLease(length time.Duration) *lease {
@@ -60,27 +60,27 @@ func elapsed(t time.Time) time.Duration { return max(time.Since(t), time.Since(t
 func (l *lease) returning() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.returns.IsZero()
+	return !l.returnBegun.IsZero()
 }
 
 func (l *lease) returnsSince() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.returns
+	return l.returnBegun
 }
 
-// away returns the message of the condition Ready if a return is in progress, or begins with the heartbeat that is
+// returnMessage returns the message of the condition Ready if a return is in progress, or begins with the heartbeat that is
 // about to be written; "" otherwise. last is the heartbeat that the SyncTarget has; zero: none.
-func (l *lease) away(last time.Time) string {
+func (l *lease) returnMessage(last time.Time) string {
 	if l.length == 0 {
 		return ""
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case !l.returns.IsZero() && l.left > 0:
+	case !l.returnBegun.IsZero() && l.left > 0:
 		return fmt.Sprintf("it was cut off: it deletes the objects that moved away before it starts any: %d are left", l.left)
-	case !l.returns.IsZero(), l.lapsedLocked(last):
+	case !l.returnBegun.IsZero(), l.lapsedLocked(last):
 		return "it was cut off: it deletes the objects that moved away before it starts any"
 	}
 	return ""
@@ -108,7 +108,7 @@ func (l *lease) renew(sent, last time.Time) (began bool) {
 	defer l.mu.Unlock()
 	began = l.staleLocked()
 	if l.lapsedLocked(last) {
-		l.returns, l.left = time.Now(), 0
+		l.returnBegun, l.left = time.Now(), 0
 		select {
 		case l.wake <- struct{}{}:
 		default:
@@ -147,14 +147,14 @@ func (l *lease) progress(left int, known bool) (over bool) {
 	if l.left = left; left > 0 || !known {
 		return false
 	}
-	l.returns = time.Time{}
+	l.returnBegun = time.Time{}
 	return true
 }
 
 // describe sets Ready to False while objects that moved away are being deleted. It returns the func that sets the
 // other conditions. last is the heartbeat that the SyncTarget has.
 func (l *lease) describe(last time.Time, unreachable error, set synctarget.SetCondition) synctarget.SetCondition {
-	why := l.away(last)
+	why := l.returnMessage(last)
 	if why == "" || unreachable != nil {
 		return set
 	}

@@ -59,7 +59,7 @@ func (l leftovers) count(all []*controller, begun time.Time, length time.Duratio
 	known = len(all) > 0 || late
 	for _, c := range all {
 		if l[c.syncedType] == nil {
-			if c.caches.fresh() != nil {
+			if c.caches.staleErr() != nil {
 				known = known && late
 				continue
 			}

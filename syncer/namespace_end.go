@@ -99,7 +99,7 @@ func (n namespaceEnd) empty(ctx context.Context, name, place string) (left bool,
 		return true, nil
 	}
 	for _, c := range all {
-		if c.caches.fresh() != nil {
+		if c.caches.staleErr() != nil {
 			return true, nil
 		}
 		left = left || slices.ContainsFunc(c.caches.down.Keys(), func(at types.NamespacedName) bool { return at.Namespace == place })

@@ -85,7 +85,7 @@ func (c *podCounter) start(ctx context.Context) {
 func (c *podCounter) count(ctx context.Context) error {
 	byKind, counted := map[schema.GroupKind]*syncedType{}, map[*syncedType]map[types.NamespacedName]v1alpha1.Unscheduled{}
 	for _, t := range c.syncer.synced() {
-		if t.caches.fresh() == nil {
+		if t.caches.staleErr() == nil {
 			byKind[t.kind.GroupKind()], counted[t.syncedType] = t.syncedType, map[types.NamespacedName]v1alpha1.Unscheduled{}
 		}
 	}

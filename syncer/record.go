@@ -42,16 +42,16 @@ type detail struct {
 type records struct {
 	deleteUpstream bool // lastSeen is recorded
 
-	mu      sync.Mutex
-	all     map[ref]record
-	counted bool // unscheduled is known
-	plain   bool // the type has no place for our condition
+	mu                  sync.Mutex
+	all                 map[ref]record
+	unscheduledKnown    bool // unscheduled is known
+	noPlaceForCondition bool // the type has no place for our condition
 }
 
 func newRecords(opts Options) *records {
 	// Without Options.Unscheduled the desired text is known: it is empty. So texts of an earlier process are
 	// removed.
-	return &records{deleteUpstream: opts.OnDownstreamDelete == DeleteUpstream, all: map[ref]record{}, counted: opts.Unscheduled <= 0}
+	return &records{deleteUpstream: opts.OnDownstreamDelete == DeleteUpstream, all: map[ref]record{}, unscheduledKnown: opts.Unscheduled <= 0}
 }
 
 // get returns a copy of the detail of an object.
@@ -208,14 +208,14 @@ func (r *records) problems() []Problem {
 func (r *records) withoutConditions() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.plain
+	return r.noPlaceForCondition
 }
 
 // dropConditions records that the type has no place for our condition.
 func (r *records) dropConditions() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.plain = true
+	r.noPlaceForCondition = true
 }
 
 // dropRewritten drops the counts of rewrites that are older than within.
@@ -232,14 +232,16 @@ func (r *records) dropRewritten(within time.Duration) {
 
 // publishedLocked reports whether the upstream has the last count of an object's pods. It also returns true if no count
 // is known yet.
-func (r *records) publishedLocked(d detail) bool { return !r.counted || d.unscheduled == d.published }
+func (r *records) publishedLocked(d detail) bool {
+	return !r.unscheduledKnown || d.unscheduled == d.published
+}
 
 // setUnscheduled records the counts of the pods of all objects of the type. It returns the objects whose text is to
 // be published again: the number of pods differs, or the message differs in more than numbers.
 func (r *records) setUnscheduled(counted map[types.NamespacedName]v1alpha1.Unscheduled) []ref {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.counted = true
+	r.unscheduledKnown = true
 	var differ []ref
 	for of, rec := range r.all {
 		if _, some := counted[of.NamespacedName]; some || rec.detail == nil || of.role != asOrigin {

@@ -137,7 +137,7 @@ func (s *Syncer) Status() Status {
 		if s.namespaced != nil && gvr.GroupResource() == namespaces.GroupResource() {
 			continue
 		}
-		asking := s.asking.of(gvr)
+		asking := s.unsyncedObjects.of(gvr)
 		now.Types = append(now.Types, TypeStatus{Resource: gvr, Reason: reason, Message: howToSync(reason), Upstream: len(asking), Problems: asking})
 	}
 	s.mu.Unlock()

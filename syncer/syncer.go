@@ -46,10 +46,10 @@ type Syncer struct {
 	// finalizer and the managers identify this syncer upstream, where there may be syncers of other targets.
 	finalizer, upManager, statusManager, fieldsManager, bornManager, conditionManager string
 
-	instance     string    // names this process in logs and messages
-	begun        time.Time // when Start was called
-	otherSyncers *otherSyncers
-	asking       *unsyncedObjects
+	instance        string    // names this process in logs and messages
+	begun           time.Time // when Start was called
+	otherSyncers    *otherSyncers
+	unsyncedObjects *unsyncedObjects
 
 	upstreamUID types.UID // set before the first reconcile
 
@@ -108,7 +108,7 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 		instance:    fmt.Sprintf("%08x", rand.Uint32()),
 		controllers: map[string]*controller{}, unsynced: map[schema.GroupVersionResource]Reason{},
 	}
-	s.otherSyncers, s.asking = &otherSyncers{syncer: s}, &unsyncedObjects{syncer: s}
+	s.otherSyncers, s.unsyncedObjects = &otherSyncers{syncer: s}, &unsyncedObjects{syncer: s}
 	return s, nil
 }
 
@@ -149,7 +149,7 @@ func (s *Syncer) Start(ctx context.Context) error {
 		all.Go(func() { (&podCounter{syncer: s}).start(ctx) })
 	}
 	if s.opts.Conditions || s.opts.Heartbeat > 0 {
-		all.Go(func() { s.asking.run(ctx) })
+		all.Go(func() { s.unsyncedObjects.run(ctx) })
 	}
 	typeDiscovery{s}.run(ctx)
 	return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// askingEvery is how often upstream objects of types that are not synced are listed. They have no watch.
-const askingEvery = 10 * time.Minute
+// listUnsyncedEvery is how often upstream objects of types that are not synced are listed. They have no watch.
+const listUnsyncedEvery = 10 * time.Minute
 
 // mostAsking bounds how many objects of one type are reported.
 const mostAsking = 500
@@ -37,7 +37,7 @@ type unsyncedObjects struct {
 }
 
 // run lists the labelled objects of types that are not synced, until ctx ends: at the start, when the set of these
-// types changes, and every askingEvery.
+// types changes, and every listUnsyncedEvery.
 func (u *unsyncedObjects) run(ctx context.Context) {
 	s := u.syncer
 	var before map[schema.GroupVersionResource]Reason
@@ -46,7 +46,7 @@ func (u *unsyncedObjects) run(ctx context.Context) {
 		s.mu.Lock()
 		unsynced := maps.Clone(s.unsynced)
 		s.mu.Unlock()
-		if !maps.Equal(before, unsynced) || time.Since(last) >= askingEvery {
+		if !maps.Equal(before, unsynced) || time.Since(last) >= listUnsyncedEvery {
 			u.set(ctx, u.list(ctx, unsynced))
 			before, last = unsynced, time.Now()
 		}
@@ -76,7 +76,7 @@ func (u *unsyncedObjects) list(ctx context.Context, unsynced map[schema.GroupVer
 	found := map[schema.GroupVersionResource][]Problem{}
 	for gvr, reason := range unsynced {
 		gr := gvr.GroupResource()
-		if howToSync(reason) == "" || !mayAsk(gr) || reason == ReasonExcluded && !s.opts.Report(gr) {
+		if howToSync(reason) == "" || !labelledByAuthor(gr) || reason == ReasonExcluded && !s.opts.Report(gr) {
 			continue
 		}
 		asking, err := u.listOf(ctx, gvr)
@@ -93,9 +93,9 @@ func (u *unsyncedObjects) list(ctx context.Context, unsynced map[schema.GroupVer
 	return found
 }
 
-// mayAsk reports whether the author of an object of this type sets its labels. Controllers copy the labels of a
+// labelledByAuthor reports whether the author of an object of this type sets its labels. Controllers copy the labels of a
 // Service to its endpoints, and tools label a Namespace for the objects in it.
-func mayAsk(gr schema.GroupResource) bool {
+func labelledByAuthor(gr schema.GroupResource) bool {
 	power := classify(gr).power
 	return power != PermitEndpoints && power != PermitNamespaces && gr.Resource != "events"
 }

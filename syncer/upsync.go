@@ -207,7 +207,7 @@ func (s upsync) meet(ctx context.Context, o bornState) (time.Duration, error) {
 		return 0, loop.ErrBehind // ours, which the cache will show
 	}
 	s.report(ctx, o.ref, ReasonForeign, "an object that this syncer did not make has this name upstream")
-	return s.blockers.met(o.ref, s.up.meta(o.Namespace), present, markOf(present, false)), nil
+	return s.blockers.recordBlocker(o.ref, s.up.meta(o.Namespace), present, markOf(present, false)), nil
 }
 
 // bringStatus writes the status of the born object upstream, with the generations of the raised one.

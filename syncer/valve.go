@@ -14,12 +14,12 @@ import (
 type valve struct {
 	cap DeleteCap
 
-	mu      sync.Mutex
-	gone    []time.Time // times of the deletions that count
-	total   int         // how many objects there were before these deletions
-	shut    bool
-	open    int              // deletions that Release has allowed
-	waiting map[ref]struct{} // the objects whose deletion is held
+	mu       sync.Mutex
+	gone     []time.Time // times of the deletions that count
+	total    int         // how many objects there were before these deletions
+	shut     bool
+	released int              // deletions that Release has allowed
+	waiting  map[ref]struct{} // the objects whose deletion is held
 }
 
 func newValve(c DeleteCap) *valve {
@@ -42,8 +42,8 @@ func (v *valve) admit(of ref, present int) bool {
 		v.total = 0
 	}
 	v.total = max(v.total, present)
-	if v.open > 0 {
-		v.open--
+	if v.released > 0 {
+		v.released--
 		delete(v.waiting, of)
 		return true
 	}
@@ -76,7 +76,7 @@ func (v *valve) release(more int) []ref {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	all := slices.Collect(maps.Keys(v.waiting))
-	v.open, v.shut, v.gone = len(all)+more, false, nil
+	v.released, v.shut, v.gone = len(all)+more, false, nil
 	return all
 }
 

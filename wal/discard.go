@@ -32,7 +32,7 @@ func (s *state) discard(id string) error {
 		return err
 	}
 	if err := errors.Join(s.remove(s.ops, opsBucket, id), s.remove(s.hist, histBucket, id)); err != nil {
-		return stored(err)
+		return asStorageError(err)
 	}
 	var keys []string // removed after the loop, because a cursor skips the pair after a deletion
 	c := s.idem.Cursor()
@@ -43,7 +43,7 @@ func (s *state) discard(id string) error {
 	}
 	for _, key := range keys {
 		if err := s.remove(s.idem, idemBucket, key); err != nil {
-			return stored(err)
+			return asStorageError(err)
 		}
 	}
 	return nil
@@ -61,9 +61,9 @@ func (s *state) discardKey(key string) error {
 		c := entries.Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			if e, err := s.decode(k, v); err == nil && e.Key == key {
-				return stored(s.put(s.idem, idemBucket, key, encodeName(key, e.ID)))
+				return asStorageError(s.put(s.idem, idemBucket, key, encodeName(key, e.ID)))
 			}
 		}
 	}
-	return stored(s.remove(s.idem, idemBucket, key))
+	return asStorageError(s.remove(s.idem, idemBucket, key))
 }

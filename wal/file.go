@@ -88,7 +88,7 @@ func (f *File) Open(ctx context.Context) iter.Seq2[Entry, error] {
 		var after []byte
 		for {
 			// Read in short transactions: an open transaction would block the growth of the file.
-			var page []opened
+			var page []listed
 			err := f.read(ctx, func(s *state) error {
 				page, after = s.openAfter(after)
 				return nil

@@ -34,14 +34,14 @@ func (s *state) prune(after []byte, calls int, retention time.Duration) ([]byte,
 	}
 	for _, e := range expired {
 		if err := s.remove(s.hist, histBucket, e.ID); err != nil {
-			return last, stored(err)
+			return last, asStorageError(err)
 		}
 		if e.Key == "" {
 			continue
 		}
 		if _, id, err := decodeName(s.idem.Get([]byte(e.Key))); err == nil && id == e.ID {
 			if err := s.remove(s.idem, idemBucket, e.Key); err != nil {
-				return last, stored(err)
+				return last, asStorageError(err)
 			}
 		}
 	}

@@ -11,15 +11,15 @@ const (
 	readBytes   = 4 << 20
 )
 
-// opened is one result that Open yields.
-type opened struct {
+// listed is one result that Open yields.
+type listed struct {
 	entry Entry
 	err   error
 }
 
 // openAfter returns one page of open entries, beginning after a name; nil means from the first entry. last is the
 // name to continue from, or nil at the end.
-func (s *state) openAfter(after []byte) (page []opened, last []byte) {
+func (s *state) openAfter(after []byte) (page []listed, last []byte) {
 	c := s.ops.Cursor()
 	k, v := c.First()
 	if after != nil {
@@ -32,7 +32,7 @@ func (s *state) openAfter(after []byte) (page []opened, last []byte) {
 			return page, last
 		}
 		e, err := s.decode(k, v)
-		page = append(page, opened{e, err})
+		page = append(page, listed{e, err})
 		last, size = bytes.Clone(k), size+len(v)
 	}
 	return page, nil

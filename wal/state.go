@@ -128,7 +128,7 @@ func (s *state) begin(e Entry) (Entry, error) {
 	if e.Key == "" {
 		return e, nil
 	}
-	return e, stored(s.put(s.idem, idemBucket, e.Key, encodeName(e.Key, e.ID)))
+	return e, asStorageError(s.put(s.idem, idemBucket, e.Key, encodeName(e.Key, e.ID)))
 }
 
 func (s *state) advance(e Entry) (Entry, error) {
@@ -155,19 +155,19 @@ func (s *state) end(e Entry, outcome []byte) error {
 	}
 	old.Outcome, old.Ended = bytes.Clone(outcome), s.now
 	if err := s.remove(s.ops, opsBucket, old.ID); err != nil {
-		return stored(err)
+		return asStorageError(err)
 	}
-	return stored(s.put(s.hist, histBucket, old.ID, encodeEntry(old)))
+	return asStorageError(s.put(s.hist, histBucket, old.ID, encodeEntry(old)))
 }
 
 // write sets the next version of an open entry and stores it.
 func (s *state) write(e *Entry) error {
 	n, err := s.ops.NextSequence()
 	if err != nil {
-		return stored(err)
+		return asStorageError(err)
 	}
 	e.Version = strconv.FormatUint(n, 10)
-	return stored(s.put(s.ops, opsBucket, e.ID, encodeEntry(*e)))
+	return asStorageError(s.put(s.ops, opsBucket, e.ID, encodeEntry(*e)))
 }
 
 // storageError is an error of bbolt within a transaction. The transaction cannot be committed then.
@@ -176,7 +176,7 @@ type storageError struct{ err error }
 func (e *storageError) Error() string { return e.err.Error() }
 func (e *storageError) Unwrap() error { return e.err }
 
-func stored(err error) error {
+func asStorageError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -130,7 +130,7 @@ var aggregateMutants = []mutant{
 	{
 		"no bookmark comes before the initial events have ended", "bookmarks come at any time",
 		"stream.go",
-		"s.silent && !s.initial && ", "s.silent && ", "TestNoBookmarkInTheMiddleOfTheInitialEvents",
+		"s.positionChanged && !s.initial && ", "s.positionChanged && ", "TestNoBookmarkInTheMiddleOfTheInitialEvents",
 	},
 	{
 		"each bookmark has a kind", "bookmarks come before the kind is known",
@@ -165,7 +165,7 @@ var aggregateMutants = []mutant{
 	{
 		"a page that waits to be passed on counts towards the budget", "pages read ahead do not count",
 		"list.go",
-		"if err == nil && l.ahead {", "if err == nil {", "TestABudgetIsShared",
+		"if err == nil && l.readAhead {", "if err == nil {", "TestABudgetIsShared",
 	},
 	{
 		"the region's annotation is never stored", "it is not removed from writes",

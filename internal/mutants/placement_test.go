@@ -10,15 +10,15 @@ var placementMutants = []mutant{
 	},
 	{
 		"clusters, objects and policies that are not known decide nothing", "they do",
-		"reconcile.go", "if !known || k.objects.Err() != nil || c.copies.Err() != nil {", "if !known {", "TestNotKnownIsNotAbsent",
+		"reconcile.go", "if !known || k.objects.Err() != nil || c.policyCache.Err() != nil {", "if !known {", "TestNotKnownIsNotAbsent",
 	},
 	{
 		"policies that are not known decide nothing", "they count as none",
-		"reconcile.go", "if !known || k.objects.Err() != nil || c.copies.Err() != nil {", "if !known || k.objects.Err() != nil {", "TestNotKnownIsNotAbsent",
+		"reconcile.go", "if !known || k.objects.Err() != nil || c.policyCache.Err() != nil {", "if !known || k.objects.Err() != nil {", "TestNotKnownIsNotAbsent",
 	},
 	{
 		"objects that refer to others and are not known keep these where they are", "they count as none",
-		"reconcile.go", "f.there, f.fresh = f.before.clusters, c.fresh()", "f.there, f.fresh = f.before.clusters, true", "TestNotKnownIsNotAbsent|TestDependents",
+		"reconcile.go", "f.occupied, f.fresh = f.before.clusters, c.fresh()", "f.occupied, f.fresh = f.before.clusters, true", "TestNotKnownIsNotAbsent|TestDependents",
 	},
 	{
 		"a label of another client stays", "it is taken over",

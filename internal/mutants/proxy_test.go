@@ -12,7 +12,7 @@ var proxyMutants = []mutant{
 	},
 	{
 		"requests that may not even wait are refused", "they wait",
-		"gate.go", "	if g.waiting.held(f) != free {\n		g.mu.Unlock()\n		return busy(held)\n	}\n", "", "TestGate|TestSharesOfTheGreedy",
+		"gate.go", "	if g.waiting.bindingBound(f) != free {\n		g.mu.Unlock()\n		return busy(held)\n	}\n", "", "TestGate|TestSharesOfTheGreedy",
 	},
 	{
 		"callers that wait take turns", "the first caller's requests go first",

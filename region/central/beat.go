@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// beatInterval bounds how late a change of health is noticed. Reading the health does no I/O.
-const beatInterval = 500 * time.Millisecond
+// healthPollInterval bounds how late a change of health is noticed. Reading the health does no I/O.
+const healthPollInterval = 500 * time.Millisecond
 
 // signs are the parts of a connection's health that a status reports.
 type signs struct {
@@ -35,10 +35,10 @@ func signsOf(h region.Health) signs {
 // refused reports whether err means that a peer rejects the credentials.
 func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// beat enqueues each engaged peer whose health has changed, until ctx ends. It polls the health, since connections do
+// pollHealth enqueues each engaged peer whose health has changed, until ctx ends. It polls the health, since connections do
 // not report changes of it.
-func (p *Peers) beat(ctx context.Context) {
-	tick := time.NewTicker(beatInterval)
+func (p *Peers) pollHealth(ctx context.Context) {
+	tick := time.NewTicker(healthPollInterval)
 	defer tick.Stop()
 	for {
 		p.mu.Lock()

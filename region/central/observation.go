@@ -23,18 +23,18 @@ import (
 
 // observation watches one peer while it is engaged.
 type observation struct {
-	conn     *region.Conn
-	claims   *loop.Objects
-	carriers *loop.Objects
-	server   atomic.Pointer[masterv1alpha1.VersionInfo] // of the API server
-	again    chan struct{}                              // makes run read the version again
+	conn          *region.Conn
+	claims        *loop.Objects
+	carriers      *loop.Objects
+	server        atomic.Pointer[masterv1alpha1.VersionInfo] // of the API server
+	rereadVersion chan struct{}                              // makes run read the version again
 }
 
 // newObservation makes an observation that calls changed after each change of the observed state.
 func newObservation(conn *region.Conn, changed func()) *observation {
 	tell := func(types.NamespacedName) { changed() }
 	o := &observation{
-		conn: conn, again: make(chan struct{}, 1),
+		conn: conn, rereadVersion: make(chan struct{}, 1),
 		carriers: loop.NewObjects(conn.Dynamic(), carrierResource, loop.ObjectsOptions{Strip: stripCarrier, Changed: tell, Flows: changed}),
 	}
 	strip := func(claim *unstructured.Unstructured) {
@@ -64,7 +64,7 @@ func (o *observation) run(ctx context.Context, changed func()) {
 			retry = time.After(delays.Step())
 		}
 		select {
-		case <-o.again:
+		case <-o.rereadVersion:
 		case <-retry:
 		case <-ctx.Done():
 			return
@@ -75,7 +75,7 @@ func (o *observation) run(ctx context.Context, changed func()) {
 // renew reads the API server's version again: it may have been upgraded while it was unreachable.
 func (o *observation) renew() {
 	select {
-	case o.again <- struct{}{}:
+	case o.rereadVersion <- struct{}{}:
 	default:
 	}
 }

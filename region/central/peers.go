@@ -45,7 +45,7 @@ type Peers struct {
 	started atomic.Bool
 	self    types.UID // of the plane; set before the first reconcile
 
-	stakes stakes
+	stakes exclusives
 
 	mu      sync.Mutex
 	records map[string]*record
@@ -111,7 +111,7 @@ func (p *Peers) Start(ctx context.Context) error {
 	}
 	wg.Go(func() { loop.Resharded(ctx, p.opts.Shards, p.addAll) })
 	wg.Go(func() { _ = region.Engage(ctx, directory, p.observe) }) // returns nil when ctx has ended
-	wg.Go(func() { p.beat(ctx) })
+	wg.Go(func() { p.pollHealth(ctx) })
 	p.addAll()
 	return p.queue.Start(ctx, p.work)
 }
@@ -210,7 +210,7 @@ func (p *Peers) work(ctx context.Context, name string) (time.Duration, error) {
 		r.look, r.failures = nil, 0
 		f.uid = before.Status.ClusterUID
 		if o := r.observation(); o != nil {
-			f.health, f.watched = o.conn.Health(), true
+			f.health, f.healthKnown = o.conn.Health(), true
 			o.fill(&f)
 		}
 	} else if peer.DeletionTimestamp == nil {
@@ -251,7 +251,7 @@ func (p *Peers) lookAt(ctx context.Context, r *record, peer *masterv1alpha1.Peer
 	}
 	l := r.look
 	f.uid, f.master, f.looked, f.missing = l.uid, l.master, l.looked, l.missing
-	f.health, f.watched = l.health(), true
+	f.health, f.healthKnown = l.health(), true
 	return max(time.Until(l.next), time.Millisecond)
 }
 

@@ -44,11 +44,11 @@ type secrets struct {
 
 	mu     sync.Mutex
 	read   map[types.NamespacedName]*kubeconfig // of the named Secrets
-	spaces map[string]*space                    // by namespace
+	spaces map[string]*namespaceWatch           // by namespace
 }
 
-// space watches one namespace.
-type space struct {
+// namespaceWatch watches one namespace.
+type namespaceWatch struct {
 	objects *loop.Objects
 	cancel  context.CancelFunc
 }
@@ -68,7 +68,7 @@ func newSecrets(plane region.API, trust region.Trust, changed func(types.Namespa
 		plane: plane, changed: changed,
 		parse: func(data []byte) (region.Credentials, error) { return region.ParseKubeconfig(data, trust) },
 		queue: loop.NewQueue(loop.QueueOptions{MaxBackoff: 10 * time.Second}),
-		read:  map[types.NamespacedName]*kubeconfig{}, spaces: map[string]*space{},
+		read:  map[types.NamespacedName]*kubeconfig{}, spaces: map[string]*namespaceWatch{},
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *secrets) want(ctx context.Context, wg *sync.WaitGroup, named map[types.
 	}
 }
 
-func (s *secrets) watch(ctx context.Context, wg *sync.WaitGroup, namespace string) *space {
+func (s *secrets) watch(ctx context.Context, wg *sync.WaitGroup, namespace string) *namespaceWatch {
 	objects := loop.NewObjects(metadataOnly{s.plane.Metadata()}, secretResource, loop.ObjectsOptions{
 		Namespace: namespace,
 		Changed: func(key types.NamespacedName) {
@@ -117,7 +117,7 @@ func (s *secrets) watch(ctx context.Context, wg *sync.WaitGroup, namespace strin
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	wg.Go(func() { _ = objects.Start(ctx) })
-	return &space{objects: objects, cancel: cancel}
+	return &namespaceWatch{objects: objects, cancel: cancel}
 }
 
 // enqueue enqueues all Secrets of a namespace, because its watch has started or failed.
@@ -171,7 +171,7 @@ func (s *secrets) fetch(ctx context.Context, name string) (time.Duration, error)
 	if ctx.Err() != nil {
 		return 0, nil
 	}
-	if s.settle(key, secret, err) {
+	if s.recordRead(key, secret, err) {
 		s.changed(key)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -190,8 +190,8 @@ func (s *secrets) watched(namespace string) bool {
 	return space == nil || space.objects.Err() == nil
 }
 
-// settle records the result of a read and reports whether it has changed.
-func (s *secrets) settle(key types.NamespacedName, secret *unstructured.Unstructured, err error) bool {
+// recordRead records the result of a read and reports whether it has changed.
+func (s *secrets) recordRead(key types.NamespacedName, secret *unstructured.Unstructured, err error) bool {
 	var data []byte
 	if err == nil {
 		data, err = content(secret)

@@ -13,9 +13,9 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// stakes records the exclusive resources of each Peer, its cluster and its regions, so that a change of one Peer
+// exclusives records the exclusive resources of each Peer, its cluster and its regions, so that a change of one Peer
 // enqueues only the Peers that it may affect: thousands may change at once.
-type stakes struct {
+type exclusives struct {
 	mu     sync.Mutex
 	byPeer map[string]stake
 }
@@ -26,7 +26,7 @@ type stake struct {
 }
 
 // update records the stake of a Peer and returns the other Peers whose status may depend on the change.
-func (s *stakes) update(name string, source *Source) []string {
+func (s *exclusives) update(name string, source *Source) []string {
 	var now stake
 	if k, ok := source.index.get(name); ok && k.peer.DeletionTimestamp == nil {
 		now = stake{cluster: k.peer.Status.ClusterUID, regions: keysOf(k.peer)}
@@ -47,22 +47,22 @@ func (s *stakes) update(name string, source *Source) []string {
 	var others []string
 	for _, k := range source.index.list() {
 		q := k.peer
-		if q.Name != name && (waits(q) || s.meet(before, q.Name) || s.meet(now, q.Name)) {
+		if q.Name != name && (lacksExclusive(q) || s.shares(before, q.Name) || s.shares(now, q.Name)) {
 			others = append(others, q.Name)
 		}
 	}
 	return others
 }
 
-// meet reports whether other shares the cluster or a region with st.
-func (s *stakes) meet(st stake, other string) bool {
+// shares reports whether other shares the cluster or a region with st.
+func (s *exclusives) shares(st stake, other string) bool {
 	o, ok := s.byPeer[other]
 	return ok && (o.cluster == st.cluster && st.cluster != "" ||
 		slices.ContainsFunc(o.regions, func(key region.Key) bool { return slices.Contains(st.regions, key) }))
 }
 
-// waits reports whether p lacks a cluster or region that another Peer has.
-func waits(p *masterv1alpha1.Peer) bool {
+// lacksExclusive reports whether p lacks a cluster or region that another Peer has.
+func lacksExclusive(p *masterv1alpha1.Peer) bool {
 	switch reasonIn(p.Status, masterv1alpha1.PeerConditionRegionsUnique) {
 	case masterv1alpha1.PeerReasonRegionServedTwice, masterv1alpha1.PeerReasonSameCluster:
 		return true

@@ -61,7 +61,7 @@ func drawFindings(t *rapid.T, full bool) findings {
 	f := findings{
 		kubeconfig: kubeconfig{done: known("done"), usable: rapid.Bool().Draw(t, "usable"), reason: masterv1alpha1.PeerReasonAccepted},
 		uid:        anyUID.Draw(t, "reached"), plane: "plane", looked: known("looked"), master: rapid.IntRange(0, 4).Draw(t, "master") == 0,
-		known: known("known"), bound: anyKeys.Draw(t, "bound"), watched: rapid.Bool().Draw(t, "watched"),
+		known: known("known"), bound: anyKeys.Draw(t, "bound"), healthKnown: rapid.Bool().Draw(t, "watched"),
 	}
 	states := []region.Health{{State: region.Healthy}, {State: region.Unhealthy, Err: errors.New("refused")}}
 	if !full {

@@ -30,8 +30,8 @@ type findings struct {
 	master bool      // the cluster has a KubeCarrier that is a master
 	looked bool      // master is known
 
-	health  region.Health
-	watched bool // health is known, from a connection in the Ring or from an inspection
+	health      region.Health
+	healthKnown bool // health is known, from a connection in the Ring or from an inspection
 
 	bound   []region.Key // regions with a Bound claim
 	unsure  []region.Key // regions whose last phase by an arbiter is not known
@@ -76,7 +76,7 @@ func statusOf(p *masterv1alpha1.Peer, f findings, now time.Time) masterv1alpha1.
 	if equality.Semantic.DeepEqual(next, p.Status) {
 		return next
 	}
-	if at := f.health.LastContact; !at.IsZero() && f.watched {
+	if at := f.health.LastContact; !at.IsZero() && f.healthKnown {
 		next.LastContact = metav1.NewTime(at.Truncate(time.Second))
 	}
 	return next
@@ -138,7 +138,7 @@ func (f *findings) reachable(p *masterv1alpha1.Peer) metav1.Condition {
 		return condition(kind, metav1.ConditionFalse, reason, fmt.Sprint(f.health.Err))
 	default:
 		before := meta.FindStatusCondition(p.Status.Conditions, string(kind))
-		if before != nil && (f.watched || f.kubeconfig.usable || !f.kubeconfig.done) {
+		if before != nil && (f.healthKnown || f.kubeconfig.usable || !f.kubeconfig.done) {
 			return *before
 		}
 		return condition(kind, metav1.ConditionUnknown, masterv1alpha1.PeerReasonPending, "it was not probed yet")

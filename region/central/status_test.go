@@ -34,7 +34,7 @@ func (s *simulation) findings(i int, view []*masterv1alpha1.Peer) findings {
 	p := s.peers[i]
 	f := findings{
 		kubeconfig: kubeconfig{usable: true, done: true, reason: masterv1alpha1.PeerReasonAccepted},
-		uid:        s.reaches[p.Name], plane: "plane", looked: true, watched: true, health: region.Health{State: region.Healthy},
+		uid:        s.reaches[p.Name], plane: "plane", looked: true, healthKnown: true, health: region.Health{State: region.Healthy},
 	}
 	if accepted(p) {
 		f.uid = p.Status.ClusterUID
@@ -184,9 +184,9 @@ func TestReadySumsUp(t *testing.T) {
 func TestStatusIsBoundedAndStable(t *testing.T) {
 	p := peerOf("eu", 0, "uid", "a")
 	f := findings{
-		kubeconfig: kubeconfig{usable: true, reason: masterv1alpha1.PeerReasonAccepted},
-		health:     region.Health{State: region.Unhealthy, Err: errors.New("read tcp 127.0.0.1:40001" + strings.Repeat("x", 100_000))},
-		watched:    true, uid: "uid",
+		kubeconfig:  kubeconfig{usable: true, reason: masterv1alpha1.PeerReasonAccepted},
+		health:      region.Health{State: region.Unhealthy, Err: errors.New("read tcp 127.0.0.1:40001" + strings.Repeat("x", 100_000))},
+		healthKnown: true, uid: "uid",
 	}
 	now := time.Unix(2_000_000, 0)
 	p.Status = statusOf(p, f, now)

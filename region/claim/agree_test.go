@@ -97,8 +97,8 @@ func TestACopyOfWhoDoesNotAnswerIsNotFirm(t *testing.T) {
 		applied := claimWithReport(t, ruling{decision: decision{peer: "us", uid: "held", since: noon}}, false)
 		a, err := New(nil, region.Fixed(), Options{})
 		require.NoError(t, err)
-		r, _, err = a.contest(t.Context(), &scene{
-			key: usEast1, contacts: contacts, places: []site{{peer: &peer{name: "us"}, contact: at, claim: applied}},
+		r, _, err = a.contest(t.Context(), &regionState{
+			key: usEast1, contacts: contacts, places: []peerState{{peer: &peer{name: "us"}, contact: at, claim: applied}},
 		}, ruling{}, noon)
 		require.NoError(t, err)
 		require.EqualValues(t, "held", r.decision.uid)

@@ -31,13 +31,13 @@ type Arbiter struct {
 	started   atomic.Bool
 	began     time.Time // when Start was called
 
-	mu      sync.Mutex
-	peers   map[region.PeerName]*peer       // the engaged peers
-	ring    map[region.PeerName]time.Time   // when each peer joined the Directory; nil: not known yet
-	missing map[region.PeerName]time.Time   // when a holder was first found missing from the ring
-	claimed map[region.Key]time.Time        // when a region without holder was first found claimed
-	open    map[region.Key]struct{}         // regions that were not settled when last reconciled
-	won     map[region.Key]*statementRecord // the last bid that won
+	mu         sync.Mutex
+	peers      map[region.PeerName]*peer       // the engaged peers
+	ring       map[region.PeerName]time.Time   // when each peer joined the Directory; nil: not known yet
+	missing    map[region.PeerName]time.Time   // when a holder was first found missing from the ring
+	claimed    map[region.Key]time.Time        // when a region without holder was first found claimed
+	open       map[region.Key]struct{}         // regions that were not settled when last reconciled
+	lastWonBid map[region.Key]*statementRecord // the last bid that won
 }
 
 // New returns an Arbiter for the peers of d that records its decisions in plane. With a nil plane
@@ -56,12 +56,12 @@ func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
 	}
 	a := &Arbiter{
 		plane: plane, directory: d, opts: opts,
-		queue:   loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
-		peers:   map[region.PeerName]*peer{},
-		missing: map[region.PeerName]time.Time{},
-		claimed: map[region.Key]time.Time{},
-		open:    map[region.Key]struct{}{},
-		won:     map[region.Key]*statementRecord{},
+		queue:      loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
+		peers:      map[region.PeerName]*peer{},
+		missing:    map[region.PeerName]time.Time{},
+		claimed:    map[region.Key]time.Time{},
+		open:       map[region.Key]struct{}{},
+		lastWonBid: map[region.Key]*statementRecord{},
 	}
 	if plane != nil {
 		a.decisions = loop.NewObjects(plane.Dynamic(), leases, loop.ObjectsOptions{

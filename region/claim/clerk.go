@@ -18,7 +18,7 @@ import (
 // clerk executes the commands of a round.
 type clerk struct {
 	arbiter *Arbiter
-	scene   *scene
+	scene   *regionState
 	records *records
 	unread  bool // the last read of the decision failed
 }

@@ -27,7 +27,7 @@ import (
 //
 // If told is true, contest wrote statuses, or may have: the caller waits until the caches show
 // them.
-func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time) (_ ruling, told bool, _ error) {
+func (a *Arbiter) contest(ctx context.Context, s *regionState, r ruling, now time.Time) (_ ruling, wrote bool, _ error) {
 	open, stale := contested(s)
 	if !open {
 		return r, false, nil // the fan-out protocol decides
@@ -69,7 +69,7 @@ func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time
 
 // contested returns open if none of the claims is under the fan-out protocol. In this case, stale
 // means that a claim still has the Conflict of an earlier contest.
-func contested(s *scene) (open, stale bool) {
+func contested(s *regionState) (open, stale bool) {
 	for _, at := range s.places {
 		if at.claim == nil || !inEffect(at.claim) {
 			continue
@@ -88,7 +88,7 @@ func contested(s *scene) (open, stale bool) {
 func (a *Arbiter) pauseAfterBid(k region.Key, uid types.UID, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if last := a.won[k]; last != nil && last.uid == uid {
+	if last := a.lastWonBid[k]; last != nil && last.uid == uid {
 		return last.next.Sub(now)
 	}
 	return 0
@@ -97,10 +97,10 @@ func (a *Arbiter) pauseAfterBid(k region.Key, uid types.UID, now time.Time) time
 func (a *Arbiter) wonBid(k region.Key, uid types.UID, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if last := a.won[k]; last == nil || last.uid != uid {
-		a.won[k] = &statementRecord{uid: uid}
+	if last := a.lastWonBid[k]; last == nil || last.uid != uid {
+		a.lastWonBid[k] = &statementRecord{uid: uid}
 	}
-	a.won[k].take(now)
+	a.lastWonBid[k].take(now)
 }
 
 // bid is one attempt to bind a claim by its status alone.
@@ -119,7 +119,7 @@ func (a *Arbiter) wonBid(k region.Key, uid types.UID, now time.Time) {
 // rival's new one.
 type bid struct {
 	arbiter *Arbiter
-	scene   *scene
+	scene   *regionState
 	view    view
 	winner  candidate
 	since   time.Time

@@ -131,7 +131,7 @@ func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
 		w.claim("ap")
 		a, err := New(nil, w.ring, Options{})
 		require.NoError(t, err)
-		s := &scene{key: usEast1, contacts: map[region.PeerName]contact{}}
+		s := &regionState{key: usEast1, contacts: map[region.PeerName]contact{}}
 		for _, p := range []region.PeerName{"ap", "eu", "us"} {
 			a.peers[p] = &peer{name: p, conn: w.conn(p)}
 			s.contacts[p] = fresh

@@ -158,8 +158,8 @@ func sameCondition(a, b []metav1.Condition, kind string) bool {
 
 // correct returns how long the status of a claim must stay as another client wrote it. It also
 // reports a client that replaces the status repeatedly.
-func (a *Arbiter) correct(ctx context.Context, k region.Key, at *site, s report) (time.Duration, error) {
-	wait, count, err := at.peer.tellings.correct(k, at.claim, &s, time.Now())
+func (a *Arbiter) correct(ctx context.Context, k region.Key, at *peerState, s report) (time.Duration, error) {
+	wait, count, err := at.peer.claimRecords.correct(k, at.claim, &s, time.Now())
 	if wait > 0 {
 		a.queue.AddAfter(k.String(), wait)
 	}

@@ -22,14 +22,14 @@ import (
 
 // peer is the state of one engaged peer.
 type peer struct {
-	name     region.PeerName
-	conn     *region.Conn
-	claims   *loop.Objects
-	clusters *loop.Objects
-	uid      atomic.Pointer[types.UID] // of the cluster
-	answered atomic.Bool               // the peer was fresh at least once
-	tellings statementRecords          // of RegionClaims
-	gates    statementRecords          // of ServiceClusters
+	name         region.PeerName
+	conn         *region.Conn
+	claims       *loop.Objects
+	clusters     *loop.Objects
+	uid          atomic.Pointer[types.UID] // of the cluster
+	answered     atomic.Bool               // the peer was fresh at least once
+	claimRecords statementRecords          // of RegionClaims
+	gates        statementRecords          // of ServiceClusters
 }
 
 // engage runs the caches of one peer until ctx ends.

@@ -29,8 +29,8 @@ func TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted(t *testing.T) {
 		passes(time.Second)
 		a := &Arbiter{opts: Options{CallTimeout: time.Second}}
 		drop := func(claim *unstructured.Unstructured) {
-			at := site{peer: &peer{name: "us", conn: w.conn("us"), clusters: cache}, contact: fresh, claim: claim}
-			require.NoError(t, a.dropClaims(t.Context(), &scene{key: usEast1, places: []site{at}}))
+			at := peerState{peer: &peer{name: "us", conn: w.conn("us"), clusters: cache}, contact: fresh, claim: claim}
+			require.NoError(t, a.dropClaims(t.Context(), &regionState{key: usEast1, places: []peerState{at}}))
 		}
 		drop(claim)
 		require.NotNil(t, w.stored("us", claims), "the cache lacks a ServiceCluster that exists")
@@ -52,7 +52,7 @@ func TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted(t *testing.T) {
 
 // If another arbiter wrote first, the outcome is stale; after any other error it is failed.
 func TestWhatWasRecorded(t *testing.T) {
-	c := &clerk{scene: &scene{key: usEast1}, records: &records{ns: "n", last: &unstructured.Unstructured{}}}
+	c := &clerk{scene: &regionState{key: usEast1}, records: &records{ns: "n", last: &unstructured.Unstructured{}}}
 	for want, errs := range map[outcome][]error{
 		done:   {nil},
 		stale:  {apierrors.NewConflict(leases.GroupResource(), name, nil), apierrors.NewAlreadyExists(leases.GroupResource(), name), apierrors.NewNotFound(leases.GroupResource(), name)},

@@ -21,8 +21,8 @@ import (
 // atOnce bounds the concurrent writes for one region.
 const atOnce = 16
 
-// inEach calls fn for the places whose peers are fresh, each with a timeout, and joins the errors.
-func (a *Arbiter) inEach(ctx context.Context, s *scene, op string, fn func(ctx context.Context, at *site) error) error {
+// inFreshPeers calls fn for the places whose peers are fresh, each with a timeout, and joins the errors.
+func (a *Arbiter) inFreshPeers(ctx context.Context, s *regionState, op string, fn func(ctx context.Context, at *peerState) error) error {
 	errs := make([]error, len(s.places))
 	var g errgroup.Group
 	g.SetLimit(atOnce)
@@ -45,8 +45,8 @@ func (a *Arbiter) inEach(ctx context.Context, s *scene, op string, fn func(ctx c
 }
 
 // makeClaims creates the RegionClaims of ServiceClusters that have none.
-func (a *Arbiter) makeClaims(ctx context.Context, s *scene) error {
-	return a.inEach(ctx, s, "create RegionClaim", func(ctx context.Context, at *site) error {
+func (a *Arbiter) makeClaims(ctx context.Context, s *regionState) error {
+	return a.inFreshPeers(ctx, s, "create RegionClaim", func(ctx context.Context, at *peerState) error {
 		if at.claim != nil || at.cluster == nil || leaving(at.cluster) || at.peer.clusters.Err() != nil {
 			return nil
 		}
@@ -60,8 +60,8 @@ func (a *Arbiter) makeClaims(ctx context.Context, s *scene) error {
 
 // dropClaims deletes RegionClaims whose ServiceCluster is gone, for API servers without a garbage
 // collector.
-func (a *Arbiter) dropClaims(ctx context.Context, s *scene) error {
-	return a.inEach(ctx, s, "delete RegionClaim", func(ctx context.Context, at *site) error {
+func (a *Arbiter) dropClaims(ctx context.Context, s *regionState) error {
+	return a.inFreshPeers(ctx, s, "delete RegionClaim", func(ctx context.Context, at *peerState) error {
 		if at.claim == nil || leaving(at.claim) || at.peer.clusters.Err() != nil {
 			return nil
 		}
@@ -88,8 +88,8 @@ func (a *Arbiter) dropClaims(ctx context.Context, s *scene) error {
 }
 
 // reportAll writes the status of each claim and then its ServiceCluster's gate.
-func (a *Arbiter) reportAll(ctx context.Context, s *scene, r ruling) error {
-	return a.inEach(ctx, s, "report RegionClaim", func(ctx context.Context, at *site) error {
+func (a *Arbiter) reportAll(ctx context.Context, s *regionState, r ruling) error {
+	return a.inFreshPeers(ctx, s, "report RegionClaim", func(ctx context.Context, at *peerState) error {
 		phase, known, err := a.report(ctx, s, at, r)
 		if at.cluster == nil {
 			at.peer.gates.forget(s.key)
@@ -106,15 +106,15 @@ func (a *Arbiter) reportAll(ctx context.Context, s *scene, r ruling) error {
 
 // report writes the status of a claim and returns the phase in effect. False means that the phase is
 // not known.
-func (a *Arbiter) report(ctx context.Context, s *scene, at *site, r ruling) (v1alpha1.RegionClaimPhase, bool, error) {
+func (a *Arbiter) report(ctx context.Context, s *regionState, at *peerState, r ruling) (v1alpha1.RegionClaimPhase, bool, error) {
 	if at.claim == nil {
-		at.peer.tellings.forget(s.key)
+		at.peer.claimRecords.forget(s.key)
 		return "", true, nil
 	}
 	if a.decisions != nil && !inEffect(at.claim) {
 		return v1alpha1.RegionClaimPending, true, nil // a guard claims no region
 	}
-	mine := at.peer.tellings.report(s.key, at.claim)
+	mine := at.peer.claimRecords.report(s.key, at.claim)
 	replaced := isReplaced(at.claim, mine)
 	if r.blind && replaced {
 		return "", false, nil // it may have been Bound: keep the gate
@@ -132,7 +132,7 @@ func (a *Arbiter) report(ctx context.Context, s *scene, at *site, r ruling) (v1a
 	}
 	wrote, err := apply(ctx, at.peer, claims.Resource, at.claim, &status)
 	if wrote && err == nil {
-		at.peer.tellings.record(s.key, at.claim, &status)
+		at.peer.claimRecords.record(s.key, at.claim, &status)
 		e := reportEvent(s.key, at.peer.name, at.claim, status)
 		if replaced && mine.agrees(&status) {
 			e.Before = mine.Phase // the replacement was no decision
@@ -143,7 +143,7 @@ func (a *Arbiter) report(ctx context.Context, s *scene, at *site, r ruling) (v1a
 }
 
 // gate writes the gate of a ServiceCluster.
-func (a *Arbiter) gate(ctx context.Context, s *scene, at *site, phase v1alpha1.RegionClaimPhase) error {
+func (a *Arbiter) gate(ctx context.Context, s *regionState, at *peerState, phase v1alpha1.RegionClaimPhase) error {
 	g := gateOf(at.cluster, phase, time.Now())
 	wait, _, err := at.peer.gates.correct(s.key, at.cluster, &g, time.Now())
 	if err != nil || wait > 0 {

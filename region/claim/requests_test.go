@@ -18,7 +18,7 @@ import (
 func TestConfirm(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		us := &peer{name: "us", conn: w.conn("us")}
-		c := &clerk{scene: &scene{key: usEast1}}
+		c := &clerk{scene: &regionState{key: usEast1}}
 		ask := func(p *peer, uid types.UID) outcome {
 			o, err := c.confirm(t.Context(), p, command{verb: confirmGone, uid: uid})
 			require.Equal(t, o == failed, err != nil)
@@ -165,7 +165,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 // lacks it.
 func TestAMissingNamespaceIsNamed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c := &clerk{scene: &scene{key: usEast1}, records: &records{
+		c := &clerk{scene: &regionState{key: usEast1}, records: &records{
 			client: w.api.Dynamic().Resource(leases).Namespace("elsewhere"), ns: "elsewhere", key: usEast1,
 		}}
 		r, err := c.recorded(c.records.write(t.Context(), heldAt(1)))

@@ -15,17 +15,17 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// scene is the cached state of one region.
-type scene struct {
+// regionState is the cached state of one region.
+type regionState struct {
 	key      region.Key
-	places   []site // by peer
+	places   []peerState // by peer
 	decision decision
 	contacts map[region.PeerName]contact // of the ring
 	again    time.Duration               // when to reconcile again without an event; zero: never
 }
 
-// site is one peer with a RegionClaim or a ServiceCluster of the name.
-type site struct {
+// peerState is one peer with a RegionClaim or a ServiceCluster of the name.
+type peerState struct {
 	peer    *peer
 	contact contact
 	claim   *unstructured.Unstructured // nil: none
@@ -33,12 +33,12 @@ type site struct {
 }
 
 // later requests a reconcile after d.
-func (s *scene) later(d time.Duration) { s.again = loop.Sooner(s.again, d) }
+func (s *regionState) later(d time.Duration) { s.again = loop.Sooner(s.again, d) }
 
 // observe collects the cached state of a region. The scene is nil if the Directory is not known yet;
 // false means that the decisions are not known yet.
-func (a *Arbiter) observe(k region.Key, now time.Time) (*scene, bool) {
-	s := &scene{key: k, contacts: map[region.PeerName]contact{}}
+func (a *Arbiter) observe(k region.Key, now time.Time) (*regionState, bool) {
+	s := &regionState{key: k, contacts: map[region.PeerName]contact{}}
 	a.mu.Lock()
 	ring := a.ring
 	a.mu.Unlock()
@@ -53,7 +53,7 @@ func (a *Arbiter) observe(k region.Key, now time.Time) (*scene, bool) {
 			continue
 		}
 		peers[p.name] = p
-		at := site{peer: p, contact: a.contactOf(p, since, now, s)}
+		at := peerState{peer: p, contact: a.contactOf(p, since, now, s)}
 		s.contacts[p.name] = at.contact
 		at.claim, _ = p.claims.Get(key)
 		if cluster, ok := p.clusters.Get(key); ok && inEffect(cluster) {
@@ -63,7 +63,7 @@ func (a *Arbiter) observe(k region.Key, now time.Time) (*scene, bool) {
 			s.places = append(s.places, at)
 		}
 	}
-	slices.SortFunc(s.places, func(x, y site) int { return cmp.Compare(x.peer.name, y.peer.name) })
+	slices.SortFunc(s.places, func(x, y peerState) int { return cmp.Compare(x.peer.name, y.peer.name) })
 	for name, since := range ring {
 		if peers[name] == nil {
 			s.contacts[name] = a.contactOf(nil, since, now, s)
@@ -88,7 +88,7 @@ func (a *Arbiter) observe(k region.Key, now time.Time) (*scene, bool) {
 
 // contactOf returns the contact of a peer that joined the ring at the time since. p is nil while the
 // peer is not engaged.
-func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *scene) contact {
+func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *regionState) contact {
 	switch left := a.opts.Patience - now.Sub(since); {
 	case p != nil && p.fresh():
 		return fresh
@@ -101,7 +101,7 @@ func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *scene) contact {
 }
 
 // view returns the scene as input of decide.
-func (a *Arbiter) view(s *scene, now time.Time) view {
+func (a *Arbiter) view(s *regionState, now time.Time) view {
 	v := view{decision: s.decision}
 	for _, at := range s.places {
 		if at.claim == nil || !inEffect(at.claim) {
@@ -139,7 +139,7 @@ func (a *Arbiter) view(s *scene, now time.Time) view {
 
 // elapsed reports whether d has passed since the time that began holds for the key. For a key
 // without a time, it records now. If d has not passed, it requests a reconcile for the end of d.
-func elapsed[K comparable](began map[K]time.Time, of K, now time.Time, d time.Duration, s *scene) bool {
+func elapsed[K comparable](began map[K]time.Time, of K, now time.Time, d time.Duration, s *regionState) bool {
 	at, ok := began[of]
 	if !ok {
 		began[of], at = now, now

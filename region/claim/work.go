@@ -67,7 +67,7 @@ func (a *Arbiter) forget(k region.Key) {
 	defer a.mu.Unlock()
 	delete(a.claimed, k)
 	delete(a.open, k)
-	delete(a.won, k)
+	delete(a.lastWonBid, k)
 }
 
 // note records whether a region is to be reconciled when peers change.
@@ -82,7 +82,7 @@ func (a *Arbiter) note(k region.Key, open bool) {
 }
 
 // standings returns the RegionClaims of a scene, including guards.
-func (s *scene) standings() []standing {
+func (s *regionState) standings() []standing {
 	var all []standing
 	for _, at := range s.places {
 		if at.claim != nil {
@@ -94,7 +94,7 @@ func (s *scene) standings() []standing {
 
 // settle decides the holder of the region, or reads the decision. Cached objects alone never change
 // a phase.
-func (a *Arbiter) settle(ctx context.Context, s *scene, now time.Time) (ruling, error) {
+func (a *Arbiter) settle(ctx context.Context, s *regionState, now time.Time) (ruling, error) {
 	v := a.view(s, now)
 	r := ruling{decision: v.decision, undecided: notDecided, firm: !v.decision.none()}
 	if v := decide(v); v.act == keep && !s.news(r, now) {
@@ -131,12 +131,12 @@ func (a *Arbiter) settle(ctx context.Context, s *scene, now time.Time) (ruling, 
 }
 
 // news reports whether the ruling changes the phase or the holder in the status of a claim.
-func (s *scene) news(r ruling, now time.Time) bool {
+func (s *regionState) news(r ruling, now time.Time) bool {
 	for _, at := range s.places {
 		if at.claim == nil || at.contact != fresh || !inEffect(at.claim) || leaving(at.claim) {
 			continue
 		}
-		if report, ok := reportOn(at.claim, r, at.peer.tellings.report(s.key, at.claim), now); ok && !r.decision.none() && report.differs(at.claim) {
+		if report, ok := reportOn(at.claim, r, at.peer.claimRecords.report(s.key, at.claim), now); ok && !r.decision.none() && report.differs(at.claim) {
 			return true
 		}
 	}

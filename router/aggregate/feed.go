@@ -24,8 +24,8 @@ const (
 	// watchTime is the requested duration of one watch of a region, plus or minus half of it. Each end of a watch
 	// costs a list.
 	watchTime = 30 * time.Minute
-	// maxDoublings is the maximum delay between attempts, as a multiple of Options.Retry.
-	maxDoublings = 50
+	// maxDelayFactor is the maximum delay between attempts, as a multiple of Options.Retry.
+	maxDelayFactor = 50
 )
 
 // news is a message of a feed to its stream: an event, a bookmark or a state.
@@ -73,7 +73,7 @@ type feed struct {
 // run runs rounds until ctx ends, with a growing delay after failures.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
-	fresh := backoff.Doubling(f.api.opts.Retry, maxDoublings*f.api.opts.Retry)
+	fresh := backoff.Doubling(f.api.opts.Retry, maxDelayFactor*f.api.opts.Retry)
 	delays := fresh
 	f.waits = f.api.opts.Answer
 	for {

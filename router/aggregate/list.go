@@ -32,7 +32,7 @@ func (a *API) list(ctx context.Context, q query, opts metav1.ListOptions) (*unst
 }
 
 func (a *API) listing(q query, opts metav1.ListOptions) *listing {
-	l := &listing{api: a, q: q, sources: a.sources(q, a.set.Members()), room: math.MaxInt64, ahead: true, stamped: opts.Limit <= 0 && opts.Continue == ""}
+	l := &listing{api: a, q: q, sources: a.sources(q, a.set.Members()), room: math.MaxInt64, readAhead: true, wholeList: opts.Limit <= 0 && opts.Continue == ""}
 	if opts.Limit > 0 {
 		l.room, l.wanted = opts.Limit, true
 	}
@@ -61,19 +61,19 @@ func (l *listing) run(ctx context.Context, opts metav1.ListOptions, emit func(*u
 // listing is one page of a list. Sources come one after the other, each in its own order, so that all pages together
 // equal one list.
 type listing struct {
-	api     *API
-	q       query
-	sources []source
-	cursor  cursor
-	first   []*page  // by source: objects that were read and not yet emitted
-	stamps  []uint64 // by source: stamp of a source that was read to its end
-	ahead   bool     // without a limit, read each region completely and in parallel before the first emit
-	emit    func(*unstructured.UnstructuredList) error
-	kind    string // of the list
-	room    int64
-	wanted  bool     // the caller set a limit: emit at most room objects
-	stamped bool     // this page is the whole list
-	missing []string // texts of the regions that do not contribute
+	api       *API
+	q         query
+	sources   []source
+	cursor    cursor
+	first     []*page  // by source: objects that were read and not yet emitted
+	stamps    []uint64 // by source: stamp of a source that was read to its end
+	readAhead bool     // without a limit, read each region completely and in parallel before the first emit
+	emit      func(*unstructured.UnstructuredList) error
+	kind      string // of the list
+	room      int64
+	wanted    bool     // the caller set a limit: emit at most room objects
+	wholeList bool     // this page is the whole list
+	missing   []string // texts of the regions that do not contribute
 }
 
 // release releases the pages that were not emitted.
@@ -127,7 +127,7 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 		return err
 	}
 	share := l.room
-	if !l.wanted && !l.ahead {
+	if !l.wanted && !l.readAhead {
 		share = readPage // bounds memory: all shares are held until they are emitted
 	}
 	if n := int64(len(l.sources)); share != math.MaxInt64 && n > 0 {
@@ -201,7 +201,7 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 // begun reads the first page of a source. If ahead is set and the caller set no limit, it reads the whole source.
 func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*page, error) {
 	list, err := l.read(ctx, s, opts, true)
-	for err == nil && l.ahead && !l.wanted && list.GetContinue() != "" {
+	for err == nil && l.readAhead && !l.wanted && list.GetContinue() != "" {
 		list.held.release() // from here on the objects count as the caller's
 		var next *page
 		if next, err = l.read(ctx, s, metav1.ListOptions{Continue: list.GetContinue(), Limit: s.limit(l.room)}, true); err == nil {
@@ -210,7 +210,7 @@ func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions,
 			list = next
 		}
 	}
-	if err == nil && l.ahead {
+	if err == nil && l.readAhead {
 		list.held.release()
 	}
 	if err == nil && list.GetContinue() == "" {
@@ -230,7 +230,7 @@ func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, 
 		if stamped {
 			list.sum += fingerprint(l.api.seed, list.Items[i].Object)
 		}
-		if err := l.api.single(s, &list.Items[i]); err != nil {
+		if err := l.api.outwardWithVersion(s, &list.Items[i]); err != nil {
 			list.held.release()
 			return nil, err
 		}
@@ -321,7 +321,7 @@ func (l *listing) fill(ctx context.Context) error {
 			return err
 		}
 		if c.inner = list.GetContinue(); c.inner == "" {
-			if whole && l.stamped {
+			if whole && l.wholeList {
 				c.sources[c.next].stamp = stamp(sum, count)
 			}
 			sum, count, whole = 0, 0, true
@@ -338,7 +338,7 @@ func (l *listing) more(ctx context.Context) (*page, error) {
 	if c.inner == "" {
 		opts.ResourceVersion, opts.ResourceVersionMatch = c.sources[c.next].rv, metav1.ResourceVersionMatchExact
 	}
-	list, err := l.read(ctx, s, opts, l.stamped)
+	list, err := l.read(ctx, s, opts, l.wholeList)
 	if err == nil {
 		return list, nil
 	}

@@ -66,9 +66,9 @@ func (a *API) outward(s *source, o *unstructured.Unstructured) {
 	}
 }
 
-// single converts an object that a list, a get or a write of s returned. It calls outward, and sets the
+// outwardWithVersion converts an object that a list, a get or a write of s returned. It calls outward, and sets the
 // resourceVersion to one of the common API that names s.
-func (a *API) single(s *source, o *unstructured.Unstructured) error {
+func (a *API) outwardWithVersion(s *source, o *unstructured.Unstructured) error {
 	if own := o.GetResourceVersion(); own != "" {
 		rv, err := objectVersion(s.id, own).encode(a.sealer)
 		if err != nil {

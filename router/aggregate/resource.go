@@ -86,7 +86,7 @@ func (r *Reader) Pages(ctx context.Context, opts metav1.ListOptions, fn func(*un
 		return nil, errNoType
 	}
 	l := r.api.listing(newQuery(r.namespace, r.types, opts), opts)
-	l.ahead = false
+	l.readAhead = false
 	return l.run(ctx, opts, fn)
 }
 

@@ -24,21 +24,21 @@ import (
 
 // stream is a merged watch. One goroutine owns it; one goroutine per source feeds it.
 type stream struct {
-	api       *API
-	q         query
-	bookmarks bool
-	initial   bool // the bookmark that ends the initial events is not sent yet
-	fresh     bool // deliver only changes from now on
-	from      version
-	feeds     map[slot]*feed
-	withheld  map[slot]*feed // ended feeds of regions that moved or, with Options.Withhold, left
-	at        []position
-	silent    bool                    // at has changed since the last event or bookmark
-	kind      schema.GroupVersionKind // of the first type's objects; until that is known, of the objects of another type
-	in        chan news
-	out       chan watch.Event
-	cancel    context.CancelFunc
-	running   sync.WaitGroup
+	api             *API
+	q               query
+	bookmarks       bool
+	initial         bool // the bookmark that ends the initial events is not sent yet
+	fresh           bool // deliver only changes from now on
+	from            version
+	feeds           map[slot]*feed
+	ended           map[slot]*feed // ended feeds of regions that moved or, with Options.Withhold, left
+	at              []position
+	positionChanged bool                    // at has changed since the last event or bookmark
+	kind            schema.GroupVersionKind // of the first type's objects; until that is known, of the objects of another type
+	in              chan news
+	out             chan watch.Event
+	cancel          context.CancelFunc
+	running         sync.WaitGroup
 }
 
 // slot is the key of a source in a stream, independent of the cluster that serves it.
@@ -62,7 +62,7 @@ func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watc
 	s := &stream{
 		api: a, q: q, bookmarks: opts.AllowWatchBookmarks, initial: initial,
 		fresh: opts.SendInitialEvents != nil && !initial && len(from.at) == 0,
-		feeds: map[slot]*feed{}, withheld: map[slot]*feed{}, in: make(chan news), out: make(chan watch.Event),
+		feeds: map[slot]*feed{}, ended: map[slot]*feed{}, in: make(chan news), out: make(chan watch.Event),
 	}
 	if !initial {
 		s.from, s.at = from, slices.Clone(from.at)
@@ -111,7 +111,7 @@ func (s *stream) run(ctx context.Context) {
 				return
 			}
 		case <-ticker.C:
-			if s.bookmarks && s.silent && !s.initial && !s.kind.Empty() && !s.bookmark(ctx, nil) {
+			if s.bookmarks && s.positionChanged && !s.initial && !s.kind.Empty() && !s.bookmark(ctx, nil) {
 				return
 			}
 		case <-ctx.Done():
@@ -179,11 +179,11 @@ func (s *stream) join(ctx context.Context, src source) {
 		f.unknown, f.at, f.stamp, f.synced = true, s.from.at[i].rv, s.from.at[i].stamp, true
 		s.from.at = unset(slices.Clone(s.from.at), src.id)
 	}
-	if before := s.withheld[src.slot()]; before != nil {
+	if before := s.ended[src.slot()]; before != nil {
 		f.ledger, f.kind = before.ledger, before.kind
 		s.at = unset(s.at, before.source.id)
 		s.at = set(s.at, position{id: src.id})
-		delete(s.withheld, src.slot())
+		delete(s.ended, src.slot())
 	}
 	s.feeds[src.slot()] = f
 	ctx, cancel := context.WithCancel(ctx)
@@ -202,7 +202,7 @@ func (s *stream) moved(ctx context.Context, f *feed) bool {
 	if f.unknown {
 		return s.fail(ctx, expiry(f.source, errLost))
 	}
-	s.withheld[f.source.slot()] = f
+	s.ended[f.source.slot()] = f
 	return true
 }
 
@@ -217,7 +217,7 @@ func (s *stream) leave(ctx context.Context, f *feed) bool {
 		s.at = set(s.at, position{id: f.source.id})
 		return true
 	}
-	delete(s.withheld, f.source.slot())
+	delete(s.ended, f.source.slot())
 	for _, c := range f.ledger.all() {
 		o := c.last(f.source.common.GroupVersion().String(), f.kind)
 		s.api.outward(&f.source, o)
@@ -225,7 +225,7 @@ func (s *stream) leave(ctx context.Context, f *feed) bool {
 			return false
 		}
 	}
-	s.at, s.silent = unset(s.at, f.source.id), true
+	s.at, s.positionChanged = unset(s.at, f.source.id), true
 	return true
 }
 
@@ -241,10 +241,10 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 			return s.fail(ctx, apierrors.NewInternalError(fmt.Errorf("aggregate: resourceVersion: %w", err)))
 		}
 		n.object.SetResourceVersion(rv)
-		s.silent = false
+		s.positionChanged = false
 		return s.deliver(ctx, watch.Event{Type: n.kind, Object: n.object})
 	case watch.Bookmark:
-		s.at, s.silent = set(s.at, position{f.source.id, n.at, n.stamp}), true
+		s.at, s.positionChanged = set(s.at, position{f.source.id, n.at, n.stamp}), true
 		return true
 	}
 	if n.lost {
@@ -252,7 +252,7 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 	}
 	if f.state, f.err = n.state, n.err; n.state == OK {
 		f.synced = true
-		s.at, s.silent = set(s.at, position{f.source.id, n.at, n.stamp}), true
+		s.at, s.positionChanged = set(s.at, position{f.source.id, n.at, n.stamp}), true
 		if n.listed != "" && (s.kind.Empty() || f.source.common == s.q.types[0]) {
 			s.kind = f.source.common.GroupVersion().WithKind(n.listed)
 		}
@@ -311,7 +311,7 @@ func (s *stream) bookmark(ctx context.Context, annotations map[string]string) bo
 	if annotations != nil {
 		o.SetAnnotations(annotations)
 	}
-	s.silent = false
+	s.positionChanged = false
 	return s.deliver(ctx, watch.Event{Type: watch.Bookmark, Object: o})
 }
 

@@ -222,7 +222,7 @@ func (r *resource) answer(s *source, o *unstructured.Unstructured, err error) (*
 	if err != nil {
 		return nil, wrap(s.region, err)
 	}
-	return o, r.api.single(s, o)
+	return o, r.api.outwardWithVersion(s, o)
 }
 
 // Get reads an object. A plain name must be unique. Otherwise the error is a Conflict that names the regions that

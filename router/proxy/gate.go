@@ -39,13 +39,13 @@ func newGate(busy, waiting bounds, patience time.Duration) *gate {
 // nil, the caller must call leave once. The error is a refusal, or the cause of the end of ctx.
 func (g *gate) enter(ctx context.Context, f flow) error {
 	g.mu.Lock()
-	held := g.busy.held(f)
+	held := g.busy.bindingBound(f)
 	if held == free && g.lineOf[f] == nil {
 		g.busy.take(f)
 		g.mu.Unlock()
 		return nil
 	}
-	if g.waiting.held(f) != free {
+	if g.waiting.bindingBound(f) != free {
 		g.mu.Unlock()
 		return busy(held)
 	}
@@ -75,7 +75,7 @@ func (g *gate) enter(ctx context.Context, f flow) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return busy(g.busy.held(f))
+	return busy(g.busy.bindingBound(f))
 }
 
 // leave releases the place of a request of f, and admits waiting requests that fit now.
@@ -118,7 +118,7 @@ func (g *gate) admit() {
 		admitted = false
 		var behind []*line
 		g.lines = slices.DeleteFunc(g.lines, func(l *line) bool {
-			if g.busy.held(l.flow) != free {
+			if g.busy.bindingBound(l.flow) != free {
 				return false
 			}
 			admitted = true

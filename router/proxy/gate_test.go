@@ -44,7 +44,7 @@ func TestShares(t *testing.T) {
 				}
 				continue
 			}
-			held := s.held(f)
+			held := s.bindingBound(f)
 			if held != free {
 				// A flow that has taken nothing is refused only if the bound of all requests is used up.
 				if taken[f] == 0 && s.callers[f.caller] == 0 && s.regions[f.region] == 0 && held != byAll {
@@ -91,7 +91,7 @@ func TestSharesOfTheGreedy(t *testing.T) {
 		for more := true; more; {
 			more = false
 			for n := range greedy {
-				if f := flowOf(n, n); s.held(f) == free {
+				if f := flowOf(n, n); s.bindingBound(f) == free {
 					s.take(f)
 					more = true
 				}
@@ -101,7 +101,7 @@ func TestSharesOfTheGreedy(t *testing.T) {
 		require.GreaterOrEqual(t, 400-s.all, least, "left by %d", greedy)
 		late := flowOf(100, 100)
 		for range min(50, least) / 2 {
-			require.Equal(t, free, s.held(late), "beside %d", greedy)
+			require.Equal(t, free, s.bindingBound(late), "beside %d", greedy)
 			s.take(late)
 		}
 	}
@@ -270,7 +270,7 @@ func TestAPlaceThatIsGivenAtTheEndIsGivenBack(t *testing.T) {
 			if <-entered == nil {
 				g.leave(f)
 			}
-			require.Equal(t, free, g.busy.held(f))
+			require.Equal(t, free, g.busy.bindingBound(f))
 		}
 	})
 }

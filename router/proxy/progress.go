@@ -31,14 +31,14 @@ type progress struct {
 	control *http.ResponseController
 	cancel  context.CancelCauseFunc
 
-	mu        sync.Mutex
-	deadlines [stages]time.Time // per stage; zero: the stage has no deadline now
-	timer     *time.Timer
-	due       time.Time // when the timer fires, at or before the first deadline; zero: the timer is stopped
-	answered  bool      // the sending of the request's body no longer has a limit
-	stalled   bool
-	by        stage // the stage that stalled
-	ended     bool  // end was called: no deadline starts any more, although a Read of the body may still return
+	mu            sync.Mutex
+	deadlines     [stages]time.Time // per stage; zero: the stage has no deadline now
+	timer         *time.Timer
+	due           time.Time // when the timer fires, at or before the first deadline; zero: the timer is stopped
+	bodyUnlimited bool      // the sending of the request's body no longer has a limit
+	stalled       bool
+	stalledStage  stage // the stage that stalled
+	ended         bool  // end was called: no deadline starts any more, although a Read of the body may still return
 }
 
 // newProgress returns the context for an exchange. The caller must call end after the exchange.
@@ -127,7 +127,7 @@ func (p *progress) expire() {
 
 // stall ends the exchange because the stage by has stalled. The caller holds p.mu.
 func (p *progress) stall(by stage) {
-	p.stalled, p.by = true, by
+	p.stalled, p.stalledStage = true, by
 	// Errors are ignored: a writer without deadlines exists only in tests, or ends with its context.
 	if by != byPeer {
 		_ = p.control.SetReadDeadline(time.Unix(1, 0))
@@ -142,7 +142,7 @@ func (p *progress) stall(by stage) {
 func (p *progress) answer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answered, p.deadlines = true, [stages]time.Time{}
+	p.bodyUnlimited, p.deadlines = true, [stages]time.Time{}
 }
 
 // advance stops the deadline of one stage and starts the deadline of the next one, while a body is sent. After the
@@ -150,7 +150,7 @@ func (p *progress) answer() {
 func (p *progress) advance(from, to stage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.answered {
+	if !p.bodyUnlimited {
 		p.deadlines[from] = time.Time{}
 		p.expect(to)
 	}
@@ -163,7 +163,7 @@ func (p *progress) explain(err error) error {
 	switch {
 	case !p.stalled:
 		return err
-	case p.by == byClient:
+	case p.stalledStage == byClient:
 		return refusal{http.StatusRequestTimeout, "the request's body did not arrive in time"}
 	default:
 		return refusal{http.StatusGatewayTimeout, "the region did not answer in time; if this was a write, it may have had an effect"}
@@ -174,7 +174,7 @@ func (p *progress) explain(err error) error {
 func (p *progress) cut() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stalled && p.by != byPeer
+	return p.stalled && p.stalledStage != byPeer
 }
 
 // upload sets deadlines while a request's body is sent to the peer.

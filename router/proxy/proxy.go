@@ -130,7 +130,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 	}
 	e.Region = t.key
 	info := t.info(r)
-	if p.silence.broken(t.key, t.clients.routes.Health(t.key), r, t.path) {
+	if p.silence.refuses(t.key, t.clients.routes.Health(t.key), r, t.path) {
 		return refusal{http.StatusServiceUnavailable, "the region is known and does not answer at present; nothing was sent there"}
 	}
 	upgrade := upgradeOf(r.Header)

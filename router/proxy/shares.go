@@ -45,8 +45,8 @@ const (
 	byAll
 )
 
-// held returns a bound that keeps f from taking one more place, or free if no bound does.
-func (s *shares) held(f flow) level {
+// bindingBound returns a bound that keeps f from taking one more place, or free if no bound does.
+func (s *shares) bindingBound(f flow) level {
 	left, callers := s.bounds.all-s.all, s.callers[f.caller]
 	least := s.bounds.caller - callers
 	regions, ofRegion := 0, left

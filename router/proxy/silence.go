@@ -25,8 +25,8 @@ type silence struct {
 	last map[region.Key]time.Time // when a request was last sent
 }
 
-// broken reports whether a request to region k is refused. h is the health of the region's peer.
-func (s *silence) broken(k region.Key, h region.Health, r *http.Request, path string) bool {
+// refuses reports whether a request to region k is refused. h is the health of the region's peer.
+func (s *silence) refuses(k region.Key, h region.Health, r *http.Request, path string) bool {
 	if h.State != region.Unhealthy || isHealthCheck(r.Method, path) {
 		return false
 	}

@@ -31,14 +31,14 @@ const Manager = "atoll-placement"
 // writes annotations and labels of objects and the status of policies, nothing else; see the
 // package's documentation. Run one per API server. Safe for concurrent use.
 type Controller struct {
-	up       region.API
-	clusters splitter.Clusters
-	opts     Options
-	kinds    []*kind
-	copies   *loop.Objects // the cached PlacementPolicies
-	policies *policies
-	index    *index
-	queue    *loop.Queue
+	up          region.API
+	clusters    splitter.Clusters
+	opts        Options
+	kinds       []*kind
+	policyCache *loop.Objects // the cached PlacementPolicies
+	policies    *policies
+	index       *index
+	queue       *loop.Queue
 
 	mu    sync.Mutex
 	list  []splitter.Cluster
@@ -146,7 +146,7 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 			return nil, err
 		}
 	}
-	c.copies = loop.NewObjects(up.Dynamic(), gvrOfPolicies, loop.ObjectsOptions{
+	c.policyCache = loop.NewObjects(up.Dynamic(), gvrOfPolicies, loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: c.policyChanged, Indexed: true, Flows: c.all,
 	})
 	return c, nil
@@ -165,7 +165,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	for _, k := range c.kinds {
 		wg.Go(func() { _ = k.objects.Start(ctx) }) // retries errors until ctx ends
 	}
-	wg.Go(func() { _ = c.copies.Start(ctx) })
+	wg.Go(func() { _ = c.policyCache.Start(ctx) })
 	wg.Go(func() {
 		for list := range splitter.States(ctx, c.clusters, c.opts.Periods) {
 			c.mu.Lock()
@@ -256,7 +256,7 @@ const policyKeys = "policy"
 
 // all requeues every object and policy.
 func (c *Controller) all() {
-	for _, key := range c.copies.Keys() {
+	for _, key := range c.policyCache.Keys() {
 		c.queue.Add(policyKeys + "/" + key.String())
 	}
 	for _, k := range c.kinds {
@@ -267,7 +267,7 @@ func (c *Controller) all() {
 }
 
 func (c *Controller) policyChanged(key types.NamespacedName) {
-	obj, _ := c.copies.Get(key)
+	obj, _ := c.policyCache.Get(key)
 	changed := c.policies.set(key, obj)
 	c.queue.Add(policyKeys + "/" + key.String())
 	if !changed {

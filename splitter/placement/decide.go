@@ -24,9 +24,9 @@ type facts struct {
 	clusters []splitter.Cluster
 	policy   *policy // nil if no policy selects the object
 
-	there   []string // clusters that may have the object, or a shard of it
-	follows []string // clusters of the workloads that refer to the object
-	fresh   bool     // all workloads that may refer to the object are known
+	occupied []string // clusters that may have the object, or a shard of it
+	follows  []string // clusters of the workloads that refer to the object
+	fresh    bool     // all workloads that may refer to the object are known
 
 	// held reports whether the object stays in a cluster that it has to leave.
 	held func(cluster string) bool
@@ -64,7 +64,7 @@ func (f facts) decide() (after state, ok bool, err error) {
 	if !f.divided {
 		wanted = slices.DeleteFunc(wanted, f.labeledByOther)
 	}
-	after.clusters, after.leaving = next(wanted, f.there, none, held)
+	after.clusters, after.leaving = next(wanted, f.occupied, none, held)
 	switch {
 	case !f.divided:
 		after.division = nil
@@ -78,7 +78,7 @@ func (f facts) decide() (after state, ok bool, err error) {
 func (f facts) chosen() ([]string, error) {
 	present := f.before.stays()
 	if !f.placed {
-		present = f.there // so far a Splitter without placement may have divided the object
+		present = f.occupied // so far a Splitter without placement may have divided the object
 	}
 	return Choose(f.policy.spec, f.obj.GetUID(), f.clusters, present)
 }

@@ -34,14 +34,14 @@ func TestDecide(t *testing.T) {
 		not     bool // the object is not placed
 	}{
 		"chosen":                              {facts: facts{policy: &all, clusters: ready("a", "b")}, want: in("a", "b")},
-		"no cluster can be chosen: stays":     {facts: facts{policy: &all, before: in("a", "b"), placed: true, there: []string{"a", "b"}}, want: in("a", "b")},
-		"none is wanted: leaves":              {facts: facts{policy: &none, clusters: ready("a"), before: in("a"), placed: true, there: []string{"a"}}, want: state{by: "none"}},
-		"none is wanted: held":                {facts: facts{policy: &none, before: in("a"), placed: true, there: []string{"a"}}, held: []string{"a"}, want: state{by: "none", clusters: []string{"a"}, leaving: []string{"a"}}},
-		"a cluster is gone: leaves":           {facts: facts{policy: &all, clusters: ready("a"), before: in("a", "b"), placed: true, there: []string{"a", "b"}}, want: in("a")},
+		"no cluster can be chosen: stays":     {facts: facts{policy: &all, before: in("a", "b"), placed: true, occupied: []string{"a", "b"}}, want: in("a", "b")},
+		"none is wanted: leaves":              {facts: facts{policy: &none, clusters: ready("a"), before: in("a"), placed: true, occupied: []string{"a"}}, want: state{by: "none"}},
+		"none is wanted: held":                {facts: facts{policy: &none, before: in("a"), placed: true, occupied: []string{"a"}}, held: []string{"a"}, want: state{by: "none", clusters: []string{"a"}, leaving: []string{"a"}}},
+		"a cluster is gone: leaves":           {facts: facts{policy: &all, clusters: ready("a"), before: in("a", "b"), placed: true, occupied: []string{"a", "b"}}, want: in("a")},
 		"no policy, never placed":             {facts: facts{clusters: ready("a")}, not: true},
-		"the policy is gone: stays":           {facts: facts{clusters: ready("a", "b"), before: in("b"), placed: true, there: []string{"b"}}, want: in("b")},
+		"the policy is gone: stays":           {facts: facts{clusters: ready("a", "b"), before: in("b"), placed: true, occupied: []string{"b"}}, want: in("b")},
 		"follows workloads":                   {facts: facts{follows: []string{"b"}}, want: state{by: v1alpha1.PlacedByReference, clusters: []string{"b"}}},
-		"no workload refers to it any more":   {facts: facts{before: state{by: v1alpha1.PlacedByReference, clusters: []string{"b"}}, placed: true, there: []string{"b"}}, want: state{by: v1alpha1.PlacedByReference}},
+		"no workload refers to it any more":   {facts: facts{before: state{by: v1alpha1.PlacedByReference, clusters: []string{"b"}}, placed: true, occupied: []string{"b"}}, want: state{by: v1alpha1.PlacedByReference}},
 		"another client's label is respected": {facts: facts{policy: &all, clusters: ready("a", "b")}, labeled: "a", want: in("b")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 	}
 	t.Run("unknown workloads: nothing is taken away", func(t *testing.T) {
 		f := facts{
-			obj: &unstructured.Unstructured{Object: map[string]any{}}, placed: true, there: []string{"b"},
+			obj: &unstructured.Unstructured{Object: map[string]any{}}, placed: true, occupied: []string{"b"},
 			before: state{by: v1alpha1.PlacedByReference, clusters: []string{"b"}},
 			held:   func(string) bool { return false },
 		}

@@ -41,7 +41,7 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 		return 0, nil
 	}
 	list, known := c.now()
-	if !known || k.objects.Err() != nil || c.copies.Err() != nil {
+	if !known || k.objects.Err() != nil || c.policyCache.Err() != nil {
 		return 0, nil // decide nothing from stale or unknown input: Flows requeues all objects
 	}
 	var again time.Duration
@@ -101,9 +101,9 @@ func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured
 	}
 	if k.divided {
 		shards := c.index.clustersOf(obj.GetUID())
-		f.there, f.held = union(f.before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
+		f.occupied, f.held = union(f.before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
 	} else {
-		f.there, f.fresh = f.before.clusters, c.fresh()
+		f.occupied, f.fresh = f.before.clusters, c.fresh()
 		f.follows = c.index.follows(k.gvr, obj)
 	}
 	return f, nil

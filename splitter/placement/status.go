@@ -21,9 +21,9 @@ import (
 // report writes the status of a policy: whether the Controller can follow it, and how many clusters
 // it chooses.
 func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	obj, ok := c.copies.Get(key)
+	obj, ok := c.policyCache.Get(key)
 	clusters, known := c.now()
-	if !ok || !known || c.copies.Err() != nil {
+	if !ok || !known || c.policyCache.Err() != nil {
 		return 0, nil
 	}
 	chosen, err := c.policies.chooses(key, clusters)

@@ -228,7 +228,7 @@ func compare(state State, present *apiextensionsv1.CustomResourceDefinition, sou
 			state.Reason = Incompatible
 		}
 	default:
-		if why, _ := widens(present, agreed); why != "" {
+		if why, _ := narrows(present, agreed); why != "" {
 			state.Message = fmt.Sprintf("not all sides accept every object of the definition: for that, %s", why)
 		}
 	}

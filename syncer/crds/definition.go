@@ -176,8 +176,8 @@ func complete(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 	return out
 }
 
-// widens returns why wanted would reject objects that present accepts, or "" if it accepts all of them.
-func widens(present, wanted *apiextensionsv1.CustomResourceDefinition) (string, []schema.Difference) {
+// narrows returns why wanted would reject objects that present accepts, or "" if it accepts all of them.
+func narrows(present, wanted *apiextensionsv1.CustomResourceDefinition) (string, []schema.Difference) {
 	for _, v := range present.Spec.Versions {
 		if !v.Served || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 			continue

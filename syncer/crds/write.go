@@ -31,7 +31,7 @@ func (p *comparison) define(ctx context.Context, s *side, state State, present, 
 	case present == nil:
 		err = s.create(ctx, wanted)
 	default:
-		why, differences := widens(present, wanted)
+		why, differences := narrows(present, wanted)
 		if why != "" {
 			empty, listErr := s.empty(ctx, present)
 			if listErr != nil || !empty {

@@ -32,7 +32,7 @@ type Controller struct {
 
 	mu          sync.Mutex
 	running     map[string]*engaged
-	pulses      map[string]pulse
+	pulses      map[string]lastHeartbeat
 	types       map[string]condition
 	upstreamUID types.UID
 }
@@ -54,15 +54,15 @@ func New(up region.API, opts Options) (*Controller, error) {
 		opts.Recheck = 30 * time.Second
 	}
 	c := &Controller{up: up, opts: opts, queue: loop.NewQueue(loop.QueueOptions{}),
-		running: map[string]*engaged{}, pulses: map[string]pulse{}, types: map[string]condition{}}
+		running: map[string]*engaged{}, pulses: map[string]lastHeartbeat{}, types: map[string]condition{}}
 	c.targets = loop.NewObjects(up.Dynamic(), synctarget.Resource, loop.ObjectsOptions{
-		Strip: loop.KeepManager(), Changed: func(key types.NamespacedName) { c.queue.Add(key.Name) }, Flows: c.all,
+		Strip: loop.KeepManager(), Changed: func(key types.NamespacedName) { c.queue.Add(key.Name) }, Flows: c.queueAll,
 	})
 	return c, nil
 }
 
-// all queues every SyncTarget, and every connected cluster, whose SyncTarget may be gone.
-func (c *Controller) all() {
+// queueAll queues every SyncTarget, and every connected cluster, whose SyncTarget may be gone.
+func (c *Controller) queueAll() {
 	for _, key := range c.targets.Keys() {
 		c.queue.Add(key.Name)
 	}

@@ -71,7 +71,7 @@ func (c *Controller) engage(ctx context.Context, target *v1alpha1.SyncTarget, mo
 		return nil, fmt.Errorf("%w: %w", errUnusable, err)
 	}
 	e := &engaged{uid: target.UID, mode: mode, source: source, conn: conn, done: make(chan struct{})}
-	run, err := c.work(ctx, target, e)
+	run, err := c.prepare(ctx, target, e)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -90,8 +90,8 @@ func (c *Controller) engage(ctx context.Context, target *v1alpha1.SyncTarget, mo
 	return e, nil
 }
 
-// work prepares the Syncer of a SyncTarget, or the watch of its installation, and returns the func that runs it.
-func (c *Controller) work(ctx context.Context, target *v1alpha1.SyncTarget, e *engaged) (func(context.Context) error, error) {
+// prepare prepares the Syncer of a SyncTarget, or the watch of its installation, and returns the func that runs it.
+func (c *Controller) prepare(ctx context.Context, target *v1alpha1.SyncTarget, e *engaged) (func(context.Context) error, error) {
 	if e.mode == Pull {
 		in, err := c.ownInstall(ctx, target)
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// pulse is the last heartbeat of a SyncTarget, and when this process first saw it, by its own clock.
-type pulse struct {
+// lastHeartbeat is the last heartbeat of a SyncTarget, and when this process first saw it, by its own clock.
+type lastHeartbeat struct {
 	value time.Time
 	seen  time.Time
 }
@@ -25,9 +25,9 @@ const (
 	leastSilence = 3 * time.Second
 )
 
-// listen returns how much longer the heartbeat of a SyncTarget has to stand still to count as silent; zero if it is
+// untilSilent returns how much longer the heartbeat of a SyncTarget has to stand still to count as silent; zero if it is
 // silent.
-func (c *Controller) listen(target *v1alpha1.SyncTarget) time.Duration {
+func (c *Controller) untilSilent(target *v1alpha1.SyncTarget) time.Duration {
 	var value time.Time
 	if beat := target.Status.LastSyncerHeartbeatTime; beat != nil {
 		value = beat.Time
@@ -36,7 +36,7 @@ func (c *Controller) listen(target *v1alpha1.SyncTarget) time.Duration {
 	defer c.mu.Unlock()
 	p, ok := c.pulses[target.Name]
 	if !ok || !p.value.Equal(value) {
-		p = pulse{value: value, seen: time.Now()}
+		p = lastHeartbeat{value: value, seen: time.Now()}
 		c.pulses[target.Name] = p
 	}
 	return max(0, max(silence*c.opts.Heartbeat, leastSilence)-time.Since(p.seen))
@@ -51,7 +51,7 @@ func (c *Controller) elsewhere(target *v1alpha1.SyncTarget, mode Mode) ([]condit
 		}
 		return []condition{{v1alpha1.SyncTargetConditionReady, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "no syncer has reported yet"}}, 0
 	}
-	if wait := c.listen(target); wait > 0 {
+	if wait := c.untilSilent(target); wait > 0 {
 		return nil, wait
 	}
 	const still = "the heartbeat of the syncer stands still"

@@ -74,10 +74,10 @@ func Manifests(in Install) ([]*unstructured.Unstructured, error) {
 		}
 		obj := &unstructured.Unstructured{Object: content}
 		obj.SetGroupVersionKind(typed.gvk)
-		for _, nobody := range [][]string{
+		for _, path := range [][]string{
 			{"status"}, {"metadata", "creationTimestamp"}, {"spec", "template", "metadata", "creationTimestamp"},
 		} {
-			unstructured.RemoveNestedField(obj.Object, nobody...)
+			unstructured.RemoveNestedField(obj.Object, path...)
 		}
 		if spec, ok := obj.Object["spec"].(map[string]any); ok && len(spec) == 0 {
 			delete(obj.Object, "spec")

@@ -69,6 +69,6 @@ func (c *Controller) awaitEnd(ctx context.Context, target *v1alpha1.SyncTarget) 
 	if target.Status.LastSyncerHeartbeatTime == nil || synctarget.HasEnded(target) {
 		return true, 0, nil
 	}
-	wait := c.listen(target)
+	wait := c.untilSilent(target)
 	return wait == 0, wait, nil
 }

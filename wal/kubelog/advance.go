@@ -15,7 +15,7 @@ import (
 
 // Advance implements [wal.Log].
 func (l *Log) Advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
-	ctx, cancel, err := l.taken(ctx)
+	ctx, cancel, err := l.writeContext(ctx)
 	if err != nil {
 		return wal.Entry{}, err
 	}
@@ -23,7 +23,7 @@ func (l *Log) Advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	if err := validate(e); err != nil {
 		return wal.Entry{}, err
 	}
-	return counted(l.patch(ctx, "advance", e.ID, e.Version, "", l.present(e)))
+	return asEntry(l.patch(ctx, "advance", e.ID, e.Version, "", l.present(e)))
 }
 
 // present returns the fields of a record that Advance replaces.
@@ -45,21 +45,21 @@ func live(o *v1alpha1.Operation) bool {
 	return false
 }
 
-// counted returns the entry in o together with err. A record whose begin is not complete, or that only holds a
+// asEntry returns the entry in o together with err. A record whose begin is not complete, or that only holds a
 // key, is not an entry: for it counted returns no entry, and ErrNotFound instead of ErrStale.
-func counted(o *v1alpha1.Operation, err error) (wal.Entry, error) {
+func asEntry(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	if o != nil && !live(o) && o.Spec.State != v1alpha1.OperationEnded {
 		if errors.Is(err, wal.ErrStale) {
 			err = wal.ErrNotFound
 		}
 		o = nil
 	}
-	return stored(o, err)
+	return toEntry(o, err)
 }
 
 // End implements [wal.Log]. It also prunes some of the entries that ended longer than Options.Retention ago.
 func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
-	ctx, cancel, err := l.taken(ctx)
+	ctx, cancel, err := l.writeContext(ctx)
 	if err != nil {
 		return err
 	}

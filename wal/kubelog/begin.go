@@ -20,11 +20,11 @@ import (
 // Begin implements [wal.Log].
 func (l *Log) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	o, err := l.begin(ctx, e)
-	return stored(o, err)
+	return toEntry(o, err)
 }
 
-// stored converts o to the entry that a call returns together with err. A nil o gives the zero Entry.
-func stored(o *v1alpha1.Operation, err error) (wal.Entry, error) {
+// toEntry converts o to the entry that a call returns together with err. A nil o gives the zero Entry.
+func toEntry(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	if o == nil {
 		return wal.Entry{}, err
 	}
@@ -34,7 +34,7 @@ func stored(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 
 // begin stores e as a record, takes e's key for the record, and then makes the record an open entry.
 func (l *Log) begin(ctx context.Context, e wal.Entry) (*v1alpha1.Operation, error) {
-	ctx, cancel, err := l.taken(ctx)
+	ctx, cancel, err := l.writeContext(ctx)
 	if err != nil {
 		return nil, err
 	}

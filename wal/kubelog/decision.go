@@ -13,7 +13,7 @@ import (
 // Decision implements [wal.Log] for the records of the first release. End withdraws an undecided
 // record.
 func (l *Log) Decision(ctx context.Context, id string) (wal.Decision, error) {
-	ctx, cancel, err := l.bounded(ctx)
+	ctx, cancel, err := l.readContext(ctx)
 	if err != nil {
 		return wal.Decision{}, err
 	}

@@ -50,7 +50,7 @@ func (l *Log) Open(ctx context.Context) iter.Seq2[wal.Entry, error] {
 					}
 					continue
 				}
-				if live(o) && !yield(stored(o, nil)) {
+				if live(o) && !yield(toEntry(o, nil)) {
 					return
 				}
 			}
@@ -62,7 +62,7 @@ func (l *Log) Open(ctx context.Context) iter.Seq2[wal.Entry, error] {
 }
 
 func (l *Log) page(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	ctx, cancel, err := l.bounded(ctx)
+	ctx, cancel, err := l.readContext(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (l *Log) page(ctx context.Context, opts metav1.ListOptions) (*unstructured.
 	}
 }
 
-// bounded returns a context for a read. It ends after Options.Timeout, or with the caller's context.
-func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
+// readContext returns a context for a read. It ends after Options.Timeout, or with the caller's context.
+func (l *Log) readContext(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if l == nil || l.client == nil {
 		return nil, nil, errNotMade
 	}
@@ -92,7 +92,7 @@ func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc,
 
 // Find implements [wal.Log].
 func (l *Log) Find(ctx context.Context, key string) (wal.Entry, error) {
-	ctx, cancel, err := l.bounded(ctx)
+	ctx, cancel, err := l.readContext(ctx)
 	if err != nil {
 		return wal.Entry{}, err
 	}
@@ -116,5 +116,5 @@ func (l *Log) Find(ctx context.Context, key string) (wal.Entry, error) {
 	if o == nil || o.Spec.Key != key || !live(o) && o.Spec.State != v1alpha1.OperationEnded {
 		return wal.Entry{}, wal.ErrNotFound
 	}
-	return stored(o, nil)
+	return toEntry(o, nil)
 }

@@ -28,9 +28,9 @@ const fieldManager = "atoll-log"
 // pause is the delay before a request is repeated.
 const pause = 50 * time.Millisecond
 
-// taken returns the context of a writing call. The call runs to its end, within Options.Timeout, even if the
+// writeContext returns the context of a writing call. The call runs to its end, within Options.Timeout, even if the
 // caller's context ends: stopping after some of its writes would be worse than being late.
-func (l *Log) taken(ctx context.Context) (context.Context, context.CancelFunc, error) {
+func (l *Log) writeContext(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if l == nil || l.client == nil {
 		return nil, nil, errNotMade
 	}

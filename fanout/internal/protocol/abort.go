@@ -199,7 +199,7 @@ func (s cleanTask) afterRead(r Reply) {
 	switch {
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && abortJob{m}.ours(r.Object):
 		s.send(stepDelete, deleteObject(s.Peer, r.Object))
-	case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.outlives():
+	case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.inEffectElsewhere():
 		// The object's first home was restored and lacks the object. Another peer may be its home
 		// or may become it.
 		m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Suspect, s.Peer
@@ -213,10 +213,10 @@ func (s cleanTask) afterRead(r Reply) {
 	}
 }
 
-// outlives reports whether o, in a peer other than its first home, shows that the object is in
+// inEffectElsewhere reports whether o, in a peer other than its first home, shows that the object is in
 // effect although the first home no longer has it: o is evidence of its primary, or is Active and
 // names a home that replaced a lost one. An object that a person has released shows nothing.
-func (o Object) outlives() bool {
+func (o Object) inEffectElsewhere() bool {
 	return !o.Released && (o.Evidence(Everywhere) || o.active() && o.Home.Term > 0 && o.Home.Term%generation == 0)
 }
 

@@ -204,7 +204,7 @@ func (j commitJob) afterAdvancing() {
 		switch {
 		case m.Op.Action == Add:
 			abortJob{m}.begin()
-		case m.Unlogged:
+		case m.LogUnsure:
 			endJob{m}.relinquish()
 		case m.Op.Action == Move:
 			moveJob{m}.refrain()

@@ -69,26 +69,26 @@ type Change struct {
 	Earlier int
 	Result  ChangeResult
 
-	Sets     map[string]PeerSet // by peer, as last read
-	Kept     map[string]string  // UIDs of the objects in a rejoining peer, by key
-	Absent   []string           // peers without a PeerSet
-	Order    []string           // peers whose slots are taken, in this order
-	At       int                // index of the current peer in Order or ring()
-	Runs     int                // how often it restarted
-	Rounds   int                // how often a peer was listed again
-	Later    []changeStrand     // sub-operations in namespaces, which run after those of the owners
-	Worked   bool               // the last list found work
-	Stuck    bool               // some of this work failed
-	StuckAt  string             // the peer where it failed
-	Taken    bool               // the newcomer lost a home and must be covered again
-	Held     bool               // a read showed this change in the anchor's slot
-	Sent     bool               // a write of the anchor's slot may have been applied
-	Retreat  bool               // the ring is not as first read: free the slots and try again
-	Strange  bool               // the change did not hold the anchor's slot when the release began
-	Stopping bool
-	Expired  bool
-	Resumed  bool
-	Again    bool // restart: another process works on the same change
+	Sets          map[string]PeerSet // by peer, as last read
+	Kept          map[string]string  // UIDs of the objects in a rejoining peer, by key
+	Absent        []string           // peers without a PeerSet
+	Order         []string           // peers whose slots are taken, in this order
+	At            int                // index of the current peer in Order or ring()
+	Runs          int                // how often it restarted
+	Rounds        int                // how often a peer was listed again
+	Later         []changeStrand     // sub-operations in namespaces, which run after those of the owners
+	Worked        bool               // the last list found work
+	Stuck         bool               // some of this work failed
+	StuckAt       string             // the peer where it failed
+	HomeRetired   bool               // the newcomer lost a home and must be covered again
+	Held          bool               // a read showed this change in the anchor's slot
+	Sent          bool               // a write of the anchor's slot may have been applied
+	Retreat       bool               // the ring is not as first read: free the slots and try again
+	AnchorNotHeld bool               // the change did not hold the anchor's slot when the release began
+	Stopping      bool
+	Expired       bool
+	Resumed       bool
+	Again         bool // restart: another process works on the same change
 
 	out []Command
 }

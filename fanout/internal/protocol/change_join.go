@@ -114,10 +114,10 @@ func (j joinJob) enlist() {
 	j.survey()
 }
 
-// succeeds reports whether another process may have worked on the join before. If that process was
+// mayFollowAnother reports whether another process may have worked on the join before. If that process was
 // killed after it created a secondary and before it read the primary again, the newcomer may have a
 // dead secondary.
-func (j joinJob) succeeds() bool {
+func (j joinJob) mayFollowAnother() bool {
 	c := j.c
 	return c.Resumed || c.Op.Anchor != "" || c.Runs > 0
 }
@@ -127,7 +127,7 @@ func (j joinJob) survey() {
 	c := j.c
 	c.At, c.Later = 0, nil
 	c.Result.Blocking = nil
-	c.Worked, c.Stuck, c.Taken = false, false, false
+	c.Worked, c.Stuck, c.HomeRetired = false, false, false
 	listJob{c}.begin(chCovering, c.ring()[0])
 }
 

@@ -195,7 +195,7 @@ func (j listJob) placing(f Found) (Operation, bool) {
 	if o.Claimed && !primary {
 		// The secondary was judged before the members listed the newcomer; a removal since then may
 		// have missed it. A dead guard can wait for a sweep.
-		return Operation{Action: Sweep}, joinJob{c}.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
+		return Operation{Action: Sweep}, joinJob{c}.mayFollowAnother() || f.Mode == Everywhere && o.Stage != Reserved
 	}
 	return Operation{Action: Cover, Into: c.ring(), Prove: c.restored()}, primary && o.InEffect()
 }
@@ -270,7 +270,7 @@ func (j listJob) progressed(op Operation, r Result) {
 	case Resign:
 		if r.Removed || r.Mended || op.Met.Leaving() {
 			c.Worked = true
-			c.Taken = c.Taken || c.Phase == chPlacing
+			c.HomeRetired = c.HomeRetired || c.Phase == chPlacing
 		}
 	case Sweep:
 		j.swept(op, r)
@@ -360,7 +360,7 @@ func (j listJob) listed() {
 	case chCompleting:
 		j.begin(chPlacing, c.Op.Peer)
 	case chPlacing:
-		if c.Taken {
+		if c.HomeRetired {
 			// The newcomer lost a home: give it the object again, as a replica.
 			joinJob{c}.survey()
 			return

@@ -19,7 +19,7 @@ func (j closeJob) begin() {
 // release frees the slots, the anchor's last.
 func (j closeJob) release() {
 	c := j.c
-	c.Strange = !c.holds(c.Sets[c.Record.Anchor])
+	c.AnchorNotHeld = !c.holds(c.Sets[c.Record.Anchor])
 	c.enter(chReleasing)
 	at := slices.Concat(c.Op.Peers, c.Order)
 	slices.Sort(at)

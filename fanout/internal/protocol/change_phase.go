@@ -76,7 +76,7 @@ func (j writeJob) vouches(set PeerSet) bool {
 // there.
 func (j writeJob) wanted(peer string, set PeerSet) (PeerSet, edited) {
 	c := j.c
-	if c.Phase == chFreeing && (!set.Change.Over || c.Strange) {
+	if c.Phase == chFreeing && (!set.Change.Over || c.AnchorNotHeld) {
 		// The write that took the anchor's slot was late, and other processes may have continued
 		// the change from it: first free the slots that they took.
 		return set, elsewhere

@@ -18,9 +18,9 @@ func (j removeJob) clear() {
 	}
 }
 
-// confirm deletes the secondaries that still name a primary which is gone: guards in peers that
+// clearAfterPrimary deletes the secondaries that still name a primary which is gone: guards in peers that
 // were unreachable during its removal.
-func (j removeJob) confirm() {
+func (j removeJob) clearAfterPrimary() {
 	m := j.m
 	m.Result.Reason, m.Result.Peer = "", ""
 	m.Primary = Object{}
@@ -161,7 +161,7 @@ func (j removeJob) afterClearing() {
 		findJob{m}.regain()
 	case begun && retireJob{m}.begin(taskClear):
 	case m.Primary.UID == "" && len(m.Result.Pending) > 0:
-		j.await()
+		j.endUnfinished()
 	case m.Primary.UID == "":
 		m.end(Done)
 	case !begun && m.HaveSet && j.accompanied():
@@ -169,17 +169,17 @@ func (j removeJob) afterClearing() {
 	case !begun && !m.HaveSet && len(m.Op.Peers) > 1:
 		// The members are unknown, so nothing is confirmed.
 		m.pend(m.Record.Primary.Peer)
-		j.await()
+		j.endUnfinished()
 	case len(m.Result.Occupants) > 0:
 		m.because(Occupied, m.Result.Occupants[0].Peer)
-		j.await()
+		j.endUnfinished()
 	case m.Op.Mode == Everywhere && len(m.Result.Pending) > 0:
 		// The tombstone stays until every replica is confirmed to be gone.
-		j.await()
+		j.endUnfinished()
 	case m.Op.Mode == Everywhere:
 		j.release()
 	case j.onlyPrimaryLeadsTo():
-		j.await()
+		j.endUnfinished()
 	default:
 		// The primary is no longer needed: the log's entry stays until the guards in unreachable
 		// peers are gone.

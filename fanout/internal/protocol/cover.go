@@ -45,10 +45,10 @@ func (j coverJob) follow() {
 	}
 }
 
-// outlived reports whether the secondary in the strand's peer may have been judged by an earlier
+// maybeJudgedBefore reports whether the secondary in the strand's peer may have been judged by an earlier
 // membership. A secondary that names a departed peer is dead. When that peer has rejoined, the
 // secondary is alive again, but a process that judged it before may still be about to delete it.
-func (s secondaryTask) outlived() bool {
+func (s secondaryTask) maybeJudgedBefore() bool {
 	m := s.m
 	return m.Op.Action == Cover && !s.Fresh
 }

@@ -141,7 +141,7 @@ func (e *exploration) settle(w *world) string {
 	for _, o := range w.committed {
 		e.k.s(o)
 	}
-	e.k.b(w.restoring.over, w.restoring.noticed, w.restoring.met, w.restoring.back)
+	e.k.b(w.restoring.over, w.restoring.noticed, w.restoring.quarantinedSince, w.restoring.back)
 	for _, o := range w.dropped {
 		e.k.s(o)
 	}

@@ -103,7 +103,7 @@ func (j holdJob) afterCounting() {
 		m.pend(home)
 		m.end(Done)
 	case m.Requests.Settling:
-		j.stay()
+		j.keepInEffect()
 	case m.Op.Limit.Exceeded(m.Requests):
 		j.postpone(Held{HoldTooMany, fmt.Sprintf("%d of %d were deleted at once in %s, at most %d may be",
 			m.Requests.Requested, m.Requests.Homes, home, max(m.Op.Limit.Objects, int(m.Op.Limit.Share*float64(m.Requests.Homes))))})
@@ -128,7 +128,7 @@ func (j holdJob) weigh() {
 	m.Result.Occupants, m.Result.Pending = nil, nil
 	switch {
 	case m.Expired, m.Stopping:
-		j.stay()
+		j.keepInEffect()
 	case len(occupants) > 0:
 		j.postpone(Held{HoldOccupied, inhabited(occupants, silent)})
 	case len(silent) > 0:
@@ -151,7 +151,7 @@ func (j holdJob) postpone(h Held) {
 	m := j.m
 	m.Result.Held = h
 	if m.Primary.Held == h {
-		j.stay()
+		j.keepInEffect()
 		return
 	}
 	m.enter(postponing)
@@ -179,8 +179,8 @@ func (s holdTask) step(r Reply) {
 	}
 }
 
-// stay keeps the object in effect everywhere, as if no removal were requested.
-func (j holdJob) stay() {
+// keepInEffect keeps the object in effect everywhere, as if no removal were requested.
+func (j holdJob) keepInEffect() {
 	m := j.m
 	m.Record.Committed = true
 	m.Result.Reason, m.Result.Peer = "", ""

@@ -127,7 +127,7 @@ func (k *keyer) machine(m *Machine) {
 	}
 	k.b(m.HaveSet, m.Present, m.Unsure, m.Stopping, m.Expired, m.Resumed)
 	k.b(m.Astray, m.Searched)
-	k.b(m.Undone, m.Revoked, m.Promised, m.Result.Durable, m.Reverted, m.Changed)
+	k.b(m.Undone, m.Revoked, m.ResultReady, m.Result.Durable, m.Reverted, m.Changed)
 	k.object(&m.Forked)
 	k.revision(m.Result.Mend.Dropped)
 	k.n(m.Turns)

@@ -20,7 +20,7 @@ func (w *world) key(k *keyer) uint64 {
 		w.creates, w.edits, w.withdrawals} {
 		k.n(b)
 	}
-	k.b(w.losing.gone, w.losing.down, w.restoring.backup != nil, w.restoring.over, w.restoring.noticed, w.restoring.met, w.restoring.back)
+	k.b(w.losing.gone, w.losing.down, w.restoring.backup != nil, w.restoring.over, w.restoring.noticed, w.restoring.quarantinedSince, w.restoring.back)
 	if w.restoring.backup != nil {
 		k.object(w.restoring.backup.obj)
 		if len(w.cfg.changes) > 0 {

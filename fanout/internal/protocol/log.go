@@ -60,7 +60,7 @@ func (s beginTask) step(r Reply) {
 		s.send(stepBegin, Command{Verb: Begin})
 	default:
 		if r.Class != Applied {
-			m.Unlogged = r.Class == Unknown
+			m.LogUnsure = r.Class == Unknown
 			s.fail(LogFailed)
 			return
 		}
@@ -71,7 +71,7 @@ func (s beginTask) step(r Reply) {
 func (j endJob) afterBegin() {
 	m := j.m
 	switch {
-	case m.Unlogged && m.Op.Action == Adopt:
+	case m.LogUnsure && m.Op.Action == Adopt:
 		j.relinquish() // the entry may exist, and its recovery would run the adoption
 	case m.Stopping:
 		m.end(Aborted)
@@ -112,7 +112,7 @@ func (s logTask) step(r Reply) {
 	default:
 		// If the result is unknown, the log may hold that a commit may have been sent, and a
 		// recovery would send it. A recovery runs an adoption again in any case.
-		m.Unlogged = r.Class == Unknown || m.Op.Action == Adopt
+		m.LogUnsure = r.Class == Unknown || m.Op.Action == Adopt
 		s.fail(LogFailed)
 	}
 }

@@ -20,24 +20,24 @@ type Machine struct {
 	Earlier int // number of strands of earlier phases
 	Result  Result
 
-	Primary  Object  // the primary as last read, in Record.Primary.Peer
-	Set      PeerSet // PeerSet of the primary's peer, read after the create or commit whose members it lists
-	HaveSet  bool
-	Unsure   bool // a commit attempt may have been applied, or may be applied later
-	Stopping bool // no new attempts: the phase has failed
-	Expired  bool // the deadline has passed
-	Resumed  bool // recovered after its process ended: no caller waits for it
-	Unlogged bool // the result of a write of the log is unknown: the log may have the entry, or state that a commit may be sent
-	Turns    int  // how often the primary was lost, or changed during its removal
+	Primary   Object  // the primary as last read, in Record.Primary.Peer
+	Set       PeerSet // PeerSet of the primary's peer, read after the create or commit whose members it lists
+	HaveSet   bool
+	Unsure    bool // a commit attempt may have been applied, or may be applied later
+	Stopping  bool // no new attempts: the phase has failed
+	Expired   bool // the deadline has passed
+	Resumed   bool // recovered after its process ended: no caller waits for it
+	LogUnsure bool // the result of a write of the log is unknown: the log may have the entry, or state that a commit may be sent
+	Turns     int  // how often the primary was lost, or changed during its removal
 
 	reservations
 	centralRecord
 	search
 	contradictions
 
-	Requests Requests // of a hold: the homes and requested removals counted in the home's peer
-	Changed  bool     // of a removal: the primary changed since its secondaries were deleted
-	Promised bool     // the caller can have its result now; the guards are bound after that
+	Requests    Requests // of a hold: the homes and requested removals counted in the home's peer
+	Changed     bool     // of a removal: the primary changed since its secondaries were deleted
+	ResultReady bool     // the caller can have its result now; the guards are bound after that
 
 	out []Command
 }

@@ -97,7 +97,7 @@ func (s mendTask) step(r Reply) {
 			if r.Code == Denied || !s.again(stepReread) {
 				s.unconfirmed()
 			}
-		case o.Leaving(), o.Edited(), !m.Forked.hasLostRevision(o):
+		case o.Leaving(), o.Edited(), !m.Forked.contradicts(o):
 			m.Primary = o
 			s.finish()
 		default:

@@ -96,7 +96,7 @@ func (m *Machine) next() {
 	case counting:
 		holdJob{m}.afterCounting()
 	case postponing:
-		holdJob{m}.stay()
+		holdJob{m}.keepInEffect()
 	case emptying:
 		removeJob{m}.afterEmptying()
 	case clearing:

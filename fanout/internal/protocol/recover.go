@@ -74,7 +74,7 @@ func (j recoverJob) afterRecovering() {
 	case !m.Present || m.Primary.UID != m.Op.UID:
 		m.Record.Primary.UID = m.Op.UID
 		if m.Op.Action == Remove {
-			removeJob{m}.confirm()
+			removeJob{m}.clearAfterPrimary()
 			return
 		}
 		if m.Record.Committed {

@@ -80,16 +80,16 @@ func ends(t *testing.T, name string, mode Mode, p plan, present int, peer string
 		for i, c := range w.store.cells {
 			if c.obj != nil {
 				w.sweepAt(len(w.procs)-1, i, 1)
-				endless(t, name, w, len(w.procs)-1)
+				requireEnds(t, name, w, len(w.procs)-1)
 			}
 		}
 		return
 	}
 	w.do(action{kind: actBegin})
-	endless(t, name, w, 0)
+	requireEnds(t, name, w, 0)
 }
 
-func endless(t *testing.T, name string, w *world, i int) {
+func requireEnds(t *testing.T, name string, w *world, i int) {
 	t.Helper()
 	for n := 0; w.procs[i].m != nil; n++ {
 		if n == 200 {

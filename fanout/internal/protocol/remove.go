@@ -117,7 +117,7 @@ func (j removeJob) afterMark() {
 	case !m.Record.Committed:
 		m.end(Aborted)
 	case m.Primary.UID == "":
-		j.confirm()
+		j.clearAfterPrimary()
 	case m.Op.Mode == Once:
 		m.Result.Reason = ""
 		j.empty()
@@ -127,8 +127,8 @@ func (j removeJob) afterMark() {
 	}
 }
 
-// await ends a removal that is committed and not complete. The log keeps the entry.
-func (j removeJob) await() {
+// endUnfinished ends a removal that is committed and not complete. The log keeps the entry.
+func (j removeJob) endUnfinished() {
 	m := j.m
 	m.Result.Keep = true
 	m.end(Committed)

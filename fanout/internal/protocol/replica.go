@@ -67,10 +67,10 @@ func (s replicaTask) afterAccept(r Reply) {
 	}
 }
 
-// hasLostRevision reports whether replica o has a revision that home y does not have: the revision
+// contradicts reports whether replica o has a revision that home y does not have: the revision
 // was lost with an earlier home, or by a restore of the home's peer. The revision's number may
 // belong to other content by now, so o must not simply be updated to y's revision.
-func (o Object) hasLostRevision(y Object) bool {
+func (o Object) contradicts(y Object) bool {
 	return o.Revision.Number > y.Revision.Number ||
 		o.Revision.Number == y.Revision.Number && o.Revision != y.Revision
 }
@@ -78,7 +78,7 @@ func (o Object) hasLostRevision(y Object) bool {
 // align makes replica X equal to primary y, if their terms and revisions allow it. Otherwise it
 // deletes X, reports X as forked, or leaves it unconfirmed.
 func (s replicaTask) align(y Object) {
-	older, lost := s.X.term() < y.term(), s.X.hasLostRevision(y)
+	older, lost := s.X.term() < y.term(), s.X.contradicts(y)
 	inEffect := s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded
 	switch {
 	case s.X.term() > y.term(), older && lost && s.X.former(Everywhere):
@@ -87,7 +87,7 @@ func (s replicaTask) align(y Object) {
 		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	case lost && inEffect:
 		s.forked()
-	case inEffect && s.X.Revision.Number >= y.Revision.Number && s.outlived():
+	case inEffect && s.X.Revision.Number >= y.Revision.Number && s.maybeJudgedBefore():
 		s.renew()
 	case inEffect && s.X.Revision.Number >= y.Revision.Number:
 		s.send(stepActivate, Command{Verb: Activate, Peer: s.Peer, Object: s.X})

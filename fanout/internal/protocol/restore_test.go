@@ -16,9 +16,9 @@ type restoring struct {
 	backup *cell
 	over   bool
 	// The other members noticed the restore, and no longer believe the peer.
-	noticed bool
-	met     bool // the peer was in quarantine since the restore
-	back    bool // the peer has rejoined since the restore
+	noticed          bool
+	quarantinedSince bool // the peer was in quarantine since the restore
+	back             bool // the peer has rejoined since the restore
 }
 
 // restores adds the actions for the peer that is restored.
@@ -83,12 +83,12 @@ func (w *world) hidden(i int, p *proc) bool {
 	if !w.restoring.noticed || !w.doubtful(i) {
 		return false
 	}
-	w.restoring.met = w.restoring.met || w.store.cells[i].set.Self.State != peerActive
+	w.restoring.quarantinedSince = w.restoring.quarantinedSince || w.store.cells[i].set.Self.State != peerActive
 	if w.cfg.mutant.trusting {
 		return false
 	}
 	returning := p.change != nil && p.change.op.Kind == Return && p.change.op.Peer == w.cfg.restored
-	return !returning && !w.restoring.met
+	return !returning && !w.restoring.quarantinedSince
 }
 
 // epochs returns the epochs of the peers' PeerSets.
@@ -121,7 +121,7 @@ func (w *world) cameBack(ch *changer) {
 	}
 	switch {
 	case ch.result.Ending == Done:
-		if w.cfg.detected && !w.restoring.met && !w.restoring.back {
+		if w.cfg.detected && !w.restoring.quarantinedSince && !w.restoring.back {
 			w.fault("LIE: " + ch.op.ID + " says that " + ch.op.Peer + " came back, and it was not in quarantine")
 		}
 		w.restoring.back = true

@@ -107,7 +107,7 @@ func (j findJob) nowhere() {
 	case m.Result.Reason == alreadyDone:
 		m.end(AlreadyDone)
 	case m.Op.Action == Remove && m.Record.Primary.UID != "":
-		removeJob{m}.confirm()
+		removeJob{m}.clearAfterPrimary()
 	case m.central() && m.Record.Committed:
 		centralJob{m}.lost()
 	case m.Record.Committed && (m.Op.Action != Move || m.Record.Arrived):

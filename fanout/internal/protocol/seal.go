@@ -27,7 +27,7 @@ func (j sealJob) bindsGuards() bool {
 // begin binds the guards after the commit is confirmed.
 func (j sealJob) begin() {
 	m := j.m
-	m.Promised = len(m.Result.Pending) == 0 && m.Result.Reason != alreadyDone
+	m.ResultReady = len(m.Result.Pending) == 0 && m.Result.Reason != alreadyDone
 	m.Stopping = false
 	m.Result.Durable = true
 	m.enter(sealing)
@@ -43,7 +43,7 @@ func (j sealJob) begin() {
 func (m *Machine) Promise() (Result, bool) {
 	r := m.Result
 	r.Ending, r.Primary, r.Pending = Done, m.Record.Primary, nil
-	return r, m.Promised
+	return r, m.ResultReady
 }
 
 // sendBound binds guard x.

@@ -119,7 +119,7 @@ func (s judgeTask) judge() {
 	case !s.X.Primary(m.Op.Mode):
 		s.send(stepPrimary, readObject(s.X.Of(m.Op.Mode).Peer))
 	case s.X.Pending():
-		s.outlast(s.Peer, s.X)
+		s.fenceIfExpired(s.Peer, s.X)
 	default:
 		// X was committed meanwhile, or is being deleted.
 		s.finish()
@@ -137,7 +137,7 @@ func (s judgeTask) secondary(v verdict, y Object) {
 			s.send(stepPrimaryRecord, readRecord(y.Claim.Operation))
 			return
 		}
-		s.outlast(s.X.Of(m.Op.Mode).Peer, y)
+		s.fenceIfExpired(s.X.Of(m.Op.Mode).Peer, y)
 	case stray:
 		s.send(stepStray, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case owned, undecidable, lost:
@@ -176,8 +176,8 @@ func (s judgeTask) scrub() {
 	s.send(stepScrub, Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// outlast fences pending primary y in peer once its lease has run out.
-func (s judgeTask) outlast(peer string, y Object) {
+// fenceIfExpired fences pending primary y in peer once its lease has run out.
+func (s judgeTask) fenceIfExpired(peer string, y Object) {
 	m := s.m
 	s.observe(y.UID, y.RV)
 	switch {
@@ -256,7 +256,7 @@ func (s guardTask) own() {
 	switch {
 	case m.Op.Prove && !s.X.Evidence(m.Op.Mode):
 		s.unproved()
-	case s.outlived():
+	case s.maybeJudgedBefore():
 		s.renew()
 	case s.Unsure || sealJob{m}.unbound(s.X):
 		s.send(stepVerify, readObject(m.Record.Primary.Peer))

@@ -84,7 +84,7 @@ func (j removeJob) clearAgain() bool {
 	m.Changed = false
 	if m.Turns++; m.Turns > takeovers {
 		m.pend(m.Record.Primary.Peer)
-		j.await()
+		j.endUnfinished()
 		return true
 	}
 	j.clear()
@@ -108,10 +108,10 @@ func (j removeJob) afterEmptying() {
 	m := j.m
 	switch {
 	case len(m.Result.Pending) > 0:
-		j.await()
+		j.endUnfinished()
 	case m.Primary.UID == "" && m.Op.Mode == Once && m.Op.Action == Remove:
 		// Another process of this removal may have left guards to which only the log's entry leads.
-		j.confirm()
+		j.clearAfterPrimary()
 	case m.Primary.UID == "":
 		m.end(Done)
 	case m.Op.Mode == Once:
@@ -148,7 +148,7 @@ func (s releaseTask) step(r Reply) {
 func (j removeJob) afterReleasing() {
 	m := j.m
 	if len(m.Result.Pending) > 0 {
-		j.await()
+		j.endUnfinished()
 		return
 	}
 	j.empty()
@@ -206,7 +206,7 @@ func (j removeJob) afterDropping() {
 	m := j.m
 	switch {
 	case len(m.Result.Pending) > 0:
-		j.await()
+		j.endUnfinished()
 	case j.clearAgain():
 	default:
 		m.end(Done)

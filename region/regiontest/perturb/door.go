@@ -57,7 +57,9 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // send sends a request to the server.
-func (d *door) send(r *http.Request) (*http.Response, error) { return d.run.fly(d.instance, d.next, r) }
+func (d *door) send(r *http.Request) (*http.Response, error) {
+	return d.run.sendTracked(d.instance, d.next, r)
+}
 
 // of returns the point of a request. A watch has one point for all objects that it may show.
 func (d *door) of(verb string, info requestinfo.Info) Point {

@@ -27,16 +27,16 @@ func (r *run) stop() {
 		i.end(errCrashed)
 	}
 	for r.flying > 0 {
-		landed := r.landed
+		completed := r.landed
 		r.mu.Unlock()
-		<-landed
+		<-completed
 		r.mu.Lock()
 	}
 	r.mu.Unlock()
 }
 
-// fly sends a request of an instance to a server, unless the instance has ended.
-func (r *run) fly(i *instance, next roundTripper, req *http.Request) (*http.Response, error) {
+// sendTracked sends a request of an instance to a server, unless the instance has ended.
+func (r *run) sendTracked(i *instance, next roundTripper, req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	if err := i.cause(); err != nil {
 		r.mu.Unlock()
