@@ -21,15 +21,15 @@ import (
 // mostPlans and mostSweeps bound a run: each plan and each sweep has to change the model.
 const mostPlans, mostSweeps = 4, 5
 
-// rest plans and acts until a plan changes nothing. It returns that plan, why its action had no
-// effect, and the number of plans.
-func (m *model) rest(t *rapid.T, planned func() plan, act func(plan) error) (p plan, failed error, plans int) {
+// rest plans and acts until a plan changes nothing. It returns that plan, the number of plans,
+// and why the action of the last one had no effect.
+func (m *model) rest(t *rapid.T, planned func() plan, act func(plan) error) (p plan, plans int, failed error) {
 	for plans = 1; ; plans++ {
 		require.LessOrEqual(t, plans, mostPlans, "no rest")
 		p = planned()
 		before := m.text()
 		if failed = act(p); m.text() == before {
-			return p, failed, plans
+			return p, plans, failed
 		}
 		require.NotEqual(t, actionNone, p.action)
 		require.Empty(t, p.reason, "%s, and %d", p.reason, p.action)
@@ -228,7 +228,7 @@ func TestStatesOfCentralObjects(t *testing.T) {
 		c.digest = contentOf(c.bare, c.uid)
 		for sweeps := 0; ; sweeps++ {
 			require.LessOrEqual(t, sweeps, mostSweeps, "no rest")
-			p, failed, plans := m.rest(t, func() plan { return c.plan(m.observed()) }, func(p plan) error {
+			p, plans, failed := m.rest(t, func() plan { return c.plan(m.observed()) }, func(p plan) error {
 				c.requireKept(t, m.clone(), p)
 				return c.act(m, p.action)
 			})

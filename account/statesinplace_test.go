@@ -153,7 +153,7 @@ func TestStatesOfObjectsInPlace(t *testing.T) {
 		}
 		for sweeps := 0; ; sweeps++ {
 			require.LessOrEqual(t, sweeps, mostSweeps, "no rest")
-			p, failed, plans := m.rest(t, planned, func(p plan) error {
+			p, plans, failed := m.rest(t, planned, func(p plan) error {
 				if p.action == actionNone {
 					return nil
 				}
