@@ -63,7 +63,7 @@ type AbortOptions struct {
 // been in effect for a while. It wraps ErrUnknownOperation if neither the log nor a peer has the
 // operation. The error is an *InDoubtError while the peer of the operation's primary does not
 // answer. Abort blocks and is idempotent. The Operation reports the state afterwards; its Peers
-// have Err set for each peer that still holds objects of the operation.
+// have Err set for each peer that may still hold objects of the operation.
 func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOptions) (*Operation, error) {
 	e, k, err := c.inspector.explain(ctx, operation)
 	if err != nil {

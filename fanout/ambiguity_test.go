@@ -57,6 +57,7 @@ func TestACommitWhoseReplyIsLostIsInDoubt(t *testing.T) {
 		op, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 		_, inDoubt := errors.AsType[*fanout.InDoubtError](err)
 		require.True(t, inDoubt, "%v", err)
+		require.NotErrorIs(t, err, fanout.ErrAborted)
 		require.Equal(t, fanout.InDoubt, op.State)
 
 		target.Partition(false)

@@ -81,6 +81,7 @@ func TestOneIdempotencyKeyAtOnce(t *testing.T) {
 		if _, inDoubt := errors.AsType[*fanout.InDoubtError](err); !inDoubt {
 			require.NoError(t, err)
 		}
+		require.NotErrorIs(t, err, fanout.ErrAborted)
 	}
 	op, err := c.Outcome(t.Context(), "k")
 	require.NoError(t, err)
@@ -186,6 +187,7 @@ func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
 	_, err := c.Remove(t.Context(), accounts, key("", name), fanout.RemoveOptions{})
 	_, inDoubt := errors.AsType[*fanout.InDoubtError](err)
 	require.True(t, inDoubt, "%v", err)
+	require.NotErrorIs(t, err, fanout.ErrAborted)
 	server.Reset()
 	_, err = other.Add(t.Context(), newServiceCluster(name, "db"), fanout.AddOptions{Target: "eu-west"})
 	require.NoError(t, err)

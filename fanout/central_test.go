@@ -107,8 +107,8 @@ func TestSharedLogOperations(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// TestSharedLogRivals lets three coordinators that share a log add one name concurrently. Exactly
-// one add is committed.
+// TestSharedLogRivals lets three coordinators that share a log, and one that has a log of its own,
+// add one name concurrently. Exactly one add is committed.
 func TestSharedLogRivals(t *testing.T) {
 	t.Parallel()
 	r, s := newRing(t), newCentral(t)
@@ -117,6 +117,7 @@ func TestSharedLogRivals(t *testing.T) {
 		// The lease is long enough for the coordinators to show signs of life.
 		all = append(all, coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{LeaseTimeout: 5 * time.Second}))
 	}
+	all = append(all, coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 5 * time.Second}))
 	acme := addAccount(t, all[0])
 	for range 5 {
 		name := unique("db")
@@ -124,7 +125,7 @@ func TestSharedLogRivals(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, c := range all {
 			wg.Go(func() {
-				_, errs[i] = c.Add(within(t, time.Minute), newServiceCluster(acme, name), fanout.AddOptions{Target: peers[i], Durable: true})
+				_, errs[i] = c.Add(within(t, time.Minute), newServiceCluster(acme, name), fanout.AddOptions{Target: peers[i%len(peers)], Durable: true})
 			})
 		}
 		wg.Wait()

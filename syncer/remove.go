@@ -90,8 +90,8 @@ func (m removals) orphan(ctx context.Context, o observed) (time.Duration, error)
 		m.withdrawn.add(u.UID)
 	}
 	again, err := m.remove(ctx, o.ref, o.d)
-	if err != nil {
-		return 0, err
+	if err != nil || m.reported(o.ref, ReasonHeld) {
+		return 0, err // while the deletion is held, the finalizer stays: the proof has to outlive this process
 	}
 	return again, m.release(ctx, u)
 }

@@ -297,6 +297,34 @@ func TestValveOpensWhenNothingWaits(t *testing.T) {
 	})
 }
 
+// While a deletion is held, the origin keeps the finalizer, which proves after a restart that the origin was withdrawn.
+func TestAHeldDeletionKeepsItsProof(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		valve := syncer.Options{DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.1}}
+		p := newPair(t, valve)
+		p.up.numbered(5)
+		p.rest()
+		for i := range 3 {
+			p.up.patch(configMaps, fmt.Sprintf("c-%03d", i), `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
+		}
+		p.rest()
+		held := p.problems()
+		require.Len(t, held, 2)
+		p.stop()
+		p.start(valve)
+		p.rest()
+		require.Subset(t, held, p.problems(), "the valve admits one more deletion")
+		require.Len(t, p.problems(), 1)
+		require.Equal(t, 1, p.Release())
+		p.rest()
+		require.Equal(t, 2, p.down.count())
+		require.Empty(t, p.problems())
+		for i := range 3 {
+			require.Empty(t, p.up.get(configMaps, fmt.Sprintf("c-%03d", i)).GetFinalizers())
+		}
+	})
+}
+
 // Another client replaces a downstream object while the syncer's deletion of it is under way: the new object stays.
 func TestDeletionMeansOneObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

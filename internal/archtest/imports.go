@@ -135,8 +135,8 @@ func describe(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// forbidden lists packages of client-go that would double the code that every user of the module
-// compiles.
+// forbidden lists packages of client-go with clients or informers of all built-in types, which every
+// user of the module would have to compile.
 var forbidden = []string{
 	"k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/listers",
 	"k8s.io/client-go/dynamic/dynamicinformer", "k8s.io/client-go/metadata/metadatainformer",
