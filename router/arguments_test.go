@@ -12,7 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// The error names each missing or invalid argument.
+// Each call gets a missing or invalid argument, or a receiver that no constructor made. The call does not panic, and
+// its error names the fault.
 func TestArguments(t *testing.T) {
 	var nilRing *region.Ring
 	r, err := router.New(region.Fixed(), router.Options{})

@@ -30,7 +30,7 @@ type Budget struct {
 	Burst    int     // requests that may start at once after a pause; zero: 100
 	InFlight int     // concurrent requests, until their response is read; zero: 100
 	Waiting  int     // requests that wait for QPS or InFlight; zero: 1,000. More are refused with ErrBusy
-	Streams  int     // open long-running requests: watches, logs, proxied ones; zero: 1,000. More are refused with ErrBusy
+	Streams  int     // open long-running requests: watches, logs, upgraded streams, requests through a proxy subresource; zero: 1,000. More are refused with ErrBusy
 }
 
 func (b *Budget) complete() error {
@@ -48,7 +48,7 @@ func (b *Budget) complete() error {
 	return nil
 }
 
-// budget holds the Budget of one region and its present use.
+// budget holds the Budget of one region and counts the requests and streams that use it at present.
 type budget struct {
 	key      region.Key
 	limits   Budget
@@ -71,8 +71,8 @@ func newBudget(k region.Key, opts Options) *budget {
 	return b
 }
 
-// take waits for a free place in flight, then for the rate limit. The caller must call give after the request has
-// ended; further calls of give do nothing.
+// take waits for one of the Budget.InFlight places, then for the rate limit Budget.QPS. The caller must call give
+// after the request has ended, so that the place is free for another request. Further calls of give do nothing.
 func (b *budget) take(ctx context.Context) (give func(), err error) {
 	if !b.tryTake() {
 		if err := b.wait(ctx); err != nil {
@@ -88,8 +88,8 @@ func (b *budget) take(ctx context.Context) (give func(), err error) {
 	}), nil
 }
 
-// tryTake takes a place and a rate token without waiting. It fails while other requests wait, so that a new request
-// does not overtake them.
+// tryTake takes a place and a token of the rate limiter without waiting, and reports whether it got them. It returns
+// false while other requests wait, so that a new request does not overtake them.
 func (b *budget) tryTake() bool {
 	if b.waiting.Load() > 0 || b.places != nil && !b.places.TryAcquire(1) {
 		return false
@@ -131,8 +131,8 @@ func (b *budget) wait(ctx context.Context) (err error) {
 	return nil
 }
 
-// open counts a stream as open. The caller must call end after the stream has ended; further calls of end do
-// nothing.
+// open counts a stream as open, or returns ErrBusy if Budget.Streams streams are open already. The caller must call
+// end after the stream has ended; further calls of end do nothing.
 func (b *budget) open(ctx context.Context) (end func(), err error) {
 	if n := b.streams.Add(1); b.limits.Streams >= 0 && n > int64(b.limits.Streams) {
 		b.streams.Add(-1)
@@ -143,7 +143,8 @@ func (b *budget) open(ctx context.Context) (end func(), err error) {
 	return sync.OnceFunc(func() { b.streams.Add(-1) }), nil
 }
 
-// countedBody releases the place of a request when its response has been read to the end, fails, or is closed.
+// countedBody is the body of a response. It calls give when a Read returns an error, io.EOF included, and when the
+// body is closed. give frees the place that the request takes in its region's Budget, in flight or among the streams.
 type countedBody struct {
 	io.ReadCloser
 	give func()

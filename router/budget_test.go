@@ -45,8 +45,8 @@ func list(ctx context.Context, t *testing.T, r *Router, k region.Key) (time.Dura
 	return time.Since(start), err
 }
 
-// A flood of requests to one region causes no delays or errors in other regions, even if the same peer serves them.
-// A peer that hangs causes none in the regions of other peers.
+// A flood of requests to one region causes no delays or errors in other regions, even if the same peer serves them. A
+// peer that hangs causes no delays or errors in the regions of other peers.
 func TestTroubleStaysInItsRegion(t *testing.T) {
 	for name, hang := range map[string]bool{"flood": false, "outage": true} {
 		t.Run(name, func(t *testing.T) {
@@ -198,8 +198,8 @@ func TestStreamsTakeNoPlaceAndAreCounted(t *testing.T) {
 	})
 }
 
-// A response that is not read occupies its place. Closing the response, or reading it to its end, releases the
-// place once.
+// A response takes one of the Budget.InFlight places until it is read to its end or closed. Closing a response twice
+// releases one place only.
 func TestPlacesAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := twoPeers(t)
@@ -222,7 +222,7 @@ func TestPlacesAreGivenBack(t *testing.T) {
 			_, err = list(t.Context(), t, r, eu)
 			require.NoError(t, err)
 		}
-		// Reading a response to its end releases the place before it is closed.
+		// Reading a response to its end releases the place, even before the response is closed.
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+"/api/v1/configmaps", http.NoBody)
 		require.NoError(t, err)
 		resp, err := c.HTTPClient().Do(req)

@@ -16,22 +16,23 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Cache keeps routes across restarts. OpenCache keeps them in a file. The Router calls Load once, and Save from one
-// goroutine.
+// Cache keeps routes across restarts. OpenCache returns a Cache that keeps them in a file. The Router calls Load once,
+// and Save from one goroutine.
 type Cache interface {
-	// Load returns the routes saved last, or nothing if none were saved.
+	// Load returns the routes that the last Save stored. It returns no routes if Save was never called.
 	Load() ([]CachedRoute, error)
-	// Save replaces the saved routes. After a crash, Load returns either all routes of the earlier Save or all new
-	// routes.
+	// Save replaces the saved routes. If the process crashes during Save, a later Load returns either all routes of
+	// the previous Save or all routes of this one.
 	Save(routes []CachedRoute) error
 }
 
-// CachedRoute is a last known good route. It holds no address and no credentials: the Directory has those.
+// CachedRoute is the last known route to a region, in the form in which a Cache saves it. It holds no address and no
+// credentials: the Directory has those.
 type CachedRoute struct {
 	Region region.Key
 	Peer   region.PeerName
 	UID    types.UID // of the peer's cluster, if known: the route is void if another cluster gets the peer's name
-	Source bool      // the Directory listed the route: it holds until the Directory has a Snapshot again
+	Source bool      // true: the Directory listed the route, which is valid only until the Directory has its first Snapshot
 	At     time.Time // when the route was last confirmed
 
 	fromResolver bool // true: the Resolver gave the route to this process; false: an earlier process saved it
@@ -47,12 +48,13 @@ func (c CachedRoute) route() Route {
 
 const (
 	saveEvery = 10 * time.Minute // save even without a change, so that the saved At stays recent
-	settling  = time.Second      // pause after a write, to collect changes
+	settling  = time.Second      // pause after a save, so that the next save covers all changes of that time
 )
 
-// Start keeps Options.Cache up to date and blocks until ctx ends. Then it saves once more, cancels the open
-// questions to the Resolver, and returns nil. A Router without Cache and Resolver need not be started. A failed
-// save is logged, reported to the Observer, and retried. Call Start once.
+// Start keeps Options.Cache up to date and blocks until ctx ends. Then it saves the routes once more, cancels the open
+// questions to the Resolver, and returns nil. A Router without Cache and Resolver need not be started. A failed save
+// is logged and reported to the Observer; until ctx ends it is also retried. Call Start once: a second call returns an
+// error.
 func (r *Router) Start(ctx context.Context) error {
 	if r.directory == nil {
 		return errNotMade

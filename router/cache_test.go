@@ -52,8 +52,9 @@ func openCache(t *testing.T, path string) *FileCache {
 	return c
 }
 
-// A program may have the peers' kubeconfigs and ask a central plane only which regions they serve. It continues to
-// route without that plane, also after a restart.
+// A program's Directory lists the peers but no regions, and its Resolver asks a central plane which peer serves a
+// region. While the plane does not answer, the restarted program routes by the answer that its Cache has saved. Once
+// the plane names another peer, the program routes to that peer.
 func TestRoutingWithoutTheCentralPlane(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "routes")
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +122,7 @@ func TestRoutesBeforeTheFirstSnapshot(t *testing.T) {
 		_, err = client.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
 		require.ErrorIs(t, err, region.ErrUnavailable)
 		require.NotErrorIs(t, err, region.ErrUnknownRegion)
-		run(t, early)() // saves the unconfirmed routes again
+		run(t, early)() // saves both routes, though no Snapshot has confirmed them
 		require.Len(t, openCache(t, path).routes, 2)
 
 		d.serve(t, map[region.Key]region.PeerName{us: "a"})
@@ -188,7 +189,7 @@ func TestCacheFile(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for i := range whole {
-		// Whatever happens to the file, the routes that are read are the saved ones or none at all.
+		// If the file is cut, or one of its bits changes, decodeRoutes returns an error or exactly the saved routes.
 		for name, damaged := range map[string][]byte{"cut": whole[:i], "changed": append(append(append([]byte{}, whole[:i]...), whole[i]^1), whole[i+1:]...)} {
 			got, err := decodeRoutes(damaged)
 			if err == nil {

@@ -47,10 +47,11 @@ type fileRoute struct {
 	At     time.Time       `json:"at"`
 }
 
-// OpenCache reads the file at path. The file need not exist, but its directory must. A damaged file is renamed, see
-// Damaged: the program starts without the saved routes and learns them again. The file has mode 0600. It decides
-// which of the Directory's peers receives a region's requests: keep it where other users cannot write. Errors: the
-// file cannot be read, or has a later version. If two processes share a file, the last write wins.
+// OpenCache reads the file at path. The file need not exist, but its directory must. OpenCache renames a damaged file,
+// see Damaged: the program then starts without the saved routes and learns them again. The file has mode 0600. It
+// decides which of the Directory's peers receives a region's requests: keep it where other users cannot write. Errors:
+// path is empty, its directory does not exist, the file cannot be read or renamed, or a later version of this library
+// wrote the file. If two processes share a file, the last write wins.
 func OpenCache(path string) (*FileCache, error) {
 	if path == "" {
 		return nil, errors.New("cache: the path is empty; give that of a file in an existing directory")
@@ -81,13 +82,15 @@ func OpenCache(path string) (*FileCache, error) {
 	return c, nil
 }
 
-// Damaged returns the path to which OpenCache renamed a damaged file, or "" if the file was intact.
+// Damaged returns the path to which OpenCache renamed a damaged file. It returns "" if the file was intact or did not
+// exist.
 func (c *FileCache) Damaged() string { return c.damaged }
 
 // Load returns the routes that OpenCache read or, after a Save, the saved ones.
 func (c *FileCache) Load() ([]CachedRoute, error) { return c.routes, nil }
 
-// Save replaces the file: it writes a temporary file beside it, syncs it, and renames it.
+// Save replaces the file of the cache: it writes a temporary file in the same directory, syncs the temporary file, and
+// renames it to the cache's path.
 func (c *FileCache) Save(routes []CachedRoute) error {
 	if c.path == "" {
 		return errors.New("cache: the FileCache was not made by OpenCache")
@@ -147,7 +150,7 @@ func decodeRoutes(data []byte) ([]CachedRoute, error) {
 			return nil, err
 		}
 		if l.At.After(now) {
-			l.At = now // the clock was set back since: a route cannot be confirmed in the future
+			l.At = now // the clock was set back after the save: a route cannot have been confirmed in the future
 		}
 		routes[i] = CachedRoute{Region: k, Peer: l.Peer, UID: l.UID, Source: l.Source, At: l.At}
 	}
@@ -159,7 +162,8 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// replaceFile atomically replaces the file at path by a new file with data, which only its owner can read.
+// replaceFile atomically replaces the file at path by a new file that contains data. Only the file's owner can read
+// it.
 func replaceFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

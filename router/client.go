@@ -15,9 +15,10 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Client is a region.API that acts with a caller's identity. It is safe for concurrent use. Its errors are the
-// peer's own answers, or *region.Error values that wrap region.ErrUnknownRegion, region.ErrUnavailable,
-// ErrCredentials, ErrBusy, ErrIdentity or the error of the request's context.
+// Client is a region.API that acts with a caller's identity. It is safe for concurrent use. Its errors are the peer's
+// own answers, or *region.Error values. A *region.Error wraps region.ErrUnknownRegion, region.ErrUnknownPeer,
+// region.ErrUnavailable, ErrCredentials, ErrBusy, ErrIdentity, the error of the request's context, the Resolver's
+// refusal, or the error for a redirect.
 type Client struct {
 	api       region.API
 	transport *clientTransport
@@ -58,10 +59,11 @@ func (c *Client) Transport() http.RoundTripper { return c.transport }
 // context. URLs begin with Config().Host.
 func (c *Client) HTTPClient() *http.Client { return &http.Client{Transport: c.transport} }
 
-// Client returns the API of region k for the identity id. It does no I/O, and no peer need serve k yet: the Client
-// looks up the peer for each request, so it follows the region when the region moves to another peer. Open watches
-// then end, and a list or watch from an older resourceVersion gets 410 Gone, so that informers list again instead
-// of mixing two histories. Errors: k is not a valid region name, or id is refused.
+// Client returns the API of region k for the identity id. It sends nothing to a peer. If no route to k is known, it
+// asks the Resolver, as Lookup does, and ignores an error of the Resolver: no peer need serve k yet. The Client looks
+// up the peer for each request, so it follows the region when the region moves to another peer. Open watches then end,
+// and a list or watch from an older resourceVersion gets 410 Gone, so that informers list again instead of mixing two
+// histories. Errors: k is not a valid region name, id is refused, or New did not make r.
 func (r *Router) Client(k region.Key, id Identity) (*Client, error) {
 	if r.directory == nil {
 		return nil, errNotMade
@@ -84,8 +86,9 @@ func (r *Router) Client(k region.Key, id Identity) (*Client, error) {
 	return c, nil
 }
 
-// Config returns a configuration for any client-go client with this identity, except for upgraded streams. The
-// caller may modify it. Credentials and impersonation that are set in it are removed from the requests.
+// Config returns a configuration for any client-go client with the identity of c, except for upgraded streams. The
+// caller may modify the configuration. Credentials and impersonation that the caller sets in it are removed from the
+// requests. If no route to the region is known, Config asks the Resolver, as Lookup does.
 func (c *Client) Config() *rest.Config {
 	config := &rest.Config{
 		Host:      fmt.Sprintf("https://%s.invalid", c.transport.key),
@@ -98,9 +101,10 @@ func (c *Client) Config() *rest.Config {
 	return config
 }
 
-// StreamConfig returns a configuration without a Transport, for SPDY and WebSocket streams with this
-// identity to the peer that serves the region now. Use it for one stream only. For Self and Impersonate it holds
-// the library's credentials. Errors: region.ErrUnknownRegion, region.ErrUnknownPeer, ErrIdentity.
+// StreamConfig returns a configuration without a Transport, for SPDY and WebSocket streams with the identity of c to
+// the peer that serves the region now. Use it for one stream only. For Self and Impersonate it holds the library's
+// credentials. It looks up the region as Lookup does. Errors: those of Lookup, region.ErrUnknownPeer,
+// region.ErrUnavailable, ErrIdentity.
 func (c *Client) StreamConfig() (*rest.Config, error) {
 	conn, err := c.transport.conn()
 	if err != nil {
@@ -116,8 +120,8 @@ func (c *Client) StreamConfig() (*rest.Config, error) {
 	return c.transport.router.guards.stream(c.transport.id, config), nil
 }
 
-// BeginStream counts an upgraded stream, which a program opens with StreamConfig, against the region's
-// Budget.Streams. The caller must call end when the stream has ended. Errors: ErrBusy, and the errors of Lookup.
+// BeginStream counts an upgraded stream against the region's Budget.Streams. A program opens such a stream with
+// StreamConfig. The caller must call end when the stream has ended. Errors: ErrBusy, and the errors of Lookup.
 func (c *Client) BeginStream(ctx context.Context) (end func(), err error) {
 	e, err := c.transport.router.lookup(ctx, c.transport.key)
 	if err != nil {

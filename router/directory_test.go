@@ -108,7 +108,7 @@ func newDirectory(t *testing.T, servers ...*server) *directory {
 	return d
 }
 
-// serve assigns each region to the named peer.
+// serve publishes a Snapshot of all peers of d, in which each region belongs to the peer that regions names for it.
 func (d *directory) serve(t *testing.T, regions map[region.Key]region.PeerName) {
 	t.Helper()
 	var peers []region.Peer

@@ -16,7 +16,8 @@ import (
 // maxMoves is the maximum number of moves that the Router remembers for each region.
 const maxMoves = 8
 
-// Move is one change of the peer that serves a region, with the time and layer from which this process learned it.
+// Move is one change of the peer that serves a region. At is the time at which this process learned of the change, and
+// By is the layer that it learned the change from.
 type Move struct {
 	At       time.Time
 	From, To region.PeerName
@@ -31,8 +32,8 @@ type Explanation struct {
 	Generation uint64  // of the Directory's Snapshot; zero before the first one
 	Layers     []Layer // the layers that were consulted, in order; the last one answered unless Err is set
 	Why        []string
-	Connection error         // why there is no connection to the peer; nil if there is one
-	Health     region.Health // of the peer, as far as it is probed
+	Connection error         // why there is no connection to the peer; nil if there is one, or if Err is set
+	Health     region.Health // of the peer; zero without a connection to the peer
 	Moves      []Move        // of the region, oldest first
 	InFlight   int64         // requests under way, as Options.Budget counts them
 	Waiting    int64         // requests that wait
@@ -134,7 +135,8 @@ func (e *Explanation) because(format string, args ...any) {
 	e.Why = append(e.Why, fmt.Sprintf(format, args...))
 }
 
-// String returns one line with the answer, then one line per reason, move and count.
+// String returns one line with the answer, then one line for each reason and for each move. If Err is nil, the last
+// line counts the requests.
 func (e Explanation) String() string {
 	var b strings.Builder
 	switch {

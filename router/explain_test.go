@@ -83,8 +83,7 @@ func TestExplainBeforeTheFirstSnapshot(t *testing.T) {
 	})
 }
 
-// The memory for moves is bounded, both for a region that keeps moving and for many regions that join and
-// leave.
+// The Router remembers the last maxMoves moves of a region that keeps moving, and no move of a region that has left.
 func TestWhatIsRememberedOfMoves(t *testing.T) {
 	d := newDirectory(t)
 	d.conns["a"], d.conns["b"] = nil, nil

@@ -16,7 +16,7 @@ import (
 )
 
 // guards keep a request from acting as another user, and a credential from reaching the wrong peer. Each guard is a
-// separate func, so that the tests can disable one guard at a time and check that a test fails.
+// separate func, so that a test can disable one guard and check that an attack then succeeds.
 type guards struct {
 	// Each of these returns an error for one kind of invalid identity.
 	nonEmpty, token, unnamed, user, groups, values, keys func(Options, Identity) error
@@ -27,7 +27,7 @@ type guards struct {
 	place     func(id Identity, peer region.PeerName) (held error) // returns an error for a peer that must not see the identity
 }
 
-// intact returns all guards enabled.
+// intact returns the guards with each of them enabled.
 func intact() guards {
 	return guards{
 		nonEmpty: checkNonEmpty, token: wholeToken, unnamed: named, user: allowedUser, groups: allowedGroups, values: headerSafe, keys: lowerKeys,
@@ -35,7 +35,8 @@ func intact() guards {
 	}
 }
 
-// admit returns an error for an identity that is not known to be valid.
+// admit returns the error of the first guard that refuses id, or nil if none does. It applies the guards for the kind
+// of id; nonEmpty refuses an unknown kind.
 func (g *guards) admit(opts Options, id Identity) error {
 	checks := []func(Options, Identity) error{g.nonEmpty}
 	switch id.kind {
@@ -109,7 +110,8 @@ func headerSafe(_ Options, id Identity) error {
 	return nil
 }
 
-// lowerKeys refuses extra keys with upper case: servers read keys in lower case, so two keys could become one.
+// lowerKeys refuses extra keys that are empty or have upper case: servers read keys in lower case, so two keys could
+// become one.
 func lowerKeys(_ Options, id Identity) error {
 	for key := range id.user.Extra {
 		if key == "" || key != strings.ToLower(key) {
@@ -128,8 +130,8 @@ func ownCredentials(id Identity, conn *region.Conn) http.RoundTripper {
 	return conn.Config().Transport
 }
 
-// ownStream returns c, a configuration with our credentials, changed to act as id. For a caller, the result is
-// without our credentials.
+// ownStream returns a configuration that acts as id. It makes the result from c, which has our credentials. For a
+// caller, the result has the caller's token in their place.
 func ownStream(id Identity, c *rest.Config) *rest.Config {
 	switch id.kind {
 	case caller:

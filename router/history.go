@@ -18,19 +18,20 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// maxPaths bounds the number of paths in history.lists. If it is full, it is cleared, after which a client may need
-// one additional list.
+// maxPaths is the maximum number of paths in history.lists. Once the map is full, it is cleared. A client that then
+// continues from a resourceVersion may get 410 and have to list once more.
 const maxPaths = 4096
 
 // history records the connection over which each collection was last listed: a resourceVersion of one cluster is
 // meaningless to another.
 type history struct {
 	mu    sync.Mutex
-	first *region.Conn // the connection of the first request; a resourceVersion of unknown origin is foreign once another one was used
-	moved bool
+	first *region.Conn // the connection of the first request
+	moved bool         // a request has used another connection than first: a resourceVersion of unknown origin is now foreign
 	lists map[string]*region.Conn
-	// By path, the number of watches that a move ended; each is expected to start again with a version of the old peer.
-	// It is never cleared, since that would admit such a version. A move adds at most the open watches.
+	// ended counts, by path, the watches that a move ended and that did not start again since. The users of these
+	// watches have resourceVersions of the old peer. The map is never cleared, because such a version could then reach
+	// the new peer. A move adds at most the number of open watches.
 	ended map[string]int
 }
 
@@ -39,7 +40,7 @@ func newHistory() *history {
 }
 
 // foreign reports whether req continues from a resourceVersion of a connection other than conn. Every call also
-// records conn.
+// records whether the Client has used more than one connection.
 func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,7 +57,7 @@ func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 	}
 	path := req.URL.Path
 	if !isCollection(path) && !isWatch(req) {
-		return false // a read of a single object continues nothing
+		return false // a read of a single object continues neither a list nor a watch
 	}
 	listed, ok := h.lists[path]
 	foreign := ok && listed != conn || !ok && h.moved
@@ -78,7 +79,8 @@ func (h *history) end(req *http.Request) {
 	h.ended[req.URL.Path]++
 }
 
-// note records conn if resp is a list of a collection from its beginning.
+// note records conn as the origin of a collection's resourceVersions. It does so if resp is the successful answer to a
+// list or a watch of the collection.
 func (h *history) note(conn *region.Conn, req *http.Request, resp *http.Response) {
 	if req.Method != http.MethodGet || resp.StatusCode != http.StatusOK || !isCollection(req.URL.Path) {
 		return

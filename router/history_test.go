@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// However many watches a move ends, none of them goes on with a version of the old peer, even if another user of the
-// Client has listed the collection at the new peer.
+// A move ends 2*maxPaths watches. Another user of the Client then lists each collection at the new peer. Even so, each
+// watch that starts again at its old resourceVersion counts as foreign.
 func TestEveryWatchThatAMoveEndsStartsFromAList(t *testing.T) {
 	before, after := new(region.Conn), new(region.Conn)
 	request := func(i int, query string) *http.Request {

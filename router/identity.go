@@ -18,7 +18,7 @@ import (
 // Identity, an empty name, a user or group that may not be impersonated, and a token of CallerAt for another peer.
 var ErrIdentity = errors.New("identity")
 
-// Identity is the identity of a request. Every call that takes one refuses the zero value: there is no default.
+// Identity is the identity of a request. The zero value is refused: there is no default.
 type Identity struct {
 	kind  identityKind
 	token string
@@ -42,8 +42,8 @@ type User struct {
 	Extra     map[string][]string
 }
 
-// Caller returns the identity of a caller by the caller's own bearer token. The peer authenticates and authorizes
-// the token. The connection does not carry the library's credentials.
+// Caller returns the identity of the caller who has the bearer token. The peer itself authenticates the token and
+// authorizes the caller. The connection does not carry the library's credentials.
 func Caller(token string) Identity { return Identity{kind: caller, token: token} }
 
 // CallerAt is like Caller, for a token that is valid at one peer only, such as a token of a service account of the
@@ -52,9 +52,9 @@ func CallerAt(peer region.PeerName, token string) Identity {
 	return Identity{kind: caller, token: token, peer: peer}
 }
 
-// Impersonate returns the identity of the user u, as whom the library acts with its right to impersonate.
-// Router.Client returns an error if the name is empty, or if Options.Users or Options.Groups refuses the user or a
-// group. u is copied.
+// Impersonate returns the identity of the user u. The library acts as u by its right to impersonate. Router.Client
+// returns an error if u.Name is empty, if Options.Users refuses the name, if Options.Groups refuses a group, or if a
+// header cannot carry one of u's values. u is copied.
 func Impersonate(u User) Identity {
 	u.Groups = slices.Clone(u.Groups)
 	extra := make(map[string][]string, len(u.Extra))
@@ -86,8 +86,9 @@ func (id Identity) String() string {
 // GoString returns String, so that formatting with %#v reveals no token.
 func (id Identity) GoString() string { return id.String() }
 
-// Flow returns the key under which requests of id are counted where callers share a limit: the name of an
-// impersonated user, whatever the groups and extra values, otherwise the Fingerprint. It reveals no secret.
+// Flow returns the key under which a program counts the requests of id if it limits each caller. For an impersonated
+// user, the key contains only the name: it is the same whatever the UID, the groups and the extra values are. For any
+// other identity it is the Fingerprint. The key reveals no secret.
 func (id Identity) Flow() string {
 	if id.kind == impersonated {
 		return "user " + id.user.Name
@@ -95,8 +96,8 @@ func (id Identity) Flow() string {
 	return id.Fingerprint()
 }
 
-// headers returns the headers that carry the identity, nil for Self. The round trippers of client-go write these
-// headers, because they escape the keys of extra values.
+// headers returns the headers that carry the identity. It returns nil for Self. The round trippers of client-go write
+// these headers, because they escape the keys of extra values.
 func (id Identity) headers() http.Header {
 	var rt http.RoundTripper
 	written := headerRecorder{}

@@ -26,10 +26,10 @@ func (r *Router) identify(k region.Key, id Identity) (Identity, error) {
 	return id, r.guards.admit(r.opts, id)
 }
 
-// PrefixSystem returns a Mapping for users that another cluster authenticated, such as the cluster of a gateway.
-// It puts prefix before names and groups that begin with "system:", as in
-// "hub:system:serviceaccount:ci:deployer", since they have a meaning only in that cluster. Without a Mapping such
-// names and groups are refused.
+// PrefixSystem returns a Mapping for users that another cluster authenticated, such as the cluster of a gateway. The
+// Mapping puts prefix before names and groups that begin with "system:", as in
+// "hub:system:serviceaccount:ci:deployer", since they have a meaning only in the cluster that authenticated the user.
+// Without a Mapping, the default Options refuse such names and groups.
 func PrefixSystem(prefix string) Mapping {
 	prefixed := func(name string) string {
 		if strings.HasPrefix(name, systemPrefix) {

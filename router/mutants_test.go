@@ -26,7 +26,7 @@ type attempt struct {
 	without func(*guards)         // disables the guard
 }
 
-// attacked is a Router over two peers. The first serves eu, and the Router has a client certificate for it.
+// attacked is a Router over two peers, a and b. Peer a serves eu, and the Router has a client certificate for peer a.
 type attacked struct {
 	t      *testing.T
 	d      *directory
@@ -244,8 +244,8 @@ func (w withCertificate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return rt.RoundTrip(out)
 }
 
-// TestMutants disables one guard at a time and checks that the attack then succeeds. With ATOLL_DOCS it writes
-// the table of security.md.
+// TestMutants tries each attack twice. With all guards the attack fails; without its guard it succeeds. If ATOLL_DOCS
+// is set, the test writes the table of security.md.
 func TestMutants(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| attack | known from | guard | finding of the tests without the guard |\n|---|---|---|---|\n")

@@ -49,7 +49,7 @@ type SaveEvent struct {
 type WaitEvent struct {
 	Region  region.Key
 	Elapsed time.Duration
-	Err     error // ErrBusy, or the error of the request's context; nil if the request was sent
+	Err     error // ErrBusy, or the error of the request's context; nil if the request got its turn
 }
 
 func (o *Observer) routed(ctx context.Context, e RouteEvent) {

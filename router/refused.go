@@ -83,12 +83,13 @@ func refusedUs(err error) error {
 	return err
 }
 
-// impersonation matches an API server's message that the right to impersonate is missing. A caller's request cannot
-// cause such a message: its verb is an HTTP method or one of Kubernetes' verbs.
+// impersonation matches an API server's message that the right to impersonate is missing. A caller's own request
+// cannot cause such a message: the message names the verb of the refused request, and the verb of a caller's request
+// is an HTTP method or one of Kubernetes' verbs for resources.
 var impersonation = regexp.MustCompile(`^User "(?:[^"\\]|\\.)*" cannot impersonate(?:-on)?(?::[a-z:-]+)? (?:resource|path) "`)
 
-// isImpersonation reports whether an API server refused to let the router impersonate a user. The message begins
-// with the group, resource and name of the request, which the caller chose: this prefix is removed before the
+// isImpersonation reports whether an API server refused to let the router impersonate a user. The message begins with
+// the group, resource and name of the request, which the caller chose: isImpersonation removes this prefix before the
 // match.
 func isImpersonation(s metav1.Status) bool {
 	if s.Reason != metav1.StatusReasonForbidden {
@@ -111,7 +112,8 @@ func isProxied(req *http.Request) bool {
 	return req == nil || strings.Contains(req.URL.Path+"/", "/proxy/")
 }
 
-// maxStatus is the maximum number of bytes read of an answer. A server's refusal has a few hundred.
+// maxStatus is the maximum number of bytes that statusIn reads of an answer. An API server's refusal has a few hundred
+// bytes.
 const maxStatus = 64 << 10
 
 // statusIn decodes the Status in resp, in any encoding of an API server, and leaves resp.Body readable from its

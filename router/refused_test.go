@@ -134,7 +134,8 @@ func TestWhoIsRefused(t *testing.T) {
 	}
 }
 
-// A service behind a peer's API server authenticates its own callers.
+// A service behind a peer's API server authenticates its own callers: its 401 reaches the caller unchanged. A 401 for
+// any other path yields ErrCredentials.
 func TestAServicesOwnRefusal(t *testing.T) {
 	for path, ours := range map[string]bool{
 		"/api/v1/namespaces/n/services/s/proxy":       false,
@@ -168,8 +169,8 @@ func (b *cutShort) Read(p []byte) (int, error) {
 
 func (b *cutShort) Close() error { return nil }
 
-// After accepted has inspected a body, the caller still reads the same bytes and the same error, also beyond the
-// limit.
+// After accepted has inspected a body, the caller still reads all bytes and the same error, also if the body is longer
+// than maxStatus.
 func TestAnAnswerThatWasLookedAt(t *testing.T) {
 	resp := &http.Response{StatusCode: http.StatusForbidden, Body: &cutShort{}, Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody)}
 	require.NoError(t, accepted(alice, resp))
@@ -185,8 +186,9 @@ func TestAnAnswerThatWasLookedAt(t *testing.T) {
 	require.Equal(t, long, got)
 }
 
-// The caller gets an error of the region, which names the peer for operators. After a refused stream, the Source
-// looks for newer credentials, as after a refused request.
+// If a peer refuses the router's own credentials, the error is ErrCredentials and no 401, and it names the peer and
+// the region. If the peer refuses them for a stream, Accepted calls ConnOptions.Refresh, so that the Source looks for
+// newer credentials. If the peer refuses the caller's own token, Accepted does not call it.
 func TestRefusedCredentialsOfAClient(t *testing.T) {
 	refuse := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)

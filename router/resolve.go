@@ -58,8 +58,8 @@ type flight struct {
 	err    error
 }
 
-// miss is an answer without a peer. It is valid for one generation of the Directory, since any change of the
-// Directory may add the region.
+// miss is the result of a question that yielded no peer. It is valid until a time, and for one generation of the
+// Directory only, since any change of the Directory may add the region.
 type miss struct {
 	err        error
 	until      time.Time
@@ -87,7 +87,7 @@ func (a *asker) ask(ctx context.Context, generation uint64, k region.Key) error 
 	}
 }
 
-// refresh asks about e in the background if e is stale.
+// refresh asks about the region of e in the background if e is stale.
 func (a *asker) refresh(ctx context.Context, t *table, e *entry) {
 	if !e.stale.CompareAndSwap(true, false) {
 		return
@@ -170,7 +170,8 @@ func (a *asker) resolve(ctx context.Context, k region.Key) (region.PeerName, err
 	return peer, nil
 }
 
-// last returns the remembered answer about k that named no peer. It returns false if there is no such answer.
+// last returns the miss that the asker remembers for k, even if the miss is no longer valid. It returns false if the
+// asker remembers none.
 func (a *asker) last(k region.Key) (miss, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

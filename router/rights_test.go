@@ -64,9 +64,9 @@ func (s *renewed) Run(ctx context.Context, publish func(*region.Snapshot)) error
 
 func (s *renewed) Refresh() {}
 
-// A Router over a Ring needs only the rights that the library prints, and uses each of them. This includes a
-// hundred rotations of its credentials: each time the old credentials are refused before the Router has the new
-// ones, and no request fails.
+// A Router over a Ring needs only the rights that rights.Impersonate returns, and uses each of them. The test replaces
+// the Router's credentials a hundred times. Each time, the peer refuses the old credentials before the Ring has the
+// new ones. No request fails.
 func TestRotationWithThePrintedRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := region.Key{Provider: "loodse", Name: "eu-west-1"}
@@ -143,8 +143,8 @@ func TestRotationWithThePrintedRights(t *testing.T) {
 	})
 }
 
-// Without the right to read the cluster's identity, requests to the region still succeed, and Explain names the
-// missing right.
+// A Router without the right to read the cluster's identity keeps its old credentials. The peer counts as healthy, and
+// Explain names the missing right.
 func TestExplainNamesTheMissingRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := region.Key{Provider: "loodse", Name: "eu-west-1"}

@@ -19,9 +19,9 @@ import (
 )
 
 // Router finds the peer that serves a region, and provides clients that send a given caller's requests directly to
-// it. A look-up of a known region reads a table without a lock, an allocation or I/O. Two look-ups do more: the
-// first one after a change of the Directory builds the table, and the first one after Options.Fresh asks the
-// Resolver in the background. A Router is safe for concurrent use.
+// that peer. A look-up of a known region reads a table without a lock, an allocation or I/O, except in two cases. The
+// first look-up after a change of the Directory builds the table. The first look-up of a route that is older than
+// Options.Fresh asks the Resolver in the background. A Router is safe for concurrent use.
 type Router struct {
 	directory region.Directory
 	opts      Options
@@ -44,12 +44,12 @@ type Options struct {
 	Cache    Cache         // routes that survive a restart (OpenCache); nil: none. It needs Start
 	Resolver Resolver      // asked about regions that the Directory does not list; nil: those are unknown
 	Timeout  time.Duration // of one question to the Resolver; zero: 5 s
-	Fresh    time.Duration // age at which an answer of the Resolver or the Cache is asked for again, in the background; zero: 1 minute
+	Fresh    time.Duration // the Router asks the Resolver again, in the background, about a route from the Resolver or the Cache that is older; zero: 1 minute
 	Negative time.Duration // how long the Resolver's "unknown" is remembered, unless the Directory changes; zero: 5 s
 	Budget   Budget        // of each region
 	Users    UserFilter    // users that may be impersonated; nil: all but those that begin with "system:"
 	Groups   GroupFilter   // groups that may be impersonated; nil: all but those that begin with "system:"
-	Map      Mapping       // maps a user to a region; nil: the same user everywhere
+	Map      Mapping       // returns the user as whom a caller acts in a region; nil: the same user in every region
 	Observer *Observer     // may be nil
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -120,11 +120,11 @@ func New(d region.Directory, opts Options) (*Router, error) {
 	return r, nil
 }
 
-// Lookup returns the peer that serves k and the origin of the answer. The answer comes from the Directory, else from
-// an earlier answer of the Resolver or the Cache, of any age, else from a new question to the Resolver. Only the
-// question blocks: until the Resolver answers, Options.Timeout passes, or ctx ends. Concurrent callers for one
-// region share one question. Errors are *region.Error values. If ctx ends, they wrap its cause; otherwise they
-// distinguish three cases:
+// Lookup returns the peer that serves k and the origin of the answer. It uses the first of these that knows k: the
+// Directory's present Snapshot; an earlier answer of the Resolver, or a route from the Cache, of any age; a new
+// question to the Resolver. Only the question blocks: until the Resolver answers, Options.Timeout passes, or ctx ends.
+// Concurrent callers for one region share one question. Errors are *region.Error values. If ctx ends, they wrap its
+// cause; otherwise they distinguish three cases:
 //   - region.ErrUnknownRegion: no peer serves k;
 //   - region.ErrUnavailable: the peer cannot be learned now, because the Resolver does not answer, or the Directory
 //     has no Snapshot yet;
@@ -137,8 +137,9 @@ func (r *Router) Lookup(ctx context.Context, k region.Key) (Route, error) {
 	return e.Route, nil
 }
 
-// Refresh asks the Resolver about k now, even if a route is known, unless the Directory lists k. It returns the
-// same errors as Lookup. If the Resolver does not answer, the known route stays and Lookup still returns it.
+// Refresh asks the Resolver about k, even if a route is known. It does not ask if the Directory lists k, or while the
+// Router remembers that the Resolver did not know k or did not answer. It returns the same errors as Lookup. If the
+// Resolver does not answer, the known route stays and Lookup still returns it.
 func (r *Router) Refresh(ctx context.Context, k region.Key) (Route, error) {
 	if r.directory == nil {
 		return Route{}, errNotMade
@@ -167,7 +168,7 @@ func (r *Router) lookup(ctx context.Context, k region.Key) (*entry, error) {
 	return e, nil
 }
 
-// miss handles a look-up of a region k that is not in t: it asks the Resolver.
+// miss handles a look-up of a region k that is not in t: it asks the Resolver, if the Router has one and k is valid.
 func (r *Router) miss(ctx context.Context, t *table, k region.Key) (*entry, error) {
 	if err := k.Validate(); err != nil {
 		return nil, unknown(t, k)

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Each test below repeats an attack by which other programs were made to act as another user, or to disclose a
+// Most tests below repeat an attack by which other programs were made to act as another user, or to disclose a
 // credential.
 
 // asked sends a request with the given headers as id, and returns the headers that the peer received.
@@ -62,7 +62,8 @@ func TestAnEmptyIdentityIsNotTheLibrarys(t *testing.T) {
 	refused(t, Options{Map: func(region.Key, User) (User, error) { return User{}, nil }}, alice)
 }
 
-// client-go's impersonating round tripper keeps an existing Impersonate-User header.
+// client-go's impersonating round tripper keeps an existing Impersonate-User header, so the Router removes the header
+// first.
 func TestAnInboundUserDoesNotWin(t *testing.T) {
 	for _, name := range []string{"Impersonate-User", "impersonate-user", "IMPERSONATE-USER"} {
 		got := asked(t, alice, http.Header{name: {"root"}})
@@ -71,7 +72,7 @@ func TestAnInboundUserDoesNotWin(t *testing.T) {
 	}
 }
 
-// client-go's bearer round tripper keeps an existing Authorization header.
+// client-go's bearer round tripper keeps an existing Authorization header, so the Router removes the header first.
 func TestAnInboundTokenIsNotSent(t *testing.T) {
 	for id, want := range map[string]Identity{"Bearer library": alice, "Bearer of-alice": Caller("of-alice")} {
 		require.Equal(t, []string{id}, asked(t, want, http.Header{"Authorization": {"Bearer inbound"}}).Values("Authorization"))
@@ -113,7 +114,7 @@ func TestPrivilegedUsersAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Surrounding white space is removed from a header, and a line break in a value begins another header.
+// A server removes the white space around the value of a header, and a line break in a value begins another header.
 func TestNamesThatAreOtherNamesAsHeaders(t *testing.T) {
 	for _, name := range []string{" system:masters", "dev ", "dev\r\nImpersonate-Group: system:masters", "\tdev", "dev\x00"} {
 		refused(t, Options{}, Impersonate(User{Name: "alice", Groups: []string{name}}))
@@ -253,7 +254,8 @@ func TestACallersTokenNeverMeetsOurCertificate(t *testing.T) {
 	}
 }
 
-// open-cluster-management-io/cluster-proxy printed tokens at -v=4; the Router prints none.
+// open-cluster-management-io/cluster-proxy printed tokens at -v=4. Here no text of an Identity, an error or an
+// Explanation contains one.
 func TestNoTokenIsShown(t *testing.T) {
 	const secret = "very-secret"
 	d := newDirectory(t)

@@ -19,10 +19,10 @@ var stripped = []string{
 // since they cannot set Authorization in a WebSocket handshake.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io."
 
-// StripIdentity removes from h every header that could carry an identity (Authorization, Impersonate-*, X-Remote-*,
-// cookies, a bearer token among the WebSocket subprotocols), in any spelling. It also removes the hop-by-hop
-// headers, by which a request could make a proxy remove an identity header (Connection: Impersonate-User). Clients
-// call it for each request; a proxy must call it for upgrades, and set Connection and Upgrade again.
+// StripIdentity removes from h the headers that can carry an identity (Authorization, Impersonate-*, X-Remote-*,
+// cookies, a bearer token among the WebSocket subprotocols), in any spelling. It also removes the hop-by-hop headers,
+// by which a request could make a proxy remove an identity header (Connection: Impersonate-User). Clients call it for
+// each request; a proxy must call it for upgrades, and set Connection and Upgrade again.
 func StripIdentity(h http.Header) {
 	for name, values := range h {
 		lower := strings.ToLower(name)
@@ -42,9 +42,9 @@ func StripIdentity(h http.Header) {
 // impersonate is the prefix of the headers by which a request asks to act as another user.
 const impersonate = "impersonate-"
 
-// Impersonation returns the name of a header in h that asks an API server to act as another user, as kubectl --as
-// does, whatever the header's value and spelling. It returns "" if h has no such header. A proxy refuses a request
-// with such a header: without the header the request would run as the caller.
+// Impersonation returns the name of a header in h by which a request asks to act as another user. kubectl --as sends
+// such headers. The value and the spelling of the header do not matter. It returns "" if h has no such header. A proxy
+// refuses a request with such a header: without the header the request would run as the caller.
 func Impersonation(h http.Header) string {
 	for name := range h {
 		if strings.HasPrefix(strings.ToLower(name), impersonate) {

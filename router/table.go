@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// table holds all routes at one point in time. Only the stale marks of its entries change, so readers need no lock.
+// table holds all routes at one point in time. Only the stale marks and the budgets of its entries change, by atomic
+// operations, so readers need no lock.
 type table struct {
 	snapshot *region.Snapshot // the Snapshot that the table was built from
 	routes   map[region.Key]*entry
@@ -45,7 +46,8 @@ func (e *entry) after(d time.Duration) {
 	time.AfterFunc(d, func() { e.stale.Store(true) })
 }
 
-// present returns the newest table. If the Directory has another Snapshot, it rebuilds the table first.
+// present returns the table. It rebuilds the table first if the Directory's Snapshot is not the one that the table was
+// built from.
 func (r *Router) present() *table {
 	if t := r.table.Load(); t.snapshot == r.directory.Snapshot() {
 		return t
@@ -145,7 +147,7 @@ func obsolete(c CachedRoute, snapshot *region.Snapshot) bool {
 		return true // an earlier Snapshot listed the route, and this one does not
 	}
 	p, ok := snapshot.Peer(c.Peer)
-	return ok && c.UID != "" && p.UID != "" && c.UID != p.UID // another cluster now has the name
+	return ok && c.UID != "" && p.UID != "" && c.UID != p.UID // another cluster now has the peer's name
 }
 
 // learn records that the Resolver named peer for k.
@@ -187,8 +189,8 @@ func (r *Router) Watch(ctx context.Context) iter.Seq[[]Route] {
 	}
 }
 
-// tables yields the present table, and the newest one after each time that a region joins, leaves or moves, until
-// ctx ends. It may pass over tables that are replaced in between.
+// tables yields the present table at once. Until ctx ends, it then yields the newest table each time that a region has
+// joined, left or moved. It may skip tables that are replaced in between.
 func (r *Router) tables(ctx context.Context) iter.Seq[*table] {
 	return func(yield func(*table) bool) {
 		defer r.follow()()

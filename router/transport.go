@@ -40,7 +40,7 @@ func (t *clientTransport) conn() (*region.Conn, error) {
 	return conn, err
 }
 
-// RoundTrip looks up the peer, removes identity headers from req, and sends req as the Client's identity.
+// RoundTrip looks up the peer and sends it a copy of req, without req's identity headers, as the Client's identity.
 func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	conn, budget, err := t.router.conn(req.Context(), t.key)
 	if err != nil {

@@ -64,9 +64,9 @@ func BenchmarkBegin(b *testing.B) {
 	}
 }
 
-// slow is a disk whose fdatasync takes the time latency. bbolt cannot sync through another func, so all variants
-// write without a sync. Instead they wait twice in each commit, while they hold the file: once for the data pages
-// and once for the meta page, since bbolt's own commit syncs twice.
+// slow is a disk whose fdatasync takes the time latency. bbolt cannot sync through another func, so the File and the
+// baselines write without a sync. Instead they wait twice in each commit, while they hold the file: once for the data
+// pages and once for the meta page, since bbolt's own commit syncs twice.
 type slow struct {
 	latency time.Duration
 	synced  atomic.Int64 // nanoseconds
@@ -115,8 +115,8 @@ func (d *slow) openPlain(b *testing.B) (db *bbolt.DB, put func(*bbolt.Tx, int64)
 }
 
 // BenchmarkSlowSync appends on a disk whose fdatasync takes 1 ms or 5 ms. The baselines run with the same number of
-// goroutines, in turn with File: ratio compares with one bbolt.Update per call, batch-ratio with bbolt.Batch, and
-// sync-ratio is the fraction of the time in which the disk was syncing.
+// goroutines, in turn with File: ratio compares with one bbolt.Update per call, and batch-ratio with bbolt.Batch.
+// sync-ratio is the fraction of File's time in which its disk was syncing.
 func BenchmarkSlowSync(b *testing.B) {
 	for _, latency := range []time.Duration{time.Millisecond, 5 * time.Millisecond} {
 		for _, goroutines := range []int{1, 8, 64} {
@@ -155,7 +155,7 @@ func BenchmarkSlowSync(b *testing.B) {
 	}
 }
 
-// rate is a sum of calls and of their durations.
+// rate is a number of calls and the time that has elapsed during these calls.
 type rate struct {
 	calls int
 	took  time.Duration

@@ -9,9 +9,9 @@ import (
 	"hash/fnv"
 )
 
-// census is the count and the hash sum of the names in all buckets. It is written with each commit. A damaged name,
-// or a name lost with its page, is therefore detected and does not count as absent: bbolt has no checksums for
-// keys.
+// census is the count and the hash sum of the names in the buckets of entries and of idempotency keys. Each commit
+// writes it. A damaged name, or a name lost with its page, is therefore detected and does not count as absent: bbolt
+// has no checksums for keys.
 type census struct{ count, sum uint64 }
 
 func nameSum(bucket string, key []byte) uint64 {

@@ -144,7 +144,7 @@ func TestCompactKeepsVersions(t *testing.T) {
 	require.Greater(t, after, before)
 }
 
-// Calls of all kinds run during a compaction without an error.
+// Begin, Advance, End, Open, Verify and Backup run during compactions without an error, and no entry is lost.
 func TestCompactWhileInUse(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -258,8 +258,7 @@ func TestCompactKeepsDamage(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// damage flips a bit in every record that follows the text in what, at an offset from the start of this
-// text.
+// damage flips a bit behind each occurrence of the text what in the file, at offset bytes from the start of the text.
 func damage(t *testing.T, path, what string, offset int) {
 	t.Helper()
 	image, err := os.ReadFile(path)
@@ -277,7 +276,8 @@ func damage(t *testing.T, path, what string, offset int) {
 	require.NoError(t, os.WriteFile(path, image, 0o600))
 }
 
-// shrink runs work on a log that is compacted again and again, also when it is opened.
+// shrink runs workWith on a log that another goroutine compacts again and again. Open compacts the log, too, if most
+// of it is free.
 func shrink(path string) {
 	f, err := wal.Open(path, wal.Options{CompactAbove: 1})
 	must(err)

@@ -212,7 +212,8 @@ func copyTo(ctx context.Context, w *filler, file *os.File, m meta) error {
 	return w.tx.Bucket([]byte(opsBucket)).SetSequence(max(last, walked.sequences[opsBucket]))
 }
 
-// metaOf returns the meta page of the transaction txid. For a txid of zero it returns the newest meta page.
+// metaOf returns the meta page of the transaction txid. For a txid of zero it returns the newest meta page. The error
+// is errOvertaken if newer commits have replaced the page.
 func metaOf(file *os.File, txid uint64) (meta, error) {
 	metas, damage, err := readMetas(file)
 	if err != nil {

@@ -140,7 +140,8 @@ func TestFlippedRecords(t *testing.T) {
 	require.GreaterOrEqual(t, flipped, 100)
 }
 
-// A flipped bit anywhere in the file is either harmless or reported: no entry changes or disappears silently.
+// The test flips 1500 random bits of the pages in use, one at a time. Each flipped bit is either harmless or reported:
+// no entry changes or disappears silently.
 func TestFlippedBits(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
@@ -190,7 +191,8 @@ func TestFlippedBits(t *testing.T) {
 	docpage.Section(t, "torn-images.md", "flipped", said+".\n")
 }
 
-// usedBytes returns the offsets of the pages that the newest commit uses, so that flips do not hit free pages.
+// usedBytes returns the offset of each byte in the pages that are in use after the newest commit, so that flips do not
+// hit free pages.
 func usedBytes(t *testing.T, path string) []int {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})

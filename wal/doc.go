@@ -18,9 +18,9 @@
 //   - After a crash at any moment the file holds every acknowledged change, in order, and a prefix of the
 //     unacknowledged ones. No change is applied in part.
 //   - Corrupt never means absent. Every record has a checksum that each read verifies. A damaged entry is reported by
-//     its ID in a [*CorruptError] and the others stay readable. Damaged names are restored from the records, which
-//     repeat them; Open reports that and keeps the old file. A file with damaged pages is renamed, and no new log is
-//     created in its place: Salvage builds one from the readable entries. Discard removes a single entry, if it is
+//     its ID in a [*CorruptError] and the others stay readable. Open restores damaged names from the records, which
+//     repeat them; it reports the repair and keeps the old file. A file with damaged pages is renamed, and no new log
+//     is created in its place: Salvage builds one from the readable entries. Discard removes a single entry, if it is
 //     damaged.
 //   - A file of another program is refused with a [*SchemaError] and left unchanged.
 //   - A truncated file, however short, is damaged, and is renamed. So is an empty file at the path of a log.
@@ -34,8 +34,8 @@
 //
 // # Not guaranteed
 //
-//   - It does not survive the loss of the disk, and a Backup is as old as its last call.
+//   - The loss of the disk destroys the log, and a copy by Backup is only as new as the last call of Backup.
 //   - A copied or restored file is a second log with the same entries; only the caller's own fencing detects that.
-//   - It is not a queue and not an event log: only the present State and Data of an entry are kept.
+//   - A File is not a queue and not an event log: it keeps only the present State and Data of an entry.
 //   - The bytes of the file are not an interface. A newer minor version reads the files of older ones.
 package wal

@@ -109,7 +109,7 @@ type Holder struct {
 	Since   time.Time `json:"since"`
 }
 
-// String returns "process 12 (program) on host since time".
+// String returns "process 12 (program) on host since time", or "an unknown process" if PID is zero.
 func (h Holder) String() string {
 	if h.PID == 0 {
 		return "an unknown process"

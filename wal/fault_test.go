@@ -24,8 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// After a failed commit the calls that shared it are in doubt, and all later calls are refused. Reopening the log
-// resolves the doubt.
+// After a failed commit, the call in this commit is in doubt, and the File refuses all later calls. The reopened log
+// shows whether the change was stored.
 func TestFailedCommit(t *testing.T) {
 	for _, durable := range []bool{false, true} {
 		t.Run(fmt.Sprintf("durable=%t", durable), func(t *testing.T) {

@@ -48,8 +48,8 @@ func explain(path, op string, err error) error {
 	return fmt.Errorf("wal %s: %s: %w%s", path, op, err, remedy)
 }
 
-// hasErrno reports whether err is the system error number. Like errors.Is it checks the chain, but it also recognizes
-// the error's text: bbolt keeps only the text when it fails to grow the file.
+// hasErrno reports whether err wraps number or contains the text of number: bbolt keeps only the text when it fails to
+// grow the file.
 func hasErrno(err error, number syscall.Errno) bool {
 	return errors.Is(err, number) || strings.Contains(err.Error(), number.Error())
 }

@@ -150,7 +150,8 @@ func (r *inspection) visit(bucket string, key, value []byte) {
 	}
 }
 
-// count compares the name in a record with the name under which it was found.
+// count compares name, the name in a record, with key, the name under which the record was found. If the two differ,
+// or if err is not nil because the record is damaged, count adds corrupt to the findings.
 func (r *inspection) count(bucket string, key []byte, name string, err error, corrupt *CorruptError) {
 	r.counted.add(bucket, key)
 	if err != nil {

@@ -15,7 +15,7 @@ type latch struct {
 	failure error
 }
 
-// set makes every later call fail. The first cause is kept.
+// set makes every later call of the File fail. The latch keeps only the first err.
 func (l *latch) set(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

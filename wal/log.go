@@ -69,10 +69,10 @@ type Log interface {
 	// Find returns the open or ended entry with an idempotency key, or ErrNotFound.
 	Find(ctx context.Context, key string) (Entry, error)
 
-	// Decision returns the decision in the record of the operation id, read from a quorum. Such a record exists if
-	// the first release began the operation in this log, and until the record has ended. Without a record, Decision
-	// returns ErrNotFound. A log that can never have held such a record returns ErrNoDecisions: then the record may
-	// be in another log. New entries have no decision.
+	// Decision returns the decision in the record of the operation id, read from a quorum. Such a record exists if the
+	// first release began the operation in this log, and the record has not ended. Without a record, Decision returns
+	// ErrNotFound. A log that can never have held such a record returns ErrNoDecisions: then the record may be in
+	// another log. New entries have no decision.
 	Decision(ctx context.Context, id string) (Decision, error)
 }
 

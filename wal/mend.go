@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// mend rewrites a log with damaged names: it takes the names from the records. Every pair is kept; a damaged record
-// keeps its name in the file. The old file is kept beside the new one. mend returns the findings about the new
-// file, plus one about the old file. The caller holds the lock.
+// mend rewrites a log with damaged names: it takes the names from the records. It keeps every pair; a damaged record
+// keeps the name that it has in the file. It leaves the old file beside the new one. mend returns the findings about
+// the new file, plus one that names the old file. The caller holds the lock.
 func mend(path string, old findings) (findings, error) {
 	aside := asideName(path)
 	if err := os.Link(path, aside); err != nil {

@@ -21,7 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A File and the log in memory return the same results for any sequence of calls, reopening included.
+// For each random sequence of calls and reopenings, a File returns the same results as the log in memory, except for
+// versions and times.
 func TestModel(t *testing.T) {
 	dir := t.TempDir()
 	runs := 0
@@ -49,7 +50,7 @@ type model struct {
 
 var sentinels = []error{wal.ErrExists, wal.ErrStale, wal.ErrNotFound, wal.ErrClosed}
 
-// same requires that the file and the memory log return equal results, except for versions.
+// same requires that the File and the log in memory have returned equal results, except for versions and times.
 func (m *model) same(t *rapid.T, a, b wal.Entry, errA, errB error) {
 	require.Equal(t, errA == nil, errB == nil, "%v, %v", errA, errB)
 	for _, s := range sentinels {
@@ -73,8 +74,8 @@ func draw(t *rapid.T) wal.Entry {
 	}
 }
 
-// versioned returns e twice: with the last known version in the file and with that in memory, or with
-// wrong versions.
+// versioned returns e twice: with the last known version in the File, and with the last known version in memory.
+// Sometimes it returns both with a wrong version.
 func (m *model) versioned(t *rapid.T, e wal.Entry) (file, memory wal.Entry) {
 	file, memory = e, e
 	v := m.versions[e.ID]

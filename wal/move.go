@@ -12,14 +12,14 @@ import (
 	"path/filepath"
 )
 
-// Move renames the log to another path and closes it: to continue, open it there. Missing directories are created.
-// Move holds the locks of both paths, so that no other process opens the log at the same time. A crash at any
-// moment leaves the log complete at one of the two paths.
+// Move renames the log to another path and closes it: to continue, open it there. Move creates missing directories.
+// Move holds the locks of both paths, so that no other process opens the log at the same time. A crash at any moment
+// leaves the log complete at one of the two paths.
 //
-// Errors: fs.ErrExist if a log, or a damaged log that was renamed, exists at to; *LockedError if a process holds
-// that path; *FieldError, ErrClosed, or a file system error, for example where a file in use cannot be renamed
-// (Windows). After an error the File stays usable at its old path, unless later calls return ErrClosed: then its
-// directories could not be synced, and it is at one of the two paths.
+// Errors: fs.ErrExist if a file exists at to, or a damaged log that Open has renamed from to; *LockedError if a
+// process holds the lock of to; *FieldError, ErrClosed, or a file system error, for example where a file in use cannot
+// be renamed (Windows). After an error the File stays usable at its old path, unless later calls return ErrClosed:
+// then its directories could not be synced, and it is at one of the two paths.
 func (f *File) Move(ctx context.Context, to string) error {
 	if to == "" {
 		return &FieldError{Field: "to", Reason: "is empty, must name a new file"}

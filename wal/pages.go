@@ -105,8 +105,8 @@ type secondMeta struct {
 	damage error  // the fault of the last page that was read
 }
 
-// readSecondMeta reads the page after the first one. Its position is the page size, which only a valid first meta
-// page contains; without a valid first page, it tries all sizes.
+// readSecondMeta reads the page after the first one. Its position is the page size, which only a valid first meta page
+// contains; without a valid first page, readSecondMeta tries all sizes.
 func readSecondMeta(f io.ReaderAt, first []meta) (secondMeta, error) {
 	var second secondMeta
 	buf := make([]byte, pageHeader+metaSize)
@@ -163,8 +163,8 @@ type walker struct {
 	misordered bool // a search would miss some key
 }
 
-// walk checks the page tree of m and calls visit for each pair in the buckets of the root, in order. The slices
-// passed to visit are only valid during the call. An error means that some pairs were not visited.
+// walk checks the page tree of m and calls visit for each pair in the buckets of the root, in order. The slices passed
+// to visit are only valid during the call. An error means that walk may have left out pairs.
 func walk(file io.ReaderAt, size int64, m meta, visit func(bucket string, key, value []byte)) (*walker, error) {
 	w := &walker{
 		file: file, meta: m, seen: map[uint64]bool{0: true, 1: true}, visit: visit,

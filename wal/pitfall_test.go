@@ -189,7 +189,7 @@ func TestDamageUnderConcurrentCalls(t *testing.T) {
 	require.Equal(t, "20 answered", string(said))
 }
 
-// trample overwrites the meta pages of logs during calls of all kinds.
+// trample overwrites the meta pages of logs during calls of Begin and Find.
 func trample(dir string) {
 	for round := range 20 {
 		path := filepath.Join(dir, fmt.Sprint(round))

@@ -5,13 +5,15 @@ package wal
 
 import "time"
 
-// pruneStep is the number of history records that a commit checks, plus two for each call that shares the commit. A call
-// adds at most one record to the history. So the history is checked faster than it grows.
+// pruneStep is the number of history records that each commit checks. The commit checks two more records for each call
+// that shares it. A call adds at most one record to the history, so the checks are faster than the growth of the
+// history.
 const pruneStep = 32
 
-// prune checks ended entries for a commit that so many calls share, beginning at the name in after (nil: at the first
-// entry). It deletes the entries that ended longer than retention ago, and keeps damaged records. It returns the name of
-// the last entry that it checked, or nil if it has reached the end of the history.
+// prune checks ended entries, beginning at the name in after (nil: at the first entry). calls is the number of calls
+// that share the commit. prune deletes the entries that ended longer than retention ago, and their idempotency keys.
+// It keeps damaged records. It returns the name of the last entry that it checked, or nil if it has reached the end of
+// the history.
 func (s *state) prune(after []byte, calls int, retention time.Duration) ([]byte, error) {
 	c := s.hist.Cursor()
 	k, v := c.First()

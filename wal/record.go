@@ -143,7 +143,6 @@ func (r *reader) time() time.Time {
 	return time.Unix(sec, int64(nsec)).UTC()
 }
 
-// validate returns an error if the Entry breaks a rule that all Logs share.
 func (e Entry) validate() error {
 	if e.ID == "" {
 		return &FieldError{Field: "ID", Reason: "is empty, must be unique and ordered by time"}

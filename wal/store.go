@@ -68,7 +68,7 @@ func (s *store) check() error {
 	return nil
 }
 
-// begin begins a transaction.
+// begin checks the meta pages and begins a transaction.
 func (s *store) begin(writable bool) (tx *bbolt.Tx, err error) {
 	if err := s.check(); err != nil {
 		return nil, err

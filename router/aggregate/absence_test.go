@@ -24,7 +24,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// Whatever the policy, a list without objects requires that at least one region returned an empty list.
+// Whatever the policy is, a list returns no objects only if at least one region has returned an empty list. If no
+// region has returned a list, the list fails.
 func TestAnEmptyListMeansEmpty(t *testing.T) {
 	a, b := key(0), key(1)
 	unserve := func(w *world, k region.Key) {
@@ -39,7 +40,7 @@ func TestAnEmptyListMeansEmpty(t *testing.T) {
 		for _, test := range []struct {
 			name   string
 			do     [2]func(*world, region.Key)
-			code   int // expected with the other policies; zero: the list is empty
+			code   int // expected with policies other than All and FailFast; zero: the list is empty
 			strict int // expected with All and FailFast
 		}{
 			{"both have none", [2]func(*world, region.Key){none, none}, 0, 0},
@@ -96,7 +97,7 @@ type warnings func(text string)
 
 func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) { w(text) }
 
-// calls returns all calls that can report the named object as not found.
+// calls returns, by verb, calls that can report the named object as not found.
 func calls(c dynamic.ResourceInterface, name string) map[string]func(context.Context) error {
 	o := configMap(name, "1")
 	return map[string]func(context.Context) error{
@@ -120,8 +121,8 @@ func calls(c dynamic.ResourceInterface, name string) map[string]func(context.Con
 	}
 }
 
-// misplaced returns a router to one peer that does not prove to be the expected cluster: it answers the request for
-// its identity with code. Nothing may be concluded about its objects.
+// misplaced returns a Router over one peer that does not prove to be the expected cluster: the peer answers the read
+// of the cluster's identity with code. So the Router must draw no conclusion about the peer's objects.
 func misplaced(t *testing.T, code int) *router.Router {
 	t.Helper()
 	server := regiontest.NewServer(regiontest.Options{Name: "peer"})
@@ -139,7 +140,8 @@ func misplaced(t *testing.T, code int) *router.Router {
 	return routes
 }
 
-// The status of another request than the caller's does not count as the region's answer to the caller.
+// The Router's own read of the cluster's identity fails with 404, 403 or 410. This status does not count as the
+// region's answer to the caller: the caller gets 503.
 func TestOnlyARegionsAnswerIsNotFound(t *testing.T) {
 	for _, code := range []int{http.StatusNotFound, http.StatusForbidden, http.StatusGone} {
 		set, err := aggregate.Regions(misplaced(t, code), router.Self(), nil)
@@ -178,8 +180,8 @@ func TestAnObjectThatMayBeElsewhereIsNotNotFound(t *testing.T) {
 	}
 }
 
-// While the Router refuses the identity in a region, the region's objects do not count as absent, and the other
-// regions are read, also those that the same peer serves.
+// The Router refuses the identity in one region. The region's objects do not count as absent: a call that may concern
+// them gets 503. A list with BestEffort reads the other region, which the same peer serves.
 func TestARegionThatRefusesTheIdentityIsNotAbsent(t *testing.T) {
 	ring := regiontest.NewRing("peer")
 	defer ring.Close()
@@ -319,7 +321,8 @@ func TestInitialEventsSayWhatIsMissing(t *testing.T) {
 	})
 }
 
-// Warnings about many regions, or with the text of a hostile region, stay within the limits of headers.
+// If more than 20 regions fail, 20 warnings name regions and one more counts the rest. The text of an Error with a
+// hostile region's message is short and has no line break.
 func TestWarningsAreBounded(t *testing.T) {
 	w := newWorld(t, 40)
 	defer w.close()

@@ -51,9 +51,9 @@ type Options struct {
 	// deleted.
 	Withhold bool
 
-	// Key authenticates resourceVersions and continue tokens. Processes with the same key accept each other's
-	// tokens. Empty: a random key, so that a resourceVersion of an earlier process gets 410, and its continue token
-	// 400.
+	// Key authenticates resourceVersions and continue tokens. Processes with the same key accept each other's tokens.
+	// Empty: a random key, so that a resourceVersion of an earlier process gets 410, and a continue token of an
+	// earlier process gets 400.
 	Key []byte
 
 	// Parallel bounds the concurrent requests of one list. Zero: 64.
@@ -65,8 +65,9 @@ type Options struct {
 	// Patience is how long a watch waits for its consumer to receive an event. Then the watch ends. Zero: 1 minute.
 	Patience time.Duration
 
-	// Retry is the first delay before a watch retries a region that failed. It doubles with each failure, up to 50
-	// times Retry; Member.Health ends the delay as soon as the region is reachable. Zero: 200 milliseconds.
+	// Retry is the first delay before a watch retries a region that failed. The delay doubles with each failure, up to
+	// 50 times Retry. It ends early as soon as Member.Health reports that the region has recovered. Zero: 200
+	// milliseconds.
 	Retry time.Duration
 
 	// MaxAnswer limits an answer of a region, and an event of a watch, in bytes after decompression. A page of a
@@ -112,7 +113,8 @@ const (
 	StepWatch Step = "watch"
 	// StepVerify compares the region's history with the delivered events, after an interruption.
 	StepVerify Step = "verify"
-	// StepList lists the region and delivers the difference: at the beginning, and as a repair.
+	// StepList lists the region and delivers the difference from the objects that the consumer has, at the beginning
+	// and as a repair.
 	StepList Step = "list"
 	// StepLeave removes a region that has left the Set.
 	StepLeave Step = "leave"
@@ -169,7 +171,8 @@ func New(set Set, opts Options) (*API, error) {
 	return &API{set: set, opts: opts, sealer: newSealer(key), seed: seedOf(key), account: account}, nil
 }
 
-// accountOf sets the defaults of MaxAnswer and Budget, and returns the API's account in the Budget.
+// accountOf returns the API's account in opts.Budget or, without one, in a Budget of its own. It sets the default of
+// opts.MaxAnswer, and lowers MaxAnswer to the bytes of the account.
 func accountOf(opts *Options) (*account, error) {
 	if opts.MaxAnswer < 0 {
 		return nil, fmt.Errorf("aggregate: Options.MaxAnswer is %d; want a positive number of bytes, or zero for %d", opts.MaxAnswer, defaultAnswer)
@@ -209,8 +212,8 @@ type query struct {
 	only      *region.Key // nil: all regions
 }
 
-// newQuery reads opts. If its field selector contains a qualified name, the query covers only the region in that
-// name.
+// newQuery reads opts. If the field selector in opts contains a qualified name, the query covers only the region in
+// that name.
 func newQuery(namespace string, types []schema.GroupVersionResource, opts metav1.ListOptions) query {
 	q := query{namespace: namespace, types: types, labels: opts.LabelSelector, fields: opts.FieldSelector}
 	terms := strings.Split(q.fields, ",")
@@ -272,8 +275,8 @@ func (s *source) unreachable() error {
 	return fmt.Errorf("%w: %w since %s: %w", errNotAsked, region.ErrUnavailable, h.Since.Format(time.RFC3339), h.Err)
 }
 
-// recovered returns a channel that is closed when the region of s is reachable again, or nil if its health is
-// unknown.
+// recovered returns a channel that is closed when the region of s is reachable again. It returns nil if the region has
+// no Health.
 func (s *source) recovered() <-chan struct{} {
 	if s.health == nil {
 		return nil
@@ -281,7 +284,8 @@ func (s *source) recovered() <-chan struct{} {
 	return s.health.Recovered()
 }
 
-// sources returns the sources of q, ordered by type and region.
+// sources returns the sources of q, ordered by type and region. If several members have the same cluster and regional
+// type, only the first of them is a source.
 func (a *API) sources(q query, members []Member) []source {
 	type served struct {
 		cluster string

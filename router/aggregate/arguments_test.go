@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// The error names each missing or invalid argument.
+// Each call gets a missing or invalid argument. The call does not panic, and its error names the fault.
 func TestArguments(t *testing.T) {
 	k := region.Key{Provider: "a", Name: "b"}
 	members, err := aggregate.Fixed()

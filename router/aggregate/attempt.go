@@ -28,7 +28,8 @@ type attempt struct {
 	done   chan struct{}
 }
 
-// newAttempt begins an attempt and returns its context. A nil recovered channel never ends the attempt.
+// newAttempt begins an attempt and returns its context. The region must begin to answer within patience. A nil
+// recovered channel never ends the attempt.
 func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan struct{}) (context.Context, *attempt) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &attempt{cancel: cancel, begun: make(chan struct{}), done: make(chan struct{})}
@@ -51,8 +52,8 @@ func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan st
 // answered records that the region has begun to answer.
 func (a *attempt) answered() { a.once.Do(func() { close(a.begun) }) }
 
-// accepted ends the wait for the beginning of the answer; the context stays open. It returns the cause of the
-// failure, or nil.
+// accepted ends the wait for the beginning of the answer to a request that returned err; it does not end the context.
+// If the attempt's context had already ended, accepted returns the cause, together with err. Otherwise it returns err.
 func (a *attempt) accepted(err error) error {
 	a.answered()
 	<-a.done
@@ -66,7 +67,7 @@ func (a *attempt) accepted(err error) error {
 	}
 }
 
-// end ends the attempt and its context. It returns the cause of the failure, or nil.
+// end ends the attempt and its context. It returns nil if err is nil, and otherwise what accepted returns.
 func (a *attempt) end(err error) error {
 	if err != nil {
 		err = a.accepted(err)

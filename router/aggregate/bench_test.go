@@ -21,15 +21,15 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// distance is the delay of a region in the benchmarks of lists: about the delay between continents. All servers
-// share the client's processors, so the servers' cost of a list counts once per region.
+// distance is the delay of a region in the benchmarks of lists: about the delay between continents. All servers run on
+// the client's processors, so the time of a merged list includes the work of each server.
 const distance = 80 * time.Millisecond
 
 // BenchmarkList lists all objects of regions with a delay of 80 ms in three ways, in turn: (1) one region alone, a
-// different one each round; (2) all regions at once by separate clients; (3) the merged list. "ratio" is the median
-// of the slowest single region divided by the median of merged lists. "at-once-ratio" is the median of the second
-// way divided by that of merged lists: both wait for as many answers and decode as many objects, with the same
-// processors.
+// different one each round; (2) all regions at once by separate clients; (3) the merged list. "ratio" is the median of
+// the slowest single region divided by the median of merged lists. "at-once-ratio" is the median of the second way
+// divided by the median of merged lists: (2) and (3) wait for as many answers and decode as many objects, with the
+// same processors.
 func BenchmarkList(b *testing.B) {
 	for _, objects := range []int{20, 500} {
 		w := newWorld(b, 10)

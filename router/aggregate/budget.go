@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// readPage is how many objects of a region one request reads.
+	// readPage is the maximum number of objects that one request asks a region for.
 	readPage = 500
 	// defaultBudget and defaultAnswer are in bytes after decompression. Decoded objects take about ten times as
 	// much memory.
@@ -28,8 +28,8 @@ const (
 	shares = 4
 )
 
-// Budget limits the bytes, after decompression, of the answers that several APIs hold at one time. Each API, such
-// as the API of one caller, holds at most a quarter of them. It is safe for concurrent use.
+// Budget limits the bytes, after decompression, of the answers that several APIs hold at one time. Each API, such as
+// the API of one caller, holds at most a quarter of these bytes. A Budget is safe for concurrent use.
 type Budget struct {
 	bytes int64
 	all   *semaphore.Weighted
@@ -85,7 +85,7 @@ func (a *account) release(n int64) {
 	a.own.Release(n)
 }
 
-// limitError means that an answer exceeds a limit. Its text names no peer.
+// limitError means that an answer exceeds Options.MaxAnswer, or does not fit into the Budget. Its text names no peer.
 type limitError struct {
 	state State
 	text  string
@@ -187,7 +187,7 @@ func (m *eventMeter) Ended() {
 	m.now = &hold{account: m.api.account, limit: m.api.opts.MaxAnswer}
 }
 
-// page is one answer to a list. Its bytes count against the budget until held is released.
+// page is one answer of a region to a list request. Its bytes count against the budget until held is released.
 type page struct {
 	*unstructuredList
 	held *hold

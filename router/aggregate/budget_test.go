@@ -36,7 +36,7 @@ func (w *world) metered() *world {
 	return w
 }
 
-// fat creates objects in region k, each with a size of size bytes.
+// fat creates the given number of objects in region k, each with a value of size bytes.
 func (w *world) fat(k region.Key, objects, size int) {
 	w.t.Helper()
 	for i := range objects {
@@ -89,7 +89,8 @@ func TestAHostileAnswerIsGivenUp(t *testing.T) {
 	require.ErrorContains(t, err, want)
 }
 
-// Lists and watches read objects that do not fit into one answer in smaller pages, down to one object per page.
+// If a page of objects does not fit into one answer, lists and watches read smaller pages, down to one object per
+// page. If a single object does not fit, the region is TooLarge.
 func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2).metered()
@@ -123,8 +124,8 @@ func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
 	})
 }
 
-// A list that is passed on page by page holds only one page of each region. One caller cannot use up the shared
-// budget.
+// Two APIs share a Budget. While the first one passes a page on, another list of the first API fails with Busy, but a
+// list of the second API succeeds. Afterwards the first API can list again.
 func TestABudgetIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1).metered()

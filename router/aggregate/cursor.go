@@ -14,7 +14,7 @@ type cursor struct {
 	query   [8]byte // the hash of the list's query
 	sources []pinned
 	next    int    // the first source that has not been read to its end
-	inner   string // the continue token of the source next; empty: from its beginning
+	inner   string // the region's continue token for the source at next; empty: from the source's beginning
 }
 
 // pinned is a source with the version at which the first page read it.

@@ -31,8 +31,8 @@
 // list names them in [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be
 // requested again. remainingItemCount is never set.
 //
-// A frozen region delays a list by [Options.Answer]. Once the region's probes have failed ([Member.Health]), lists
-// skip it until it answers any request, or a minute passes without a probe.
+// A frozen region accepts requests and does not answer. It delays a list by [Options.Answer]. Once the region's probes
+// have failed ([Member.Health]), lists skip it until it answers any request, or a minute passes without a probe.
 //
 // A region is read in pages of 500 objects, even without a limit. An answer has at most [Options.MaxAnswer] bytes,
 // counted after decompression; a page above that limit is read again with fewer objects. All answers held at one
@@ -76,10 +76,10 @@
 // # Writes
 //
 // A write is sent to the object's own region. The request may name this region in the object's name, annotation or
-// resourceVersion. If it names none, the region is the only one that has an object with this name; to find this
-// region, the API needs an answer from all regions. A create or apply of a new object must name a region if there
-// are several. An ambiguous write gets 409. Updates, patches and preconditions are sent with the region's own
-// version, and the annotation is never stored.
+// resourceVersion. Otherwise, exactly one region must have an object with this name; to find this region, the API
+// needs an answer from all regions. A create or apply of a new object must name a region if there are several. An
+// ambiguous write gets 409. Updates, patches and preconditions are sent with the region's own version, and the
+// annotation is never stored.
 //
 // # Not guaranteed
 //
@@ -93,8 +93,9 @@
 //   - The resourceVersion of a list, an event or a bookmark has about 30 bytes for each region and type, and a token
 //     at most 64 KiB, which is about two thousand of them. Beyond that lists and watches fail. An informer stores
 //     that version with each object that an event delivered.
-//   - Only the first request to each region runs in parallel with those to others. If a page needs more than its
-//     share of a region, the rest is read region by region, and if that fails the page fails, whatever the policy.
+//   - In a list with a limit, and in Reader.Pages, only the first request to each region runs in parallel with the
+//     requests to other regions. If a page needs more than its share of a region, the rest is read region by region,
+//     and if that fails the page fails, whatever the policy.
 //   - resourceVersions are not numbers and cannot be compared. The resourceVersion of one object differs from one
 //     event to the next, even if the object has not changed.
 //   - ownerReferences and managedFields are those of the region, even if [Options.Map] changes groups.

@@ -33,13 +33,13 @@ type news struct {
 	feed   *feed
 	kind   watch.EventType            // Added, Modified, Deleted, Bookmark; empty: a state
 	object *unstructured.Unstructured // of an Added, Modified or Deleted event
-	own    string                     // the object's own version
+	own    string                     // the object's resourceVersion in its region
 	at     string                     // the source's position after this message; empty for an event within a repair
 	stamp  uint64                     // of the state at that position
 	state  State                      // OK once a list was delivered completely, or why a step failed
 	err    error
 	listed string // for a state, the kind of the objects
-	lost   bool   // the state that was delivered before cannot be established: the consumer must list again
+	lost   bool   // it is unknown which objects the consumer has: the consumer must list again
 }
 
 // feed delivers one source to a stream: the present state of the source, then its changes. It repairs
@@ -70,7 +70,7 @@ type feed struct {
 	err    error
 }
 
-// run runs rounds until ctx ends, with a growing delay after failures.
+// run runs rounds until ctx ends or a round returns errLost. The delay between rounds grows with each failure.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
 	fresh := backoff.Doubling(f.api.opts.Retry, maxDelayFactor*f.api.opts.Retry)
@@ -112,7 +112,8 @@ func (f *feed) end() {
 // errLost means that events cannot bring the consumer's state up to date.
 var errLost = errors.New("the state delivered up to that resourceVersion is no longer known")
 
-// round brings the consumer up to date, follows the watch until it ends, and returns how long the watch lasted.
+// round begins a watch, brings the consumer up to the version where the watch begins, and follows the watch until it
+// ends. It returns how long the watch lasted.
 func (f *feed) round(ctx context.Context) (time.Duration, error) {
 	w, err := f.begin(ctx)
 	if err != nil {
@@ -173,7 +174,7 @@ func (f *feed) from(ctx context.Context, at string) (watch.Interface, error) {
 
 func expired(err error) bool { return stateOf(err) == Expired }
 
-// older reports whether the present version now of a source is below the version at, as after a restore. It returns
+// older reports whether now, the present version of a source, is below the version at, as after a restore. It returns
 // false for versions that are not numbers, since these cannot be compared.
 func older(now, at string) bool {
 	n, comparable := number(now)
@@ -182,7 +183,9 @@ func older(now, at string) bool {
 }
 
 // list delivers the difference between the ledger and the state at the version at. The difference is empty if the
-// source's history up to at is the delivered one. If the ledger's state is unknown, list fills the ledger instead.
+// source's history up to at is the delivered one. If the ledger does not know the consumer's objects yet (f.unknown),
+// list delivers nothing and fills the ledger with this state; it returns errLost if the stamp of this state is not the
+// consumer's.
 func (f *feed) list(ctx context.Context, at string) error {
 	if f.unknown {
 		was := newLedger(f.api.seed)

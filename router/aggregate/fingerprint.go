@@ -9,8 +9,9 @@ import (
 	"math/bits"
 )
 
-// fingerprint returns a hash of decoded JSON that does not depend on the order of keys. After a restore from a
-// backup, an object may have the same UID and resourceVersion in two histories: the hash distinguishes its states.
+// fingerprint returns a hash of decoded JSON that does not depend on the order of keys. After a restore from a backup,
+// an object may have the same UID and resourceVersion in two histories: the hash distinguishes the object's states in
+// these histories.
 func fingerprint(seed uint64, v any) uint64 {
 	switch v := v.(type) {
 	case string:

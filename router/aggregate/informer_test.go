@@ -17,8 +17,9 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// An unmodified informer of client-go watches regions that have objects of the same names. In the end its cache
-// equals the union of the regions.
+// An unmodified informer of client-go watches regions during a schedule of writes and faults. The regions have objects
+// of the same names. After the faults, the informer's cache equals the union of the regions' objects, and the informer
+// has refused no event.
 func TestInformer(t *testing.T) {
 	for seed := range seeds(t, 12) {
 		synctest.Test(t, func(t *testing.T) {

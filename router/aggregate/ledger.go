@@ -55,8 +55,8 @@ func (l *ledger) entry(o *unstructured.Unstructured) (objectKey, entry) {
 	return objectKey{o.GetNamespace(), o.GetName()}, e
 }
 
-// event returns the changes that an event of the source causes for the consumer. It returns none if the consumer
-// knows the event already, and two if an object has replaced another of the same name.
+// event returns the changes that an event of the source causes for the consumer. It returns no changes if the consumer
+// knows the event already, and two if an object has replaced another one of the same name.
 func (l *ledger) event(kind watch.EventType, o *unstructured.Unstructured) []change {
 	if kind != watch.Deleted {
 		return l.object(o)
@@ -96,8 +96,8 @@ func (l *ledger) hold(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// begin starts a pass over the whole source. In a pass, the caller passes each listed object to object and commits
-// the changes; missing ends the pass. begin may also restart an unfinished pass.
+// begin starts a pass over the whole source. In a pass, the caller calls the method object for each listed object and
+// commits the changes; missing ends the pass. begin may also restart an unfinished pass.
 func (l *ledger) begin() { l.pass++ }
 
 // missing returns the deletion of each object that the pass did not list, sorted by namespace and name.

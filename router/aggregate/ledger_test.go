@@ -22,8 +22,9 @@ func thing(name string, uid, rv int, value string) *unstructured.Unstructured {
 	return o
 }
 
-// A ledger goes from any state to any other, with events that are delivered once, twice or not at all in between,
-// and with passes that are aborted. Its changes always fit the consumer's state, and lead to the final state.
+// A ledger gets random events and unfinished passes, and then a complete pass over a final state. Each change that it
+// returns fits the objects that the consumer holds. In the end, the consumer holds exactly the objects of the final
+// state.
 func TestLedger(t *testing.T) {
 	things := rapid.Custom(func(t *rapid.T) *unstructured.Unstructured {
 		return thing(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name"), rapid.IntRange(1, 3).Draw(t, "uid"),

@@ -58,8 +58,8 @@ func (l *listing) run(ctx context.Context, opts metav1.ListOptions, emit func(*u
 	return l.answer()
 }
 
-// listing is one page of a list. Sources come one after the other, each in its own order, so that all pages together
-// equal one list.
+// listing is one page of a list. It emits the sources one after the other, each in its own order, so that all pages
+// together equal one list.
 type listing struct {
 	api       *API
 	q         query
@@ -73,7 +73,7 @@ type listing struct {
 	room      int64
 	wanted    bool     // the caller set a limit: emit at most room objects
 	wholeList bool     // this page is the whole list
-	missing   []string // texts of the regions that do not contribute
+	missing   []string // texts about the regions that do not contribute
 }
 
 // release releases the pages that were not emitted.
@@ -120,7 +120,8 @@ func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	return nil
 }
 
-// begin reads all sources in parallel, which pins their versions. It asks each source for an equal share of a page.
+// begin reads the first page of all sources in parallel, which pins their versions. If the list is read in pages,
+// begin asks each source for an equal share of a page.
 func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	versions, err := l.api.starts(opts.ResourceVersion)
 	if err != nil {
@@ -135,8 +136,8 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	}
 	outcomes := l.ask(ctx, func(s *source) metav1.ListOptions {
 		o := metav1.ListOptions{Limit: s.limit(share)}
-		// A read of the present state satisfies "not older than". A request for the earlier version would never be
-		// answered after a restore from a backup.
+		// A read of the present state satisfies "not older than". After a restore from a backup, a region might never
+		// reach the version in opts, and never answer a request for it.
 		exact := opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 		if i, ok := find(versions.at, s.id); ok && exact && versions.at[i].rv != "" {
 			o.ResourceVersion, o.ResourceVersionMatch = versions.at[i].rv, opts.ResourceVersionMatch
@@ -198,7 +199,8 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 	return outcomes
 }
 
-// begun reads the first page of a source. If ahead is set and the caller set no limit, it reads the whole source.
+// begun reads the first page of s. If readAhead is set and the caller set no limit, it reads all of s. If it has read
+// s to the end, it stores the stamp of s in whole.
 func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*page, error) {
 	list, err := l.read(ctx, s, opts, true)
 	for err == nil && l.readAhead && !l.wanted && list.GetContinue() != "" {
@@ -219,7 +221,8 @@ func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions,
 	return list, err
 }
 
-// read sends one list request to a source and converts the objects to objects of the common API.
+// read lists a page of s and converts the objects to objects of the common API. If stamped is true, it also adds up
+// the objects' fingerprints.
 func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, stamped bool) (*page, error) {
 	opts.LabelSelector, opts.FieldSelector = l.q.labels, l.q.fields
 	list, err := l.api.listOnce(ctx, s, opts, l.api.opts.Answer, nil)
@@ -238,7 +241,8 @@ func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, 
 	return list, nil
 }
 
-// listOnce lists s once. If the answer is too large, it repeats the request for fewer objects.
+// listOnce lists one page of s. If the answer is too large, it repeats the request for fewer objects, and remembers
+// their number in s.page.
 func (a *API) listOnce(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
 	for {
 		list, err := a.listPage(ctx, s, opts, patience, recovered)

@@ -22,8 +22,8 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// All pages together equal one list, however the objects are distributed and whatever is written in the
-// meantime.
+// The pages of a list together contain exactly the objects that the regions had at the first page, in order. They
+// contain none of the objects that are created between the pages.
 func TestPagesAreOneList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, 3)
@@ -153,7 +153,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A region that does not answer delays a list by its timeout only.
+// A region that does not answer delays a list by Options.Timeout, if that is less than Options.Answer.
 func TestAHangingRegionIsNotWaitedForLongerThanItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 3)

@@ -28,13 +28,14 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// schedules is the number of schedules of each kind that the model test runs, unless ATOLL_SCHEDULES is set.
+// schedules is the number of gentle schedules and of other schedules that TestModel runs, unless ATOLL_SCHEDULES is
+// set.
 const schedules = 60
 
 const actions = 40 // per schedule
 
-// seeds yields n seeds, by default the same in every run, and a quarter of them under -short. ATOLL_SCHEDULES sets
-// their number and makes the first seed random; the test logs it. ATOLL_SEED sets the first seed.
+// seeds yields n consecutive seeds, or a quarter of n with -short. By default the first seed is 1. ATOLL_SCHEDULES
+// sets n and makes the first seed random. ATOLL_SEED sets the first seed. The test logs the first seed.
 func seeds(t *testing.T, n int) iter.Seq[uint64] {
 	t.Helper()
 	first := uint64(1)
@@ -62,8 +63,10 @@ func seeds(t *testing.T, n int) iter.Seq[uint64] {
 	}
 }
 
-// TestModel runs lists and watches during schedules of writes and faults. In any order of these, each event fits
-// the consumer's state, and in the end that state is the union of the regions' objects.
+// TestModel runs a consumer of lists and watches during random schedules of writes and faults. Each event fits the
+// objects that the consumer holds. In the end, these are the union of the regions' objects, apart from objects of
+// regions that have left. In a gentle schedule, the consumer also receives each event once, in the order of its
+// region.
 func TestModel(t *testing.T) {
 	for seed := range seeds(t, schedules) {
 		for _, gentle := range []bool{true, false} {
@@ -149,7 +152,8 @@ func (s *schedule) run() {
 	<-done
 }
 
-// check compares the consumer's objects with those of the regions.
+// check compares the consumer's objects with those of the regions. If the schedule is gentle, it also compares the
+// events.
 func (s *schedule) check() {
 	want := map[string]string{}
 	for _, k := range s.present {
@@ -162,7 +166,7 @@ func (s *schedule) check() {
 	}
 	got := map[string]string{}
 	for at, o := range s.consumer.held {
-		if k, _ := aggregate.RegionOf(o); slices.Contains(s.present, k) { // objects of other regions may be withheld
+		if k, _ := aggregate.RegionOf(o); slices.Contains(s.present, k) { // Options.Withhold keeps the objects of regions that have left
 			got[at] = text(o)
 		}
 	}
@@ -211,7 +215,7 @@ func (s *schedule) act() {
 			s.note("%s is restored", k)
 			require.NoError(s.t, server.Load(saved))
 			for range s.rng.IntN(4) {
-				s.write(k) // so that versions of both histories coincide
+				s.write(k) // so that versions coincide before and after the restore
 			}
 		}
 	default:
@@ -303,7 +307,8 @@ func (c *consumer) run(ctx context.Context) {
 	}
 }
 
-// follow lists if the consumer has no version yet. Then it watches until the watch ends.
+// follow watches until the watch ends. If the consumer has no version yet, follow lists first, or requests initial
+// events.
 func (c *consumer) follow(ctx context.Context) error {
 	reader := c.api.Reader("", configMaps)
 	opts := metav1.ListOptions{AllowWatchBookmarks: true, LabelSelector: "app=test"}

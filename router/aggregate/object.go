@@ -23,7 +23,8 @@ const IncompleteAnnotation = "router.atoll.dev/incomplete"
 // nameSeparator separates name and region in a qualified name. No Kubernetes name contains it.
 const nameSeparator = "@"
 
-// splitName splits a qualified name into name and region. ok is false for a plain name.
+// splitName splits a qualified name into name and region. ok is false for a plain name, and if the part for the region
+// is not valid.
 func splitName(qualified string) (name string, k region.Key, ok bool) {
 	name, text, ok := strings.Cut(qualified, nameSeparator)
 	if !ok {
@@ -36,7 +37,8 @@ func splitName(qualified string) (name string, k region.Key, ok bool) {
 	return name, k, true
 }
 
-// RegionOf returns the region of an object from an answer.
+// RegionOf returns the region of an object from an answer. It returns false if the object has no valid
+// RegionAnnotation.
 func RegionOf(o *unstructured.Unstructured) (region.Key, bool) {
 	k, err := region.ParseKey(o.GetAnnotations()[RegionAnnotation])
 	return k, err == nil

@@ -35,7 +35,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// A region that hangs delays a get by at most Timeout, whether or not the request names a region.
+// A region that hangs delays a get by at most Timeout, whether or not the request names this region.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)

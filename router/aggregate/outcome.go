@@ -177,16 +177,16 @@ func wrap(k region.Key, err error) error {
 	return &Error{Outcome{Region: k, State: stateOf(err), Err: err}}
 }
 
-// PartialError means that fewer regions answered than the policy requires. It is an apierrors.APIStatus: the common
-// status if every region failed with the same code, and 503 otherwise. So apierrors.IsNotFound is true only if
-// every region answered NotFound.
+// PartialError means that the regions' answers do not meet the policy, or that no region listed its objects. It is an
+// apierrors.APIStatus: the common status if every region failed with the same code, and 503 otherwise. So
+// apierrors.IsNotFound is true only if every region answered NotFound.
 type PartialError struct {
 	Op       string
 	Outcomes []Outcome // of all regions
 	policy   Policy
 }
 
-// Error returns one line that names the regions that failed, but no peers.
+// Error returns one line that names regions that failed, at most 20, and no peers.
 func (e *PartialError) Error() string {
 	failures := failuresOf(e.Outcomes)
 	switch {
@@ -199,7 +199,7 @@ func (e *PartialError) Error() string {
 	}
 }
 
-// WrappedErrors returns the failure of each region, as an *Error.
+// WrappedErrors returns an *Error for each region that failed.
 func (e *PartialError) WrappedErrors() []error {
 	var errs []error
 	for _, o := range e.Outcomes {
@@ -255,7 +255,7 @@ func (r *Report) Outcomes() []Outcome {
 	return slices.Clone(r.outcomes)
 }
 
-// Complete reports whether every region contributed its objects.
+// Complete reports whether no region failed. A region that does not serve the type has not failed.
 func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Outcomes(), func(o Outcome) bool { return !o.State.answered() })
 }

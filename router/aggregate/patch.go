@@ -70,8 +70,8 @@ func (p *patch) version() string {
 	return ""
 }
 
-// inward converts the patch, in place, to a patch for s. own is the object's version in the region of
-// s.
+// inward converts the patch, in place, to a patch for s, and returns the JSON of the result. own is the object's
+// version in the region of s.
 func (p *patch) inward(s *source, own string) ([]byte, error) {
 	if p.object != nil {
 		inwardPatch(s, p.object.Object, own)

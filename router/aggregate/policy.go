@@ -11,7 +11,7 @@ import (
 )
 
 // Policy decides how many regions must answer for a read to succeed. The zero value is All. A region whose API server
-// does not serve the type counts as answered, but a list needs at least one region that serves it, whatever the
+// does not serve the type counts as answered, but a list needs at least one region that returns a list, whatever the
 // Policy.
 type Policy struct {
 	kind     policyKind

@@ -65,8 +65,9 @@ func (a *API) Reader(namespace string, types ...schema.GroupVersionResource) *Re
 }
 
 // ListAll lists the objects of all regions. If too few regions answer for Options.Policy, the error is a
-// *PartialError; otherwise WithReport reports the regions that did not contribute. Errors are apierrors.APIStatus:
-// 400 for an invalid continue token or resourceVersion, 410 for one that is too old.
+// *PartialError; otherwise WithReport reports the regions that did not contribute. Errors about a continue token or
+// resourceVersion are apierrors.APIStatus: 400 if it is invalid, 410 if it is too old or, for a resourceVersion, has
+// another Options.Key.
 func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	if len(r.types) == 0 {
 		return nil, errNoType
@@ -100,8 +101,8 @@ func (r *Reader) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 }
 
 // WatchWithContext watches all regions. It does not block on any region. The watch ends when ctx ends, when Stop is
-// called, when the timeout in opts passes, or when its consumer receives no event for Options.Patience. After an
-// event of type Error, list again.
+// called, when the timeout in opts passes, or when its consumer does not receive an event within Options.Patience. It
+// also ends after an event of type Error: then list again.
 func (r *Reader) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if len(r.types) == 0 {
 		return nil, errNoType
@@ -114,7 +115,7 @@ func (r *Reader) List(opts metav1.ListOptions) (runtime.Object, error) {
 	return r.ListWithContext(context.Background(), opts)
 }
 
-// Watch calls WatchWithContext without a context: Stop ends it.
+// Watch calls WatchWithContext without a context: only Stop and the timeout in opts end the watch early.
 func (r *Reader) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 	return r.WatchWithContext(context.Background(), opts)
 }

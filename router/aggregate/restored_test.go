@@ -21,8 +21,9 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// A region was restored from a backup and reached the same version by another history. A watch detects this. Each
-// case restores the region before a different request of the watch's start or repair.
+// While a watch begins, resumes or is repaired, its region is restored from a backup and reaches the same version by
+// another history. Each case delays a different request of the watch until after the restore. In the end, the consumer
+// has exactly the objects of the restored region. Only a watch that resumes may end with 410 instead.
 func TestRestoredAtAnyRequest(t *testing.T) {
 	for _, mode := range []string{"begins", "resumes", "is repaired"} {
 		for _, held := range []regiontest.Fault{

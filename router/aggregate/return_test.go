@@ -126,8 +126,8 @@ func (p *probed) close() {
 	}
 }
 
-// After any outage, whether the region refused connections or did not answer at all, the region's events arrive
-// within one probe interval after it is reachable again.
+// A region is unreachable for between one second and seven minutes: it refuses connections, or it does not answer at
+// all. Its events arrive within one probe interval after it is reachable again.
 func TestARegionThatReturnsDeliversWithinTheProbeInterval(t *testing.T) {
 	const interval = 10 * time.Second // the default
 	for _, frozen := range []bool{false, true} {
@@ -167,8 +167,9 @@ func TestARegionThatReturnsDeliversWithinTheProbeInterval(t *testing.T) {
 	}
 }
 
-// A frozen region delays a list by Options.Answer. Once its probes have failed, it causes no delay. It is asked
-// again as soon as it answers a probe, and also if probing has stopped.
+// A frozen region delays a list by Options.Answer. Once its probes have failed, lists skip the region and have no
+// delay. Lists ask the region again once it has answered a probe. If probing has stopped, they ask it again after a
+// minute.
 func TestAFrozenRegionCostsAListLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbed(t)

@@ -144,7 +144,7 @@ type routed struct {
 	id      router.Identity
 	keep    func(region.Key) bool
 	mu      sync.Mutex
-	clients map[region.Key]*router.Client // reused, since a Client follows its region
+	clients map[region.Key]*router.Client // reused, since a Client records which peer its caller's resourceVersions came from
 }
 
 func (s *routed) Members() []Member { return s.members(s.router.Routes()) }
@@ -159,7 +159,8 @@ func (s *routed) Watch(ctx context.Context) iter.Seq[[]Member] {
 	}
 }
 
-// find makes the Router ask its Resolver about a region that it does not know yet.
+// find makes the Router ask its Resolver about region k if the Router does not know k yet. A region that no peer
+// serves is not an error.
 func (s *routed) find(ctx context.Context, k region.Key) error {
 	_, err := s.router.Lookup(ctx, k)
 	if errors.Is(err, region.ErrUnknownRegion) {

@@ -147,7 +147,7 @@ func (s *stream) regroup(ctx context.Context, members []Member) bool {
 	return true
 }
 
-// follow starts and ends feeds to match sources.
+// follow starts and ends feeds to match sources. It returns false if the watch must end.
 func (s *stream) follow(ctx context.Context, sources []source) bool {
 	listed := make(map[slot]bool, len(sources))
 	for _, src := range sources {
@@ -171,8 +171,8 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 	return true
 }
 
-// join starts the feed of a source. The feed begins at the consumer's version if that names one for the source, or
-// with the ledger of the source's earlier feed if there was one.
+// join starts the feed of a source. If s.from has a version for the source, the feed begins at that version. If an
+// earlier feed of the same slot has ended, the new feed begins with the ledger of that feed.
 func (s *stream) join(ctx context.Context, src source) {
 	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if i, ok := find(s.from.at, src.id); ok {
@@ -194,8 +194,9 @@ func (s *stream) join(ctx context.Context, src source) {
 	})
 }
 
-// moved ends a feed whose region is now served by another cluster. It keeps the ledger, so that the next feed can
-// compute the difference.
+// moved ends a feed whose region left the Set or is now served by another cluster. It keeps the feed in s.ended, so
+// that the next feed of the region can compute the difference. If the feed's ledger does not know the consumer's
+// objects yet, moved fails the watch and returns false.
 func (s *stream) moved(ctx context.Context, f *feed) bool {
 	f.end()
 	delete(s.feeds, f.source.slot())
@@ -265,7 +266,7 @@ func expiry(src source, err error) error {
 }
 
 // progress sends the bookmark that ends the initial events, once it is due. It fails the watch if all regions refuse
-// it or, with FailFast, if one region fails before that bookmark.
+// the watch or, with FailFast, if one region fails before that bookmark.
 func (s *stream) progress(ctx context.Context) bool {
 	outcomes, began := s.outcomes()
 	refused := len(outcomes) > 0 && !slices.ContainsFunc(outcomes, func(o Outcome) bool { return !o.State.refused() })
@@ -284,7 +285,7 @@ func (s *stream) progress(ctx context.Context) bool {
 	return !s.bookmarks || s.bookmark(ctx, annotations)
 }
 
-// outcomes returns the state of each feed, by region. began is true if each has synced or failed at least once.
+// outcomes returns the state of each feed, by region. began is true if each feed has synced or failed at least once.
 func (s *stream) outcomes() (outcomes []Outcome, began bool) {
 	outcomes, began = make([]Outcome, 0, len(s.feeds)), true
 	for _, f := range s.feeds {

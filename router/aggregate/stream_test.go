@@ -217,7 +217,8 @@ func TestResume(t *testing.T) {
 		require.NoError(t, err)
 		require.ElementsMatch(t, []string{"ADDED r0.loodse/a2", "ADDED r1.loodse/b1"}, append(got, arrived(second)...))
 
-		// A watch cannot resume from a version that a region has compacted, or with a region that has left.
+		// A watch cannot resume from a version that a region has compacted, or from a version of a region that has
+		// left.
 		w.put(b, "b2")
 		w.servers[b].Compact()
 		w.put(b, "b3")
@@ -294,7 +295,8 @@ func TestRefusedWatches(t *testing.T) {
 	})
 }
 
-// After a region moves to another peer, the watch delivers the difference. No text names a peer.
+// After a region moves to another peer, the watch delivers the difference between the objects of the two peers. No
+// error and no warning names a peer.
 func TestRegionsOfARouter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := regiontest.NewRing("secret-peer-1", "secret-peer-2")
@@ -350,8 +352,8 @@ func TestRegionsOfARouter(t *testing.T) {
 	})
 }
 
-// If a region refuses the program's own credentials, lists, reads and watches report this cause for the missing
-// region, and not that the caller was refused.
+// If a region refuses the program's own credentials, lists and reads name this cause, and their error is 503, since
+// the region did not refuse the caller. A watch retries the region until it accepts the credentials.
 func TestARegionThatRefusesTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := regiontest.NewRing("secret-peer-1", "secret-peer-2")

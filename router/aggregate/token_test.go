@@ -89,7 +89,7 @@ func TestTokensAreAuthentic(t *testing.T) {
 	})
 }
 
-// Each value has exactly one encoding: other payloads are refused.
+// A version has exactly one encoding: decodeVersion refuses payloads that encode a version in another way.
 func TestOtherTextsOfAVersionAreRefused(t *testing.T) {
 	id := sourceID{1}
 	for name, payload := range map[string][]byte{

@@ -26,7 +26,7 @@ type version struct {
 	own    string     // the object's own version
 }
 
-// set returns at with the position p of its source.
+// set returns at with p as the position of p's source. It may change at in place.
 func set(at []position, p position) []position {
 	i, ok := find(at, p.id)
 	if ok {
@@ -74,7 +74,8 @@ func (v version) encode(s *sealer) (string, error) {
 	return s.seal(v.append(make([]byte, 0, 32+macSize+26*len(v.at))))
 }
 
-// decodeVersion decodes a text of encode. Each version has exactly one text per key; any other text is refused.
+// decodeVersion decodes a text of encode. Each version has exactly one text per key; any other text is refused. If the
+// text has a wrong MAC, for example of another key, decodeVersion returns the version and errForeign.
 func decodeVersion(s *sealer, token string) (version, error) {
 	payload, foreign := s.open(token, kindVersion)
 	if payload == nil {

@@ -104,8 +104,9 @@ func (r *resource) sources(a address) []source {
 	return r.api.sources(query{namespace: r.namespace, types: []gvr{r.gvr}, only: a.region}, r.api.set.Members())
 }
 
-// locate returns the source of the region that a selects, or nil, and all sources that may have the object. The
-// error is NotFound only if the region is known not to exist.
+// locate returns the source that a selects, and all sources that may have the object. If a selects no region, the
+// first result is the only source, or nil if there are several. The error is NotFound only if the region of a is known
+// not to exist.
 func (r *resource) locate(ctx context.Context, a address) (*source, []source, error) {
 	sources := r.sources(a)
 	for i := range sources {
@@ -179,9 +180,9 @@ func (r *resource) probe(ctx context.Context, name string, sources []source, opt
 	return all, outcomes
 }
 
-// unique returns the only object with this name in all regions, or nil if no region has such an object. A region
-// that did not answer may have the object. So an object requires the answers of the regions that policy requires,
-// and nil requires the answers of all regions.
+// unique returns the only object with this name in all regions, or nil if no region has such an object. A region that
+// did not answer may have an object with this name. So unique returns an object only if the regions that policy
+// requires have answered, and nil only if all regions have answered.
 func (r *resource) unique(ctx context.Context, op, name string, sources []source, policy Policy, opts metav1.GetOptions, sub []string) (*found, error) {
 	all, outcomes := r.probe(ctx, name, sources, opts, sub)
 	r.api.report(ctx, outcomes)

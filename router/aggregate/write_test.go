@@ -172,7 +172,8 @@ func TestNamesInSeveralRegions(t *testing.T) {
 	require.Equal(t, "CouchDBList", list.GetKind())
 }
 
-// If one cluster serves two regions, lists show the first; the other can still be addressed.
+// If one cluster serves two regions, lists show its objects in the first region only. A request can still address an
+// object in the second region.
 func TestTwoRegionsOfOneCluster(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.close()

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
-// The error names each missing or invalid argument.
+// Each call gets a missing or invalid argument. The call does not panic, and its error names the fault.
 func TestArguments(t *testing.T) {
 	authenticate := func(*http.Request) (router.Identity, error) { return router.Self(), nil }
 	routes, err := router.New(region.Fixed(), router.Options{})

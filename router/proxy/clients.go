@@ -32,7 +32,7 @@ func newClients(routes *router.Router) *clients {
 	return &clients{routes: routes, max: maxClients, young: map[clientKey]*router.Client{}}
 }
 
-// get returns the client of region k for the identity id. It fails for unknown regions.
+// get returns the client of region k for the identity id. Its errors are those of Router.Lookup and of Router.Client.
 func (c *clients) get(ctx context.Context, k key, id router.Identity) (*router.Client, error) {
 	if _, err := c.routes.Lookup(ctx, k); err != nil {
 		return nil, err

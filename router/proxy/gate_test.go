@@ -23,7 +23,9 @@ func flowOf(r, c int) flow {
 	return flow{region.Key{Provider: "loodse", Name: fmt.Sprint("r", r)}, fmt.Sprint("c", c)}
 }
 
-// Shares never exceed a bound, leave room for a flow that has taken nothing, and count correctly.
+// The test takes and gives places for random flows. The shares count exactly, stay within the bounds, and have no
+// entries once all places are given back. A flow whose caller and region have no place is refused only if the bound of
+// all requests is used up.
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := bounds{rapid.IntRange(1, 40).Draw(t, "all"), rapid.IntRange(1, 20).Draw(t, "region"), rapid.IntRange(1, 20).Draw(t, "caller")}
@@ -46,7 +48,8 @@ func TestShares(t *testing.T) {
 			}
 			held := s.bindingBound(f)
 			if held != free {
-				// A flow that has taken nothing is refused only if the bound of all requests is used up.
+				// If the caller and the region of a flow have no place, the flow is refused only if the bound of all
+				// requests is used up.
 				if taken[f] == 0 && s.callers[f.caller] == 0 && s.regions[f.region] == 0 && held != byAll {
 					t.Fatalf("%v has nothing of %+v, and is held by %d", f, s, held)
 				}
@@ -84,7 +87,8 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// However many flows take as much as they can, a later flow gets its part at once.
+// Each of n greedy flows takes as many places as it can, for n from 1 to 19. The flows leave about 1/(n+1) of all
+// places free, and a later flow gets places of this part at once.
 func TestSharesOfTheGreedy(t *testing.T) {
 	for greedy := 1; greedy < 20; greedy++ {
 		s := newShares(bounds{400, 100, 100})
@@ -107,8 +111,8 @@ func TestSharesOfTheGreedy(t *testing.T) {
 	}
 }
 
-// Requests enter, stay and leave, or stop waiting. Bounds hold at all times, each wait ends by its deadline, and in
-// the end the gate is empty.
+// Random requests enter the gate, stay and leave, or stop waiting. Whenever a request has entered, the gate's counts
+// are within the bounds. No request waits longer than the gate's patience, and in the end the gate is empty.
 func TestGate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := bounds{rapid.IntRange(2, 12).Draw(rt, "all"), rapid.IntRange(1, 8).Draw(rt, "region"), rapid.IntRange(1, 8).Draw(rt, "caller")}
@@ -156,7 +160,7 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// Queues take turns: a flow with many waiters does not delay the second waiter of another flow.
+// Two flows have many waiters each. The queues take turns: the gate admits one request of each flow in turn.
 func TestLinesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(bounds{100, 100, 2}, bounds{1000, 1000, 1000}, time.Hour)
@@ -226,7 +230,8 @@ func TestRefusalsNameTheBound(t *testing.T) {
 	}
 }
 
-// With Options.Flow, all requests of a user can count as one flow, whatever the user's groups and tokens.
+// By default, the requests of an impersonated user count as one flow whatever the user's groups are, and each token
+// counts as a flow of its own. Options.Flow can count all tokens as one flow.
 func TestFlowsOfCallers(t *testing.T) {
 	alice := router.User{Name: "alice"}
 	grouped := router.User{Name: "alice", Groups: []string{"dev"}, Extra: map[string][]string{"session": {"1"}}}

@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// guards check and clean every request and answer. Each guard is a separate func, so that the tests can disable one
-// guard at a time and check that a test fails.
+// guards check and clean every request and answer. Each guard is a separate func, so that a test can disable one guard
+// and check that an attack then succeeds.
 type guards struct {
 	// Each of these returns an error for requests with a forbidden form.
 	form, methods, traversal, encoding, slashes, connection, upgrade, crossSite func(*http.Request) error
@@ -34,7 +34,7 @@ type guards struct {
 	// stream configures the connection of an upgraded request.
 	stream func(*rest.Config)
 
-	// These refuse or remove parts of an answer that must not reach the caller or the log.
+	// These refuse or remove parts of answers, errors and requests that must not reach the caller or the log.
 	redirect func(*http.Response) error
 	answer   func(http.Header)
 	hints    func(http.ResponseWriter) http.ResponseWriter
@@ -42,7 +42,7 @@ type guards struct {
 	loggable func(*http.Request) string
 }
 
-// intact returns all guards enabled.
+// intact returns the guards with each of them enabled.
 func intact(origin func(string) bool) guards {
 	return guards{
 		form: originForm, methods: knownMethod, traversal: noTraversal, encoding: encodedOnce, slashes: noEmptySegment,
@@ -218,7 +218,8 @@ var answers = []string{
 	"clear-site-data", "service-worker-allowed", "report-to", "reporting-endpoints", "nel", "origin-agent-cluster", "sourcemap",
 }
 
-// stripAnswer removes headers that a browser would apply to all peers, since all peers share the gateway's address.
+// stripAnswer removes headers that a browser would apply to all peers, since all peers share the gateway's address. It
+// also keeps browsers from guessing the type of the content.
 func stripAnswer(h http.Header) {
 	for name := range h {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "access-control-") || slices.Contains(answers, lower) {

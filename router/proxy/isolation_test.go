@@ -86,7 +86,7 @@ func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// island is a proxy with three peers, for tests in virtual time.
+// island is a proxy with three peers, one for each region in names.
 type island struct {
 	server    *http.Server
 	proxy     *Proxy
@@ -186,8 +186,8 @@ func (s *stalled) Read(b []byte) (int, error) {
 	return 0, s.ctx.Err()
 }
 
-// attack keeps the given number of requests of alice running until the test calls end. A refused worker waits for a
-// second, as client-go does on Retry-After.
+// attack keeps the given number of requests of alice running until the test calls end. After a 429, the next request
+// waits for a second, as client-go does on Retry-After.
 func (i *island) attack(workers int, path string, stalling bool) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -213,7 +213,7 @@ func (i *island) attack(workers int, path string, stalling bool) (end func()) {
 	}
 }
 
-// measure makes requests as bob. It returns the share of them that succeed, and their median duration.
+// measure makes requests as bob. It returns the share of the requests that succeed, and the median duration of these.
 func (i *island) measure(workers, each int, regions ...string) (ratio float64, median time.Duration) {
 	var mu sync.Mutex
 	var took []time.Duration
@@ -238,9 +238,9 @@ func (i *island) measure(workers, each int, regions ...string) (ratio float64, m
 	return float64(len(took)) / float64(workers*each), took[len(took)/2]
 }
 
-// While one user attacks a region, nearly all requests of another user to healthy regions succeed, and their median
-// duration grows by at most half. Time is virtual, so the figures are exact: peers take 50 ms, everything else takes
-// no time.
+// While one user attacks one region or all, at least 99.9 % of another user's requests to regions that answer succeed,
+// and the median duration of these requests grows by at most half. Time is virtual, so the figures are exact: peers
+// take 50 ms, everything else takes no time.
 func TestOneRegionDoesNotTakeDownTheOthers(t *testing.T) {
 	const there = "/regions/attacked.loodse/api/v1/pods"
 	for _, tt := range []struct {
@@ -276,7 +276,7 @@ func TestOneRegionDoesNotTakeDownTheOthers(t *testing.T) {
 	}
 }
 
-// The attacker gets at most half of a region, and no place stays taken when the attack ends.
+// The attacker gets half of a region's places, and no place stays taken when the attack ends.
 func TestAnAttackLeavesNothingBehind(t *testing.T) {
 	for _, stalling := range []bool{false, true} {
 		t.Run(fmt.Sprint(stalling), func(t *testing.T) {

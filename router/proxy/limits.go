@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Limits bound the use of a Proxy by each caller and region, so that none affects the others. A zero field has its
-// default.
+// Limits bound the use of a Proxy by each caller and region, so that no caller or region slows the others. A zero
+// field has its default.
 //
-// A flow is the requests of one caller to one region. At each level a flow may take at most as many places as it
-// leaves free: one caller at most half of a region's places, one region or caller at most half of Requests. With n
-// flows that want more than that, each gets 1/(n+1). Further requests wait in one queue per caller and region, and
+// A flow is the requests of one caller to one region. A flow may take at most as many places as it leaves free: one
+// caller at most half of a region's places, one region or one caller at most half of Requests. If n flows want more
+// than that, each of them gets 1/(n+1) of the places. Further requests wait in one queue per caller and region, and
 // the queues take turns; a waiting request takes no place.
 type Limits struct {
 	Requests          int // concurrent requests that are not long-running; zero: 400
 	RequestsPerRegion int // of these, to one region; half for requests about all regions; zero: 100, as router.Budget.InFlight
 	RequestsPerCaller int // of these, by one caller; zero: 100
 
-	Waiting int           // requests that wait for a place; zero: 1000; negative: none. Further requests get 429
+	Waiting int           // requests that wait for a place; zero: 1000; negative: no request may wait. Further requests get 429
 	Wait    time.Duration // how long a request waits before it gets 429; zero: 10 s
 
-	// Streams are long-running requests: watches, logs, exec, attach, port-forward, and proxied requests. They do
-	// not wait: streams above a limit get 429.
+	// Streams are long-running requests: watches, logs, exec, attach, port-forward, and requests through a proxy
+	// subresource. They do not wait: streams above a limit get 429.
 	Streams          int // zero: 4000
 	StreamsPerRegion int // zero: 1000, as router.Budget.Streams
 	StreamsPerCaller int // zero: 1000
@@ -34,7 +34,7 @@ type Limits struct {
 	Authentications int
 
 	Body   time.Duration // how long a client may pause while it sends a body, before it gets 408; zero: 30 s
-	Answer time.Duration // how long a peer may pause after the end of the request, before 504; zero: 70 s, since an API server itself takes 60
+	Answer time.Duration // how long a peer may pause while it takes the request or answers, before 504; zero: 70 s, since an API server's own limit is 60 s
 	Read   time.Duration // how long a client may pause while it reads an answer, before it is disconnected; zero: 1 minute
 }
 

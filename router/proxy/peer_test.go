@@ -46,7 +46,7 @@ type peer struct {
 	requests []asked
 	underWay int
 	most     int           // highest number of concurrent requests
-	left     chan struct{} // receives when a hanging request has ended
+	left     chan struct{} // receives a value when a hanging request or a stream has ended, and for each upload
 	release  chan struct{} // closed to answer the hanging requests
 }
 

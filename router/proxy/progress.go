@@ -41,7 +41,8 @@ type progress struct {
 	ended         bool  // end was called: no deadline starts any more, although a Read of the body may still return
 }
 
-// newProgress returns the context for an exchange. The caller must call end after the exchange.
+// newProgress returns the progress of an exchange, and the context that the exchange must use. The caller must call
+// end after the exchange.
 func newProgress(ctx context.Context, w http.ResponseWriter, limits *Limits) (context.Context, *progress) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &progress{limits: limits, control: http.NewResponseController(w), cancel: cancel}
@@ -170,7 +171,7 @@ func (p *progress) explain(err error) error {
 	}
 }
 
-// cut reports whether the client's connection was cut off.
+// cut reports whether the exchange stalled on the client's side, so that stall cut the client's connection.
 func (p *progress) cut() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -126,8 +126,8 @@ func TestBodiesThatStall(t *testing.T) {
 	})
 }
 
-// The peer answers a request before the whole body was sent. The request then takes no place, even if the client
-// stops sending.
+// The peer answers a request before the whole body was sent. The client gets the answer although it sends no body, and
+// no place stays taken.
 func TestAnEarlyAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, i *island) {
 		conn, in := i.talk(t, "POST", "/api/v1/early", "Content-Length: 100")
@@ -139,8 +139,8 @@ func TestAnEarlyAnswer(t *testing.T) {
 	})
 }
 
-// A body is not read if the request is refused or reads all regions. It delays the answer by at most Limits.Body,
-// since net/http waits for the body before it answers.
+// The proxy does not read the body of a request that it refuses, or that is about all regions. Such a body delays the
+// answer by at most Limits.Body, since net/http waits for the body before it answers.
 func TestBodiesThatAreNotRead(t *testing.T) {
 	for _, tt := range []struct {
 		target string
@@ -216,7 +216,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	})
 }
 
-// The same limits apply over HTTP/2, where deadlines belong to a stream, and over real connections.
+// Limits.Body and Limits.Read also apply over HTTP/2, where deadlines belong to a stream, and over real connections.
 func TestStallsOverHTTP2(t *testing.T) {
 	s := newScene(t, Options{Limits: Limits{Body: 50 * time.Millisecond, Read: 50 * time.Millisecond}})
 	front := http2Server(t, s.proxy)

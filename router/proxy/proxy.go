@@ -16,8 +16,8 @@ import (
 )
 
 // Authenticator returns the identity of a request's caller, by any proof that the program requires. On an error the
-// proxy answers 401 without the error's text. The proxy calls it for every request, concurrently. It must not read
-// the request's body.
+// proxy answers 401 without the error's text. The proxy calls it concurrently, once for each request that no guard and
+// no limit has refused. It must not read the request's body.
 type Authenticator func(*http.Request) (router.Identity, error)
 
 // Options adjust a Proxy. The zero value works.
@@ -29,7 +29,7 @@ type Options struct {
 	// and is required with Peers.
 	Operator func(*http.Request, router.Identity) bool
 
-	// Limits bound the use of the proxy by each caller and region, so that none affects the others.
+	// Limits bound the use of the proxy by each caller and region, so that no caller or region slows the others.
 	Limits Limits
 
 	// Flow returns the key under which Limits count an authenticated request. Nil: router.Identity.Flow, which is
@@ -171,7 +171,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 	return nil
 }
 
-// caller returns the authenticated identity of r.
+// caller applies the guards to r and returns the authenticated identity of its caller. The error is a refusal, or the
+// cause of the end of r's context.
 func (p *Proxy) caller(r *http.Request) (router.Identity, error) {
 	if err := p.guards.admit(r); err != nil {
 		return router.Identity{}, refusal{http.StatusBadRequest, err.Error()}

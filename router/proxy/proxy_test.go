@@ -235,7 +235,7 @@ func TestClientsAreKept(t *testing.T) {
 	require.ErrorIs(t, err, region.ErrUnknownRegion)
 }
 
-// Requests that an API server classifies as long-running take no place of short requests.
+// A request takes a place among the streams if an API server classifies it as long-running, and only then.
 func TestLongRunningRequests(t *testing.T) {
 	s := newScene(t, Options{Limits: Limits{StreamsPerRegion: 1}})
 	for _, tt := range []struct {

@@ -165,7 +165,7 @@ const (
 	execPath  = "/api/v1/namespaces/n/pods/p/exec"
 )
 
-// exec opens a stream as alice.
+// exec opens a stream as alice, and closes it.
 func (s *scene) exec(lines ...string) (*answer, error) {
 	got, err := s.send(append([]string{"GET " + euPath + execPath + " HTTP/1.1", alice, upgrading, websocket}, lines...)...)
 	if err == nil && got.code == http.StatusSwitchingProtocols {
@@ -203,7 +203,7 @@ func (s *scene) logged() string {
 	return s.logs.String()
 }
 
-// eventually waits until probe returns nil.
+// eventually waits until probe returns nil, for at most two minutes. Otherwise it returns the last error of probe.
 func eventually(ctx context.Context, probe func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

@@ -35,8 +35,8 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// TestMutants disables one guard at a time and checks that the attack then succeeds. With ATOLL_DOCS it writes
-// the table of security.md.
+// TestMutants disables the guard against each attack in turn, and checks that the attack then succeeds. If ATOLL_DOCS
+// is set, it writes the table of security.md.
 func TestMutants(t *testing.T) {
 	page := newPage()
 	for _, c := range checks {

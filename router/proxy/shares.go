@@ -19,9 +19,9 @@ type bounds struct{ all, region, caller int }
 
 // shares count requests by flow. They do no I/O, and are not safe for concurrent use.
 //
-// No flow can use up a level, because each flow may take only as many places as it leaves free: one caller gets at
-// most half of a region, one region or caller at most half of all. With n flows that want more, each gets 1/(n+1),
-// and the same part stays free for the next flow.
+// No flow can use up a bound, because each flow may take only as many places as it leaves free: one caller gets at
+// most half of a region's places, one region or one caller at most half of all places. If n flows want more than that,
+// each of them gets 1/(n+1) of the places, and the same part stays free for the next flow.
 type shares struct {
 	bounds  bounds
 	all     int

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	recentContact = 10 * time.Second // after an answer of the peer, how long failed probes are ignored
+	recentContact = 10 * time.Second // how long failed probes are ignored after an answer of the peer
 	retryUnwell   = time.Second      // between requests that are sent to a silent peer
 	maxUnwell     = 4096             // regions for which last has an entry
 )

@@ -36,8 +36,8 @@ func (p *freezable) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// While a peer's probes fail, requests to it are refused without a wait, except for one a second. The first answer
-// of the peer ends the refusal before the next probe.
+// While a peer's probes fail, requests to it are refused without a wait, except for one a second. Once the peer has
+// answered one request, the proxy refuses none.
 func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer := &freezable{}
@@ -107,7 +107,7 @@ func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 	})
 }
 
-// Authentications are counted by the client's address, not by connection.
+// Authentications are counted by the client's IPv4 address or IPv6 network, and not by connection.
 func TestSources(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1:40001": "192.0.2.1", "192.0.2.1:40002": "192.0.2.1", "[::ffff:192.0.2.1]:1": "192.0.2.1",

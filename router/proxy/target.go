@@ -20,8 +20,8 @@ type target struct {
 	path    string // the path at the peer, encoded
 }
 
-// target reads the destination of a request from its path. All invalid destinations get a 404, so that the answer
-// does not reveal the reason.
+// target reads the destination of a request from its path. Every invalid destination gets a 404. If the caller is no
+// operator, /peers gets the same answer as an unknown path.
 func (p *Proxy) target(r *http.Request, id router.Identity) (target, error) {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	name, path, _ := strings.Cut(rest, "/")

@@ -45,8 +45,8 @@ func live(o *v1alpha1.Operation) bool {
 	return false
 }
 
-// asEntry returns the entry in o together with err. A record whose begin is not complete, or that only holds a
-// key, is not an entry: for it counted returns no entry, and ErrNotFound instead of ErrStale.
+// asEntry returns the entry in o together with err. A record whose begin is not complete, or that only holds a key, is
+// not an entry: for such a record asEntry returns the zero Entry, and ErrNotFound instead of ErrStale.
 func asEntry(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	if o != nil && !live(o) && o.Spec.State != v1alpha1.OperationEnded {
 		if errors.Is(err, wal.ErrStale) {

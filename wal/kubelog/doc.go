@@ -24,8 +24,8 @@
 //     answer with Retry-After).
 //   - Takeover: a program that finds an entry unchanged for a time of its choice (a Coordinator of package fanout
 //     waits one lease) writes itself into Owner by Advance. If the former owner continues, it gets wal.ErrStale.
-//   - Records of the first release, in which the record of an add was its commit point, are read (Log.Decision) until
-//     they have ended. No new ones are made.
+//   - In the first release, the record of an add was the add's commit point. A Log reads such records until they have
+//     ended (Log.Decision), and makes no new ones.
 //   - A Log holds no connection or watch open and keeps no entries in memory. After a call in doubt, the next call
 //     works: unlike a file, an API server can be read again.
 //
@@ -36,7 +36,7 @@
 //
 //   - Availability while the API server does not answer. A call returns [*InDoubtError] when Options.Timeout has
 //     passed and it is unknown whether its write was or will be applied. A begin in doubt may appear as an open entry
-//     later: the program that finds it settles it, as after a crash.
+//     later: the program that finds this entry settles it, as after a crash.
 //   - Arbitrary IDs. An ID must be a DNS subdomain, because it is the name of an object. Package fanout makes such IDs.
 //   - Owner restrains well-behaved programs only: every program that may write the objects may take an entry over, or
 //     break it. Labels and annotations of the records belong to the log.

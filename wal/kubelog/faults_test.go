@@ -29,7 +29,8 @@ var misfortunes = []regiontest.Action{
 	regiontest.Refuse(429),
 }
 
-// TestLostAnswers injects each fault into each request of each call.
+// TestLostAnswers injects each fault into each request of Begin, Advance, End and Find, one at a time. Each call
+// returns the same result as without the fault.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, action := range misfortunes {
@@ -125,8 +126,8 @@ func TestBeginThatDied(t *testing.T) {
 	}
 }
 
-// TestHistoryIsForgotten checks that entries are pruned after the retention time and not before, that an open entry is not pruned,
-// and that the key of a pruned entry can be used again.
+// TestHistoryIsForgotten checks that End prunes entries after the retention time and not before, that it does not
+// prune an open entry, and that the key of a pruned entry can be used again.
 func TestHistoryIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

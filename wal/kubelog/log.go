@@ -58,9 +58,9 @@ var _ wal.Log = (*Log)(nil)
 // Shared implements [wal.Log]. It returns true: any number of programs may use the records at once.
 func (l *Log) Shared() bool { return true }
 
-// New returns a Log that stores its entries as Operations in the API server of api, where their CRD must be
-// installed (config.InstallCRDs). It does no I/O. A Log need not be closed. The Log calls api's clients with
-// region.WithAttempt, which disables client-go's hidden retries if the transport is a region.Conn's.
+// New returns a Log that stores its entries as Operations in the API server of api, where their CRD must be installed
+// (config.InstallCRDs). It does no I/O. A Log need not be closed. Writing calls use region.WithAttempt, which disables
+// client-go's hidden retries if the transport of api is that of a region.Conn.
 func New(api region.API, opts Options) (*Log, error) {
 	if argument.Missing(api) {
 		return nil, errors.New("kubelog: api is nil: pass what region.APIFor returns for the central plane")

@@ -95,8 +95,8 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// TestDescribe checks that an Operation describes its entry from the beginning and after each Advance, truncated to
-// the limits in the schema.
+// TestDescribe checks that an Operation describes its entry after Begin and after each Advance. The description is
+// truncated to the limits in the schema.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

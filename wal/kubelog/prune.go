@@ -55,7 +55,7 @@ func (l *Log) prune(ctx context.Context) {
 	l.pruned.next, l.pruned.busy = next, false
 }
 
-// expire deletes the record o, and the key that it holds, if o has expired. Each delete requires, as a
+// expire deletes the record o, and the object that holds its key, if o has expired. Each delete requires, as a
 // precondition, the version that was read.
 func (l *Log) expire(ctx context.Context, o *v1alpha1.Operation) {
 	old := func(since time.Time) bool { return time.Since(since) > l.opts.Retention }

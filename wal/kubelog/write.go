@@ -164,7 +164,8 @@ func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (sto
 	}
 }
 
-// occupied returns the result of a create of o after a read has found the record there under o's name.
+// occupied returns the result of a create of o. The parameter there is the record that a read has found under o's
+// name.
 func (w write) occupied(o, there *v1alpha1.Operation) (stored, other *v1alpha1.Operation, err error) {
 	mine, found := o.Spec, there.Spec
 	switch {

@@ -300,7 +300,8 @@ func endRace(t *testing.T, l wal.Log) {
 	require.Empty(t, list(t, l))
 }
 
-// The retention time is longer than any test, so no ended entry is pruned during this one.
+// Each of many ended entries is found by its key. The retention time is longer than any test, so the log prunes none
+// of them during this test.
 func endedHistory(t *testing.T, l wal.Log) {
 	const n = 60
 	for i := range n {
@@ -436,7 +437,8 @@ func endedContext(t *testing.T, l wal.Log) {
 	require.Equal(t, []wal.Entry{e}, list(t, l))
 }
 
-// A log returns ErrNotFound for a missing record, or ErrNoDecisions if it has never held records.
+// For an entry of Begin and for an unknown ID, Decision returns ErrNotFound, or ErrNoDecisions if the log has never
+// held records with a decision.
 func decidesNothing(t *testing.T, l wal.Log) {
 	e := begin(t, l, sample(1))
 	for _, id := range []string{e.ID, "op-0002"} {

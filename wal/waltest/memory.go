@@ -17,8 +17,9 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Memory is a handle of a Log in memory: no files, no goroutines, usable in a testing/synctest bubble. The log
-// keeps ended entries for ever and accepts entries of any length. Memory is safe for concurrent use.
+// Memory is a handle of a Log in memory. It uses no files and no goroutines, so a program can use it in a
+// testing/synctest bubble. The log keeps ended entries for ever and accepts entries of any length. Memory is safe for
+// concurrent use.
 type Memory struct {
 	*entries
 	fault  *fault
