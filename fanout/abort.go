@@ -30,7 +30,7 @@ type ForeignError struct {
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
-	Holder      region.PeerName // peer of the operation's primary; empty if it has none yet
+	Holder      region.PeerName // the peer that holds the operation's primary; empty if no such peer was found
 	Since       time.Time
 }
 
@@ -46,16 +46,16 @@ func (e *ForeignError) Error() string {
 
 // AbortOptions tune one Abort.
 type AbortOptions struct {
-	// Others lets Abort delete the reservations of another coordinator, and take over an
-	// operation that another coordinator has open in a shared log. That is safe at any time: the
-	// operation is aborted even if that coordinator is alive.
+	// Others lets Abort delete the reservations of another coordinator, and take over an operation
+	// that another coordinator has open in a shared log. Others is safe even if that coordinator is
+	// alive: the operation ends without effect, or Abort returns ErrCommitted.
 	Others bool
 }
 
-// Abort aborts an operation that is not committed: it deletes the operation's reservations in
-// all peers at once, without waiting for a lease. An operation that another coordinator began,
-// even one that is open in a shared log, needs opts.Others; otherwise the error is a
-// *ForeignError.
+// Abort aborts an operation that is not committed: it deletes the operation's reservations in all
+// peers at once, without waiting for a lease. If another coordinator reserved the operation's
+// objects, or has the operation open in a shared log, Abort needs opts.Others; without it the error
+// is a *ForeignError.
 //
 // The error wraps ErrCommitted if the operation is committed: only a removal undoes it. It also
 // wraps ErrCommitted if the operation is not an add and its commit may have been sent: then Abort
@@ -193,7 +193,7 @@ func (w *sweeper) takeDown(ctx context.Context, k known, quiet int) (*Operation,
 	case e.State == Committed, e.State == Done:
 		return op, fmt.Errorf("operation %s is %w: %s", k.claims, ErrCommitted, e.Text)
 	case fenced:
-		// This call deleted the reservation, which proves that it was not committed.
+		// This call deleted the reservation, which proves that the operation was not committed.
 		op.State = Aborted
 	}
 	return op, failed
@@ -216,7 +216,7 @@ func (w *sweeper) sweepTrace(ctx context.Context, t trace, quiet int) (removed b
 	return removed, errors.Join(errs...)
 }
 
-// ofOtherOperation reports whether p describes an object that belongs to another operation than e does.
+// ofOtherOperation reports whether p describes an object of another operation than e.Operation.
 func (e *Explanation) ofOtherOperation(p PeerExplanation) bool {
 	switch p.Judgement {
 	case "absent", "undecidable", "damaged":

@@ -16,8 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// The state of an aborted or removed operation does not include objects of another operation
-// with the same name.
+// TestAbortShowsNoOtherOperation calls Abort for operations whose name another object holds. The
+// result shows no state of that object: it names no primary, and the peers are PeerUnchanged or
+// PeerGone.
 func TestAbortShowsNoOtherOperation(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "me/1"})
@@ -35,7 +36,8 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	require.Empty(t, op.Primary)
 	require.Equal(t, unchanged, states(op.Peers))
 
-	// The result is the same while the holder's peer does not answer, because the log has it.
+	// The result is the same while the holder's peer does not answer, because the log has the end of
+	// the operation.
 	r.Partition("us-east", true)
 	op, err = c.Abort(t.Context(), refused.ID, fanout.AbortOptions{})
 	require.NoError(t, err)
@@ -66,8 +68,8 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	require.Equal(t, fanout.PeerUnchanged, states(op.Peers)["us-east"])
 }
 
-// Abort refuses an add that has returned while its guards are still being bound: the add is
-// committed, even if its object has been removed meanwhile.
+// An add has returned, and its guards are not bound yet. Abort of this add returns ErrCommitted,
+// even if the added object has been removed meanwhile.
 func TestAbortWhileGuardsAreBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,20 +19,20 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Adopt makes the protocol manage an object that a person or a tool applied in peer. It creates
-// the object's guards or replicas in all other peers, and then writes the object's claim, which
-// puts the object in effect. The object's content and the ownership of its fields do not change;
-// edits that a person makes during the adoption are adopted, too. If the object has a claim
+// Adopt makes the protocol manage an object that a person or a tool applied in peer. It creates the
+// object's guards or replicas in all other peers, and then writes the object's claim, which puts
+// the object in effect. The object's content and the ownership of its fields do not change; edits
+// that a person makes during the adoption are adopted, too. If the object is a committed primary
 // already, Adopt succeeds with Operation.AlreadyDone.
 //
 // Adopt waits until the adoption is durable, and returns nil if the adoption is committed. Unless
 // the error is an *InDoubtError or wraps ErrEnded, a failed adoption has not changed the object.
-// The error is a *HeldError if an object in another peer has the name. If that object has no claim
-// either, HeldError.Operation is empty: delete one of the two objects by hand to adopt the other.
-// The error wraps ErrNotFound if peer does not hold the object, and is otherwise an error of Add.
-// Guards that a failed adoption created stay as long as the object exists. Adopt blocks, is safe
-// for concurrent use, and is idempotent. For kinds with AdoptApplied, Start adopts such objects
-// without a call of Adopt.
+// The error is a *HeldError if an object in another peer has the name, or if the object in peer is
+// a reservation. If the object in the other peer has no claim either, HeldError.Operation is empty:
+// delete one of the two objects by hand to adopt the other one. The error wraps ErrNotFound if peer
+// does not hold the object, and is otherwise an error of Add. Guards that a failed adoption created
+// stay as long as the object exists. Adopt blocks, is safe for concurrent use, and is idempotent.
+// If a kind sets AdoptApplied, Start adopts its applied objects without a call of Adopt.
 func (c *Coordinator) Adopt(ctx context.Context, peer region.PeerName, gk schema.GroupKind, key types.NamespacedName) (*Operation, error) {
 	return c.submitter.adopt(ctx, peer, gk, key, "")
 }
@@ -65,7 +65,7 @@ func (b *submitter) adopt(ctx context.Context, peer region.PeerName, gk schema.G
 
 // adoptApplied adopts, for each kind with AdoptApplied, the objects that have no claim. It skips a
 // name under which several peers hold such an object, and a name that has a primary: see
-// adoptablePeer.
+// adoptablePeer. It also skips the names that this coordinator does not sweep: see owns.
 func (w *sweeper) adoptApplied(ctx context.Context) error {
 	peers, err := w.clusters.peers(ctx)
 	if err != nil {

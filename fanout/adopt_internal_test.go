@@ -13,9 +13,10 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// TestApplied covers the kinds of objects that two peers may hold under a name. An object without
-// a claim is adopted, unless the object is being deleted, or the other peer holds a primary, a
-// second object without a claim, or an object whose claim cannot be read.
+// TestApplied covers the combinations of objects that two peers may hold under one name.
+// adoptablePeer returns the peer of an object without a claim, unless that object is being deleted,
+// or the other peer holds a primary, a second object without a claim, or an object whose claim
+// cannot be read.
 func TestApplied(t *testing.T) {
 	nothing := met{}
 	plain := met{view: protocol.Object{UID: "p"}}

@@ -82,7 +82,8 @@ func TestAdoptServiceCluster(t *testing.T) {
 	require.Equal(t, applied.GetUID(), adopted.GetUID(), "it is the same object")
 	require.Equal(t, []string{"fanout.atoll.dev/primary"}, adopted.GetFinalizers())
 
-	// The person's tool still owns the fields: a field that the manifest drops is removed.
+	// The adoption leaves the fields to the person's tool: if the manifest drops a field, an apply
+	// removes it.
 	applied = apply(t, client, newServiceCluster(acme, "db"))
 	require.NotContains(t, applied.Object["spec"], "metadata")
 	require.Contains(t, applied.Object["spec"], "fanout")
@@ -111,7 +112,7 @@ func TestAdoptAccountAndEditIt(t *testing.T) {
 		require.Equal(t, []string{"Tenant"}, rolesOf(t, read(t, accountsIn(t, r, p), name)), p)
 	}
 
-	// An edit of the home is a request, which a sweep commits.
+	// An audit reports an edit of the home as in progress, and a sweep commits the edit.
 	apply(t, home, newAccount(name, "Provider"))
 	report, err := c.Audit(t.Context(), false)
 	require.NoError(t, err)
@@ -128,7 +129,7 @@ func TestAdoptAccountAndEditIt(t *testing.T) {
 		require.EqualValues(t, 2, number, p)
 	}
 
-	// An update first commits the edit that it finds.
+	// An update that finds an edit which is not committed yet commits the edit first.
 	apply(t, home, newAccount(name, "Tenant"))
 	op, err = c.Update(t.Context(), newAccount(name, "Provider", "Tenant"), fanout.AddOptions{})
 	require.NoError(t, err)
@@ -140,7 +141,8 @@ func TestAdoptAccountAndEditIt(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// An edit during the adoption is adopted.
+// A person edits the object just before the adoption writes the claim. The adoption succeeds, and
+// all peers get the edited content.
 func TestAdoptWhileEdited(t *testing.T) {
 	r := newRing(t)
 	name := unique("acme")
@@ -179,7 +181,9 @@ func TestTwoAdoptersOfOneObject(t *testing.T) {
 	requireClean(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
 }
 
-// Two objects of one name stay unchanged until a person deletes one.
+// If two peers each hold an object of one name without a claim, Adopt of one object returns a
+// HeldError, and neither object gets a claim. After a person has deleted one object, Adopt of the
+// other one succeeds.
 func TestAdoptOneOfTwo(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -204,8 +208,8 @@ func TestAdoptOneOfTwo(t *testing.T) {
 	requireClean(t, c)
 }
 
-// If a peer does not answer, the adoption fails and leaves the object unchanged. A later adoption
-// succeeds, although the first one may have left guards.
+// If a peer does not answer, the adoption fails, and the object gets no claim. A later adoption
+// succeeds, although the failed one may have left guards.
 func TestAdoptWithAnUnreachablePeer(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -248,7 +252,7 @@ func TestWhatCannotBeAdopted(t *testing.T) {
 	require.ErrorIs(t, err, fanout.ErrNoOwner)
 }
 
-// Start adopts applied objects of kinds with AdoptApplied.
+// Start adopts an object that was applied without a claim, if its kind sets AdoptApplied.
 func TestStartAdopts(t *testing.T) {
 	r := newRing(t)
 	kinds := account.Kinds()
@@ -280,8 +284,9 @@ func TestStartAdopts(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// TestAdoptCrashes stops an adoption before and after each of its commands; the next process
-// recovers it.
+// TestAdoptCrashes stops an adoption at each of its commands, once before and once after the
+// command. With -short it leaves commands out (see stride). The next process recovers the adoption
+// from the log.
 func TestAdoptCrashes(t *testing.T) {
 	adopted := func(obj *unstructured.Unstructured) bool { return obj != nil }
 	for _, tc := range []crashCase{{

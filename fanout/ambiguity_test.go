@@ -18,9 +18,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestAmbiguity disturbs each call of each operation in every way that leaves its result unknown.
-// The calls use HTTP/2 and TLS, through a proxy before each API server in memory. With -short,
-// which looks for races, it tests one case in five.
+// TestAmbiguity disturbs each call of each operation in every way that leaves the result of the
+// call unknown. The calls use HTTP/2 and TLS, through a proxy before each API server in memory.
+// With -short it runs one case in five.
 func TestAmbiguity(t *testing.T) {
 	t.Parallel()
 	every := 1

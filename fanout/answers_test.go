@@ -20,7 +20,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// pendingPeers returns the peers that have not confirmed.
+// pendingPeers returns the peers for which op has an error, because they have not confirmed the
+// operation.
 func pendingPeers(op *fanout.Operation) []region.PeerName {
 	var pending []region.PeerName
 	for o := range op.Peers.All() {
@@ -31,8 +32,9 @@ func pendingPeers(op *fanout.Operation) []region.PeerName {
 	return pending
 }
 
-// While an operation has yet to reach a peer, its idempotency key returns a result only for the
-// same request.
+// A removal is committed, and has not reached one peer yet. If another removal is called with the
+// same idempotency key, it returns an error. If the same removal is called again, it returns the
+// operation.
 func TestAnOpenIdempotencyKeyIsOfOneRequest(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -61,8 +63,8 @@ func (g *gate) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return g.Log.Begin(ctx, e)
 }
 
-// Of two concurrent calls with one idempotency key, one call runs. A call that does not succeed
-// returns an *InDoubtError and no other error.
+// Two adds run at once with one idempotency key. Each of them returns nil or an *InDoubtError, and
+// the operation of the key is Done afterwards.
 func TestOneIdempotencyKeyAtOnce(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -83,12 +85,13 @@ func TestOneIdempotencyKeyAtOnce(t *testing.T) {
 		}
 		require.NotErrorIs(t, err, fanout.ErrAborted)
 	}
+	require.True(t, errs[0] == nil || errs[1] == nil, "%v", errs)
 	op, err := c.Outcome(t.Context(), "k")
 	require.NoError(t, err)
 	require.Equal(t, fanout.Done, op.State)
 }
 
-// Outcome is in doubt while another call works on the operation.
+// Outcome returns an *InDoubtError while a call of Add works on the operation.
 func TestOutcomeOfAnOperationAtWork(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -112,7 +115,8 @@ func TestOutcomeOfAnOperationAtWork(t *testing.T) {
 	require.Equal(t, op.ID, inDoubt.Operation)
 }
 
-// A request that gave way to an older one and was tried again keeps the ID that its caller got.
+// A younger add gives way to an older one, and succeeds after the older add was aborted. Outcome
+// finds the younger add under the ID that its caller got.
 func TestOutcomeAfterGivingWay(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -149,7 +153,8 @@ func TestOutcomeAfterGivingWay(t *testing.T) {
 	require.Equal(t, op.ID, got.ID)
 }
 
-// An add of an existing object is Done only if every peer has confirmed that object.
+// An update with the content that the object has already is Committed and not Done while a peer
+// does not answer. Its result names this peer.
 func TestAlreadyDoneNamesWhoIsBehind(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -162,8 +167,8 @@ func TestAlreadyDoneNamesWhoIsBehind(t *testing.T) {
 	require.Equal(t, fanout.Committed, op.State)
 }
 
-// An operation cannot reach a member that its coordinator does not have configured, and reports
-// that member.
+// If a member is not configured in the coordinator of an update, the update is Committed, and its
+// result names this member.
 func TestAMemberThatIsNotConfiguredIsPending(t *testing.T) {
 	r := newRing(t)
 	name := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -174,8 +179,8 @@ func TestAMemberThatIsNotConfiguredIsPending(t *testing.T) {
 	require.Equal(t, []region.PeerName{"us-east"}, pendingPeers(op))
 }
 
-// If recovery must not send a removal again because the namespace holds objects, the error lists
-// these objects.
+// A peer does not confirm the commit of a removal, and another coordinator then adds an object in
+// the namespace. Recover does not send the commit again, but returns an *OccupiedError.
 func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
 	r := newRing(t)
 	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -192,14 +197,19 @@ func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
 	_, err = other.Add(t.Context(), newServiceCluster(name, "db"), fanout.AddOptions{Target: "eu-west"})
 	require.NoError(t, err)
 	_, err = c.Recover(t.Context())
-	_, occupied := errors.AsType[*fanout.OccupiedError](err)
-	require.True(t, occupied, "%v", err)
+	occupied, ok := errors.AsType[*fanout.OccupiedError](err)
+	require.True(t, ok, "%v", err)
+	require.NotEmpty(t, occupied.Occupants)
+	for _, o := range occupied.Occupants {
+		require.Equal(t, key(name, "db"), o.Key)
+	}
 	require.NotContains(t, err.Error(), "no answer")
 }
 
 // A process dies after it logged that a removal's commit may be sent, and before it sent the
 // commit: the removal is in doubt. Recovery does not send the commit while the namespace holds
-// objects that were added since. Once these objects are gone, recovery finishes the removal.
+// objects that were added after the process had died. Once these objects are gone, recovery
+// finishes the removal.
 func TestARemovalThatDiedAsItBeganToCommitWaitsForWhatCameIn(t *testing.T) {
 	r := newRing(t)
 	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -262,7 +272,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "v1alpha1")
 }
 
-// The error of a failing log names the log, and no peer.
+// If the log fails, the error of Add names the log and no peer.
 func TestAFailingLogIsNamed(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
@@ -275,7 +285,8 @@ func TestAFailingLogIsNamed(t *testing.T) {
 	require.NotContains(t, err.Error(), "peer")
 }
 
-// stale is a log that lists each open entry in the state of its Begin, without later changes.
+// stale is a log. Its Open lists all entries that were begun, also ended ones, in the state that
+// Begin returned.
 type stale struct {
 	wal.Log
 	mu    sync.Mutex
@@ -302,8 +313,9 @@ func (s *stale) Open(context.Context) iter.Seq2[wal.Entry, error] {
 	}
 }
 
-// A recovery lists the open entries, and an operation of the list continues before the recovery
-// reaches it. The recovery reads the entry again and reports its current state.
+// The log lists two outdated entries: the operation of one has ended, and that of the other has
+// been committed since. Recover reads each entry again. It skips the ended operation, and completes
+// the committed one.
 func TestARecoveryLooksAgain(t *testing.T) {
 	r := newRing(t)
 	name := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
@@ -328,7 +340,8 @@ func TestARecoveryLooksAgain(t *testing.T) {
 	require.Equal(t, fanout.Done, got.State)
 }
 
-// The Operation of a request that had no effect, or is in doubt, has the true state of each peer.
+// A removal without effect reports all peers as unchanged. An add in doubt reports all peers as
+// pending, each with an error.
 func TestPeersOfAnOperationThatCameToNothing(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Cleanup: time.Second})

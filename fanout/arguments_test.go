@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
-// A missing argument is named in an error.
+// Each call with a missing argument returns an error that names the argument, and does not panic.
 func TestArguments(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // ends a call that would block for ever
 	defer cancel()
@@ -70,6 +70,7 @@ func TestArguments(t *testing.T) {
 		{"Explain", "operation is empty", func() error { _, err := c.Explain(ctx, ""); return err }},
 		{"Outcome", "operation is empty", func() error { _, err := c.Outcome(ctx, ""); return err }},
 		{"Describe", "is not an operation", func() error { _, err := fanout.Describe(wal.Entry{}); return err }},
+		{"Describe other data", "has no action", func() error { _, err := fanout.Describe(wal.Entry{Data: []byte("{}")}); return err }},
 		{"Content", "object is nil", func() error { _, err := kind.Content(nil); return err }},
 		{"Digest", "object is nil", func() error { _, err := kind.Digest(nil); return err }},
 		{"State", "object is nil", func() error { _, err := kind.State(nil); return err }},

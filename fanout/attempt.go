@@ -16,7 +16,7 @@ type attemptStep uint8
 const (
 	attemptOver   attemptStep = iota // return the result
 	attemptLate                      // another call with the idempotency key was faster: start again, and return its result
-	attemptTaken                     // its log entry is gone, or stays because a request may be in flight: start again under another entry
+	attemptTaken                     // another coordinator has the entry, or a request may be in flight: begin under another one
 	attemptYields                    // an older rival holds the name: wait for it, without a reservation
 	attemptNext                      // the rival is gone: try again under the same log entry
 )
@@ -44,8 +44,8 @@ func afterAttempt(result protocol.Result, err error, exists, stale, earlier, exp
 func afterYielding(result protocol.Result, expired bool) attemptStep {
 	switch {
 	case result.Keep:
-		// A request of this attempt may be applied later, so its entry stays. The request
-		// continues under another entry, with the start of its first attempt.
+		// A request of this attempt may be applied later, so the attempt's entry stays. The request
+		// continues under another entry, and keeps the start time of its first attempt.
 		return attemptTaken
 	case expired:
 		return attemptOver
@@ -58,14 +58,14 @@ func afterYielding(result protocol.Result, expired bool) attemptStep {
 type entryFate uint8
 
 const (
-	entryOpen    entryFate = iota // it could not be recovered: the next recovery tries again
-	entryEnded                    // the recovery ended it
-	entryKept                     // it stays, and is not recovered again for a lease
+	entryOpen    entryFate = iota // the operation could not be recovered: the next recovery tries again
+	entryEnded                    // the recovery ended the entry
+	entryKept                     // the entry stays, and recoverFirst skips it for a lease
 	entryExpired                  // the operation had no effect, and no request of it can be in flight: end the entry
 )
 
-// fateOf returns the fate of a recovered operation's entry. The function idle returns how long
-// ago the operation began; fateOf calls it only for an operation without effect. No request is
+// fateOf returns the fate of a recovered operation's entry. The function idle returns the age of
+// the entry (see entries.idle); fateOf calls it only for an operation without effect. No request is
 // in flight for longer than maxInFlight.
 func fateOf(result protocol.Result, err error, idle func() time.Duration, maxInFlight time.Duration) entryFate {
 	nothing := result.Ending == protocol.Aborted || result.Ending == protocol.Ended

@@ -29,10 +29,19 @@ func bools(n int) (all [][]bool) {
 	return all
 }
 
-// TestAfterAttempt covers the results of one attempt. A request begins anew only if this attempt
-// had no effect, and waits for a rival only until its caller's deadline.
+// reasons are all reasons of a Result, and none.
+var reasons = []protocol.Reason{
+	"", protocol.HeldByOther, protocol.GaveWay, protocol.Unreachable, protocol.Refused, protocol.Fenced, protocol.Membership,
+	protocol.OtherRing, protocol.OneCluster, protocol.NoOwner, protocol.Occupied, protocol.Outdated, protocol.Missing,
+	protocol.Late, protocol.LogFailed, protocol.TakenOver, protocol.Contended, protocol.Homeless, protocol.Lost,
+	protocol.Departing, protocol.Suspect, protocol.Restored, protocol.UnknownOwner,
+}
+
+// TestAfterAttempt calls afterAttempt with all reasons and all combinations of its other inputs,
+// and afterYielding with all combinations of its inputs. A request waits for a rival only if it
+// gave way, its machine did not stop with an error, and the caller's deadline has not passed.
 func TestAfterAttempt(t *testing.T) {
-	for _, reason := range []protocol.Reason{"", protocol.LogFailed, protocol.GaveWay, protocol.HeldByOther, protocol.TakenOver, protocol.Late} {
+	for _, reason := range reasons {
 		for _, b := range bools(5) {
 			failed, exists, stale, earlier, expired := b[0], b[1], b[2], b[3], b[4]
 			var err error
@@ -62,7 +71,8 @@ func TestAfterAttempt(t *testing.T) {
 }
 
 // An entry expires only if its operation had no effect and none of its requests can be in flight.
-// For other operations fateOf does not call idle, because the first call of idle starts its clock.
+// For other operations fateOf does not call idle, because the first call of idle for an entry
+// starts the clock of that entry.
 func TestFateOf(t *testing.T) {
 	const limit = 5 * time.Minute
 	for _, ending := range endings {
@@ -96,7 +106,8 @@ func TestFateOf(t *testing.T) {
 	}
 }
 
-// An entry lapses by the observer's own clock, from when its current version was first read.
+// still returns how long an entry has kept its version: the time between the first and the last
+// read of that version, on the observer's own clock.
 func TestWatched(t *testing.T) {
 	begin := time.Now()
 	at := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Second) }

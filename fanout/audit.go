@@ -28,14 +28,14 @@ type Report struct {
 	// decide.
 	Violations []Violation
 	// Pending is work in progress, which violates nothing: reservations that are alive or whose
-	// operation is open in the Coordinator's log, replicas that are stale or not ready,
-	// removals and changes of the membership under way. If one shows no sign of life, its Text
-	// names the command to run.
+	// operation is open in the Coordinator's log, replicas that are stale or not ready, removals and
+	// changes of the membership under way. The Text of a reservation without a sign of life names the
+	// command to run.
 	Pending []Violation
 	// Repaired are the findings that the audit repaired.
 	Repaired []Violation
-	// Refused is why a requested repair was not started: a peer is the wrong cluster, so the
-	// objects in the other peers cannot be judged. It wraps ErrWrongPeer.
+	// Refused is why a requested repair was not started, or ended early: a peer is the wrong cluster,
+	// so the objects in the other peers cannot be judged. It wraps ErrWrongPeer.
 	Refused error
 	// Unread lists all peers. Err is set for a peer that could not be read, whose objects were
 	// not judged.
@@ -63,17 +63,17 @@ type Violation struct {
 	Mend  string
 }
 
-// Audit reads all peers and reports every violated invariant of docs/fanout-specification.md. It
-// confirms each finding by a second read, so that it does not report the steps of a running
-// operation as violations. It watches reservations, and leftovers of reservations, for one
-// lease: a reservation without a sign of life is a violation, unless its operation is open in
-// the log.
+// Audit reads all peers and reports the objects and PeerSets that violate an invariant of
+// docs/fanout-specification.md. It confirms each finding by a second read, so that it does not
+// report the steps of a running operation as violations. It watches reservations, and leftovers of
+// reservations, for one lease: a reservation without a sign of life is a violation, unless its
+// operation is open in the log.
 //
-// With repair, Audit sweeps the findings of ClassRepair and ClassInProgress, as Start does,
-// reports which of them are repaired, and gives a ring of the first release its ID. It repairs no
-// finding of another class. If a peer is the wrong cluster, it repairs nothing: see
-// Report.Refused. A peer that cannot be read is not an error: Report.Unread names it. Audit
-// blocks and is idempotent.
+// With repair, Audit sweeps the findings of ClassRepair and ClassInProgress, as Start does, and
+// reports which of them are repaired. If it could read all peers, it also gives a ring of the first
+// release its ID. It repairs no finding of another class. If a peer is the wrong cluster, it
+// repairs nothing: see Report.Refused. A peer that cannot be read is not an error: Report.Unread
+// names it. Audit blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 	return c.inspector.audit(ctx, c.opts.Kinds, repair, []Class{ClassRepair, ClassInProgress}, c.surveyor.survey)
 }
@@ -201,10 +201,10 @@ func unique(all []Violation) []Violation {
 }
 
 // inspect surveys and examines one kind. If there are findings, it surveys and examines the kind
-// again, and drops each violation that only one of the two surveys shows: that survey may have
-// read one peer before a step of a running operation, and another peer after the step. If
-// reservations are among the findings, inspect waits for one lease before the second survey: a
-// reservation that did not change meanwhile is dead.
+// again, and drops each violation that only one of the two surveys shows: that survey may have read
+// one peer before a step of a running operation, and another peer after the step. If reservations
+// are among the findings, inspect waits for one lease before the second survey: a reservation that
+// did not change meanwhile is dead, unless the log has its operation open.
 func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look lookout) (survey, []finding) {
 	s := look(ctx, kind, peers)
 	findings := s.examine()
@@ -238,10 +238,10 @@ func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look
 	return again, sort(confirmed)
 }
 
-// confirmed returns a finding of the second survey, with its final text and state. It returns
-// false for a violation that the first survey did not have. The parameter before is true if the
-// first survey had the finding, and idle if the finding's object has not changed since. open has
-// the IDs of the operations that the log has open.
+// confirmed returns a finding of the second survey, with its final text and state. It returns false
+// for a violation that the first survey did not have. The parameter before is true if the first
+// survey had the finding, and idle if the finding's object has not changed since the first survey.
+// open has the IDs of the operations that the log has open.
 func (f finding) confirmed(before, idle bool, open map[string]bool) (finding, bool) {
 	id := f.mend.view.Claim.Operation
 	resume := ": resume it (atollctl operation resume " + id + ")"

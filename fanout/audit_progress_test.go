@@ -19,7 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// inProgress audits, and requires that there is no violation.
+// inProgress runs an audit, requires that it reports no violation, and returns the findings in
+// progress.
 func inProgress(t *testing.T, c *fanout.Coordinator) []fanout.Violation {
 	t.Helper()
 	report, err := c.Audit(t.Context(), false)
@@ -28,7 +29,8 @@ func inProgress(t *testing.T, c *fanout.Coordinator) []fanout.Violation {
 	return report.Pending
 }
 
-// An add that waits for a peer is in progress, however long it waits.
+// An add waits for a peer for longer than a lease. Each audit meanwhile reports the add's
+// reservation as in progress.
 func TestAnAuditBesideAWaitingAdd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -68,7 +70,7 @@ func TestAnAuditOfAReservationThatStandsStill(t *testing.T) {
 	require.Equal(t, []string{"I6"}, invariants(report.Violations))
 	require.Contains(t, report.Violations[0].Text, "atollctl operation abort "+id+" --others")
 
-	// If only the primary is deleted, the audit reports its secondaries in the same way.
+	// Now only the primary is deleted. Audits report its secondaries in the same two ways.
 	require.NoError(t, clusters(t, r, "us-east", acme).Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	for _, v := range inProgress(t, coordinator(t, r, log, fanout.Options{})) {
 		require.Equal(t, "I6", v.Invariant)
@@ -79,7 +81,8 @@ func TestAnAuditOfAReservationThatStandsStill(t *testing.T) {
 	require.NotEmpty(t, report.Violations)
 }
 
-// PeerSets that differ while a change of the membership is under way are no violation.
+// An audit reports PeerSets that differ as in progress while a change of the membership is under
+// way, and as a violation otherwise.
 func TestAnAuditDuringAChangeOfTheMembership(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

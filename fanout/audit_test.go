@@ -68,7 +68,7 @@ func TestAClaimThatCannotBeReadIsLeftAlone(t *testing.T) {
 	}
 }
 
-// An audit reports no violation for an object that is added while it reads the peers.
+// If an object is added while an audit reads the peers, the audit reports no violation.
 func TestAnAuditBesideAnAddFindsNothing(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -103,7 +103,8 @@ func TestAnAuditBesideAnAddFindsNothing(t *testing.T) {
 	require.Empty(t, report.Violations)
 }
 
-// An audit reports a ServiceCluster whose Account a person deleted after removing its finalizer.
+// A person removes the finalizers of an Account in all peers, and then deletes the Account there.
+// An audit reports the Account's ServiceCluster, which has no owner now.
 func TestAClusterWithoutAnAccountIsFound(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -165,8 +166,9 @@ func TestARemovalThatWaitsForAClusterIsUnderWay(t *testing.T) {
 	requireClean(t, c)
 }
 
-// One sweep deletes all reservations of a dead process whose log is lost: first the primary, and
-// then the secondaries, which count as pending while their primary exists.
+// A process dies before its commit, and its log is lost. One sweep, or one audit with repair,
+// deletes all reservations of that process, although the secondaries count as pending until the
+// primary is deleted.
 func TestOnePassEndsADeadReservation(t *testing.T) {
 	for name, pass := range map[string]func(*testing.T, *fanout.Coordinator){
 		"audit with repair": func(t *testing.T, c *fanout.Coordinator) {
@@ -207,8 +209,8 @@ func TestOnePassEndsADeadReservation(t *testing.T) {
 	}
 }
 
-// A guard that a sweep restores while its primary is being removed is deleted again: the
-// removal may have cleared the peer before the guard was created.
+// An object is removed while a sweep is about to restore one of its guards. So the sweep creates
+// the guard after the removal has cleared the peer. The same sweep deletes the guard again.
 func TestARestoredGuardDoesNotOutliveItsPrimary(t *testing.T) {
 	r := newRing(t)
 	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -235,7 +237,8 @@ func TestARestoredGuardDoesNotOutliveItsPrimary(t *testing.T) {
 	require.Nil(t, held(t, r, key(acme, "db")))
 }
 
-// An audit reports two objects that both claim to be the home, and leaves both to a person.
+// Each of two objects of one name names itself as the home. An audit with repair reports this, and
+// does not repair it.
 func TestTwoHomesAreFound(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}})

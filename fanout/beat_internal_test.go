@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// answerless is a log that applies an Advance and loses its answer while lose is set.
+// answerless is a log. If lose is set, it applies the next Advance, and returns an error instead of
+// the answer.
 type answerless struct {
 	wal.Log
 	stored wal.Entry
@@ -35,8 +36,9 @@ func (l *answerless) Advance(_ context.Context, e wal.Entry) (wal.Entry, error) 
 	return e, nil
 }
 
-// The heartbeats continue after the answer to one was lost: otherwise other coordinators would
-// take over a live operation. They end after another coordinator has taken the entry over.
+// If the answer to a sign of life was lost, the next sign of life succeeds. Otherwise other
+// coordinators would take over a live operation. After another coordinator has taken the entry
+// over, beat returns ErrStale.
 func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	e := wal.Entry{ID: "a", Owner: "me", Version: "1"}

@@ -20,10 +20,10 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// BenchmarkAddRemove adds a ServiceCluster to a ring of three peers in memory and removes it,
-// journalled in a file. The baseline makes the same writes with bare clients, in the same order
-// and with the same parallelism, without log, checks or recovery. The ratio is the baseline's time
-// divided by that of the Coordinator.
+// BenchmarkAddRemove adds a ServiceCluster to a ring of three peers in memory and removes it. The
+// Coordinator keeps its log in a file. The baseline makes the same writes with bare clients, in the
+// same order and with the same parallelism, without log, checks or recovery. The ratio is the
+// baseline's time divided by that of the Coordinator.
 func BenchmarkAddRemove(b *testing.B) {
 	r := newRing(b)
 	log, err := wal.Open(filepath.Join(b.TempDir(), "operations.db"), wal.Options{})

@@ -128,9 +128,10 @@ func (cl caller) guardRefused(peer region.PeerName, command protocol.Command, er
 
 func (cl caller) isGuard(o protocol.Object) bool { return o.Guard(protocol.Mode(cl.r.kind.Mode)) }
 
-// inertToken returns the token of the content from which an inert reservation is derived. If the
-// reservation is of the runner's own operation, that is the content of the request; otherwise it
-// is the content of the primary whose replica the reservation becomes.
+// inertToken returns the token of the content from which an inert reservation is derived. For a
+// reservation of the runner's own operation this is the content of the request. For an adoption,
+// and for a reservation of another operation, it is the content of the primary whose replica the
+// reservation becomes.
 func (cl caller) inertToken(o protocol.Object) string {
 	if o.Claim.Operation == cl.r.journal.Operation.ID && cl.r.journal.Operation.Action != protocol.Adopt {
 		return cl.r.requestToken

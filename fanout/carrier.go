@@ -20,11 +20,12 @@ type Carrier struct {
 	annotation string
 }
 
-// InSpec keeps the state in a field of spec, where CEL rules of the CRD protect it.
+// InSpec returns a Carrier that keeps the state in the given field of spec, where CEL rules of the
+// CRD protect the state.
 func InSpec(field string) Carrier { return Carrier{field: field} }
 
-// InAnnotation keeps the state as JSON in an annotation, for kinds whose schema cannot be
-// changed. Apply the objects of AdmissionPolicy to protect the annotation.
+// InAnnotation returns a Carrier that keeps the state as JSON in the annotation key, for kinds
+// whose schema cannot be changed. Apply the objects of AdmissionPolicy to protect the annotation.
 func InAnnotation(key string) Carrier { return Carrier{annotation: key} }
 
 func (c Carrier) path() string {

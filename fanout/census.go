@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// census counts the primaries of a kind, once per peer. All objects of one sweep share it.
+// census counts, once per peer, the homes of a kind, and those of them whose removal a plain delete
+// requests. All objects of one sweep share it.
 type census struct {
 	executor *executor
 	kind     Kind
@@ -86,8 +87,8 @@ func (s *census) take(ctx context.Context, conn *region.Conn) (total protocol.Re
 	}
 }
 
-// count replies with the number of removals that plain deletes request in conn's peer, and with
-// whether the command's object was deleted so recently that its request still has to wait.
+// count replies with the counts of conn's peer, and with whether the removal of the command's
+// object was requested less than RemovalCap.Within ago.
 func (cl caller) count(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	n, err := cl.r.census.of(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}

@@ -143,9 +143,10 @@ func TestSharedLogRivals(t *testing.T) {
 	requireClean(t, all[0])
 }
 
-// TestSharedLogCrashAtEveryCommand stops a coordinator before and after each of its commands.
-// Another coordinator, which shares the log, takes the operation over. Then all invariants hold,
-// and no work is in progress.
+// TestSharedLogCrashAtEveryCommand stops a coordinator at each of its commands, once before and
+// once after the command. With -short it leaves commands out (see stride). Another coordinator,
+// which shares the log, takes the operation over. Then an audit finds no violation and no work in
+// progress.
 func TestSharedLogCrashAtEveryCommand(t *testing.T) {
 	for _, tc := range crashCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -184,7 +185,7 @@ func centralCrashOnce(t *testing.T, r *regiontest.Ring, s *regiontest.Server, ac
 	case <-stop.stopped:
 	}
 	own.cut.Store(true)
-	time.Sleep(time.Millisecond) // virtual time: longer than any request is in flight
+	time.Sleep(time.Millisecond) // virtual time: longer than the successor's MaxInFlight
 	log := sharedLog(t, s, &line{})
 	successor := coordinator(t, r, log, fanout.Options{MaxInFlight: time.Nanosecond})
 	require.Eventually(t, func() bool {

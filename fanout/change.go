@@ -29,7 +29,8 @@ const (
 	Leave = ChangeKind(protocol.Leave)
 	// ForceRemove removes from the ring a member that never answers again.
 	ForceRemove = ChangeKind(protocol.Force)
-	// Comeback makes a peer that still holds objects of the ring a member again.
+	// Comeback is the rejoin of a peer that holds objects of the ring: a member whose store was
+	// restored, or a peer that was removed by force.
 	Comeback = ChangeKind(protocol.Return)
 )
 
@@ -46,7 +47,8 @@ type Change struct {
 	// change, whose effect may have been undone since; or InDoubt if the change is under way and
 	// cannot continue now.
 	State State
-	// AlreadyDone is set if the ring had the wanted members before, and nothing changed.
+	// AlreadyDone is set if the ring had the wanted members before the call, and the call changed
+	// nothing.
 	AlreadyDone bool
 	// Peers are the states that the peers have in their own PeerSets after the change.
 	Peers region.Results[v1alpha1.PeerState]
@@ -69,31 +71,33 @@ type Loss struct {
 
 // ForceRemoveOptions tune a ForceRemove.
 type ForceRemoveOptions struct {
-	// By names the person who vouches that the peer never returns. It is required, and stored
-	// in every PeerSet.
+	// By names the person who vouches that the peer never returns. It is required, and stored in the
+	// PeerSet of every remaining member.
 	By string
 }
 
-// Join makes peer a member of the ring of the other configured peers. Peer must be configured.
-// If the peer has a PeerSet already, that PeerSet must call it by this name. As a member the peer
-// has every object that exists everywhere, and guards every other name. A former member is
-// quarantined first, and its objects are judged against the ring. Join blocks until every peer
-// has confirmed, and is idempotent. If another coordinator changes the membership, Join waits for
-// that change, and finishes it after a lease without a sign of life.
+// Join makes peer a member of the ring of the other configured peers. Peer must be configured. If
+// the peer has a PeerSet already, that PeerSet must call it by this name. As a member the peer has
+// every object that exists everywhere, and guards the name of every object that exists once in
+// another peer. Join first quarantines peer, and judges the objects that peer holds already. Join
+// blocks until the change is over or cannot continue, and is idempotent. If another coordinator
+// changes the membership, Join waits for that change, and finishes it after a lease without a sign
+// of life.
 //
-// The error is a *BlockedError if an object in peer has a name that another peer owns; peer is
-// not a member then. The error wraps ErrMembership if the configured peers and the PeerSets
-// differ. It is an *InDoubtError if the change is under way and a peer does not answer: Start or
-// Recover of any coordinator continues the change.
+// The error is a *BlockedError if an object in peer has a name that another peer owns, or if peer
+// was removed by force and no member confirms an object that it owns; peer is not a member then.
+// The error wraps ErrMembership if the configured peers and the PeerSets differ. It is an
+// *InDoubtError if the change is under way and a peer does not answer: Start or Recover of any
+// coordinator continues the change.
 func (c *Coordinator) Join(ctx context.Context, peer region.PeerName) (*Change, error) {
 	return c.submitter.change(ctx, Join, peer, "")
 }
 
 // Comeback is Join for a member whose store was restored from an older state, whether that was
-// detected (ErrReturned) or not. An object in peer counts only if the other members confirm it.
-// An Account that peer has forgotten gets another home, with the latest revision in the other
-// members. Change.Lost lists the forgotten objects that exist once; their guards hold the names
-// until ReleaseRemoval.
+// detected (ErrReturned) or not. An object in peer counts only if the other members confirm it. If
+// peer has forgotten the home of an Account, one of the replicas becomes its home, with the latest
+// revision that the other members hold. Change.Lost lists the forgotten objects that exist once;
+// their guards hold the names until ReleaseRemoval.
 //
 // The error is a *BlockedError if peer holds a committed object, and another member holds no
 // object under its name: either the object was removed after the backup, or its operation has not
@@ -103,11 +107,11 @@ func (c *Coordinator) Comeback(ctx context.Context, peer region.PeerName) (*Chan
 	return c.submitter.change(ctx, Comeback, peer, "")
 }
 
-// Leave takes peer, which must answer, out of the ring. From then on peer gets no new objects.
-// Homes in peer move to other members; guards and replicas in peer are deleted last. Leave
-// blocks and is idempotent like Join. The error is a *BlockedError if objects that exist once
-// have their primary in peer: the error lists them, and peer stays a member until they are
-// removed. Other errors are those of Join.
+// Leave takes peer, which must answer, out of the ring. From the start of the change on, peer gets
+// no new objects. Homes in peer move to other members; guards and replicas in peer are deleted
+// last. Leave blocks and is idempotent like Join. The error is a *BlockedError if objects that
+// exist once have their primary in peer: the error lists them, and peer stays a member until they
+// are removed. Other errors are those of Join.
 func (c *Coordinator) Leave(ctx context.Context, peer region.PeerName) (*Change, error) {
 	return c.submitter.change(ctx, Leave, peer, "")
 }

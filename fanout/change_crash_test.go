@@ -21,7 +21,7 @@ import (
 // changeCases are changes of the membership of a ring.
 var changeCases = []struct {
 	name    string
-	members []region.PeerName // before
+	members []region.PeerName // before the change
 	after   []region.PeerName
 	run     func(ctx context.Context, c *fanout.Coordinator) (*fanout.Change, error)
 }{
@@ -45,9 +45,10 @@ var changeCases = []struct {
 	},
 }
 
-// TestCrashAtEveryCommandOfAChange stops a coordinator before and after each of its commands. The
-// next coordinator has the log, or has no log and finds the change in the slots of the PeerSets.
-// In the end the ring has its old or its new members.
+// TestCrashAtEveryCommandOfAChange stops a coordinator at each of its commands, once before and
+// once after the command. With -short it leaves commands out (see stride). The next coordinator has
+// the log, or has an empty log and finds the change in the slots of the PeerSets. In the end the
+// ring has its old or its new members.
 func TestCrashAtEveryCommandOfAChange(t *testing.T) {
 	for _, tc := range changeCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -99,7 +100,7 @@ func crashChange(t *testing.T, r *regiontest.Ring, before, then []region.PeerNam
 		return false
 	case <-stop.stopped:
 	}
-	time.Sleep(time.Millisecond) // virtual time: longer than any request is in flight
+	time.Sleep(time.Millisecond) // virtual time: longer than the successor's MaxInFlight
 	next := waltest.NewMemory()
 	if logged {
 		next = log.Reopen()
@@ -118,7 +119,8 @@ func crashChange(t *testing.T, r *regiontest.Ring, before, then []region.PeerNam
 	return true
 }
 
-// requireRing fails the test unless the ring has the members of one of rings, and is clean.
+// requireRing sweeps the ring, and fails the test unless the ring has the members of one of rings,
+// and an audit then reports no violation and no work in progress.
 func requireRing(t *testing.T, r *regiontest.Ring, rings ...[]region.PeerName) {
 	t.Helper()
 	var texts []string

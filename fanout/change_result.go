@@ -23,11 +23,11 @@ type BlockedError struct {
 	Change string // ID of the change
 	Kind   ChangeKind
 	Peer   region.PeerName
-	// Blocking are the objects that must be removed first.
+	// Blocking are the objects that must be removed before the peer can join or leave.
 	Blocking []Occupant
 }
 
-// Error names the objects that must be removed first.
+// Error names the objects that must be removed before the peer can join or leave.
 func (e *BlockedError) Error() string {
 	var names []string
 	for _, o := range e.Blocking {
@@ -43,10 +43,10 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%s of peer %s is refused because of %s, %s: remove them first", e.Kind, e.Peer, strings.Join(names, ", "), why)
 }
 
-// Unwrap returns ErrAborted: nothing has changed.
+// Unwrap returns ErrAborted: the members have not changed.
 func (e *BlockedError) Unwrap() error { return ErrAborted }
 
-// changeJournal is the log's record of a change.
+// changeJournal is the form in which the log stores a change of the membership.
 type changeJournal struct {
 	Operation protocol.ChangeOperation `json:"operation"`
 	Record    protocol.ChangeRecord    `json:"record"`
@@ -153,7 +153,7 @@ func (r *changeRunner) occupant(f protocol.Found, peer region.PeerName) Occupant
 
 var peerSetKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "PeerSet"}
 
-// outcome returns the log's record of an ended change.
+// outcome returns the outcome of an ended change, in the form in which the log stores it.
 func (r *changeRunner) outcome() []byte {
 	result := r.machine.Result
 	o := outcome{State: stateOf(protocol.Result{Ending: result.Ending}), AlreadyDone: result.Ending == protocol.AlreadyDone, Reason: string(result.Reason)}

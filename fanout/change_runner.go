@@ -114,8 +114,8 @@ func (r *changeRunner) failure(peer region.PeerName) error {
 	return r.troubles.explain(peer, r.unconfirmed(peer))
 }
 
-// unconfirmed returns why peers have not confirmed an object. If peer itself has not confirmed
-// one, it returns that reason, else the reason of another peer; nil if all objects are confirmed.
+// unconfirmed returns why peers have not confirmed an object: the reason of peer if peer has one,
+// else the reason of another peer, or nil if all objects are confirmed.
 func (r *changeRunner) unconfirmed(peer region.PeerName) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

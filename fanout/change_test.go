@@ -137,6 +137,7 @@ func TestAMemberIsGivenUpAndComesBack(t *testing.T) {
 }
 
 // TestAddsWhileARingGrows adds objects with old and new peers as targets while two peers join.
+// Afterwards a sweep leaves a ring in which an audit finds nothing.
 func TestAddsWhileARingGrows(t *testing.T) {
 	r := servers(t, "eu-west", "us-east")
 	old := of(t, r, "eu-west", "us-east")

@@ -30,7 +30,7 @@ func answerOf(attempt *region.Attempt, err error) answer {
 	}
 }
 
-// vague reports whether the status code does not show if the server applied the request.
+// vague returns true if the status code leaves open whether the server applied the request.
 func (a answer) vague() bool {
 	return a.code == http.StatusTooManyRequests || a.code == http.StatusRequestTimeout || a.code >= http.StatusInternalServerError
 }

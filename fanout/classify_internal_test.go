@@ -12,9 +12,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// TestAnswers covers all answers that a failed request may get. A write is NotApplied only if it
-// never left, or if a server rejected it for good. After any other failure it is Unknown, and
-// never Applied. Only a 404 from the object's own resource means that the object is absent.
+// TestAnswers covers all status codes of failed requests. A write is NotApplied only if it was
+// never sent, or if a server rejected its only attempt for good. After any other failure it is
+// Unknown. A read is NotFound only if absent is set.
 func TestAnswers(t *testing.T) {
 	refusals := map[int32]bool{}
 	for code := int32(300); code < 500; code++ {

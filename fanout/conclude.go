@@ -87,7 +87,7 @@ func (c conclusion) operation(result protocol.Result) *Operation {
 	return operation
 }
 
-// unconfirmed returns why peer has not confirmed.
+// unconfirmed returns why peer has not confirmed the operation.
 func (c conclusion) unconfirmed(peer region.PeerName) error {
 	because := func(why error) error {
 		return &region.Error{Peer: peer, Op: string(c.r.machine.Op.Action), Err: why}
@@ -152,7 +152,7 @@ func (c conclusion) logReason(result protocol.Result) string {
 	return text[:min(len(text), limit)]
 }
 
-// operation converts the log's record into an Operation: the state, and what each peer holds.
+// operation converts an outcome into an Operation, with the state of each peer.
 func (o outcome) operation(id string, kind Kind) *Operation {
 	operation := &Operation{ID: id, State: o.State, Primary: o.Primary, Revision: o.Revision, Durable: o.Durable, AlreadyDone: o.AlreadyDone}
 	var outcomes []region.Outcome[PeerState]

@@ -98,8 +98,8 @@ func (c conclusion) cause(ctx context.Context, result protocol.Result) error {
 	}
 }
 
-// known returns the error of a reason that alone explains the ending, whichever calls failed. It
-// returns nil for any other reason.
+// known returns the error for a reason that explains the ending by itself, whether or not calls
+// failed. It returns nil for any other reason.
 func (c conclusion) known(result protocol.Result) error {
 	peer := region.PeerName(result.Peer)
 	switch result.Reason {
@@ -128,8 +128,8 @@ func (c conclusion) known(result protocol.Result) error {
 	}
 }
 
-// late returns the error of an operation that missed its deadline. awaited, unless nil, is what
-// the operation waited for at that moment.
+// late returns the error of an operation that missed its deadline. awaited, unless nil, is what the
+// operation waited for when the deadline passed.
 func late(ctx context.Context, awaited error) error {
 	return waitedFor(fmt.Errorf("it was not committed in time: %w", context.Cause(ctx)), awaited)
 }

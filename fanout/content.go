@@ -103,9 +103,10 @@ func hash(parts ...any) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// digest identifies a request. For a kind that exists once the digest covers the target and the
-// request's own key, so two requests with equal content are different requests. For a kind that
-// exists everywhere two requests with equal content are the same request.
+// digest identifies a request. For a kind that exists once the digest covers the target and the key
+// of the request (its idempotency key, else its operation ID), so two requests with equal content
+// are different requests. For a kind that exists everywhere two requests with equal content are the
+// same request.
 func (k Kind) digest(obj *unstructured.Unstructured, target, key string) (string, error) {
 	var payload any = k.content(obj)
 	if k.Payload != nil {

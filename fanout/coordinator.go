@@ -48,9 +48,10 @@ type Coordinator struct {
 	inspector *inspector
 }
 
-// New checks opts and reads nothing: it does not block, and d may still be empty. Coordinators
-// that use one log at the same time need a shared log (wal.Log.Shared), and each of them needs
-// its own handle for the log. An error names the field of opts and a valid value.
+// New checks its arguments and reads nothing: it does not block, and d may still be empty.
+// Coordinators that use one log at the same time need a shared log (wal.Log.Shared), and each of
+// them needs its own handle for the log. An error names the argument, or the field of opts and a
+// valid value.
 func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	switch {
 	case argument.Missing(d):
@@ -75,15 +76,17 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	return c, nil
 }
 
-// Add creates obj in all peers, or in none. It uses the name, the labels and the annotations of
-// obj's metadata, and ignores status. Within ctx it waits for the Directory's first Snapshot.
+// Add creates obj, and its guards or replicas in all other peers, or leaves nothing in effect. It
+// uses the name, the labels and the annotations of obj's metadata, and ignores status. It waits
+// until the Directory has a peer or ctx ends.
 //
 // Add returns nil when the operation is committed: Operation.State is Done if every peer has
-// confirmed, and Committed if a peer has not. Start or Recover complete the operation in that
-// peer. Otherwise the error is a *HeldError if another object has the name, or an *InDoubtError
-// if the outcome is not known yet: the operation stays in the log, so call Outcome and do not
-// call Add again. Any other error wraps ErrAborted or ErrEnded: nothing is in effect. Adding the
-// same object again under the same idempotency key returns the first result.
+// confirmed, and Committed if a peer has not. Start or Recover complete the operation in that peer.
+// Otherwise the error is a *HeldError if another object has the name, or an *InDoubtError if the
+// outcome is not known yet: the operation stays in the log, so call Outcome and do not call Add
+// again. After any other error nothing is in effect: the error wraps ErrAborted or ErrEnded, unless
+// Add rejects the call before the operation begins. Adding the same object again under the same
+// idempotency key returns the first result.
 func (c *Coordinator) Add(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
 	op, _, err := c.submitter.add(ctx, obj, opts, false)
 	return op, err
@@ -135,10 +138,10 @@ func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (
 	return op, err
 }
 
-// Agree is Add for content that is decided once, such as a generated password or a CA. The
-// first caller's content wins. Every caller gets that object, read from the primary's peer. Agree
-// is only for kinds that exist Everywhere. The errors are those of Add, but an existing object is
-// not an error.
+// Agree is Add for content that is decided once, such as a generated password or a CA. The first
+// caller's content wins. Every caller gets the object with this content, read from the primary's
+// peer. Agree is only for kinds that exist Everywhere. The errors are those of Add, but an existing
+// object is not an error.
 func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*unstructured.Unstructured, error) {
 	op, r, err := c.submitter.add(ctx, obj, opts, true)
 	if err != nil {
@@ -157,8 +160,9 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 // object has no claim or is only reserved, and an *OccupiedError if other objects are in the
 // namespace that the object owns. If OccupiedError.Committed is set, the removal is committed, and
 // continues once these objects are removed. The error is an *InDoubtError if the outcome is not
-// known yet. Any other error wraps ErrAborted or ErrEnded. If the removal is neither committed nor
-// in doubt, it has not removed the object.
+// known yet. Any other error wraps ErrAborted or ErrEnded, unless Remove rejects the call before
+// the removal begins. If the removal is neither committed nor in doubt, it has not removed the
+// object.
 func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, opts RemoveOptions) (*Operation, error) {
 	kind, err := c.kinds.find(gk)
 	if err == nil {
@@ -178,12 +182,13 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 	return op, err
 }
 
-// Start recovers the open operations of the log and then sweeps all peers, every SweepEvery
-// until ctx ends. A sweep deletes reservations of dead operations, restores missing guards and
-// replicas, finishes removals, and adopts objects without a claim of kinds with AdoptApplied.
-// Start logs failures to the logger in ctx and retries. It blocks, and returns nil when ctx has
-// ended. A short-lived program need not call Start: without it, each operation first settles the
-// open operations of the log.
+// Start recovers the open operations of the log and then sweeps all peers, every SweepEvery until
+// ctx ends. It also finishes abandoned changes of the membership, and writes notes. A sweep deletes
+// reservations of dead operations, restores missing guards and replicas, and finishes removals.
+// After each sweep, Start adopts objects without a claim if their kind sets AdoptApplied. Start
+// logs failures to Options.Logger, or else to the logger in ctx, and retries. It blocks, and
+// returns nil when ctx has ended. A short-lived program need not call Start: without it, each
+// operation first settles the open operations of the log.
 func (c *Coordinator) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, c.opts.Logger, "fanout")
 	defer func() { _ = c.executor.tails.wait(context.WithoutCancel(ctx)) }()

@@ -66,7 +66,8 @@ func (c *crash) step(_ context.Context, e fanout.StepEvent) {
 	}
 }
 
-// crashCase is an operation under test: its preparation, and the operation.
+// crashCase is an operation under test. prepare creates the objects that the operation needs, and
+// returns the key of its object; run runs the operation.
 type crashCase struct {
 	name    string
 	prepare func(t *testing.T, c *fanout.Coordinator, acme string) types.NamespacedName
@@ -166,8 +167,9 @@ var crashCases = []crashCase{
 	},
 }
 
-// TestCrashAtEveryCommand stops a coordinator before and after each of its commands. The next
-// process recovers from the log. Then all invariants hold, and no work is in progress.
+// TestCrashAtEveryCommand stops a coordinator at each of its commands, once before and once after
+// the command. With -short it leaves commands out (see stride). The next process recovers from the
+// log. Then an audit finds no violation and no work in progress.
 func TestCrashAtEveryCommand(t *testing.T) {
 	for _, tc := range crashCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -186,8 +188,8 @@ func TestCrashAtEveryCommand(t *testing.T) {
 	}
 }
 
-// stride is the distance between two crashes or faults: one, or larger with -short, where the
-// race detector looks for races and not for states.
+// stride is the distance between two crashes or faults: one, or 25 with -short. The runs with
+// -short look only for data races.
 func stride() int {
 	if testing.Short() {
 		return 25
@@ -218,7 +220,7 @@ func crashOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, at i
 		return false
 	case <-stop.stopped:
 	}
-	time.Sleep(time.Millisecond) // virtual time: longer than any request is in flight
+	time.Sleep(time.Millisecond) // virtual time: longer than the successor's MaxInFlight
 	next := log.Reopen()
 	successor := coordinator(t, r, next, fanout.Options{MaxInFlight: time.Nanosecond})
 	_, err := successor.Recover(t.Context())

@@ -14,23 +14,24 @@
 //
 // # Guarantees
 //
-//   - At most one peer owns a name. A committed name is guarded in every peer, so a name that is
-//     absent in any one peer is free.
+//   - At most one peer owns a name. Every Active member has the object, a guard or a replica of
+//     each committed name, so a name that is absent in any one Active member is free.
 //   - A committed operation stays in effect until a removal.
 //   - Committed and aborted are reported only with proof. Until then the error is an
 //     InDoubtError. The error of an operation that may have been in effect for a while wraps
 //     ErrEnded.
-//   - A delete names the UID and resourceVersion that were read. An object that a person applied
-//     without a claim is never deleted.
-//   - Replicas of an object that exists everywhere never disagree within a revision, never run
-//     ahead of their primary and never go back.
-//   - Nothing is sent to a peer before the log has the operation, except a dry run of its guard.
+//   - A delete names the UID and resourceVersion that were read. A Coordinator never deletes an
+//     object that a person applied without a claim.
+//   - Two replicas of one revision of an object have the same content. The revision of a replica
+//     is not above that of its primary, and never falls.
+//   - A Coordinator sends no write of an operation to a peer before the log has the operation,
+//     except the dry run of a guard.
 //   - The payload of an object that exists once is in one peer: guards carry their claim and the
 //     fields that Kind.Guard fills in.
-//   - A plain delete of the primary of an object that exists everywhere is a request. No replica
-//     is deleted while the object's namespace holds an object, while a member cannot report
-//     whether the namespace holds one, or while more removals are requested than
-//     Options.RemovalCap allows. See Hold and Coordinator.ReleaseRemoval.
+//   - A plain delete of the primary of an object that exists everywhere is a request. Unless a
+//     person releases the removal, no replica is deleted while the object's namespace holds an
+//     object, while a member cannot report whether the namespace holds one, or while more removals
+//     are requested than Options.RemovalCap allows. See Hold and Coordinator.ReleaseRemoval.
 //   - A cluster's answers count only if the ring knows that cluster under the peer's name. The
 //     kube-system UID, the ring ID and the cluster's own PeerSet identify it. Another cluster
 //     counts as an unreachable peer (WrongPeerError), and nothing is written to it. See
@@ -49,14 +50,15 @@
 //
 // # Limits
 //
-//   - An add needs every peer: if one does not answer, the add fails without effect. An operation
-//     whose target is lost in the middle of its commit is in doubt until the target answers.
+//   - An add needs every peer: if one does not answer, the add fails without effect, or waits if
+//     AddOptions.Unreachable is Wait. An operation whose target is lost in the middle of its
+//     commit is in doubt until the target answers.
 //   - A clone of a cluster cannot be distinguished from the cluster. A process whose reachable
 //     peers are all of one other ring believes that ring.
 //   - Readers of an object that exists everywhere may see two revisions at one moment in two
 //     peers.
-//   - Clocks order rivals and date events in texts; they decide nothing else. A wrong clock can
-//     make an operation wait longer, but not violate a guarantee.
+//   - Clocks order rivals, date events in texts, and measure leases and deadlines. A wrong clock
+//     can make an operation wait longer or end without effect, but not violate a guarantee.
 //   - If an object without a claim has a name, for example because a person applied it, an
 //     operation on that name begins only when that object is gone.
 package fanout

@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestLogInDoubtBeforeTheCommit: the write that logs that a commit may be sent has an unknown
-// result. An update or a removal is then in doubt and not aborted, since recovery sends the
-// commit if the log has that write. An add is aborted, since recovery never commits an add.
+// TestLogInDoubtBeforeTheCommit lets the log fail, with an unknown result, when it is to store that
+// a commit may be sent. An update or a removal is then in doubt and not aborted, since recovery
+// sends the commit if the log stored this. An add is aborted, since recovery never commits an add.
 func TestLogInDoubtBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(c *fanout.Coordinator, acme string) (*fanout.Operation, error){

@@ -28,7 +28,7 @@ type entries struct {
 	busy       map[string]bool      // operations that this process works on
 	watched    map[string]watched   // entries of other coordinators
 	effectless map[string]watched   // entries of a shared log whose operations had no effect
-	retryAt    map[string]time.Time // when to retry an operation that could not be settled
+	retryAt    map[string]time.Time // when recoverFirst may retry an operation that could not be settled
 }
 
 func newEntries(opts *Options, log wal.Log) *entries {
@@ -76,7 +76,7 @@ func (l *entries) reread(ctx context.Context, entry wal.Entry) (wal.Entry, error
 	return now, nil
 }
 
-// postpone records that an operation could not be settled, and is not to be retried for a
+// postpone records that an operation could not be settled, so that recoverFirst skips it for a
 // lease.
 func (l *entries) postpone(id string) {
 	l.mu.Lock()

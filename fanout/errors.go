@@ -20,34 +20,36 @@ var (
 	// unreachable peer are dead, and a sweep deletes them when the peer answers.
 	ErrAborted = errors.New("aborted: nothing is in effect")
 
-	// ErrEnded means that an operation is not in effect and never will be again, but may have
-	// been for a while: its commit may have been applied before the object was removed. If the
-	// error wraps ErrReturned, too, the primary's peer was restored since, and it is unknown
-	// whether the operation was in effect there.
+	// ErrEnded means that an operation is not in effect and never will be again, but may have been in
+	// effect for a while: its commit may have been applied before the object was removed. If the error
+	// wraps ErrReturned, too, the primary's peer was restored since, and it is unknown whether the
+	// operation was in effect there.
 	ErrEnded = errors.New("ended: not in effect now, perhaps was for a while")
 
-	// ErrNotFound means that no peer holds a committed object with the requested name.
+	// ErrNotFound means that no peer holds a committed object with the requested name and, if the call
+	// names a UID, with that UID.
 	ErrNotFound = errors.New("no peer holds it")
 
 	// ErrMembership means that the configured peers and the PeerSets of the peers differ. The
 	// error that wraps it names the difference.
 	ErrMembership = errors.New("configured peers and PeerSet differ")
 
-	// ErrWrongPeer means that a peer's credentials lead to another cluster than the one that the
-	// ring knows under the peer's name. A *WrongPeerError names the difference. ErrWrongPeer wraps
-	// ErrMembership.
+	// ErrWrongPeer means that a peer's credentials lead to another cluster than the one that the ring
+	// knows under the peer's name. The error that wraps ErrWrongPeer names the difference.
+	// ErrWrongPeer wraps ErrMembership.
 	ErrWrongPeer = fmt.Errorf("%w: credentials lead to another peer", ErrMembership)
 
 	// ErrOtherRing means that a peer belongs to another ring than the other peers. The error that
 	// wraps ErrOtherRing names the peer and both rings. ErrOtherRing wraps ErrWrongPeer.
 	ErrOtherRing = fmt.Errorf("%w of another ring", ErrWrongPeer)
 
-	// ErrReturned means that a peer's store was restored from an older state. A *ReturnedError
-	// wraps it.
+	// ErrReturned means that a peer's store was restored from an older state. The error that wraps
+	// ErrReturned names the peer.
 	ErrReturned = errors.New("the peer was restored from an older state")
 
-	// ErrOtherLog means that the log has open operations of another ring. The Coordinator settles
-	// none of them, and begins no operation in that log.
+	// ErrOtherLog means that the log has an operation of another ring, or an operation that may be of
+	// another ring. If this operation is open, the Coordinator settles no open operation of the log,
+	// and begins none.
 	ErrOtherLog = errors.New("the log belongs to another ring")
 
 	// ErrNoOwner means that no Active object of the kind in Kind.Within, such as an Account,
@@ -63,12 +65,12 @@ var (
 type HeldError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
-	Holder    region.PeerName // peer of the object that holds the name: usually the owner's primary, but see Lost
+	Holder    region.PeerName // peer of the object that holds the name; see also Lost
 	UID       types.UID
 	Operation string // empty for an object that was applied without a claim
-	Stage     string // the primary's stage; empty without a claim
+	Stage     string // stage of the object that holds the name; empty without a claim
 	Since     time.Time
-	// Coordinator took the name; empty without a claim.
+	// Coordinator is the coordinator that took the name; empty without a claim.
 	Coordinator string
 	// Lost, unless empty, is the peer where the object with UID was committed and is missing
 	// now; the object in Holder proves the commit. Either the peer was restored from an older
@@ -76,7 +78,7 @@ type HeldError struct {
 	Lost region.PeerName
 }
 
-// Error names the object, its holder and peer, since when, and the remedy.
+// Error names the object, the peer that holds it, the operation and its start, and the remedy.
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s is held by peer %s", e.Kind.Kind, keyString(e.Key), e.Holder)
@@ -119,9 +121,9 @@ func (e *ConflictError) Error() string {
 		e.Kind.Kind, keyString(e.Key), e.Revision)
 }
 
-// Occupant is an object in the way of an operation, or left by one: it keeps its namespace's owner
-// from being removed (OccupiedError), it keeps a peer from joining or leaving (BlockedError), or
-// it stays in a peer that has left (Change.Left).
+// Occupant is an object that keeps its namespace's owner from being removed (OccupiedError), that
+// keeps a peer from joining or leaving (BlockedError), or that stays in a peer that has left
+// (Change.Left).
 type Occupant struct {
 	Peer     region.PeerName
 	Resource schema.GroupResource
@@ -129,8 +131,8 @@ type Occupant struct {
 	Stage    string // empty without a claim
 }
 
-// OccupiedError means that an object was not removed because its namespace holds other objects.
-// It lists them.
+// OccupiedError means that the removal of an object was rejected, or waits, because the namespace
+// that the object owns holds other objects.
 type OccupiedError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestErrorTexts: an error names its object, the holder, the peer, since when, and the remedy.
+// TestErrorTexts compares the complete texts of the error types.
 func TestErrorTexts(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	db := fanout.HeldError{Kind: serviceClusters, Key: key("acme", "db"), Holder: "us-east", Operation: "123", Stage: "Configured", Since: since, Coordinator: "host/7"}
@@ -104,7 +104,7 @@ func TestErrorTextsOfOperations(t *testing.T) {
 				c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 				_, added := c.Add(t.Context(), newAccount(acme), fanout.AddOptions{})
 				require.NoError(t, added)
-				_, added = c.Add(t.Context(), newServiceCluster(acme, "db-1"), fanout.AddOptions{Target: "eu-west"}) // ap-south accepts guards
+				_, added = c.Add(t.Context(), newServiceCluster(acme, "db-1"), fanout.AddOptions{Target: "eu-west"}) // ap-south has accepted a guard, so the next add sends it no dry run
 				require.NoError(t, added)
 				r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Times: -1, Do: regiontest.Hang()})
 				_, err = c.Add(within(t, 50*time.Millisecond), newServiceCluster(acme, "db-2"), fanout.AddOptions{Target: "eu-west"})
@@ -159,7 +159,8 @@ func TestErrorTextsOfOperations(t *testing.T) {
 	}
 }
 
-// Outcome returns the same cause as the operation itself did, because the log has it.
+// The log stores why an add was aborted: the error of Outcome, called on another coordinator with
+// this log, contains the error of the add.
 func TestTheLogRemembersWhy(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()

@@ -17,9 +17,10 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// TestExamineFindsWhatASweepMends puts every pair of objects of one name into two members. It
-// repairs the findings of the examination, and then sweeps each object. These sweeps must change
-// nothing: the examination finds everything that the protocol repairs.
+// TestExamineFindsWhatASweepMends puts two objects of one name into two members. It takes every
+// pair of the objects that variants returns, except the pairs that are impossible. It repairs the
+// findings of the examination until none changes anything, and then sweeps each object. These
+// sweeps must change nothing: the examination finds everything that a sweep repairs.
 func TestExamineFindsWhatASweepMends(t *testing.T) {
 	for _, mode := range []protocol.Mode{protocol.Once, protocol.Everywhere} {
 		pairs, found := 0, 0
@@ -63,7 +64,8 @@ func impossible(mode protocol.Mode, x, y *protocol.Object) bool {
 	return x != nil && y != nil && x.Claimed && !x.Primary(mode) && x.Of(mode).UID == y.UID && !y.Primary(mode)
 }
 
-// variants returns the objects that peer may hold. Each is of operation o or of a rival.
+// variants returns the objects that peer may hold: no object, an object without a claim, and
+// objects whose claim names operation o or a rival.
 func variants(mode protocol.Mode, peer, other string) []*protocol.Object {
 	base := protocol.Object{UID: "u-" + peer, RV: "1", Claimed: true, Payload: "p", Digest: "dp"}
 	base.Claim = protocol.Claim{Operation: "o", Peer: peer, Target: peer, Digest: "dp"}

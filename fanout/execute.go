@@ -105,7 +105,7 @@ func stepOf(verb protocol.Verb) string {
 	}
 }
 
-// writes reports whether the command changes something.
+// writes reports whether a command with this verb may change objects in a peer.
 func writes(verb protocol.Verb) bool {
 	switch verb {
 	case protocol.Create, protocol.Put, protocol.Delete, protocol.Activate, protocol.Release, protocol.PutPeerSet:
@@ -187,8 +187,8 @@ func untrusted(err error) protocol.Reply {
 	return protocol.Reply{Class: protocol.NotApplied, Code: code}
 }
 
-// writeLog runs a command of the log. The caller's context does not cancel it half-way: whether
-// an entry is durable must be known.
+// writeLog runs a command of the log. The caller's context does not cancel it half-way: the runner
+// must know whether the log has stored the entry.
 func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrite) (protocol.Reply, error) {
 	err := write.err
 	log := r.executor.entries.log

@@ -52,7 +52,8 @@ func perform(t *testing.T, r *runner, command protocol.Command) (protocol.Reply,
 	return r.perform(region.WithAttempt(t.Context(), &attempt), &attempt, command, logWrite{})
 }
 
-// Before a cluster is identified, it gets no request for an object, not even a read.
+// The credentials of peer us lead to a cluster of another ring. A read and a delete of an object in
+// us return ErrWrongPeer, and that cluster gets no request for the object.
 func TestNothingIsAskedOfAClusterBeforeItIsKnown(t *testing.T) {
 	t.Parallel()
 	ring, other := regiontest.NewRing("eu", "us"), regiontest.NewRing("eu", "us")
@@ -71,7 +72,8 @@ func TestNothingIsAskedOfAClusterBeforeItIsKnown(t *testing.T) {
 	}
 }
 
-// An answer does not count if its cluster is identified as the wrong one before it arrives.
+// A peer is found to be the wrong cluster while it delays the answer to a read. The read returns
+// ErrWrongPeer instead of "not found".
 func TestAClusterThatIsRefutedWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,8 @@ type Explanation struct {
 	// Action is "add", "adopt", "update", "move" or "remove". For a name it is the action of the
 	// operation that State describes; empty if no object shows an operation.
 	Action string
-	// Coordinator began the operation, if a claim or the log names it.
+	// Coordinator is the coordinator that began the operation; empty if neither a claim nor the log
+	// names it.
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
@@ -58,7 +59,7 @@ type Changing struct {
 	Kind ChangeKind
 	// Peer is the peer that joins or leaves.
 	Peer region.PeerName
-	// Coordinator began the change, or continued it last.
+	// Coordinator is the coordinator that began the change, or the last one that continued it.
 	Coordinator string
 	// In are the peers whose slots the change holds, in order.
 	In []region.PeerName
@@ -74,7 +75,7 @@ type PeerExplanation struct {
 	Role  string
 	// Operation and Coordinator are those of the claim.
 	Operation, Coordinator string
-	// Since is when the claim began, or when an object without a claim was created.
+	// Since is when the operation in the claim began, or when an object without a claim was created.
 	Since time.Time
 	// Judgement is "primary", "guard", "replica", "reservation", "yielded" (it was the
 	// primary), "elect" (it becomes the primary), "leftover", "leaving", "held" (a requested
@@ -92,18 +93,18 @@ type PeerExplanation struct {
 	names bool // the object belongs to the requested operation
 }
 
-// Explain reports the state of an operation of any coordinator: one in this Coordinator's log,
-// or one whose claim is in a peer. It reads every peer, judges the objects as the protocol
-// does, and writes nothing. The error wraps ErrUnknownOperation if neither the log nor a peer
-// has the operation, and then also an error for each peer that could not be read. Otherwise a
-// peer that does not answer is not an error: its PeerExplanation has Err.
+// Explain reports the state of an operation of any coordinator: one in this Coordinator's log, or
+// one whose claim is in a peer. It reads every peer, judges the objects as the protocol does, and
+// writes nothing. If neither the log nor a peer has the operation, the error wraps
+// ErrUnknownOperation, and also the error of each peer that could not be read. Otherwise a peer
+// that does not answer is not an error: its PeerExplanation has Err.
 func (c *Coordinator) Explain(ctx context.Context, operation string) (*Explanation, error) {
 	e, _, err := c.inspector.explain(ctx, operation)
 	return e, err
 }
 
-// ExplainName reports the state of a name in all peers: its owner, the operations that want it,
-// and leftovers. It writes nothing.
+// ExplainName reports the state of a name in all peers: the primary that owns the name, the
+// operations that want the name, and leftovers. It writes nothing.
 func (c *Coordinator) ExplainName(ctx context.Context, gk schema.GroupKind, key types.NamespacedName) (*Explanation, error) {
 	kind, err := c.kinds.find(gk)
 	if err == nil {

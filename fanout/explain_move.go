@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// namesNextHome reports whether m names as its home another object that may not be the primary yet.
-// Either m has yielded to that object and still has the protocol's finalizer, or m is a replica
-// whose primary was lost with its peer.
+// namesNextHome returns true if m names another object as its home, and that object may not be the
+// primary yet. Either m has yielded to that object and still has the protocol's finalizer, or m is
+// a replica whose primary was lost with its peer.
 func (s survey) namesNextHome(m met) bool {
 	return m.bad == nil && m.view.Claimed && s.kind.Mode == Everywhere && m.view.Home.Yielded &&
 		!m.view.Primary(protocol.Mode(s.kind.Mode))

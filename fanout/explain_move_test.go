@@ -43,7 +43,7 @@ func TestExplainAMove(t *testing.T) {
 	require.Equal(t, region.PeerName("ap-south"), traces[0].Primary)
 	require.Equal(t, []region.PeerName{"eu-west"}, traces[0].Peers)
 
-	// No other coordinator's log has the operation.
+	// The log of this coordinator does not have the operation.
 	_, err = coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "you/1"}).Resume(t.Context(), op.ID)
 	require.NoError(t, err)
 	traces, err = c.Traces(t.Context())

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// explain judges one name, for the given operation or, if that is empty, for the owner of the
-// name. It is pure.
+// explain judges one name and describes the given operation. If operation is empty, it describes
+// the latest operation that the primary of the name shows. It is pure.
 func (s survey) explain(key types.NamespacedName, peers []string, operation string) *Explanation {
 	e := &Explanation{Operation: operation, Kind: s.kind.GroupKind(), Key: key, Changes: s.changes()}
 	for _, peer := range peers {

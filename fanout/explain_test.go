@@ -59,7 +59,7 @@ func TestExplain(t *testing.T) {
 	_, err = c.Explain(t.Context(), "unheard-of")
 	require.ErrorIs(t, err, fanout.ErrUnknownOperation)
 
-	// A guard that was deleted by hand.
+	// A guard was deleted by hand: Explain reports the guard as missing.
 	require.NoError(t, clusters(t, r, "eu-west", acme).Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	e, err := stranger.Explain(t.Context(), op.ID)
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestExplain(t *testing.T) {
 	_, err = c.Sweep(t.Context())
 	require.NoError(t, err)
 
-	// A peer that does not answer.
+	// A peer does not answer: Explain reports the operation as in doubt.
 	r.Partition("us-east", true)
 	e, err = c.Explain(t.Context(), op.ID)
 	require.NoError(t, err)
@@ -82,7 +82,8 @@ func TestExplain(t *testing.T) {
 	require.ErrorIs(t, err, region.ErrUnavailable, "it may be known there")
 	r.Partition("us-east", false)
 
-	// An object that exists everywhere.
+	// ExplainName of an Account reports its replicas, and Explain of an update reports that a later
+	// update has replaced it.
 	e, err = c.ExplainName(t.Context(), accounts, key("", acme))
 	require.NoError(t, err)
 	require.Equal(t, map[region.PeerName]string{
@@ -97,7 +98,8 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, fanout.Done, e.State)
 	require.Contains(t, e.Text, "overtaken: the object is at revision 3 by operation "+second.ID)
 
-	// An object that a person applied, and a name that no object has.
+	// ExplainName reports an object that a person applied as unclaimed, and a name that no object has
+	// as absent.
 	_, err = clusters(t, r, "ap-south", acme).Create(t.Context(), newServiceCluster(acme, "applied"), metav1.CreateOptions{})
 	require.NoError(t, err)
 	e, err = c.ExplainName(t.Context(), serviceClusters, key(acme, "applied"))
@@ -169,7 +171,8 @@ func TestExplainWhatIsUnderWay(t *testing.T) {
 	require.Empty(t, traces)
 }
 
-// An open operation of the log is explained by both the log and the peers.
+// Explain of an operation that the log has open reports the state in the peers and the state in the
+// log. Resume aborts the operation, because it is an add that was not committed.
 func TestExplainAnOpenOperation(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))

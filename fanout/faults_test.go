@@ -22,9 +22,11 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// TestEveryFaultAtEveryCall injects each fault into each call of an operation, in each peer. The
-// caller gets a true result, which stays true after recovery has settled the operation and a
-// sweep has deleted late objects.
+// TestEveryFaultAtEveryCall injects each fault into each call of an operation to ap-south or
+// us-east, one fault for each run. With -short it leaves calls and peers out. The caller gets a
+// true result: after recovery has settled the operation and sweeps have repaired the peers, the
+// operation is in effect if it was reported as committed, and is not in effect if it was reported
+// as aborted or ended.
 func TestEveryFaultAtEveryCall(t *testing.T) {
 	faults := []struct {
 		name string
@@ -80,7 +82,7 @@ func faultOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, peer
 	server.Reset()
 	server.Inject(far)
 
-	time.Sleep(time.Millisecond) // virtual time: longer than any request is in flight
+	time.Sleep(time.Millisecond) // virtual time: longer than MaxInFlight
 	_, err := c.Recover(t.Context())
 	require.NoError(t, err)
 	requireSettled(t, log)
@@ -115,7 +117,8 @@ func calls(s *regiontest.Server, gr schema.GroupResource) int {
 	return n
 }
 
-// held returns the object in the peers, which must agree on whether it exists.
+// held returns the object in the last peer, or nil. It requires that all peers have an object of
+// the name, or none has.
 func held(t *testing.T, r *regiontest.Ring, key types.NamespacedName) (found *unstructured.Unstructured) {
 	t.Helper()
 	for i, peer := range peers {
@@ -132,7 +135,7 @@ func held(t *testing.T, r *regiontest.Ring, key types.NamespacedName) (found *un
 	return found
 }
 
-// awaitClean sweeps until all invariants hold and nothing is under way.
+// awaitClean repeats an audit with repair until it reports no violation and no work in progress.
 func awaitClean(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -31,7 +31,7 @@ func waiting(op *fanout.Operation) map[region.PeerName][]string {
 }
 
 // A removal that waits for finalizers of other controllers reports these finalizers for each peer:
-// in its steps, in its outcome, and in a recovery.
+// in its steps, in its result, and in the result of a recovery.
 func TestARemovalNamesTheFinalizersThatItWaitsFor(t *testing.T) {
 	const teardown = "example.com/teardown"
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,8 @@ func TestARemovalNamesTheFinalizersThatItWaitsFor(t *testing.T) {
 	})
 }
 
-// A read that the caller's deadline cuts off does not hide the finalizers that were read before it.
+// A removal reads finalizers that block a deletion, and the caller's deadline then cuts off a later
+// read. The result of the removal still names these finalizers.
 func TestADeadlineDoesNotHideFinalizers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -116,8 +117,9 @@ func TestADeadlineDoesNotHideFinalizers(t *testing.T) {
 	})
 }
 
-// The removal of an object that exists everywhere deletes the replicas at once, and also reports
-// the finalizers that block these deletions.
+// The removal of an object that exists everywhere reports the finalizers that block the deletion of
+// its replicas. It deletes the primary only after the replicas, and so reports no finalizer of the
+// primary.
 func TestARemovalNamesTheFinalizersOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

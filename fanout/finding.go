@@ -24,10 +24,10 @@ const (
 	ClassIdentity Class = "Identity"
 	// ClassRestored means that a peer was restored from an older state.
 	ClassRestored Class = "Restored"
-	// ClassConflict needs a person's decision: it is repaired only if the caller names the
-	// object.
+	// ClassConflict needs a person's decision: it is repaired only if a sweep can decide it and the
+	// caller names the object.
 	ClassConflict Class = "Conflict"
-	// ClassInProgress is work that continues without help, and no violation.
+	// ClassInProgress is work under way, which violates nothing.
 	ClassInProgress Class = "InProgress"
 )
 

@@ -127,8 +127,8 @@ func TestARepairIsRefusedBesideAWrongCluster(t *testing.T) {
 	}
 }
 
-// However many peers are silent, Identity.Peers waits for one call: no peer is asked twice or after
-// another one.
+// All peers are silent. Identity.Peers returns after one CallTimeout, because it asks all peers at
+// once, and each peer only once.
 func TestSilentPeersAreAskedForTheirIdentityOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -146,7 +146,8 @@ func TestSilentPeersAreAskedForTheirIdentityOnce(t *testing.T) {
 	})
 }
 
-// A peer whose PeerSet cannot be read is still known by the UID of its cluster.
+// If the PeerSet of a peer cannot be read, Identity.Peers still returns the UID of the peer's
+// cluster.
 func TestAPeerWithoutItsPeerSetHasAUID(t *testing.T) {
 	r := newRing(t)
 	r.Server("eu-west").Inject(regiontest.Fault{Times: -1, Resource: peerSetResource.GroupResource(), Do: regiontest.Refuse(http.StatusForbidden)})

@@ -197,9 +197,9 @@ func firstReleaseObjects(acme string) map[string]*unstructured.Unstructured {
 	return map[string]*unstructured.Unstructured{"once": sc, "everywhere": newAccount(unique("globex"))}
 }
 
-// TestAddsOfTheFirstRelease: a coordinator of the first release dies after each step of an add
-// with a record. A coordinator of this release settles the add by that record, from the log or by
-// sweeps, also if its log is wrapped.
+// TestAddsOfTheFirstRelease: a coordinator of the first release dies after each step of an add with
+// a record. A coordinator of this release, whose log is wrapped, settles the add by that record: by
+// a recovery from the log, or by a sweep and then a recovery.
 func TestAddsOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"recovered", "swept, then recovered"} {
@@ -247,9 +247,10 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// TestRivalOfTheFirstRelease: an add meets a claim with a record. If the record is decided, the
-// add is refused. If it is undecided and its owner shows no sign of life, the add withdraws the
-// record and is committed. A coordinator whose log holds no records does not judge such a claim.
+// TestRivalOfTheFirstRelease: an add meets a claim with a record. If the record is decided, the add
+// is rejected. If the record is undecided and its coordinator shows no sign of life, the add
+// withdraws the record and is committed. A coordinator whose log holds no records leaves such
+// claims unchanged, and its add is aborted.
 func TestRivalOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

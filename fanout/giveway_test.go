@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// A younger request waits until the older request has ended, and then reports the committed object
-// of the older one. That holds also if one of its own writes was lost.
+// A younger add waits until an older add of the name is committed, and then returns a HeldError for
+// the older add's object. This also holds if a create of the younger add was lost.
 func TestTheYoungerWaitsForTheOlder(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		r := newRing(t)

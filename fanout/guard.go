@@ -37,7 +37,8 @@ func (k Kind) guardContent(key types.NamespacedName) (content, string, error) {
 // mark shortens a digest for guardAnnotation.
 func mark(token string) string { return token[:min(len(token), 16)] }
 
-// surplus returns token, the token of obj's content, if the guard obj carries payload, else "".
+// surplus returns token if the guard obj carries payload, and "" otherwise. token is the token of
+// obj's content.
 func (k Kind) surplus(obj *unstructured.Unstructured, token string) (string, error) {
 	_, want, err := k.guardContent(objectKey(obj))
 	if err != nil {

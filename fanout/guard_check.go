@@ -25,7 +25,7 @@ import (
 // names the peer.
 type GuardError struct {
 	Kind   schema.GroupKind
-	Fields []string // that Kind.Guard has to fill; none if the API server names none
+	Fields []string // the fields that Kind.Guard has to fill; empty if the API server names no field
 	Err    error    // the API server's answer
 }
 
@@ -122,7 +122,7 @@ func (g *guardChecks) taken(ctx context.Context, conn *region.Conn, k Kind) {
 	}
 }
 
-// refused drops the record that a peer accepts guards of a kind, because the peer rejected one.
+// refused forgets that a peer accepts guards of a kind, because the peer rejected one.
 func (g *guardChecks) refused(peer region.PeerName, kind schema.GroupKind) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -132,9 +132,9 @@ func dryRuns(r *regiontest.Ring) (n int) {
 	return n
 }
 
-// A guard carries its claim and the fields that Kind.Guard fills in, and nothing else. That holds
-// while it is a reservation, too, and if Inert keeps the payload of reservations. A sweep does not
-// rewrite the guard, although the API server fills in a default.
+// A guard carries its claim and the fields that Kind.Guard fills in, and nothing else. The guard
+// carries no more while it is a reservation, although Inert of this kind keeps the payload of
+// reservations. A sweep does not rewrite the guard, although the API server fills in a default.
 func TestAGuardCarriesNoPayload(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
@@ -325,7 +325,8 @@ func TestADryRunThatCannotBeAskedBlocksNoAdd(t *testing.T) {
 	}
 }
 
-// An add whose deadline passes in the dry run names the peer for which it waited.
+// If the deadline of an add passes in the dry run, the error names the peer for which the add
+// waited. An add with more time continues after two seconds without an answer to the dry run.
 func TestADryRunThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

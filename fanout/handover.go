@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// handOver makes manager the owner of the content's fields in obj, as if manager had applied
-// them; the coordinator keeps the claim's fields. Otherwise a field that the requester later
-// drops from its manifest would stay: the coordinator created the object, so it would own that
-// field, too.
+// handOver makes manager the owner of the content's fields in obj, as if manager had applied them;
+// the coordinator keeps the claim's fields. Otherwise a field that manager later drops from its
+// manifest would stay: the coordinator created the object, so the coordinator would own that field,
+// too.
 func handOver(obj *unstructured.Unstructured, kind Kind, manager string, now time.Time) {
 	if manager == "" {
 		manager = "atoll"

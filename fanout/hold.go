@@ -25,18 +25,19 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Hold is a removal that a plain delete of a primary requests and that is not committed: the
-// object stays in effect in all peers. A Hold also describes guards and replicas whose primary is
-// lost: they stay until a release.
+// Hold is a removal that a plain delete of a primary requests and that is not committed: the object
+// stays in effect in all peers. A Hold also describes guards and replicas whose primary is lost:
+// they stay until the primary's peer has come back, or until a release.
 type Hold struct {
 	// Reason is "Occupied" while the object's namespace holds an object, "Unknown" while a peer
 	// cannot report whether the namespace holds one, "TooMany" if Options.RemovalCap was
 	// exceeded, until a release, and "Lost" for a guard or replica whose primary is gone without
 	// a removal. It is empty until a sweep has judged the request.
 	Reason string
-	// Message lists the objects in the namespace, or the numbers that exceed the cap.
+	// Message has the details of Reason, such as the objects in the namespace, or the numbers that
+	// exceed the cap.
 	Message string
-	// Since is the deletionTimestamp.
+	// Since is the deletionTimestamp of the primary; zero if Reason is "Lost".
 	Since time.Time
 	// Released is set if a person has released the removal.
 	Released bool
@@ -84,7 +85,8 @@ func released(obj *unstructured.Unstructured) bool {
 	return uid != "" && uid == string(obj.GetUID())
 }
 
-// hold records in obj why its removal is held, or deletes the record if held is zero.
+// hold stores in an annotation of obj why the removal of obj is held, or deletes that annotation if
+// held is zero.
 func hold(obj *unstructured.Unstructured, held protocol.Held) {
 	annotations := obj.GetAnnotations()
 	if annotations == nil {

@@ -60,7 +60,8 @@ func sweep(t testing.TB, coordinators ...*fanout.Coordinator) {
 	}
 }
 
-// requireInForce fails the test unless every peer has each Account, Active.
+// requireInForce fails the test unless every peer holds each Account in stage Active, and only the
+// object in home may have a deletionTimestamp.
 func requireInForce(t testing.TB, r *regiontest.Ring, names ...string) {
 	t.Helper()
 	for _, p := range peers {
@@ -127,7 +128,8 @@ func TestADeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	require.ErrorAs(t, err, new(*fanout.OccupiedError), "an explicit removal is refused by the same occupants")
 	requireInForce(t, r, acme)
 
-	// Neither another coordinator nor a restart ends the hold, and neither writes anything.
+	// Sweeps of a coordinator that starts after the hold was stored do not end the hold, and no sweep
+	// writes anything.
 	for _, p := range peers {
 		r.Server(p).Reset()
 	}
@@ -291,8 +293,8 @@ func TestTheDeletionOfTheTypeIsHeld(t *testing.T) {
 	requireInForce(t, r, names...)
 	require.Equal(t, "TooMany", holdOf(t, r, names[0]).Reason)
 
-	// All homes move to another peer. Then home's objects of the type are only replicas, which
-	// are deleted, and restored with the type.
+	// All homes move to another peer. Then the peer home has only replicas of the type. They are
+	// deleted with the type, and a sweep restores them when the type exists again.
 	for _, name := range names {
 		_, err := c.Move(t.Context(), accounts, key("", name), "eu-west", fanout.MoveOptions{})
 		require.NoError(t, err)
@@ -305,7 +307,8 @@ func TestTheDeletionOfTheTypeIsHeld(t *testing.T) {
 		return apierrors.IsNotFound(err)
 	}, time.Minute, time.Millisecond)
 
-	// A type that is not served does not mean that its objects are absent.
+	// If a peer does not serve the type, a sweep does not take the objects there for absent: the sweep
+	// fails, and deletes none of the objects in the other peers.
 	_, err = c.Sweep(t.Context())
 	require.Error(t, err)
 	for _, p := range []region.PeerName{"eu-west", "us-east"} {
@@ -334,7 +337,7 @@ func TestTwoCoordinatorsMeetAHeldRemoval(t *testing.T) {
 	for _, who := range []*fanout.Coordinator{c, other} {
 		wg.Go(func() {
 			for range 5 {
-				_, _ = who.Sweep(t.Context()) // a write of one may conflict with the read of the other
+				_, _ = who.Sweep(t.Context()) // a write of one coordinator may conflict with a write of the other one
 			}
 		})
 	}
@@ -404,7 +407,8 @@ func TestReplicasWithoutAHomeAreKept(t *testing.T) {
 	require.NoError(t, err, "this one was not released")
 }
 
-// If a primary is deleted without a removal, its bound guards stay and hold the name, too.
+// If a primary is deleted without a removal, its bound guards stay and hold the name until a person
+// releases them.
 func TestAGuardWithoutItsPrimaryIsKept(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

@@ -21,7 +21,7 @@ type keyStep uint8
 
 const (
 	keyFree    keyStep = iota // the request takes the key
-	keySettle                 // the operation is open: settle it, its end decides
+	keySettle                 // the operation is open: settle it, and then decide by its state
 	keyAnswer                 // return the operation's result
 	keyNext                   // the operation has no result for the request: read the next key of the chain
 	keyReused                 // reject: the operation was another request
@@ -35,7 +35,7 @@ type keyed struct {
 	open      bool
 	same      bool // the operation was the same request
 	committed bool // the operation has ended, and was committed
-	signed    bool // its entry stores its ring
+	signed    bool // the operation's entry stores the operation's ring
 	belongs   protocol.Belonging
 }
 

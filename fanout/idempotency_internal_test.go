@@ -11,7 +11,8 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// TestKeySteps covers everything that the log may have under an idempotency key.
+// TestKeySteps compares step with a table of rules, for all values of keyed. It also calls
+// settledStep with all combinations of its inputs.
 func TestKeySteps(t *testing.T) {
 	const any = 2
 	rules := []struct { // the first rule that fits decides; 0 is false, 1 is true

@@ -33,9 +33,9 @@ const (
 	PropertyRing = Property(protocol.MismatchRing)
 )
 
-// WrongPeerError means that the cluster behind a peer's credentials is not the one that the
-// ring knows under the peer's name. The peer counts as unreachable: nothing is read or written
-// there. errors.As finds it; it wraps ErrWrongPeer, or ErrOtherRing if the ring differs.
+// WrongPeerError means that the cluster behind a peer's credentials is not the one that the ring
+// knows under the peer's name. The peer counts as unreachable: no object there is read or written.
+// errors.As finds it; it wraps ErrWrongPeer, or ErrOtherRing if the ring differs.
 type WrongPeerError struct {
 	Peer     region.PeerName
 	Property Property
@@ -94,7 +94,7 @@ func (e *WrongPeerError) Is(target error) bool { return target == region.ErrOthe
 type ReturnedError struct {
 	Peer  region.PeerName
 	Epoch int64 // epoch of its PeerSet
-	Noted int64 // epoch that the peers in By noted before
+	Noted int64 // the higher epoch that the peers in By have noted
 	By    []region.PeerName
 }
 
@@ -120,8 +120,8 @@ func returning(ctx context.Context, peer region.PeerName) context.Context {
 	return context.WithValue(ctx, returningKey{}, peer)
 }
 
-// excused reports whether err is the *ReturnedError of the peer that calls under ctx bring
-// back.
+// excused returns true if err is the *ReturnedError of a peer, and the calls under ctx bring this
+// peer back.
 func excused(ctx context.Context, err error) bool {
 	returned, ok := errors.AsType[*ReturnedError](err)
 	peer, _ := ctx.Value(returningKey{}).(region.PeerName)

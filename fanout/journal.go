@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// journal is the log's data of an operation, enough to settle it in a new process.
+// journal is the data of an operation in the log. A new process can settle the operation with it.
 type journal struct {
 	Group        string             `json:"group"`
 	Kind         string             `json:"kind"`
@@ -53,7 +53,7 @@ func decodeJournal(e wal.Entry) (journal, error) {
 	return j, nil
 }
 
-// outcome is the log's record of an ended operation.
+// outcome is the result of an ended operation, as the log stores it.
 type outcome struct {
 	State       State           `json:"state"`
 	Primary     region.PeerName `json:"primary,omitempty"`
@@ -78,14 +78,16 @@ func entryKind(gk schema.GroupKind, action protocol.Action) string {
 	return fmt.Sprintf("%s %s", action, gk)
 }
 
-// Describe returns the action, the object, the primary's peer and the ring of a Coordinator's
-// log entry. It returns an error for an entry of another program.
+// Describe returns the action, the object, the primary's peer and the ring of a Coordinator's log
+// entry. It returns an error if the entry's data is not that of a Coordinator.
 func Describe(e wal.Entry) (Description, error) {
 	j, err := decodeJournal(e)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Description{}, err
-	}
-	if j.Change != nil {
+	case j.Change == nil && j.Operation.Action == "":
+		return Description{}, fmt.Errorf("log entry %s is not an operation: it has no action", e.ID)
+	case j.Change != nil:
 		j.Operation.Action = protocol.Action(j.Change.Operation.Kind)
 	}
 	return Description{
@@ -105,5 +107,5 @@ type Description struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Primary   region.PeerName
-	Ring      string // ID of the ring in which the operation began; empty if that ring had no ID, and in entries of the first release
+	Ring      string // ID of the ring in which the operation began; empty without an ID, and in entries of the first release
 }

@@ -30,9 +30,9 @@ func (m Mode) String() string {
 	return "Once"
 }
 
-// Kind describes a resource that can be fanned out. It is a value: there is no registration.
-// The protocol reads claims, never payloads, so third parties describe their own types with a
-// Kind and pass them in Options.Kinds.
+// Kind describes a resource that can be fanned out. It is a value: there is no registration. The
+// protocol decides by claims and by digests of payloads, so third parties describe their own types
+// with a Kind and pass them in Options.Kinds.
 type Kind struct {
 	// Resource is the resource as the peers serve it.
 	Resource schema.GroupVersionResource
@@ -66,21 +66,22 @@ type Kind struct {
 	Inert func(obj *unstructured.Unstructured) error
 
 	// Guard, for a kind that exists Once, fills in the fields that the other peers require of an
-	// object of the kind, such as required fields of its CRD or labels that a policy demands. It
-	// gets an object with apiVersion, kind, namespace and name only, so a guard carries no
-	// payload. Its changes to status, claim and metadata are ignored, except changes to labels and
-	// annotations. It must be pure and the same in every coordinator: otherwise the sweeps of one
-	// coordinator rewrite the guards of another. If Guard is nil, a guard has only its claim. If a
-	// peer rejects a guard, Add and Adopt fail with a *GuardError before their first write.
+	// object of the kind, such as required fields of its CRD or labels that a policy demands. It gets
+	// an object with apiVersion, kind, namespace and name only, so a guard carries no payload. Its
+	// changes to status, claim and metadata are ignored, except changes to labels and annotations. It
+	// must be pure and the same in every coordinator: otherwise the sweeps of one coordinator rewrite
+	// the guards of another. If Guard is nil, a guard has only its claim. If a peer rejects a guard,
+	// Add and Adopt fail with a *GuardError: before their first write if the dry run of the guard
+	// shows the rejection.
 	Guard func(guard *unstructured.Unstructured) error
 
 	// AdoptApplied makes Start adopt objects that were applied without a claim, as Adopt does.
 	// Before its adoption, such an object holds its name in its peer and is not in effect.
 	AdoptApplied bool
 
-	// Within, for a namespaced kind, is a cluster-scoped kind that exists everywhere. An object
-	// is added only if an owner, an object of Within named like the namespace, is Active in the
-	// target.
+	// Within, for a namespaced kind, is the resource of a cluster-scoped kind that exists everywhere.
+	// An object is added only if an owner, an object of Within named like the namespace, is Active in
+	// the target.
 	Within schema.GroupVersionResource
 
 	// Holds are the resources of the kinds that are Within this kind. An object owns the
@@ -98,11 +99,12 @@ type Kind struct {
 	// Activated again. Ready must be pure. If Ready is nil, sweeps do not check for the result.
 	Ready func(obj *unstructured.Unstructured) bool
 
-	// Released is called in each peer, with the object as it was, after a committed removal has
-	// deleted everything that the object Holds and before the object itself is deleted: at
-	// least once, so it must be idempotent. It may be called late, when another coordinator has
-	// finished the removal and the name was added again: it must not touch results of an object
-	// with another claim. An error delays the removal, and the call is retried. May be nil.
+	// Released, for a kind that exists Everywhere, is called for each peer after a committed removal
+	// has deleted the replicas, and before the removal deletes the primary. It gets the primary as the
+	// coordinator last read it. It is called at least once, so it must be idempotent. It may be called
+	// late, when another coordinator has finished the removal and the name was added again: it must
+	// not touch results of an object with another claim. An error delays the removal, and the call is
+	// retried. May be nil.
 	Released func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error
 }
 

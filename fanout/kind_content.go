@@ -13,8 +13,8 @@ import (
 
 // Content returns the fields of obj that are equal in all peers if the kind exists everywhere.
 // These are the result of Payload. If Payload is nil, they are all fields except status, claim and
-// metadata; labels and annotations are included. It is pure and does not modify obj; the error is
-// Payload's.
+// metadata; labels and annotations are included. It is pure and does not modify obj. The error is
+// Payload's, or means that obj is nil.
 func (k Kind) Content(obj *unstructured.Unstructured) (map[string]any, error) {
 	if obj == nil {
 		return nil, errObjectNil
@@ -39,8 +39,8 @@ func (k Kind) Digest(obj *unstructured.Unstructured) (string, error) {
 	return hash(content(fields))
 }
 
-// State returns the protocol's state in obj, nil if obj has none. The error means that obj has a
-// state which cannot be read.
+// State returns the protocol's state in obj, nil if obj has none. The error means that obj is nil,
+// or has a state which cannot be read.
 func (k Kind) State(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 	if obj == nil {
 		return nil, errObjectNil

@@ -43,12 +43,13 @@ func (id *Identity) Ring(ctx context.Context) (string, error) {
 	return "", nil // the peers are in no ring
 }
 
-// CheckLog returns nil if the Coordinator may settle all open operations of its log: each
-// operation began in this ring, or is in effect nowhere. Otherwise the error wraps ErrOtherLog and
-// names an operation, or wraps an *InDoubtError, or is an error of Ring. An *InDoubtError is about
-// an operation of the first release, whose entry does not store its ring: no peer that answers
-// shows the operation, and a peer that does not answer may show it. CheckLog writes nothing. It
-// blocks until the necessary peers were read.
+// CheckLog returns nil if the Coordinator may settle all open operations of its log: each operation
+// began in this ring, or is in effect nowhere. Otherwise the error wraps ErrOtherLog and names an
+// operation, or wraps an *InDoubtError, or is an error of Ring, or means that an entry cannot be
+// judged because its data or the log cannot be read. An *InDoubtError is about an operation of the
+// first release, whose entry does not store its ring: no peer that answers shows the operation, and
+// a peer that does not answer may show it. CheckLog writes nothing. It blocks until the necessary
+// peers were read.
 func (id *Identity) CheckLog(ctx context.Context) error {
 	if _, err := id.Ring(ctx); err != nil {
 		return err

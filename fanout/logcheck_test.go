@@ -86,7 +86,7 @@ func cutAtCommit(t *testing.T, r *regiontest.Ring, log *waltest.Memory, op func(
 
 // Entries of the first release do not store their ring. An operation that may be in effect is
 // settled only if the peers show it. Otherwise the log is refused and the error names the
-// operation, because an operation of another ring would count as removed.
+// operation, because a recovery in another ring would take the operation's object for removed.
 func TestAnUnsignedLogOfAnotherRingIsRefused(t *testing.T) {
 	for name, op := range map[string]func(context.Context, *fanout.Coordinator, string) error{
 		"add": func(ctx context.Context, c *fanout.Coordinator, acme string) error {

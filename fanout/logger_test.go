@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// The logger in Options reports why nothing happens, also if the context of Start has no
-// logger.
+// Start logs that a peer is unreachable to the logger in Options, also if the context of Start has
+// no logger.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	ring := regiontest.NewRing("eu-west")

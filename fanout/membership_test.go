@@ -151,7 +151,8 @@ func TestAccountRemovalWaitsForEveryPeer(t *testing.T) {
 	require.Nil(t, held(t, r, key("", name)))
 }
 
-// Of concurrent rivals for one name exactly one is committed.
+// Six coordinators add one name at once. Exactly one add is committed, and the others return a
+// HeldError.
 func TestRivals(t *testing.T) {
 	r := newRing(t)
 	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))

@@ -32,11 +32,12 @@ type MoveOptions struct {
 //
 // Move returns nil when the move is committed: Operation.State is Done if every peer follows the
 // new primary, and Committed if a peer does not yet; Start or Recover let that peer follow.
-// AlreadyDone is set if the peer already had the primary. Otherwise the error wraps ErrNotFound
-// if no peer holds the object, and is a *HeldError if the object is only reserved, is being
-// removed or has no claim. If the outcome is not known yet, the error is an *InDoubtError. Any
-// other error wraps ErrAborted, or ErrEnded if the primary moved to the peer and then to another
-// one. Recover, or a sweep of any coordinator, finishes a move that a crash interrupted.
+// AlreadyDone is set if the peer already had the primary. Otherwise the error wraps ErrNotFound if
+// no peer holds the object, and is a *HeldError if the object is only reserved, is being removed or
+// has no claim, or if another object has the name in the given peer. If the outcome is not known
+// yet, the error is an *InDoubtError. Any other error wraps ErrAborted, or ErrEnded if the primary
+// moved to the peer and then to another one, unless Move rejects the call before the operation
+// begins. Recover, or a sweep of any coordinator, finishes a move that a crash interrupted.
 func (c *Coordinator) Move(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, to region.PeerName, opts MoveOptions) (*Operation, error) {
 	kind, err := c.kinds.find(gk)
 	if err == nil {

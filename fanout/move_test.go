@@ -187,8 +187,9 @@ func TestMoveWaits(t *testing.T) {
 	requireClean(t, c)
 }
 
-// Every operation that meets an unfinished move finishes that move first. If the next home is
-// gone, a sweep takes the move back.
+// An update, a sweep and a move each finish an unfinished move that they meet, and a removal
+// removes the object. If the object that is to become the home is gone, a sweep takes the move
+// back.
 func TestAMoveInTheMiddleIsFinishedByWhoeverMeetsIt(t *testing.T) {
 	for what, meet := range map[string]func(ctx context.Context, c *fanout.Coordinator, name string) error{
 		"update": func(ctx context.Context, c *fanout.Coordinator, name string) error {

@@ -60,9 +60,9 @@ func (w *sweeper) takeNotes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// writeNotes writes notes into the PeerSet of a peer, unless notes were written there a moment
-// ago, or the PeerSet has changed since it was read at resourceVersion rv. The next call tries
-// again.
+// writeNotes writes notes into the PeerSet of a peer, unless that PeerSet got notes less than half
+// of NoteEvery ago, cannot store them, or has changed since it was read at resourceVersion rv. The
+// next call tries again.
 func (w *sweeper) writeNotes(ctx context.Context, peer region.PeerName, rv string, notes []protocol.Note) error {
 	conn, err := w.clusters.trusted(ctx, peer)
 	if err != nil || w.clusters.identities.ringless(conn) {

@@ -38,7 +38,7 @@ type StepEvent struct {
 	Role      string          // of the object that is written, if any
 	Done      bool            // false before the command, true after it
 	Code      string          // code of the answer, once done
-	Class     string          // known effect, once done: "NotApplied", "Applied" or "Unknown"
+	Class     string          // known effect, once done: "NotApplied", "Applied" or "Unknown"; empty in a change
 	Err       error           // why it failed, once done
 
 	// Finalizers are the finalizers of other controllers that block the object's deletion, if a

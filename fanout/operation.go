@@ -15,10 +15,10 @@ const (
 	// results can have this state: an Explanation, a Trace, and an Operation that Abort or Resume
 	// returns with an error.
 	Reserving State = "Reserving"
-	// Committed: the operation is in effect and cannot be undone, but not every peer has
-	// confirmed yet. Recovery or a sweep rolls it forward.
+	// Committed: the operation is in effect and cannot be undone, but not every peer has confirmed it
+	// yet. Recovery or a sweep rolls it forward.
 	Committed State = "Committed"
-	// Done: the operation is committed, and every peer has confirmed.
+	// Done: the operation is committed, and every peer has confirmed it.
 	Done State = "Done"
 	// Aborted: the operation never took effect and never will.
 	Aborted State = "Aborted"
@@ -38,21 +38,21 @@ const (
 	PeerGuard PeerState = "Guard"
 	// PeerReplica: the peer holds a replica in effect.
 	PeerReplica PeerState = "Replica"
-	// PeerGone: the peer holds nothing of the name.
+	// PeerGone: the peer holds no object of the operation.
 	PeerGone PeerState = "Gone"
 	// PeerUnchanged: the operation did not change this peer.
 	PeerUnchanged PeerState = "Unchanged"
-	// PeerPending: the peer has not confirmed yet, or, while the operation is in doubt, its
-	// state is not known. For an add without effect: the peer did not answer or is no longer
-	// configured, so a dead reservation may be left there. The next Recover or sweep that
-	// reaches the peer, or the peer's next join, deletes that reservation.
+	// PeerPending: the peer has not confirmed the operation yet, or the operation is in doubt. For an
+	// add without effect: the peer did not answer or is no longer configured, so a dead reservation
+	// may be left there. The next Recover or sweep that reaches the peer, or the peer's next join,
+	// deletes that reservation.
 	PeerPending PeerState = "Pending"
 )
 
-// Operation is the state of one fan-out.
+// Operation is the state of one operation when the call returned it.
 type Operation struct {
-	// ID names the operation in the log and in errors. Claims have it, too, unless the request
-	// gave way to an older one and was tried again.
+	// ID names the operation in the log and in errors. Claims have it, too, except the claims of an
+	// adoption, and those of a request that gave way to an older one and was tried again.
 	ID string
 	// State is the state of the operation.
 	State State
@@ -70,6 +70,6 @@ type Operation struct {
 	// AlreadyDone is set if an earlier operation had the same effect, so that this operation
 	// changed nothing.
 	AlreadyDone bool
-	// Peers are the results by peer. A peer that has not confirmed has Err set.
+	// Peers are the results by peer. Err is set for a peer that has not confirmed the operation.
 	Peers region.Results[PeerState]
 }

@@ -70,7 +70,7 @@ func TestAddRemoveServiceCluster(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// After the commit the requester owns the fields of the payload, and can change and drop them by
+// After the commit the FieldManager of the add owns the fields of the payload, and can drop them by
 // server-side apply without a conflict. The protocol owns the claim.
 func TestPayloadIsTheRequesters(t *testing.T) {
 	r := newRing(t)

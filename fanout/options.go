@@ -29,13 +29,15 @@ type Options struct {
 	// module. Unstructured objects need no Scheme.
 	Scheme *runtime.Scheme
 
-	// Identity names this coordinator in claims and in error messages. It decides nothing. Zero
+	// Identity names this coordinator in claims and in error messages. No step of the protocol depends
+	// on it. Abort takes an operation with this name in its claims for one of this coordinator. Zero
 	// means host name and process.
 	Identity string
 
-	// LeaseTimeout is how long the heartbeat of a rival may stay unchanged before its
-	// reservation may be deleted. Zero means 15 seconds. Safety does not depend on LeaseTimeout:
-	// a lease decides only when another coordinator may try to delete the reservation.
+	// LeaseTimeout is how long an operation or a change of the membership may show no sign of life
+	// before another coordinator may delete its reservations, take over its entry in a shared log, or
+	// finish the change. Zero means 15 seconds. Safety does not depend on LeaseTimeout: it decides
+	// only when another coordinator may try this.
 	LeaseTimeout time.Duration
 
 	// CallTimeout bounds each request to a peer. In an operation on an object, a request to a peer
@@ -53,15 +55,16 @@ type Options struct {
 	SweepEvery time.Duration
 
 	// NoteEvery is how often Start writes into the PeerSet of each peer the epochs of the other
-	// PeerSets. A noted epoch shows later that a peer was restored from an older state. Start
-	// writes at most once in SweepEvery, and skips a peer to which another coordinator has written
-	// a moment ago. Zero means one minute. Negative means never; then only contradictions between
-	// peers show a restored peer.
+	// PeerSets. A noted epoch shows later that a peer was restored from an older state. Start writes
+	// at most once in SweepEvery, and skips a peer to which any coordinator has written notes less
+	// than half of NoteEvery ago. Zero means one minute. Negative means never; then only
+	// contradictions between peers show a restored peer.
 	NoteEvery time.Duration
 
-	// RemovalCap limits how many plain deletes of primaries take effect. If there are more, such
-	// as after the deletion of a CRD, they look like an accident and are held. Zero holds plain
-	// deletes of more than 5 objects that are also more than 10 % of a peer's objects.
+	// RemovalCap limits how many plain deletes of primaries take effect. If there are more, such as
+	// after the deletion of a CRD, they look like an accident and are held. Zero holds plain deletes
+	// of more than 5 primaries of a kind that are also more than 10 % of the kind's primaries in a
+	// peer.
 	RemovalCap RemovalCap
 
 	// Shard divides the objects that Start sweeps and adopts among the replicas of a program,
@@ -135,7 +138,7 @@ type Unreachable int
 const (
 	// Fail ends the operation without effect if it is not committed yet.
 	Fail Unreachable = iota
-	// Wait retries until the context's deadline, then fails.
+	// Wait retries until the context ends, and then has the effect of Fail.
 	Wait
 	// Forward, for removals, continues without the peer. For an object that exists once, the
 	// peer's guard is dead once the primary is deleted, and is swept when the peer answers
@@ -146,23 +149,23 @@ const (
 
 // AddOptions tune one Add, Update, Agree or Plan.
 type AddOptions struct {
-	// Target is the peer in which the object is created. Required for kinds that exist once.
-	// For kinds that exist everywhere it is the primary's peer; zero picks one.
+	// Target is the peer in which the object is created. Required for kinds that exist once. For kinds
+	// that exist everywhere it is the primary's peer; if it is empty, the Coordinator picks a peer.
 	Target region.PeerName
 
 	// IdempotencyKey makes a repeated call return the first call's result, also after a
 	// restart. Zero means that each call is a request of its own.
 	IdempotencyKey string
 
-	// FieldManager owns the payload's fields after the commit, as if it had applied them. Zero
-	// means "atoll". The protocol always owns the claim's fields.
+	// FieldManager is the field manager that owns the payload's fields after the commit, as if it had
+	// applied them. Zero means "atoll". The protocol always owns the claim's fields.
 	FieldManager string
 
 	// Unreachable is the policy for peers that do not answer: Fail, the default, or Wait.
 	Unreachable Unreachable
 
-	// Durable makes the call return only when the operation is durable. That takes one more
-	// request to each peer after the commit. See Operation.Durable.
+	// Durable makes the call return only when the operation is durable. For a kind that exists once,
+	// that takes one more request to each peer after the commit. See Operation.Durable.
 	Durable bool
 }
 

@@ -46,9 +46,9 @@ func (n *inspector) orphans(ctx context.Context, s, owners survey) []Violation {
 	return found
 }
 
-// orphan confirms by further reads that the committed object m has no owner: no peer has the
-// owner, and a later read shows that m is still committed. The order matters, because a removal
-// of the owner deletes the owner's primary last, after the objects in its namespace.
+// orphan confirms by further reads that the committed object m has no owner: no peer has the owner,
+// and a later read shows that m is still committed. The order matters, because a removal of the
+// owner deletes the owner's primary only after the objects in the owner's namespace.
 func (n *inspector) orphan(ctx context.Context, s survey, peer string, m met) bool {
 	for _, p := range s.peers {
 		_, err := n.get(ctx, region.PeerName(p), s.kind.Within, types.NamespacedName{Name: m.obj.GetNamespace()})

@@ -21,17 +21,17 @@ import (
 type Plan struct {
 	// State is Done if the object would be committed, else Aborted.
 	State State
-	// Primary is the peer of the primary after the Add, or of the existing one.
+	// Primary is the peer of the primary after the Add, or of the existing primary.
 	Primary region.PeerName
 	// AlreadyDone is set if an earlier operation had the same effect, so that Add would change
 	// nothing.
 	AlreadyDone bool
-	// Latency predicts the duration of Add; zero if it would be aborted. It sums the measured
-	// round trips that the protocol makes one after another, and the log's writes, each as long
-	// as the Coordinator's last one. It does not include the kind's hooks.
+	// Latency predicts the duration of Add; zero if Add would be aborted or change nothing. It sums
+	// the measured round trips that the protocol makes one after another, and the log's writes, each
+	// as long as the Coordinator's last one. It does not include the kind's hooks.
 	Latency time.Duration
-	// Peers are the states of the peers after the Add. Err is why a peer would reject its
-	// write, and Elapsed is the measured round trip.
+	// Peers are the states of the peers after the Add. Err is why a peer would reject its write, or
+	// does not answer, and Elapsed is the measured round trip.
 	Peers region.Results[PeerState]
 	// Leftovers are, by peer, the dead operations whose reservations Add would delete first.
 	Leftovers map[region.PeerName]string

@@ -88,8 +88,8 @@ func TestPlanOfWhatWouldBeCommitted(t *testing.T) {
 	requireClean(t, c)
 }
 
-// For an add that would be refused, Plan returns the error of Add, and a Plan with a result for
-// every peer.
+// For an add that would be refused, Plan returns an error like that of Add, and a Plan with a
+// result for every peer.
 func TestPlanOfWhatWouldBeRefused(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
@@ -252,7 +252,8 @@ func TestPlanKnowsTheIdempotencyKey(t *testing.T) {
 	require.ErrorContains(t, err, "object is nil")
 }
 
-// In virtual time, in which nothing else takes time, an add takes as long as its plan predicts.
+// In virtual time only the delayed requests take time. There an add takes as long as its plan
+// predicts.
 func TestPlanPredictsTheLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

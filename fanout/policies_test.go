@@ -26,7 +26,7 @@ func beforeCommit(e fanout.StepEvent) bool {
 	return !e.Done && e.Verb == "put" && e.Stage == "Configured"
 }
 
-// beforeMembers selects the moment before a secondary's PeerSet is read.
+// beforeMembers selects the moment before the PeerSet of ap-south is read.
 func beforeMembers(e fanout.StepEvent) bool {
 	return !e.Done && e.Verb == "read-peerset" && e.Peer == "ap-south"
 }
@@ -79,8 +79,9 @@ func silence(t *testing.T, r *regiontest.Ring, peer region.PeerName, when moment
 	}}
 }
 
-// TestUnreachable loses a peer in the phases of adds, updates and removals, under the policies for
-// unreachable peers.
+// TestUnreachable makes a peer unreachable in a phase of an add, an update or a removal. The
+// operation returns the result that its policy for unreachable peers demands. A recovery settles
+// the operation after the peer is reachable again.
 func TestUnreachable(t *testing.T) {
 	const (
 		soon  = 50 * time.Millisecond // less than a lease
@@ -153,7 +154,7 @@ func TestUnreachable(t *testing.T) {
 		when   moment
 		back   time.Duration
 		want   func(*testing.T, *fanout.Operation, error)
-		others int // peers that are activated before the caller stops waiting
+		others int // activations that must succeed before the caller stops waiting
 	}{
 		{"add/reserving/fail", addCluster, fanout.Fail, "us-east", always, never, aborted, 0},
 		{"add/reserving/wait, it comes back", addCluster, fanout.Wait, "us-east", always, soon, done, 0},
@@ -236,8 +237,8 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// Only a guard in an unreachable peer is left of an object. A repeated removal reports that the
-// object is gone.
+// Only a guard in an unreachable peer is left of an object. A repeated removal with the policy
+// Forward returns ErrNotFound.
 func TestARetriedForwardRemovalSaysThatItIsGone(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})

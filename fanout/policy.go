@@ -128,7 +128,7 @@ func (p policy) variables() []any {
 		add(side.prefix+"HomePeer", fmt.Sprintf(`variables.%sHome.find(r'"peer":%s')`, side.prefix, quoted))
 		add(side.prefix+"HomeUID", fmt.Sprintf(`variables.%sHome.find(r'"uid":%s')`, side.prefix, quoted))
 	}
-	// While an object is Reserved, a write may change only its metadata and its status.
+	// sameContent is true if the write changes only metadata and status.
 	add("sameContent", `oldObject == null || (dyn(object).all(k, k in ['metadata', 'status'] || (k in dyn(oldObject) && dyn(object)[k] == dyn(oldObject)[k])) && `+
 		`dyn(oldObject).all(k, k in ['metadata', 'status'] || k in dyn(object)))`)
 	add("holder", fmt.Sprintf(`'the name is held for ' + variables.oldText.find(r'"target":%[1]s') + ' by ' + variables.oldText.find(r'"operation":%[1]s') + ' since ' + variables.oldText.find(r'"start":%[1]s')`, quoted))

@@ -278,7 +278,7 @@ func history(n int) (all []v1alpha1.HistoryEntry) {
 	return all
 }
 
-// The policy rejects every text that does not have the form in which coordinators write a claim.
+// The policy rejects texts that do not have the form in which coordinators write a claim.
 func TestAdmissionPolicyKnowsOneForm(t *testing.T) {
 	j := judgeOf(t, secretKind())
 	text, err := json.Marshal(reservation())
@@ -340,7 +340,8 @@ func fillAll(v reflect.Value) {
 	}
 }
 
-// TestAdmissionPolicyAdmitsTheProtocol evaluates the policy for every write of real operations.
+// TestAdmissionPolicyAdmitsTheProtocol reads an object in all peers after each command of an Agree,
+// an Update and a Remove. The policy admits each change of the object that these reads show.
 func TestAdmissionPolicyAdmitsTheProtocol(t *testing.T) {
 	r := newRing(t)
 	kind := secretKind()

@@ -42,8 +42,8 @@ func meanwhile(t *testing.T, s *regiontest.Server, verb string, gr schema.GroupR
 
 var labelled = []byte(`{"metadata":{"labels":{"edited":"meanwhile"}}}`)
 
-// If another client has changed an object since the coordinator read it, the coordinator reads the
-// object again before it deletes the object.
+// Another client changes a guard while a request to delete the guard is on its way. The API server
+// rejects the request with a conflict, and the coordinator deletes the guard with another request.
 func TestADeletionHasPreconditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

@@ -93,8 +93,8 @@ func (id *Identity) Peers(ctx context.Context) (region.Results[PeerIdentity], er
 // ring knows under its name, or belongs to no ring yet. Otherwise the error wraps a
 // *WrongPeerError, a *ReturnedError or region.ErrIdentityUnknown, or is why the peer does not
 // answer. A program that reads peers from its own caches calls Recognize before it acts on an
-// object's absence. Recognize sends requests only if the identity is not known yet, and blocks for
-// one call at most.
+// object's absence. Recognize sends requests only if the cluster was not identified yet or its
+// answers do not count, and blocks for at most Options.CallTimeout.
 func (id *Identity) Recognize(ctx context.Context, peer region.PeerName) error {
 	_, err := id.clusters.trusted(ctx, peer)
 	return explain(peer, "identify", err)

@@ -33,7 +33,7 @@ const (
 	ProgressCommitted ProgressState = "committed"
 	// ProgressActivating: the object is being activated.
 	ProgressActivating ProgressState = "activating"
-	// ProgressConfirmed: the peer has confirmed.
+	// ProgressConfirmed: the peer has confirmed the operation.
 	ProgressConfirmed ProgressState = "confirmed"
 	// ProgressClearing: the object is being deleted.
 	ProgressClearing ProgressState = "clearing"
@@ -50,8 +50,8 @@ type PeerProgress struct {
 	State     ProgressState
 	// Since is when the operation reached State in the peer.
 	Since time.Time
-	// Unanswered is since when the peer has given no answer to a request: since the request was
-	// sent, or since the peer last answered another request. It is zero if every request was
+	// Unanswered is the time since which the peer has owed an answer: the time at which a request was
+	// sent, or at which the peer last answered another request. It is zero if every request was
 	// answered. Every request is unanswered for some milliseconds.
 	Unanswered time.Time
 	// Err is why the last request to the peer failed, if it did.

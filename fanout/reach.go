@@ -49,8 +49,8 @@ func (r *reach) noteSilence(peer region.PeerName, err error) {
 	r.silentAt[peer] = time.Now()
 }
 
-// mayBeStarting reports whether peer gave no answer a moment ago, so that a 403 may come from a server
-// that has not read its roles yet.
+// mayBeStarting reports whether a call to peer got no answer less than the duration beginning ago,
+// so that a 403 may come from a server that has not read its roles yet.
 func (r *reach) mayBeStarting(peer region.PeerName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,18 +22,18 @@ import (
 // recoveries bounds the number of concurrent recoveries.
 const recoveries = 16
 
-// Recover settles every open operation of the log once: it deletes the reservations of an
-// operation that is not committed, and rolls a committed one forward. It also continues each
-// change of the membership, of any coordinator, that shows no sign of life for a lease. It returns
-// the operations, oldest first. The error joins one error for each operation that could not be
-// settled: an *InDoubtError while a peer does not answer, a *wal.CorruptError for an entry that
+// Recover settles every open operation of the log once: it deletes the reservations of an operation
+// that is not committed, and rolls a committed one forward. It also continues each change of the
+// membership, of any coordinator, that shows no sign of life for a lease. It returns the
+// operations, oldest first. The error joins one error for each operation that could not be settled,
+// such as an *InDoubtError while a peer does not answer, a *wal.CorruptError for an entry that
 // cannot be read, or an error that wraps ErrOtherLog for a log of another ring.
 //
 // A removal that waits for finalizers of other controllers stays open and Committed. An operation
 // without effect stays in the log for Options.MaxInFlight if one of its requests may still be
-// applied, and is returned once; a peer that could not be asked for its reservation is
-// PeerPending. Recover blocks until it has tried all open operations, is idempotent, and skips
-// operations that this Coordinator works on.
+// applied, and is returned once; a peer that could not be asked for its reservation is PeerPending.
+// Recover blocks until it has tried all open operations, is idempotent, and skips operations that
+// this Coordinator works on, or in a shared log another one.
 func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 	var (
 		settled []*Operation
@@ -92,16 +92,16 @@ func (re *recovery) recoverFirst(ctx context.Context) error {
 	return open
 }
 
-// openEntry is an open entry of the log before a new operation begins.
+// openEntry has the properties of an open entry by which recoverFirst decides whether to settle it.
 type openEntry struct {
 	nothing bool          // the log has stored that the operation ended without effect
-	idle    time.Duration // how long ago the operation began; set only if the field nothing is true
+	idle    time.Duration // the age of the entry (see entries.idle); set only if the field nothing is true
 	lapsed  bool          // no other coordinator works on the operation
 	rest    time.Time     // do not retry before then
 }
 
-// due reports whether to settle the entry before a new operation begins. An operation without
-// effect was reported before: its entry stays as long as one of its requests may still be
+// due reports whether to settle the entry before a new operation begins. An earlier recovery has
+// reported an operation without effect: its entry stays as long as one of its requests may still be
 // applied.
 func (o openEntry) due(now time.Time, inFlight time.Duration) bool {
 	return o.lapsed && now.After(o.rest) && !(o.nothing && o.idle <= inFlight)
@@ -203,7 +203,8 @@ func (re *recovery) settle(ctx context.Context, entry wal.Entry) (*Operation, er
 	}
 	op := j.Operation
 	if op.Action != protocol.Add {
-		// The configured peers may have changed since, and the machine reads the members again.
+		// The configured peers may have changed since the operation began, and the machine reads the
+		// members again.
 		op.Peers = peers
 	}
 	if entry.State == string(protocol.Aborted) {

@@ -15,8 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// TestDue covers every kind of open entry, and whether the entry is settled before a new operation
-// begins.
+// TestDue calls due with all combinations of an entry's properties. due returns true if no other
+// coordinator works on the entry, its retry time has passed, and no request of an operation without
+// effect can still be applied.
 func TestDue(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, nothing := range []bool{false, true} {

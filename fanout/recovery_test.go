@@ -26,7 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// recordingLog stores an entry as it was before the commit.
+// recordingLog keeps the entry of the latest Advance, which is in the state before the commit.
 type recordingLog struct {
 	wal.Log
 	entry wal.Entry

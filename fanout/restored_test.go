@@ -101,8 +101,9 @@ func TestARestoredPeerIsNotBelieved(t *testing.T) {
 	})
 }
 
-// Comeback restores the peer from the objects of the other members, and ends when all members
-// agree.
+// Comeback is refused while the restored peer holds objects that were removed after the backup.
+// After a person has deleted them, Comeback restores updates and Accounts from the other members,
+// and lists the object that exists once as lost.
 func TestARestoredPeerComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, acme := forgetful(t)
@@ -233,7 +234,7 @@ func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {
 		atWork(t, c)
 		time.Sleep(2 * time.Minute)
 		saved := r.Server("us-east").Save()
-		time.Sleep(3 * time.Minute) // the others note a later epoch than the saved one
+		time.Sleep(3 * time.Minute) // the other members note a later epoch than the saved one
 
 		log, stop := waltest.NewMemory(), newCrash(0, true)
 		stop.of = func(e fanout.StepEvent) bool { return e.Verb == "put" && e.Peer == "us-east" }

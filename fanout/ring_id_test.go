@@ -51,7 +51,7 @@ func TestInitPeersMakesTheRingsID(t *testing.T) {
 	require.NotEqual(t, id, oneRing(t, newRing(t)))
 }
 
-// Processes that initialise a ring concurrently make one ring. If they die before the end, the
+// Processes that initialise a ring concurrently make one ring. If they fail before the end, the
 // next process completes that ring.
 func TestInitPeersOfSeveralProcesses(t *testing.T) {
 	r := regiontest.NewRing(peers...)
@@ -118,7 +118,7 @@ func TestARepairMakesTheRingsID(t *testing.T) {
 	require.Zero(t, writes(r))
 }
 
-// No ID is made while a member does not answer: it may have one.
+// A sweep makes no ring ID while a member does not answer, because that member may have an ID.
 func TestNoRingIDIsMadeWithoutAllMembers(t *testing.T) {
 	r := newRing(t)
 	forgetRing(t, r)

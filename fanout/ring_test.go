@@ -86,8 +86,8 @@ func coordinator(t testing.TB, d region.Directory, log wal.Log, opts fanout.Opti
 	return c
 }
 
-// requireClean fails the test unless all invariants hold in every peer and
-// nothing is under way.
+// requireClean fails the test unless an audit reads all peers, and reports no violation and no work
+// in progress.
 func requireClean(t testing.TB, c *fanout.Coordinator) {
 	t.Helper()
 	report, err := c.Audit(t.Context(), false)

@@ -114,7 +114,8 @@ func (l *entries) foreign(e wal.Entry) (identity string, ok bool) {
 	return identity, identity != l.opts.Identity
 }
 
-// identityOf returns the identity in the name of an entry's owner, which is unique per process.
+// identityOf returns the identity in the name of an entry's owner. The name is unique per process,
+// and the identity need not be.
 func identityOf(holder string) string {
 	if at := strings.LastIndex(holder, "/"); at >= 0 {
 		return holder[:at]

@@ -32,7 +32,7 @@ func clusters(t *testing.T, r *regiontest.Ring, peer region.PeerName, namespace 
 	return conn.Dynamic().Resource(serviceClusterResource).Namespace(namespace)
 }
 
-// writes counts the requests that change something.
+// writes counts the requests that the peers got, except GET requests.
 func writes(r *regiontest.Ring) (n int) {
 	for _, p := range peers {
 		for _, request := range r.Server(p).Requests() {
@@ -136,7 +136,8 @@ func TestARecoveryDoesNotWaitForForeignFinalizers(t *testing.T) {
 }
 
 // A sweep stops watching a reservation that shows signs of life, however long the operation takes,
-// and leaves it in place. That is no failure, even if a request of the sweep is in flight then.
+// and leaves it in place. The sweep succeeds, even if a request of the sweep is in flight when the
+// watch ends.
 func TestASweepDoesNotOutlastALiveOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -189,7 +190,7 @@ func TestASweepTellsWhatItCannotMend(t *testing.T) {
 }
 
 // CallTimeout bounds the read of one page of a list, and not of the whole list. In virtual time
-// nothing else takes time.
+// only the delayed lists take time.
 func TestManyPagesHaveTimeEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

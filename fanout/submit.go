@@ -99,8 +99,8 @@ func (b *submitter) submit(ctx context.Context, req request) (*Operation, *runne
 	return b.attempts(ctx, req, j, entry)
 }
 
-// attempts runs operations of one request under one log entry, until the last one needs no
-// further attempt.
+// attempts runs the operations of one request under one log entry. It begins another operation
+// after each one that gave way to a rival.
 func (b *submitter) attempts(ctx context.Context, req request, j journal, entry wal.Entry) (*Operation, *runner, error) {
 	id, start := entry.ID, entry.Began
 	if !b.entries.begin(id) {

@@ -32,11 +32,11 @@ type sweeper struct {
 }
 
 // Sweep sweeps all peers once: it deletes dead objects, restores missing guards and replicas,
-// and finishes committed removals. It watches a reservation for one lease and deletes the
-// reservation if it shows no sign of life. A removal that waits for finalizers of other
-// controllers is left to the next sweep. Sweep returns the number of objects that it worked on.
-// It blocks, writes nothing if nothing needs repair, and may run in any number of processes. The
-// error joins the failures of reads and repairs.
+// commits edits of homes, finishes committed removals and moves, and judges requested removals. It
+// watches a reservation for one lease and deletes the reservation if it shows no sign of life. A
+// removal that waits for finalizers of other controllers is left to the next sweep. Sweep returns
+// the number of objects that it worked on. It blocks, writes nothing if nothing needs repair, and
+// may run in any number of processes. The error joins the failures of reads and repairs.
 func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
 	return c.sweeper.sweep(ctx, allObjects)
 }

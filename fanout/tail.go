@@ -50,10 +50,10 @@ func (t *tails) wait(ctx context.Context) error {
 	}
 }
 
-// Wait blocks until every Add of this Coordinator that has returned is durable or left to
-// recovery, and returns nil. If ctx ends first, it returns the error of ctx. Call Wait before you
-// close the log. An Add that was cut off is continued by the next Recover. Wait takes at most
-// Options.CallTimeout plus Options.Cleanup for each Add.
+// Wait blocks until every Add of this Coordinator that has returned is durable or left to recovery,
+// and returns nil. If ctx ends first, it returns the error of ctx. Call Wait before you close the
+// log. If the background work of an Add was cut off, the next Recover continues it. Wait takes at
+// most Options.CallTimeout plus Options.Cleanup for each Add.
 func (c *Coordinator) Wait(ctx context.Context) error { return c.executor.tails.wait(ctx) }
 
 // answer runs the machine until its caller can get a result. rest, unless nil, does the

@@ -26,15 +26,15 @@ type Trace struct {
 	Operation string
 	// Action is "add", "adopt", "update", "move" or "remove".
 	Action string
-	// Coordinator began the operation. It is empty if no peer names a coordinator, as for an
-	// update or a move.
+	// Coordinator is the coordinator that began the operation. It is empty if no peer names a
+	// coordinator, as for an update or a move.
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
 	// Primary is the peer that holds, or held, the primary.
 	Primary region.PeerName
-	// State is Reserving, Committed, Ended for leftovers of an operation whose primary is gone,
-	// or InDoubt if the primary's peer does not answer.
+	// State is Reserving; Committed; Ended for the leftovers of an operation whose primary is gone; or
+	// InDoubt if the primary's peer does not answer.
 	State State
 	// Since is when the operation began; for an update or a move, when the object was added.
 	Since time.Time

@@ -31,7 +31,7 @@ type trouble struct {
 	call
 	attempts int
 	since    time.Time // start of the first failed call
-	answered bool      // the peer has answered a read since
+	answered bool      // the peer has answered a read after one of the failed writes
 }
 
 // call is one command to a peer.
@@ -87,7 +87,7 @@ func (t *troubles) fail(c call) {
 	}
 	gaveUp := errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded)
 	if c.cut || gaveUp && region.CauseOf(c.err) == region.CauseUnknown {
-		return // the deadline passed, or the call never left: the earlier error is more informative
+		return // the deadline passed, or the call was not sent: the earlier error is more informative
 	}
 	was.call, was.answered = c, was.answered && c.write
 	was.attempts++

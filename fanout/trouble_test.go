@@ -39,8 +39,9 @@ func texts(op *fanout.Operation, err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// For each failure of a peer and each operation, the error or the Operation names the peer, the
-// object and the cause in one line.
+// A peer fails in one of six ways. The error or the Operation of each operation on an object names
+// the peer, the object and the cause in one line. A leave, a sweep, Traces and an audit name the
+// peer and the cause.
 func TestEveryFailureNamesPeerAndCause(t *testing.T) {
 	refuse := func(code int) func(*regiontest.Ring, region.PeerName) {
 		return func(r *regiontest.Ring, p region.PeerName) {
@@ -124,7 +125,8 @@ func TestEveryFailureNamesPeerAndCause(t *testing.T) {
 	}
 }
 
-// A peer that answers reads but no writes is distinguished from a frozen one.
+// If a peer answers reads but no creates, the error of an add has the cause CauseWriteTimeout, and
+// not the cause of a frozen peer.
 func TestASilentWriteIsNoFrozenPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)
@@ -297,9 +299,9 @@ func TestEveryFailureOfAChangeNamesPeerAndCause(t *testing.T) {
 	}
 }
 
-// An API server that has just started forbids requests that it allows later, until it has read
-// its roles. An operation with Wait keeps waiting for it. A 403 of a server that was reachable
-// before ends the operation.
+// An API server that has just started forbids requests that it allows later, until it has read its
+// roles. An operation with Wait keeps waiting for it. A 403 of a server that has answered all
+// earlier calls ends the operation.
 func TestAServerThatHasJustBegunIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

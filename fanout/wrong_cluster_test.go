@@ -69,14 +69,15 @@ func conn(t testing.TB, d region.Directory, peer region.PeerName) *region.Conn {
 	return c
 }
 
-// forEachAge runs a test with rings of this release and of the first one.
+// forEachAge runs a test with rings of this release, and with rings of the first release.
 func forEachAge(t *testing.T, test func(t *testing.T, age func(*regiontest.Ring))) {
 	t.Run("with ring IDs", func(t *testing.T) { test(t, func(*regiontest.Ring) {}) })
 	t.Run("without", func(t *testing.T) { test(t, func(r *regiontest.Ring) { forgetRing(t, r) }) })
 }
 
 // The credentials of a coordinator for one peer lead to the peer of the same name in another ring.
-// Whatever that coordinator does, a guarded name keeps its only owner.
+// An add, two removals, an update and a sweep by that coordinator delete no ServiceCluster and no
+// Account in the other two peers, and write nothing to the other ring.
 func TestAWrongClusterMakesNoSecondOwner(t *testing.T) {
 	forEachAge(t, func(t *testing.T, age func(*regiontest.Ring)) {
 		own, other := newRing(t), newRing(t)
