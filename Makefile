@@ -1,10 +1,10 @@
-# What there is to do. `make help` lists it. Only Go, git and a C compiler (for the race detector) are needed: every other
-# program is built from the Go modules that this repository pins.
+# The tasks of this repository; `make help` lists them. Besides the usual tools of a Unix system they need only Go, git and
+# a C compiler (for the race detector): every other program is built from the Go modules that this repository pins.
 
 SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 
-# Replaces `go test` in all targets that test.
+# The command that runs the tests. The targets check, bench, fuzz and lint do not use it.
 GOTEST ?= go test
 FUZZTIME ?= 20s
 BENCH ?= .
@@ -16,53 +16,55 @@ TOOL := go tool -modfile=tools/go.mod
 .PHONY: help build test race e2e check judge explore security mutants simulate plans torn writers hunt divide bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## compile every package of every module
+build: ## compile the packages of the library, the examples, the commands and the end-to-end module
 	go build ./...
 	for m in $(wildcard examples/*/go.mod cmd/*/go.mod) internal/e2e/go.mod; do (cd "$$(dirname "$$m")" && go build ./...) || exit 1; done
 
-test: ## unit tests of every module, in 4 minutes
+test: ## unit tests of the library, the examples, the commands and the end-to-end module (4 minutes)
 	GOTEST="$(GOTEST)" .ci/test
 
-race: ## the same under the race detector, with small sizes of pure code
+race: ## unit tests of the library under the race detector: with -short, and without the packages that have neither goroutines nor locks
 	GOTEST="$(GOTEST)" .ci/race
 
-e2e: ## the suites on real API servers (the first run builds them, minutes)
+e2e: ## the suites on real API servers (the first run also builds the API servers, which takes minutes)
 	GOTEST="$(GOTEST)" .ci/e2e
 
-check: ## everything a change must pass: test, race, e2e, lint, drift (.ci/run)
+check: ## everything that a change must pass: test, race, e2e, lint, drift (.ci/run)
 	.ci/run
 
-judge: ## kills, races, restores and changes of the ring in the sizes of docs/evidence/e2e.md (an hour)
+judge: ## the suites fanout, kill, race, peers, skew and split, in the sizes of docs/evidence/e2e.md (an hour)
 	cd internal/e2e && ATOLL_KILLS=1000 ATOLL_ROUNDS=500 ATOLL_FREEZE=30s ATOLL_CHANGES=50 ATOLL_RESTORES=50 ATOLL_SPLIT_KILLS=100 ATOLL_SPLIT_CHAOS=50 ATOLL_AMBIGUITY_EVERY=1 ATOLL_SKEW=100 \
 		$(GOTEST) -count=1 -v -timeout 120m -p 1 ./suites/fanout ./suites/kill ./suites/race ./suites/peers ./suites/skew ./suites/split
 
 PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 120m -v ./fanout/internal/protocol
 
-explore: ## all interleavings of the protocol's large models, figures to docs/evidence/exploration.md (an hour, 8 GB)
-	ATOLL_EXPLORE=deep $(PROTOCOL) -run '^Test(Explore(Deep|Beyond)|ReductionsAreHarmless|ModelKnowsTheSchema)$$'
+MEMORY := 16GiB
 
-security: ## what somebody could try against router and proxy, and what is found without each guard, to docs/evidence/security.md
+explore: ## explore all interleavings of the protocol's large models, and write the figures to docs/evidence/exploration.md (an hour with MEMORY=16GiB, the default; several hours with less)
+	GOGC=300 GOMEMLIMIT=$(MEMORY) ATOLL_EXPLORE=deep $(PROTOCOL) -run '^Test(Explore(Deep|Beyond)|ReductionsAreHarmless|ModelKnowsTheSchema)$$'
+
+security: ## remove each guard of router and proxy in turn, run its test, and write the findings to docs/evidence/security.md
 	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -p 1 -run '^TestMutants$$' ./router ./router/proxy
 
-mutants: security ## break each rule of the protocol and of the packages and see what notices, to docs/evidence/mutants.md and docs/evidence/mutants-packages.md (an hour)
+mutants: security ## break each rule of the protocol and of the packages in turn, and write the test that fails to docs/evidence/mutants.md and docs/evidence/mutants-packages.md (an hour)
 	$(PROTOCOL) -run '^TestMutants$$'
 	ATOLL_MUTANTS=. ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 180m -run '^TestMutants$$' ./internal/mutants
 
-simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/evidence/exploration.md (minutes)
+simulate: ## run RUNS (1000000) random schedules of the protocol, and write the figures to docs/evidence/exploration.md (minutes)
 	GOGC=400 ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate(Losses|Restores)?$$'
 
-plans: ## our loops under 10000 perturbations, figures to docs/evidence/plans.md (a quarter of an hour)
+plans: ## run Atoll's loops more than 10000 times, each time with a fault at one write or watch event, and write the figures to docs/evidence/plans.md (a quarter of an hour)
 	GOGC=400 ATOLL_PLANS=full ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestPlans$$' ./internal/plans
 
-torn: ## what a loss of power may leave of the log's file, figures to docs/evidence/torn-images.md
+torn: ## test the log in the states in which a loss of power can leave its file, and write the figures to docs/evidence/torn-images.md
 	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal
 
-writers: ## which loop writes which field under which manager, and why, to docs/evidence/writers.md
+writers: ## write each field that a loop writes, with its field manager and the reason, to docs/evidence/writers.md
 	ATOLL_PLANS=15 ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestWriters$$' ./internal/plans
 
-hunt: ## CASES (100000) of each property test, schedules of merged watches, plans and states of the loops, from new seeds (hours)
+hunt: ## search for failures from new seeds: CASES (100000) of each property test, schedules of merged watches, plans and states of the loops (hours)
 	$(GOTEST) -count=1 -p 1 -timeout 120m -run '^Test' $$(grep -rl --include='*_test.go' -e '^\s"pgregory.net/rapid"' . | xargs -n1 dirname | sort -u) \
 		-rapid.seed=0 -rapid.checks=$(CASES)
 	ATOLL_SCHEDULES=1000 $(GOTEST) -count=1 -timeout 120m -run '^Test(Model|Informer)' ./router/aggregate
@@ -70,11 +72,11 @@ hunt: ## CASES (100000) of each property test, schedules of merged watches, plan
 		GOGC=400 ATOLL_PLANS=full $(GOTEST) -count=1 -timeout 60m -run '^TestPlans$$' ./internal/plans && \
 		ATOLL_STATES=$(STATES) $(GOTEST) -count=1 -timeout 60m -run '^TestStates$$' ./internal/plans
 
-divide: ## CASES (100000) of each property of the division, and other methods compared, to docs/division.md (minutes)
+divide: ## test CASES (100000) of each property of the division, compare the division with other methods, and write the figures to docs/division.md (minutes)
 	ATOLL_CASES=$(CASES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^Test(Divide.*|MethodsCompared)$$' ./splitter \
 		-rapid.checks=$(CASES)
 
-states: ## STATES (1000) random states of API servers and CASES (100000) of each plan, from which loops must come to rest, to docs/evidence/states.md (minutes)
+states: ## start Atoll's loops from STATES (1000) random states of API servers, and their decisions from CASES (100000) random inputs, and write the figures to docs/evidence/states.md (minutes)
 	ATOLL_STATES=$(STATES) ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestStates$$' ./internal/plans
 	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -p 1 -timeout 60m -v -run '^TestStatesOf' ./splitter ./splitter/placement ./region/claim ./region/central ./syncer ./account \
 		-rapid.checks=$(CASES)
@@ -82,29 +84,29 @@ states: ## STATES (1000) random states of API servers and CASES (100000) of each
 bench: ## run the benchmarks and write docs/evidence/benchmarks.md
 	go run ./internal/benchdoc -bench '$(BENCH)' -o docs/evidence/benchmarks.md ./...
 
-buildcost: ## what the quickstart's first build costs, to docs/evidence/build-cost.md (minutes)
+buildcost: ## measure the cost of the quickstart's first build, and write it to docs/evidence/build-cost.md (minutes)
 	.ci/buildcost
 
-surface: ## the exported identifiers with their users, to docs/evidence/surface.md
+surface: ## write the exported identifiers with their users to docs/evidence/surface.md
 	go -C tools run ./surface -o ../docs/evidence/surface.md .. $(patsubst %/go.mod,../%,$(wildcard examples/*/go.mod cmd/*/go.mod)) ../internal/e2e
 
 fuzz: ## run every fuzz target for FUZZTIME (20s)
 	go run ./internal/testsum -fuzz $(FUZZTIME) ./...
 
-lint: ## gofmt, go vet, the house rules, golangci-lint (the first run builds it, minutes)
+lint: ## gofmt, go vet, the house rules, golangci-lint (the first run also builds golangci-lint, which takes minutes)
 	.ci/lint
 
-generate: ## write CRDs and deep copies from the API types
+generate: ## write CRDs, deep copies and fanout_schema.json from the API types
 	go generate ./config
 
-drift: generate ## fail if generated files are not those of the API types
+drift: generate ## generate the files again, and fail if one of them differs from the version in git
 	@git diff --exit-code -- config '*/zz_generated*' fanout/v1alpha1/fanout_schema.json || { echo 'generated files differ: run `make generate` and commit'; exit 1; }
 
-compat: ## compile and vet against other Kubernetes releases
+compat: ## compile and vet the library against other Kubernetes releases
 	.ci/compat
 
-demo: ## the quickstart on three real control planes
+demo: ## run the quickstart on three real control planes
 	cd internal/e2e && go run ./cmd/planes -n 3 -dir "$$(mktemp -d)" -- go -C ../.. run ./examples/quickstart {kubeconfigs}
 
-demo-kubecon: ## a Deployment over three real clusters with kube-controller-manager and KWOK, by an upstream that learns what a Deployment is
+demo-kubecon: ## run the example kubecon: an upstream learns the type Deployment from three real clusters, and divides a Deployment over them
 	cd internal/e2e && go run ./cmd/planes -n 3 -pods -upstream -dir "$$(mktemp -d)" -- go -C ../.. run ./examples/kubecon {kubeconfigs}

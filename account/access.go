@@ -35,13 +35,15 @@ var (
 // peer.
 type access struct {
 	foreign     []string // objects of other clients that already have the names of the Account's objects
-	refused     error    // why the peer rejected a Role or RoleBinding
-	noNamespace bool     // nothing was written: the namespace is being deleted, and has to exist anew first
+	refused     error    // why the peer rejected requests for Roles or RoleBindings
+	noNamespace bool     // nothing was written, because the namespace is being deleted
 }
 
 // ensureAccess creates and updates the Roles and RoleBindings of account, and deletes those of
-// roles and subjects that it no longer has. fresh is true if the namespace was just created and
-// so is empty. The error is a failure to reach the peer; rejections are in the access.
+// roles and subjects that the Account no longer has. fresh is true if the namespace was just
+// created and so is empty. The access reports other clients' objects, and requests that the peer
+// rejected: a Forbidden list or delete, or a create or update that is Forbidden, Invalid or a
+// BadRequest. The error is any other failure.
 func ensureAccess(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, rights Rights, fresh bool) (access, error) {
 	var a access
 	roles, bindings := rights.grants(account)
@@ -73,14 +75,15 @@ func ensureAccess(ctx context.Context, c *region.Conn, account *unstructured.Uns
 	return a, nil
 }
 
-// isGrant reports whether a labelled object has the name of an Account's Role. Other labelled
-// objects belong to other clients.
+// isGrant reports whether a labelled object has a name that an Account's Roles and RoleBindings
+// have. Other labelled objects belong to other clients.
 func isGrant(obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(accountRoles, func(role v1alpha1.AccountRole) bool { return obj.GetName() == RoleName(role) })
 }
 
-// apply writes every object of want that differs from have, the Account's objects in the peer. Then
-// it deletes the other objects of have. It modifies have.
+// apply writes each object of want that differs from the object of its name in have, the Account's
+// objects of one resource in the peer. Then it deletes the objects in have that are not in want. It
+// modifies have, and records in a the rejected writes and the objects of other clients.
 func (a *access) apply(ctx context.Context, client dynamic.ResourceInterface, have map[string]*unstructured.Unstructured, want []*unstructured.Unstructured) error {
 	for _, w := range want {
 		err := ensure(ctx, client, have[w.GetName()], w, FieldManager)
@@ -95,7 +98,10 @@ func (a *access) apply(ctx context.Context, client dynamic.ResourceInterface, ha
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if err := discard(ctx, client, have[name]); err != nil {
+		switch err := discard(ctx, client, have[name]); {
+		case apierrors.IsForbidden(err):
+			a.refused = errors.Join(a.refused, err)
+		case err != nil:
 			return err
 		}
 	}
@@ -104,9 +110,11 @@ func (a *access) apply(ctx context.Context, client dynamic.ResourceInterface, ha
 
 var errForeign = errors.New("it existed before and lacks the Account's labels")
 
-// ensure writes w if the peer's object differs. It creates w rather than applying it, because a
-// server-side apply would take over an object that another client has created meanwhile. An
-// object with all labels of w was created by a Controller or Coordinator, and is updated.
+// ensure writes w if have, the peer's object of this name, differs from w. If have is nil, ensure
+// creates w rather than applying it, because a server-side apply would take over an object that
+// another client has created meanwhile. If the peer then has an object of this name with all labels
+// of w, Atoll created that object, and ensure updates it. If the object lacks a label, ensure
+// returns errForeign.
 func ensure(ctx context.Context, client dynamic.ResourceInterface, have, w *unstructured.Unstructured, manager string) error {
 	if have == nil {
 		_, err := client.Create(ctx, w, metav1.CreateOptions{FieldManager: manager})
@@ -188,7 +196,9 @@ func itemsOf(l *unstructured.UnstructuredList) []unstructured.Unstructured {
 	return l.Items
 }
 
-// err returns why the Account's subjects lack some of their rights; nil if they have all of them.
+// err returns why the Account's subjects lack some of their rights: other clients' objects have the
+// names of the Account's objects, or the peer rejected a request. Otherwise it returns nil, also
+// while the namespace is being deleted: namespace.err reports that.
 func (a access) err(c *region.Conn) error {
 	switch {
 	case len(a.foreign) > 0:

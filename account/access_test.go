@@ -196,8 +196,9 @@ func TestForeignRoleIsLeftAloneAndNamed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The Coordinator's activation and the peer's Controller may both have read that a Role is
-// missing: the second create finds the first one's Role.
+// A Coordinator and a Controller may both read that a Role is missing, and both create it. The
+// later create finds the Role of the other one. Then ensure succeeds, and writes the Role only if
+// it differs.
 func TestWhatOneOfUsMadeMeanwhileIsOurs(t *testing.T) {
 	t.Parallel()
 	_, c := peer(t)
@@ -236,6 +237,26 @@ func TestRefusedRolesAreNamed(t *testing.T) {
 	require.Equal(t, "RolesRefused", roles.Reason)
 
 	require.NoError(t, Kind().Activated(t.Context(), c, acme))
+	require.Equal(t, v1alpha1.AccountReady, statusOf(t, c, "acme").Phase)
+}
+
+// The peer refuses to delete the Role of a role that the Account no longer has. The activation reports this, and still
+// updates the Account's other objects.
+func TestARoleThatMayNotBeDeletedIsNamed(t *testing.T) {
+	t.Parallel()
+	server, c := peer(t)
+	create(t, c, "acme")
+	require.NoError(t, Kind().Activated(t.Context(), c, change(t, c, "acme", []any{"Tenant", "Provider"}, alice)))
+	acme := change(t, c, "acme", []any{"Tenant"}, deploy)
+	server.Inject(regiontest.Fault{Verb: "delete", Resource: rolesResource.GroupResource(), Times: 1, Do: regiontest.Refuse(403)})
+	require.True(t, apierrors.IsForbidden(Kind().Activated(t.Context(), c, acme)))
+	require.Equal(t, "RolesRefused", meta.FindStatusCondition(statusOf(t, c, "acme").Conditions, ConditionRolesReady).Reason)
+	_, bindings := accessIn(t, c, "acme")
+	require.Equal(t, map[string][]rbacv1.Subject{"kubecarrier-tenant": {{Kind: "ServiceAccount", Name: "deployer", Namespace: "tools"}}}, bindings)
+
+	require.NoError(t, Kind().Activated(t.Context(), c, acme))
+	roles, _ := accessIn(t, c, "acme")
+	require.Len(t, roles, 1)
 	require.Equal(t, v1alpha1.AccountReady, statusOf(t, c, "acme").Phase)
 }
 

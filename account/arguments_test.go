@@ -16,7 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// An error names the missing argument.
+// If an argument is missing or invalid, the function does not panic, and its error names the
+// argument.
 func TestArguments(t *testing.T) {
 	var nilRing *region.Ring
 	var nilConn *region.Conn

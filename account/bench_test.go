@@ -25,8 +25,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// BenchmarkThousandPeers judges one Account in 1,000 peers, two thirds of which are exceptions, and
-// computes its status.
+// BenchmarkThousandPeers judges one Account in 1,000 peers, all but one of which are exceptions,
+// and computes its status.
 func BenchmarkThousandPeers(b *testing.B) {
 	observed := thousand()
 	obj := newAccount("acme", []any{"Tenant"})
@@ -42,10 +42,10 @@ func BenchmarkThousandPeers(b *testing.B) {
 }
 
 // BenchmarkIdlePeers measures the memory of heap and stacks for each of 1,000 peers that a
-// Replicator watches. Each peer holds ten Accounts and a PeerSet that lists all thousand.
-// Connections count, sockets and their buffers do not. The baseline is a bare dynamic client per
-// peer with client-go's reflectors of the same two resources; the ratio is the baseline's bytes
-// over ours.
+// Replicator watches. Each peer holds ten Accounts and a PeerSet that lists all thousand peers. The
+// memory of connections is included, but not that of sockets and their buffers. The baseline is a
+// bare dynamic client per peer with client-go's reflectors of the same two resources; the ratio is
+// the baseline's bytes divided by the Replicator's.
 func BenchmarkIdlePeers(b *testing.B) {
 	const peers, accounts = 1000, 10
 	w := newWorld(b, Options{})

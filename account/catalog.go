@@ -98,9 +98,9 @@ func NewCatalog(target region.API, d region.Directory, opts CatalogOptions) (*Ca
 	return c, nil
 }
 
-// Start runs until ctx ends, waits for all that it started, then returns nil. It deletes the
-// Region of a region that no peer serves. A region whose peer is unreachable keeps its Region,
-// with Ready Unknown. It writes nothing if nothing differs. Call it once.
+// Start runs until ctx ends, waits for all that it started, then returns nil. The Catalog deletes the Region of a
+// region that no peer serves. A region whose peer is unreachable keeps its Region, with Ready Unknown. The Catalog
+// writes nothing if nothing differs. Call Start once.
 func (c *Catalog) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, c.opts.Logger, "catalog")
 	var wg sync.WaitGroup
@@ -124,7 +124,7 @@ func (c *Catalog) copies() []*loop.Objects {
 	return []*loop.Objects{c.accounts, c.namespaces, c.regions}
 }
 
-// all requeues every tenant, and every namespace that contains Regions.
+// all requeues every Account, and every namespace that contains Regions.
 func (c *Catalog) all() {
 	for _, obj := range c.accounts.List() {
 		c.queue.Add(obj.GetName())
@@ -134,7 +134,7 @@ func (c *Catalog) all() {
 	}
 }
 
-// attend requeues all tenants when the health of a peer changes.
+// attend calls the method all when a peer becomes reachable or unreachable. It checks once a second.
 func (c *Catalog) attend(ctx context.Context) {
 	before := map[region.PeerName]metav1.ConditionStatus{}
 	for backoff.Sleep(ctx, time.Second) {

@@ -16,10 +16,12 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// applyStatus applies a status, and removes the conditions that it lacks of the types for which
-// owns returns true. If another client, such as a restore, has written such a condition, an apply
-// without it leaves it, or leaves only its type, which an API server rejects. After a rejection
-// applyStatus removes these conditions, and returns the rejection: the next call succeeds.
+// applyStatus applies the status of desired. Then it removes from the object each condition that
+// desired lacks and for whose type owns returns true. A server-side apply alone does not remove
+// such a condition if another client, such as a restore, has written it: the apply leaves the
+// condition, or leaves only its type, which an API server rejects. After a rejection applyStatus
+// removes these conditions, unless the object has changed, and returns the rejection. Then the next
+// call succeeds.
 func applyStatus(ctx context.Context, client dynamic.ResourceInterface, desired *unstructured.Unstructured, manager string, owns func(conditionType string) bool) error {
 	wanted, _, _ := unstructured.NestedSlice(desired.Object, "status", "conditions")
 	left := func(c any) bool {
@@ -42,8 +44,8 @@ func applyStatus(ctx context.Context, client dynamic.ResourceInterface, desired 
 	return removeConditions(ctx, client, after, manager, left)
 }
 
-// removeConditions removes from the status of obj the conditions for which left returns true, if
-// obj has not changed since.
+// removeConditions removes from the status of obj the conditions for which left returns true. It
+// fails if the object in the API server has changed since obj was read.
 func removeConditions(ctx context.Context, client dynamic.ResourceInterface, obj *unstructured.Unstructured, manager string, left func(any) bool) error {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	patch := []map[string]any{{"op": "test", "path": "/metadata/resourceVersion", "value": obj.GetResourceVersion()}}

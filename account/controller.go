@@ -61,9 +61,8 @@ func NewController(d region.Directory, opts ControllerOptions) (*Controller, err
 	return &Controller{directory: d, opts: opts}, nil
 }
 
-// Start runs until ctx ends, waits for all that it started, then returns nil. Each peer has its
-// own queue and backoff, so an unreachable peer delays no other. It writes nothing if nothing
-// differs. Call it once.
+// Start runs until ctx ends, waits for all that it started, then returns nil. Each peer has its own queue and backoff,
+// so an unreachable peer delays no other. The Controller writes nothing if nothing differs. Call Start once.
 func (k *Controller) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, k.opts.Logger, "accounts")
 	return region.Engage(ctx, k.directory, func(ctx context.Context, c *region.Conn) error {
@@ -137,8 +136,8 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 	}
 	drifted := false
 	if p.quarantined() {
-		// Rights that were revoked while the peer was unreachable must not return: grant none
-		// until its audit has ended.
+		// Rights that were revoked while the peer was unreachable must not return: grant none until the peer is no
+		// longer Quarantined.
 		if !p.granted(name) {
 			return 0, nil
 		}
@@ -166,7 +165,8 @@ func stageOf(account *unstructured.Unstructured) fanoutv1alpha1.Stage {
 	return fanoutv1alpha1.Stage(stage)
 }
 
-// quarantined reports whether the peer has rejoined and its audit has not ended.
+// quarantined reports whether the objects in the peer are being judged, because the peer joins, rejoins or was
+// restored.
 func (p *keeper) quarantined() bool {
 	set, ok := p.sets.Get(types.NamespacedName{Name: fanoutv1alpha1.PeerSetName})
 	if !ok {
@@ -181,7 +181,7 @@ func (p *keeper) granted(name string) bool {
 	return len(p.ours(p.roles, name))+len(p.ours(p.bindings, name)) > 0
 }
 
-// ours returns the objects in an Account's namespace that were made for it, by name.
+// ours returns, by name, the objects in an Account's namespace that were made for the Account.
 func (p *keeper) ours(o *loop.Objects, account string) map[string]*unstructured.Unstructured {
 	found := map[string]*unstructured.Unstructured{}
 	for _, role := range accountRoles {
@@ -193,7 +193,8 @@ func (p *keeper) ours(o *loop.Objects, account string) map[string]*unstructured.
 	return found
 }
 
-// complete reports whether the caches show every object that an Account needs in the peer.
+// complete reports whether the Account's status is Ready, and the caches show exactly the objects that the Account
+// needs in the peer.
 func (p *keeper) complete(account *unstructured.Unstructured) bool {
 	if !ready(account) {
 		return false

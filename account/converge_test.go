@@ -32,15 +32,16 @@ import (
 //   - ratio: against the creation of the final objects, without reservation, reading back,
 //     status, log or central plane: 4 requests for each Account in each peer.
 //   - same-requests-ratio: against the requests that put an Account under the protocol, sent
-//     without any decision: 9 of them.
+//     without any decision: 9 requests for each Account in each peer.
 //
-// Each ratio is the baseline's time over ours. The servers run in the same process, so all three
-// include their cost: a server takes longer for a write that it validates against transition
-// rules, or merges, than for a plain create.
+// Each ratio is the baseline's time divided by the Replicator's. The servers run in the same
+// process, so each of these times includes the servers' work. A server takes longer for a write
+// that it validates against transition rules, or merges, than for a plain create.
 //
-// A thousand Accounts in a thousand peers are a million pairs, whose objects alone take 24 GB in
-// memory. So only one of the two is a thousand at a time. us/pair is the figure to compare
-// between shapes: it grows where the work for one pair depends on the number of others.
+// A thousand Accounts in a thousand peers are a million pairs of an Account and a peer. The objects
+// of so many pairs take 24 GB in memory. So no shape has a thousand peers and a thousand Accounts.
+// us/pair is the figure to compare between shapes: it grows if the work for one pair depends on the
+// number of pairs.
 func BenchmarkConverge(b *testing.B) {
 	for _, shape := range []struct{ peers, accounts int }{{3, 1000}, {10, 1000}, {1000, 5}} {
 		b.Run(fmt.Sprintf("peers=%d/accounts=%d", shape.peers, shape.accounts), func(b *testing.B) {

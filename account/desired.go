@@ -14,8 +14,8 @@ import (
 
 func isTracker(key, _ string) bool { return tracker.Is(key) }
 
-// desired returns the content of a central object for the peers: all except its status and the
-// metadata that servers or tools have written.
+// desired returns the content that a central object has in the peers: all of the object except its
+// status and the metadata that servers or tools have written. The content has the OriginAnnotation.
 func desired(kind fanout.Kind, object *unstructured.Unstructured) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	for field, value := range object.DeepCopy().Object {

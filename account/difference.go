@@ -27,7 +27,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Difference is one field in which a peer's object differs.
+// Difference is one field in which a peer's object differs from the object that Compare compares it
+// with.
 type Difference struct {
 	Peer region.PeerName
 	// Field is the path of the field, such as "spec.subjects[0].name"; empty if the peer lacks
@@ -52,8 +53,9 @@ func (d Difference) String() string {
 
 // Comparison is the result of Compare.
 type Comparison struct {
-	// Reference is the peer whose object the others are compared with: the primary, or else the
-	// first peer that has the object. Empty if no peer has it.
+	// Reference is the peer whose object the other peers' objects are compared with: the peer of
+	// the home, or, if no home was read, the first peer by name that has the object. Empty if no
+	// peer has it.
 	Reference region.PeerName
 	// Differences are sorted by peer and field.
 	Differences []Difference
@@ -63,8 +65,9 @@ type Comparison struct {
 }
 
 // Compare reads an object that exists everywhere from all peers of d, and returns the fields in
-// which it differs. It writes nothing, and blocks until every peer has answered or ctx has ended.
-// An unreachable peer is no error; without any peer the error wraps region.ErrNoPeers.
+// which the peers' objects differ from the reference. It writes nothing, and blocks until every
+// peer has answered or ctx has ended. An unreachable peer is no error; without any peer the error
+// wraps region.ErrNoPeers.
 func Compare(ctx context.Context, d region.Directory, kind fanout.Kind, key types.NamespacedName) (*Comparison, error) {
 	switch {
 	case argument.Missing(d):
@@ -108,8 +111,8 @@ func Compare(ctx context.Context, d region.Directory, kind fanout.Kind, key type
 	return c, err
 }
 
-// primaryOf returns the peer whose object the others are compared with: the home, or else the first
-// peer by name that has the object.
+// primaryOf returns the peer whose object the other peers' objects are compared with: the peer of
+// the home, or else the first peer by name that has the object. Empty if no peer has it.
 func primaryOf(kind fanout.Kind, copies map[region.PeerName]*unstructured.Unstructured) (region.PeerName, error) {
 	var first region.PeerName
 	for _, peer := range slices.Sorted(maps.Keys(copies)) {

@@ -17,8 +17,8 @@ import (
 // maxExplained is the greatest number of peers whose differing fields one call of explain reads.
 const maxExplained = 4
 
-// explain reads the differing fields of the first exceptions whose reason is Edited or Behind, and
-// adds the fields to their messages.
+// explain reads the differing fields of the first maxExplained exceptions whose reason is Edited or
+// Behind, and adds the fields to their messages.
 func (t *task) explain(ctx context.Context, p *Presence) {
 	n := 0
 	for i := range p.Exceptions {
@@ -41,8 +41,8 @@ func (t *task) template() *unstructured.Unstructured {
 	return desired(t.replicator.kind, t.object)
 }
 
-// differs records a conflict for the status: the home's content differs from the central object's
-// and must not be changed. The message lists the differing fields.
+// differs sets t's reason to Conflict: the home's content differs from the central object's and
+// must not be changed. The message lists the differing fields, if they can be read.
 func (t *task) differs(ctx context.Context, home differingHome) {
 	text := "the peers hold an object of the same name that was not made for this one"
 	if home.ours || t.replicator.opts.Agreed {
@@ -57,8 +57,8 @@ func (t *task) differs(ctx context.Context, home differingHome) {
 	t.reason, t.message = v1alpha1.AccountReasonConflict, brief(text)
 }
 
-// fields returns the fields in which peer's object differs from the central object; empty if they
-// cannot be read now.
+// fields returns at most four fields in which peer's object differs from the central object, with
+// their values; empty if peer's object cannot be read now.
 func (t *task) fields(ctx context.Context, peer region.PeerName) string {
 	conn, err := t.replicator.directory.Conn(peer)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// An Account is added to all peers. Each of them then has its namespace.
+// An Account is added to all peers. Then each peer has the Account's namespace.
 func ExampleKinds() {
 	if err := addAccount(context.Background()); err != nil {
 		log.Fatal(err)
@@ -191,7 +191,8 @@ func replicate(ctx context.Context) error {
 	return running.Wait()
 }
 
-// A label selector and a function select the regions that are published to tenants.
+// A label selector selects the tenants. The function May selects the regions that are published to
+// a tenant.
 func ExampleNewCatalog() {
 	ring := regiontest.NewRing("eu", "us")
 	defer ring.Close()

@@ -34,8 +34,9 @@ func (w *world) away(name string) region.PeerName {
 	return ""
 }
 
-// A peer is restored to a time before a removal, so it has the object again. The Account is not
-// added to the other peers.
+// A peer is restored to a time before the removal of an Account, so it has the Account again. A
+// sweep deletes the Account there. It is not added to the other peers, and no other Account is
+// removed.
 func TestRestoredPeerResurrectsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,8 +92,8 @@ func TestRestoredPeerIsBroughtUp(t *testing.T) {
 	})
 }
 
-// While the central plane is unreachable, the peers restore a deleted object. Later changes of the
-// central object are replicated again.
+// While the central plane is unreachable, the coordinators' sweeps restore an object that is
+// deleted in a peer. Later, a change of the central object is replicated as before.
 func TestCentralPlaneAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +222,8 @@ func TestRemovedPeerIsReleased(t *testing.T) {
 	})
 }
 
-// Replicas of the program may start and stop, and two may run at once, without harm.
+// Two Replicators run at once, and one of them stops during the adds. The other one completes all
+// adds, and later removes the Accounts.
 func TestReplicatorsComeAndGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -265,7 +267,8 @@ func TestAddIsTakenBack(t *testing.T) {
 	})
 }
 
-// The Observer gets each event once: Ready, an exception, and the removal.
+// The Replicator calls its Observer exactly once for each of these events: an Account becomes
+// Ready, a peer becomes unreachable, the Account is Ready again, the Account is removed.
 func TestObserverOfReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

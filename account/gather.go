@@ -56,7 +56,7 @@ type GatherOptions struct {
 }
 
 // Gather lists resources in all peers and returns the regions of each object instead of its peer.
-// An object that fan-out keeps in several peers is listed once, from its home, while it is in
+// An object that fan-out keeps in several peers is listed once, from its primary, while it is in
 // effect: from its commit until the commit of its removal. A peer that does not serve a resource
 // has no objects of it.
 //
@@ -136,8 +136,8 @@ func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersio
 	}
 }
 
-// skipped reports whether Gather must skip an object: it is not in effect, it is a guard, or it is a
-// replica whose home is in another peer.
+// skipped reports whether Gather must skip an object, because it is not in effect, is a guard, or
+// is a replica.
 func skipped(obj *unstructured.Unstructured) bool {
 	kind := Kind()
 	state, err := kind.State(obj)
@@ -147,7 +147,7 @@ func skipped(obj *unstructured.Unstructured) bool {
 	return !isHome(state) || state.Stage == fanoutv1alpha1.StageReserved || state.Stage == fanoutv1alpha1.StageRemoving
 }
 
-// hide removes fields of obj that name peers.
+// hide removes the fields that name peers from obj, and returns obj.
 func hide(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj.SetManagedFields(nil)
 	unstructured.RemoveNestedField(obj.Object, "spec", "fanout")

@@ -87,7 +87,7 @@ func TestGatherTellsWhatIsMissing(t *testing.T) {
 	})
 }
 
-// Gather lists the primaries that are in effect.
+// Gather lists a primary only while it is in effect. It lists objects without a claim.
 func TestGatherSkipsWhatIsNotInEffect(t *testing.T) {
 	t.Parallel()
 	for stage, listed := range map[fanoutv1alpha1.Stage]bool{

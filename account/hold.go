@@ -20,12 +20,12 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// holder is the kind whose method Hold reads whether a deleted Account's removal is only requested,
-// and why it is held.
+// holder is the kind of Accounts. Its method Hold returns why the removal of an Account is held,
+// and whether a deletion of the Account only requests its removal.
 var holder = fanout.Kind{Resource: resource, Kind: "Account", Mode: fanout.Everywhere}
 
-// leaving reports whether account was deleted and is no longer in effect. While its removal is
-// only requested, it is in effect.
+// leaving reports whether account was deleted and is no longer in effect. An Account whose deletion
+// only requests its removal is still in effect.
 func leaving(account *unstructured.Unstructured) bool {
 	if account.GetDeletionTimestamp() == nil {
 		return false
@@ -82,8 +82,9 @@ func (t *task) weigh() (held removalHold, wait time.Duration) {
 	return removalHold{}, 0
 }
 
-// deletions counts the central objects that are in the peers, and those of them that were deleted
-// and whose removal is neither committed nor released.
+// deletions counts central objects. total is the number of central objects that are in the peers.
+// deleted is the number of these that were deleted while their removal is neither committed nor
+// released.
 func (r *Replicator) deletions() (deleted, total int) {
 	for _, obj := range r.objects.List() {
 		home := primary(r.observe(loop.KeyOf(obj)))
@@ -98,7 +99,8 @@ func (r *Replicator) deletions() (deleted, total int) {
 	return deleted, total
 }
 
-// record writes on the central object why its deletion is held, if the record differs.
+// record writes held into the annotation of the central object that reports why its deletion is
+// held. It writes nothing if held is zero or the annotation already has this content.
 func (t *task) record(ctx context.Context, held removalHold) error {
 	recorded := fanout.RecordedHold(t.object)
 	if held == (removalHold{}) || held == (removalHold{recorded.Reason, recorded.Message}) {

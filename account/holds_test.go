@@ -16,8 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// An Account is not removed while any peer has an object in its namespace: that object would be
-// deleted with the namespace, or stay in a namespace without an Account.
+// An Account is not removed while its namespace in a peer contains a ServiceCluster or a
+// RegionClaim: this object would be deleted with the namespace, or stay in a namespace without an
+// Account.
 func TestAnAccountStaysAsLongAsItHoldsSomething(t *testing.T) {
 	t.Parallel()
 	for resource, kind := range map[schema.GroupVersionResource]string{

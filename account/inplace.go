@@ -13,8 +13,9 @@ import (
 )
 
 // keptApart reports whether the central object was added to the peers before its plane became a
-// peer. Its home is in another peer, and the protocol allows no second home. So the central object
-// remains the desired state, and the plane's own peer does not count for it.
+// peer. Then the object's home is in another peer than the plane, and the protocol allows no second
+// home. So the central object remains the desired state, and the Replicator ignores the plane's own
+// peer for this object.
 func (t *task) keptApart() bool {
 	home := primary(t.observed)
 	state, err := t.replicator.kind.State(t.object)
@@ -23,8 +24,8 @@ func (t *task) keptApart() bool {
 
 // planInPlace reads a central object whose plane is itself a peer, and returns its plan.
 func (t *task) planInPlace(ctx context.Context) (plan, error) {
-	// The protocol has its own finalizer. The Replicator's finalizer is left over if the peer was
-	// not recognized as the central plane for a while.
+	// The protocol has its own finalizer. An object has the Replicator's finalizer here only if for
+	// some time no peer was recognized as the central plane.
 	if _, err := t.removeFinalizer(ctx); err != nil {
 		return plan{}, err
 	}
@@ -46,8 +47,9 @@ func (t *task) planInPlace(ctx context.Context) (plan, error) {
 	return l.plan(t.observed), nil
 }
 
-// announce reports that the object is not in all peers, before any peer has it. From then on the
-// Replicator owns the condition Ready, and the local activation does not write it.
+// announce reports in the central object's status, before any other peer has the object, that the
+// object is not in all peers. From then on the Replicator owns the condition Ready, and activate
+// does not write Ready.
 func (t *task) announce(ctx context.Context) error {
 	if t.replicator.opts.Report == nil || t.object.GetDeletionTimestamp() != nil ||
 		meta.FindStatusCondition(statusIn(t.object).Conditions, string(v1alpha1.AccountConditionPresent)) != nil {

@@ -27,15 +27,17 @@ var (
 )
 
 // Kind returns Account, of catalog.kubecarrier.io/v1alpha1, as a fan-out kind. It exists
-// Everywhere. It is not removed while its namespace in any peer contains a ServiceCluster or a
-// RegionClaim; every peer must serve these types. Activated creates the Account's namespace in a
-// peer, with the Roles and RoleBindings of its subjects by DefaultRights, and writes the
-// Account's status, which Ready reads. Released deletes them. Both may be called any number of
-// times. The Account's name must be a namespace name: ValidateName.
+// Everywhere. An Account is not removed while its namespace in any peer contains a ServiceCluster
+// or a RegionClaim; every peer must serve these types. The function Activated creates the Account's
+// namespace in a peer, with the Roles and RoleBindings of its subjects by DefaultRights, and writes
+// the Account's status, which the function Ready reads. The function Released deletes the
+// namespace, or only the Roles and RoleBindings if the namespace was not made for the Account.
+// Activated and Released may be called any number of times. The Account's name must be a namespace
+// name: ValidateName.
 func Kind() fanout.Kind { return KindWith(DefaultRights()) }
 
-// KindWith is Kind with other rights. All programs on the same peers must have the same rights,
-// or they revert one another's Roles. rights must not be modified afterwards.
+// KindWith is Kind with rights instead of DefaultRights. All programs on the same peers must pass
+// equal rights, or they revert one another's Roles. rights must not be modified afterwards.
 func KindWith(rights Rights) fanout.Kind {
 	return fanout.Kind{
 		Resource: resource,
@@ -56,9 +58,10 @@ func Kinds() []fanout.Kind {
 	return []fanout.Kind{fanout.ServiceClusters(), Kind()}
 }
 
-// ValidateName returns why an Account cannot have that name. Its namespace has the same name, so
-// it must be a DNS-1123 label: at most 63 lower-case letters, digits and hyphens. It must not be
-// a namespace of Kubernetes: "default", or a name that begins with "kube-".
+// ValidateName returns why an Account cannot have this name; nil if it can. The Account's namespace
+// has the same name, so the name must be a DNS-1123 label: at most 63 lower-case letters, digits
+// and hyphens. It must not be a namespace of Kubernetes: "default", or a name that begins with
+// "kube-".
 func ValidateName(name string) error {
 	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
 		return fmt.Errorf("account %q cannot have a namespace of its name: %s", name, msgs[0])
@@ -80,8 +83,8 @@ func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	// Read the Account after the namespace exists: if it is not Removing now, a later removal
-	// lists the namespace and releases it.
+	// Read the Account after the namespace exists: if the Account is not Removing now, a later
+	// removal finds the namespace and releases it.
 	account, err := current(ctx, c, obj)
 	if err != nil {
 		return err

@@ -219,7 +219,7 @@ func TestReleasedAfterTheNextAdd(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 }
 
-// A late activation leaves no object behind.
+// A late activation, after the Account was deleted or replaced, leaves no namespace behind.
 func TestActivatedAfterRemoval(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(t *testing.T, c *region.Conn){

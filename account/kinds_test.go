@@ -39,7 +39,7 @@ func password(t testing.TB, api region.API, name string) string {
 	return text
 }
 
-// Any kind that exists Everywhere is replicated as Accounts are.
+// A Replicator adds, changes and removes Secrets, which are not one of Atoll's kinds, in all peers.
 func TestReplicatorOfSecrets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,8 +77,9 @@ func TestReplicatorOfSecrets(t *testing.T) {
 	})
 }
 
-// With the option Agreed, content is decided once: a second central object with other content gets
-// a conflict that names the field, and changes nothing.
+// With the option Agreed, content is decided once. If a central object has other content than the
+// peers have agreed on, its Presence has the reason Conflict and the differing field, and the
+// content in the peers stays.
 func TestReplicatorOfAgreedContent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,8 +157,8 @@ func TestReplicatorOptions(t *testing.T) {
 	})
 }
 
-// A peer without a connection is reported as Unknown, and delays no change of an Account in the
-// other peers.
+// A peer without a connection is reported as Unknown. A change of an Account is nevertheless
+// committed in its home.
 func TestReplicatorWithAPeerWithoutConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// A Logger in the options reports why nothing happens, even if the context of Start has none.
+// If an API server is unreachable, each loop logs the error to the Logger in its options, even if
+// the context of Start has no Logger.
 func TestLogger(t *testing.T) {
 	api := logtest.Unreachable(t)
 	ring := regiontest.NewRing("eu-west")

@@ -83,8 +83,8 @@ func (m *member) identify(ctx context.Context, known func()) {
 // request while the identity holds.
 const recognizeEvery = 10 * time.Second
 
-// recognize checks repeatedly that the peer's cluster is the one that the ring knows. If it is
-// another cluster, an object that is missing there was not removed.
+// recognize checks repeatedly that the peer's cluster is the one that the ring knows. If the peer
+// is another cluster, an object that is missing there may not have been removed.
 func (m *member) recognize(ctx context.Context, ask func(context.Context) error, changed func()) {
 	for delays := backoff.Doubling(200*time.Millisecond, recognizeEvery); ctx.Err() == nil; {
 		err := ask(ctx)
@@ -119,8 +119,9 @@ func (m *member) askUID(ctx context.Context) (types.UID, error) {
 	return m.conn.UID(ctx)
 }
 
-// cluster returns the UID of the peer's cluster. The result false means that the UID may still be
-// read for the first time: no read has ended yet, and patience has not passed.
+// cluster returns the UID of the peer's cluster; empty if it is unknown. The result false means
+// that the first read of the UID is still under way: no read has ended, and patience has not
+// passed.
 func (m *member) cluster() (types.UID, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,8 +188,9 @@ func (r *Replicator) observe(key types.NamespacedName) []observation {
 // cluster than the central plane's, so a peer that hangs delays no other for longer.
 const patience = 3 * time.Second
 
-// itself returns the peer that is the central plane's own cluster; empty if no peer is. known is
-// false while the UIDs of some peers are unknown.
+// itself returns the peer whose cluster is the central plane's own; empty if no such peer was
+// found. known is false if such a peer may still be found: the UID of the plane or of a peer is
+// still being read, or the watch of a peer is about to start.
 func (r *Replicator) itself() (peer region.PeerName, known bool) {
 	r.mu.Lock()
 	plane := r.planeUID

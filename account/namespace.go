@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Label is the label of each namespace that was made for an Account; its value is the Account's
-// name. A namespace without this label is never deleted.
+// Label is the label of each namespace, Role and RoleBinding that was made for an Account; its
+// value is the Account's name. Atoll never deletes a namespace without this label.
 const Label = "kubecarrier.io/account"
 
 // namespace is the state of an Account's namespace in one peer.
@@ -27,7 +27,7 @@ type namespace struct {
 	name        string
 	uid         types.UID
 	ours        bool // it has the label with the Account's name
-	made        bool // by this call
+	made        bool // by this call of ensureNamespace
 	terminating bool
 }
 
@@ -94,8 +94,9 @@ func (n namespace) undo(ctx context.Context, c *region.Conn) error {
 	return remove(ctx, c, n.name, n.uid)
 }
 
-// release deletes the namespace of the Account obj in c's peer if it was made for the Account, or
-// else the Roles and RoleBindings.
+// release deletes the namespace of the Account obj in c's peer, if the namespace was made for the
+// Account. Otherwise it deletes only the Account's Roles and RoleBindings. It deletes nothing if
+// another operation has added a new Account of this name.
 func release(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
 	name := obj.GetName()
 	ns, err := namespaces(c).Get(ctx, name, metav1.GetOptions{})

@@ -5,5 +5,5 @@
 
 package account
 
-// manyPeers is the number of peers in tests with many.
+// manyPeers is the number of peers in tests with many peers.
 const manyPeers = 1000

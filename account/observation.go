@@ -20,7 +20,8 @@ type observation struct {
 
 func (s observation) counts() bool { return s.member == fanoutv1alpha1.PeerActive }
 
-// primary returns the observation of the home, nil if it is not known.
+// primary returns the observation of the peer that has the committed home; nil if no peer is known
+// to have it.
 func primary(observed []observation) *observation {
 	for i := range observed {
 		if c := observed[i].copy; c != nil && c.Home && c.committed() {
@@ -30,7 +31,7 @@ func primary(observed []observation) *observation {
 	return nil
 }
 
-// unreachable returns the unreachable members, by name. An add has to wait for them.
+// unreachable returns the Active members that are unreachable. An add has to wait for them.
 func unreachable(observed []observation) []region.PeerName {
 	var names []region.PeerName
 	for _, s := range observed {
@@ -46,8 +47,8 @@ func anyUnreachable(observed []observation) bool {
 	return slices.ContainsFunc(observed, func(s observation) bool { return s.err != nil })
 }
 
-// unclaimed returns the first peer, except the given one, that has an object of the same name
-// without a claim; empty if no peer has one.
+// unclaimed returns the first peer, except itself, that has an object of the same name without a
+// claim; empty if no peer has one.
 func unclaimed(observed []observation, itself region.PeerName) region.PeerName {
 	for _, s := range observed {
 		if s.peer != itself && s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {
@@ -57,8 +58,8 @@ func unclaimed(observed []observation, itself region.PeerName) region.PeerName {
 	return ""
 }
 
-// homeless returns the first peer that has an object in effect or an unreadable claim; empty if no
-// peer has one. Call it if no home is known.
+// homeless returns the first peer that has an Active object or an object with an unreadable claim;
+// empty if no peer has one. Call it only if no home is known.
 func homeless(observed []observation) region.PeerName {
 	for _, s := range observed {
 		if s.copy != nil && (s.copy.Stage == fanoutv1alpha1.StageActive || s.copy.Bad != "") {
@@ -68,7 +69,8 @@ func homeless(observed []observation) region.PeerName {
 	return ""
 }
 
-// lagging reports whether a reachable member lacks the home's revision.
+// lagging reports whether a reachable Active member lacks the home's revision: it has no object, or
+// its object has a claim and is not Active with at least the home's revision.
 func lagging(observed []observation, home *observation) bool {
 	return slices.ContainsFunc(observed, func(s observation) bool {
 		return s.err == nil && s.counts() && (s.copy == nil ||

@@ -14,8 +14,8 @@ import (
 )
 
 // Observer has functions that the loops of this package call on events. A nil Observer and nil
-// fields are valid. They are called synchronously without a lock held, possibly from many
-// goroutines, and must return quickly.
+// fields are valid. The loops call these functions synchronously without a lock held, possibly from
+// many goroutines, so the functions must return quickly.
 type Observer struct {
 	// Repaired is called after a Controller has restored an Account's objects in a peer, or
 	// failed to.
@@ -39,8 +39,9 @@ type RepairEvent struct {
 	Peer    region.PeerName
 	Account string
 	UID     types.UID // of the Account in the peer
-	// Drifted is true if the Account was complete before, so that another client has changed it.
-	// Otherwise its objects are created for the first time, or were never complete.
+	// Drifted is true if the Account's status was Ready before the repair, so that another client
+	// has changed or deleted the Account's objects. Otherwise the objects were not complete yet, or
+	// the peer is Quarantined and its Roles and RoleBindings are deleted.
 	Drifted bool
 	Err     error
 }
@@ -77,7 +78,7 @@ type OrphanEvent struct {
 	Kind   schema.GroupKind
 	Key    types.NamespacedName
 	Peer   region.PeerName
-	Origin types.UID // UID of the central object that it was made for
+	Origin types.UID // UID of the central object that the object in Peer was made for
 	Object Object    // the object in Peer
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// Each option has its effect: the Controller restores Roles with the configured Rights.
+// The Controller restores a Role with the configured Rights.
 func TestControllerOptions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// orphans reports objects in peers whose central object is missing. They are left alone: the
-// central plane may have been restored from a backup.
+// orphans reports each home in a peer that was made for a central object, when this central object
+// is missing. It leaves the home alone: the central plane may have been restored from a backup.
 func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) error {
 	var errs []error
 	for _, s := range r.observe(key) {
@@ -44,7 +44,8 @@ func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) erro
 	return errors.Join(errs...)
 }
 
-// claimed removes the condition Orphaned from objects whose central object exists again.
+// claimed removes the condition Orphaned from the objects in the peers, because their central
+// object exists again.
 func (t *task) claimed(ctx context.Context) error {
 	var errs []error
 	for _, s := range t.observed {
@@ -55,8 +56,8 @@ func (t *task) claimed(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// mark adds the condition Orphaned to the status of a peer's object, or removes it. Only Accounts
-// are known to have conditions.
+// mark adds the condition Orphaned to the status of a peer's object, or removes it. It does nothing
+// for kinds other than Account, which may have no conditions.
 func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s observation, orphaned bool) error {
 	if r.kind.Resource != resource {
 		return nil
@@ -78,7 +79,7 @@ func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s obser
 	case err != nil:
 		return failed(err)
 	case obj.GetUID() != s.copy.UID, isOrphaned(obj) == orphaned:
-		return nil // the cache will show it
+		return nil // the cache will show the present object
 	}
 	status := map[string]any{}
 	if orphaned {

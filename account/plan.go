@@ -17,7 +17,7 @@ import (
 type action uint8
 
 const (
-	actionNone   action = iota // nothing now: it is in the peers, or has to wait
+	actionNone   action = iota // nothing now: the object is in the peers, or has to wait
 	actionAdd                  // add it to all peers
 	actionUpdate               // make its content the next revision, and bring that to all peers
 	actionAgree                // bring the agreed content to peers that lack it
@@ -30,12 +30,12 @@ const (
 type plan struct {
 	action   action
 	finalize bool   // the central object gets the Replicator's finalizer first
-	digest   string // of the content that every peer should have; empty if the object is not the Replicator's
+	digest   string // of the content that every peer should have; empty if the Replicator does not report on the object yet
 	removing bool
 
 	reason  v1alpha1.AccountConditionReason // why the object cannot be replicated now; empty if it can
 	message string
-	differs *differingHome // the message gets the differing fields; nil if no content differs
+	differs *differingHome // the home whose differing fields are added to message; nil without one
 }
 
 // differingHome is a home whose content differs from the central object and must not be changed.
@@ -93,7 +93,7 @@ func (c central) planAdd(observed []observation) plan {
 	case anyUnreachable(observed):
 		return waits(fmt.Sprintf("the home of the object in %s may be in an unreachable peer", peer))
 	default:
-		// An add would be rejected, but not before it has reserved the name in the other peers.
+		// An add would be rejected, but only after it has reserved the name in some peers.
 		return conflict("the object in %s holds the name, and its home is lost: bring the peer of the home back, or release the object", peer)
 	}
 	return plan{action: actionAdd, finalize: true}
@@ -109,7 +109,8 @@ func (c central) planUpdate(observed []observation, home *observation) plan {
 	}
 	p := plan{digest: c.digest, finalize: true}
 	if c.agreed && !equal && !ours {
-		// The peers have agreed on this content, so its origin cannot change either: keep it.
+		// The origin is part of the content that the peers have agreed on, so it cannot change:
+		// expect the home's digest.
 		p.digest = home.copy.Digest
 	}
 	switch behind := lagging(observed, home); {
@@ -121,8 +122,8 @@ func (c central) planUpdate(observed []observation, home *observation) plan {
 	return p
 }
 
-// local is the state of a central object whose plane is itself a peer. In that peer the object is
-// under the protocol.
+// local is the state of a central object whose plane is itself a peer. Once the object has a claim,
+// the protocol of package fanout governs it in that peer, too.
 type local struct {
 	peer     region.PeerName
 	claimed  bool
@@ -163,7 +164,7 @@ func (l local) plan(observed []observation) plan {
 	return p
 }
 
-// planAdopt decides about an object that was applied in the central plane.
+// planAdopt plans for an object that was applied in the central plane and has no claim yet.
 func (l local) planAdopt(observed []observation) plan {
 	if l.deleted {
 		return plan{removing: true}

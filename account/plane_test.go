@@ -94,7 +94,7 @@ func (w *world) create(obj *unstructured.Unstructured) *unstructured.Unstructure
 	return created
 }
 
-// edit changes a central Account, and retries after Conflicts.
+// edit changes an Account in an API server, and retries until the update succeeds.
 func (w *world) edit(api region.API, name string, how func(*unstructured.Unstructured)) {
 	w.t.Helper()
 	eventually(w.t, func() bool {
@@ -140,7 +140,8 @@ func (w *world) awaitReady(name string) v1alpha1.AccountStatus {
 	return w.await(name, func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountReady }, "Ready in all peers")
 }
 
-// awaitGone waits until the Account is gone from the plane and all peers.
+// awaitGone waits until the Account is gone from the plane. It requires that all peers have lost
+// the Account by then.
 func (w *world) awaitGone(name string) {
 	w.t.Helper()
 	eventually(w.t, func() bool { return accountIn(w.t, w.api, name) == nil }, "gone from the central plane")

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// postponed has keys to requeue when all objects are requeued. Their objects may be missing in the
-// central plane, so they are not among all objects. The zero value is empty.
+// postponed has keys that rouse requeues together with all objects of the central plane's cache.
+// The objects of these keys may be missing in that cache. The zero value is empty.
 type postponed struct {
 	mu   sync.Mutex
 	keys map[types.NamespacedName]bool
@@ -34,12 +34,12 @@ func (p *postponed) take() map[types.NamespacedName]bool {
 	return keys
 }
 
-// postpone reports whether the cache of the central plane is stale. Then key is requeued when the
-// cache is fresh.
+// postpone reports whether the cache of the central plane is stale. If it is, postpone stores key,
+// and key is requeued when the cache is fresh.
 func (r *Replicator) postpone(key types.NamespacedName) bool {
 	if r.objects.Err() == nil {
 		return false
 	}
 	r.postponed.add(key)
-	return r.objects.Err() != nil // if the cache is fresh by now, the keys may have been taken before
+	return r.objects.Err() != nil // if the cache is fresh by now, rouse may have taken the keys before this add
 }

@@ -56,7 +56,8 @@ func (w *world) finalizers(name string, finalizers ...string) *unstructured.Unst
 	return written
 }
 
-// An object that has replaced a Role or namespace by the time of the deletion stays.
+// discard and remove delete a Role or namespace only by the UID that was read. An object that has
+// replaced it since stays.
 func TestWhatWasReplacedIsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring, _ := newRing(t)
@@ -85,8 +86,9 @@ func TestWhatWasReplacedIsNotDeleted(t *testing.T) {
 	})
 }
 
-// A status is written only to the version of the Account that it was derived from. After a change
-// by another client it is derived again.
+// A status is written only to the version of the Account that was read. If another client has
+// changed the Account since, the status is written to the new version. If another Account has
+// replaced it, no status is written.
 func TestAStatusReachesOnlyTheAccountItIsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)
@@ -97,7 +99,7 @@ func TestAStatusReachesOnlyTheAccountItIsFor(t *testing.T) {
 		stale := w.create(newAccount("acme", []any{"Tenant"}))
 		ns := namespace{name: "acme", ours: true}
 
-		w.finalizers("acme", "example.com/theirs") // another client changes it
+		w.finalizers("acme", "example.com/theirs") // another client changes the Account
 		require.NoError(t, report(t.Context(), c, stale, ns, access{}))
 		require.NotEmpty(t, accountIn(t, w.api, "acme").Status.Conditions, "the conflict is no success")
 
@@ -154,8 +156,8 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 	})
 }
 
-// A central object is released when every peer has confirmed by a live read that nothing of it is
-// left.
+// The removal of a central object ends only when every peer has confirmed by a live read that
+// nothing of the object is left.
 func TestEveryPeerConfirmsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)
@@ -282,7 +284,7 @@ func (d late) Watch(ctx context.Context) iter.Seq[*region.Snapshot] {
 	return d.Directory.Watch(ctx)
 }
 
-// Regions stay published until the directory has listed its regions.
+// A Catalog deletes no Region before its directory has listed its regions.
 func TestCatalogWaitsForTheDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring, c := newRing(t)

@@ -22,28 +22,31 @@ import (
 type Presence struct {
 	Key types.NamespacedName
 	UID types.UID // of the central object
-	// Total is the number of full members of the ring, and Present the number of members that
-	// hold the latest revision in effect.
+	// Total is the number of Active members of the ring. Present is the number of these that hold
+	// the latest revision in effect, ready or not; it is zero while Removing is true.
 	Total, Present int
-	// Revision is the number of the latest revision; zero if none is committed.
+	// Revision is the number of the home's revision; zero if no committed home is known.
 	Revision int64
 	// Home is the peer that has the object's home; empty if unknown.
 	Home region.PeerName
-	// Exceptions are the peers that lack the object, are unreachable, are not ready with it or
-	// are not members yet, sorted by peer; during a removal, those that still have it.
+	// Exceptions are the peers that lack the latest revision or hold other content, are
+	// unreachable, are not ready with the object, or are not Active members, sorted by peer. While
+	// Removing is true, they are the peers that still have the object or are unreachable.
 	Exceptions []Exception
-	// Reason and Message are why the object cannot be replicated now; empty if it can. An example:
-	// another object has its name.
+	// Reason is why the object cannot be replicated now, for example because another object has its
+	// name; empty if it can. Message explains Reason, or reports the last error; empty if there is
+	// neither.
 	Reason  v1alpha1.AccountConditionReason
 	Message string
-	// Removing is true while the object is being removed from all peers.
+	// Removing is true while the object is being removed from all peers. In the case Apart of the
+	// package's documentation it is also true while the deletion is held.
 	Removing bool
 	// Hold is why a deletion in the central plane is held, or zero if no deletion is held. A held
 	// object stays in effect in all peers.
 	Hold fanout.Hold
 }
 
-// Exception is a peer whose object is not as desired.
+// Exception is a peer, and the reason why a Presence lists it in Exceptions.
 type Exception struct {
 	Peer   region.PeerName
 	Reason v1alpha1.AccountConditionReason
@@ -51,13 +54,14 @@ type Exception struct {
 	Message string
 }
 
-// Complete reports whether every member holds the latest revision and is ready with it.
+// Complete reports whether every Active member holds the latest revision and is ready with it,
+// Reason is empty, and the object is not being removed.
 func (p Presence) Complete() bool {
 	return p.Reason == "" && !p.Removing && p.Total > 0 && p.Present == p.Total &&
 		len(p.peers(v1alpha1.AccountReasonNotReady)) == 0
 }
 
-// peers returns the peers whose exception has one of the reasons, by name.
+// peers returns the peers whose exception has one of the given reasons, sorted by name.
 func (p Presence) peers(reasons ...v1alpha1.AccountConditionReason) []region.PeerName {
 	var names []region.PeerName
 	for _, e := range p.Exceptions {
@@ -68,13 +72,15 @@ func (p Presence) peers(reasons ...v1alpha1.AccountConditionReason) []region.Pee
 	return names
 }
 
-// Missing returns the reachable members that lack the latest revision, by name.
+// Missing returns the reachable members that lack the latest revision or hold other content, sorted
+// by name. While Removing is true, it returns the reachable peers that still have the object.
 func (p Presence) Missing() []region.PeerName {
 	return p.peers(v1alpha1.AccountReasonMissing, v1alpha1.AccountReasonBehind, v1alpha1.AccountReasonEdited,
 		v1alpha1.AccountReasonConflict, v1alpha1.AccountReasonRemoving)
 }
 
-// Unknown returns the unreachable members, by name. Each of them may or may not have the object.
+// Unknown returns the unreachable members, sorted by name. While Removing is true, it returns all
+// unreachable peers. Each of them may or may not have the object.
 func (p Presence) Unknown() []region.PeerName { return p.peers(v1alpha1.AccountReasonNoAnswer) }
 
 // wanted is the desired state that the peers' objects are compared with.
@@ -198,8 +204,9 @@ func (p Presence) conditions(generation int64) []metav1.Condition {
 	return all
 }
 
-// summary returns one line: how many peers hold the latest revision, and which peers lack it or are
-// unreachable; during a removal, which peers still have the object.
+// summary returns one line: p.Message, how many peers hold the latest revision, and which peers
+// lack it or are unreachable. During a removal the line reports which peers still have the object
+// or are unreachable.
 func (p Presence) summary() string {
 	var parts []string
 	if p.Message != "" {

@@ -103,7 +103,8 @@ func TestNoPeersIsNotReady(t *testing.T) {
 	require.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(p.conditions(1), "Ready").Status)
 }
 
-// thousand returns a thousand peers, most of which are exceptions with long messages.
+// thousand returns a thousand peers. The first one has the home. All others are exceptions, most of
+// them with long messages.
 func thousand() []observation {
 	observed := make([]observation, 0, 1000)
 	for i := range 1000 {
@@ -187,8 +188,9 @@ func TestTransitionTimesAreKept(t *testing.T) {
 	}
 }
 
-// In any state of the peers, an unreachable one never counts as present or missing, Ready is True
-// exactly if the Presence is Complete, and the status is bounded.
+// The test draws arbitrary states of up to 60 peers. No unreachable member counts as present or
+// missing, Ready is True exactly if the Presence is Complete, and there are at most maxExceptions
+// conditions PresentIn.
 func TestPresenceHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

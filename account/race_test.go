@@ -5,6 +5,6 @@
 
 package account
 
-// manyPeers is the number of peers in tests with many: fewer under the race detector, which takes
-// ten times as long.
+// manyPeers is the number of peers in tests with many peers. It is smaller under the race detector,
+// which takes ten times as long.
 const manyPeers = 100

@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// An add that is aborted each time, here because a peer has lost its PeerSet, is retried with
-// pauses that grow to a minute. Events of the aborted attempt itself do not end a pause, but a
-// change of the Account does. When the PeerSet is restored, the Account is added.
+// A peer has lost its PeerSet, so each add of an Account is aborted. The Replicator tries again
+// after pauses that grow to a minute. Events of an aborted attempt do not end a pause, but a change
+// of the Account does. When the PeerSet is restored, the Account is added.
 func TestReplicatorPausesAfterAnAbortedAdd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// addFinalizer adds the Replicator's finalizer to the central object, before any peer gets the object.
+// addFinalizer adds the Replicator's finalizer to the central object. The caller does this before
+// any peer gets the object.
 func (t *task) addFinalizer(ctx context.Context) error {
 	if slices.Contains(t.object.GetFinalizers(), Finalizer) {
 		return nil
@@ -30,8 +31,8 @@ func (t *task) addFinalizer(ctx context.Context) error {
 	return err
 }
 
-// removeFinalizer removes the finalizer from the central object, after nothing of the object is left in any
-// peer. done is false if the object had no such finalizer.
+// removeFinalizer removes the Replicator's finalizer from the central object. done is false if the
+// object had no such finalizer, or no longer exists.
 func (t *task) removeFinalizer(ctx context.Context) (done bool, err error) {
 	left := slices.DeleteFunc(slices.Clone(t.object.GetFinalizers()), func(f string) bool { return f == Finalizer })
 	if len(left) == len(t.object.GetFinalizers()) {
@@ -60,11 +61,11 @@ func (t *task) finalize(ctx context.Context, finalizers []string) (done bool, er
 	return true, nil
 }
 
-// remove removes a deleted central object from all peers. gone is true if every peer has
-// confirmed that nothing of it is left.
+// remove removes a deleted central object from all peers. gone is true if every peer has confirmed
+// that nothing of the object is left.
 func (t *task) remove(ctx context.Context) (gone bool, err error) {
 	if !slices.Contains(t.object.GetFinalizers(), Finalizer) {
-		return false, nil // no peer has ever had it
+		return false, nil // no peer has it: the Replicator adds the finalizer before the object
 	}
 	if home := primary(t.observed); home != nil && home.copy.Origin == t.object.GetUID() {
 		if done, err := t.removeHome(ctx, home); !done || err != nil {
@@ -72,13 +73,13 @@ func (t *task) remove(ctx context.Context) (gone bool, err error) {
 		}
 	}
 	if anyUnreachable(t.observed) {
-		return false, nil // an unreachable peer may still have it
+		return false, nil // an unreachable peer may still have the object
 	}
 	return t.confirmed(ctx)
 }
 
 // removeHome begins or continues the removal of the object from its home and all other peers. done
-// is false if it must wait.
+// is false if the removal must wait or has failed.
 func (t *task) removeHome(ctx context.Context, home *observation) (done bool, err error) {
 	removal := fanout.RemoveOptions{UID: home.copy.UID}
 	committed := home.copy.Stage == fanoutv1alpha1.StageRemoving
@@ -87,7 +88,7 @@ func (t *task) removeHome(ctx context.Context, home *observation) (done bool, er
 		t.message = fmt.Sprintf("its home %s is unreachable", home.peer)
 		return false, nil
 	case committed && anyUnreachable(t.observed):
-		return false, nil // continues when the peers are reachable
+		return false, nil // the removal continues when the peers are reachable
 	case committed:
 		removal.Unreachable = fanout.Forward
 	default:
@@ -97,7 +98,8 @@ func (t *task) removeHome(ctx context.Context, home *observation) (done bool, er
 			return false, t.record(ctx, held)
 		}
 	}
-	// Until the commit, every peer is asked whether its namespace contains anything.
+	// Before its commit, the removal reads in every peer whether the object's namespace contains an
+	// object of Kind.Holds.
 	err = t.do(ctx, "remove", func() (*fanout.Operation, error) { return t.replicator.remove(ctx, t.key, removal) })
 	if occupied, ok := errors.AsType[*fanout.OccupiedError](err); ok && !committed {
 		t.message = brief(occupied.Error())
@@ -114,8 +116,9 @@ func (r *Replicator) remove(ctx context.Context, key types.NamespacedName, opts 
 	return r.coordinator.Remove(ctx, r.kind.GroupKind(), key, opts)
 }
 
-// letGo ends the work on an object after nothing of it is left in the peers: it drops the recorded
-// state, and removes the finalizer in the central plane.
+// letGo ends the work on an object after nothing of it is left in the peers. It drops the
+// Replicator's state of the object, removes the finalizer in the central plane, and then calls
+// Observer.Removed.
 func (t *task) letGo(ctx context.Context) error {
 	t.replicator.forget(t.key)
 	done, err := t.removeFinalizer(ctx)
@@ -125,8 +128,8 @@ func (t *task) letGo(ctx context.Context) error {
 	return err
 }
 
-// confirmed reads live from every peer whether anything of the central object is left. A cache
-// may be stale.
+// confirmed reads the object live from every peer, because a cache may be stale. It returns true if
+// no peer has an object that was made for the central object.
 func (t *task) confirmed(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
@@ -155,8 +158,8 @@ func (t *task) confirmed(ctx context.Context) (bool, error) {
 	return len(still) == 0, nil
 }
 
-// takeBack undoes an add whose central object is gone by now: another replica may have found
-// nothing in the peers, and removed the finalizer before the add began.
+// takeBack undoes an add if the central object no longer exists: another process may have found
+// nothing in the peers and removed the finalizer before the add began.
 func (t *task) takeBack(ctx context.Context) error {
 	if !t.acted {
 		return nil

@@ -15,10 +15,10 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// OriginAnnotation is the annotation of each object in a peer that a Replicator has added there.
-// Its value is the UID of the central object. The annotation is part of the content, so it
-// distinguishes the object from an object of another central object, and from an object that was
-// added without a central object.
+// OriginAnnotation is the annotation of each object in a peer that a Replicator has made for an
+// object of a central plane that is no peer. Its value is the UID of the central object. The
+// annotation is part of the content, so it distinguishes the object from an object of another
+// central object, and from an object that was added without a central object.
 const OriginAnnotation = "atoll.dev/origin"
 
 // replica is the part of a peer's object that a Replicator keeps in memory.
@@ -35,7 +35,7 @@ type replica struct {
 	Ready       bool
 	NotReady    string // why the object is not ready, if its status reports it
 	Orphaned    bool   // its status has the condition Orphaned
-	Bad         string // why its claim cannot be read
+	Bad         string // why its claim or content cannot be read
 }
 
 func (c *replica) committed() bool {
@@ -96,7 +96,8 @@ func bare(kind fanout.Kind, obj *unstructured.Unstructured) (string, error) {
 	return kind.Digest(other)
 }
 
-// whyNot returns the first condition of an object that explains why it is not ready.
+// whyNot returns the type, status, reason and message of the first condition that explains why obj
+// is not ready; empty if no condition does.
 func whyNot(obj *unstructured.Unstructured) string {
 	for _, c := range statusIn(obj).Conditions {
 		if c.Status != metav1.ConditionTrue && (c.Type == ConditionNamespaceReady || c.Type == ConditionRolesReady || c.Type == ConditionReady) {

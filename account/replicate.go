@@ -24,7 +24,7 @@ type task struct {
 	replicator *Replicator
 	key        types.NamespacedName
 	object     *unstructured.Unstructured
-	itself     region.PeerName // the peer that is the central plane; empty if no peer is
+	itself     region.PeerName // the peer that is the central plane; empty if no peer is, or if keptApart
 	observed   []observation
 	want       wanted
 	leave      func() // frees its place among the workers
@@ -70,8 +70,9 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	return t.run(ctx)
 }
 
-// gone forgets an object that no longer exists in the central plane. If the plane is itself a peer,
-// the object disappears there only with its removal from all peers.
+// gone forgets an object that no longer exists in the central plane. If the object was being
+// removed, gone calls Observer.Removed: a plane that is itself a peer loses the object only with
+// its removal from all peers.
 func (r *Replicator) gone(ctx context.Context, key types.NamespacedName) {
 	p, known := r.Presence(key)
 	r.forget(key)
@@ -125,7 +126,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 		t.replicator.endPause(t.key)
 	}
 	if t.itself != "" && t.want.digest == "" {
-		return again, err // not the Replicator's object yet
+		return again, err // the Replicator does not report on the object yet
 	}
 	p := t.presence(ctx, err)
 	t.replicator.found(ctx, p)
@@ -133,8 +134,8 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 }
 
 // pauseLeft returns how long to leave the object alone after the last operation on it. The pause
-// ends early when all peers are complete. After a failed operation it also ends when the content
-// changes.
+// ends early when every Active member holds the desired content and is ready with it, or when the
+// object is deleted. After a failed operation the pause also ends when the content changes.
 func (t *task) pauseLeft() time.Duration {
 	p := t.replicator.pausing(t.key)
 	left := time.Until(p.until)
@@ -261,7 +262,7 @@ func (t *task) do(ctx context.Context, action string, operation func() (*fanout.
 	t.replicator.opts.Observer.replicated(ctx, ReplicateEvent{Kind: t.replicator.kind.GroupKind(), Key: t.key, Action: action, Err: err})
 	if held, ok := errors.AsType[*fanout.HeldError](err); ok {
 		t.reason, t.message = v1alpha1.AccountReasonConflict, brief(held.Error())
-		t.failed = true // the attempt reserved the name in other peers, whose events requeue the object
+		t.failed = true // the attempt reserved the name in some peers, and their events requeue the object
 		return nil
 	}
 	if err != nil {

@@ -26,23 +26,24 @@ import (
 
 // Options configure a Replicator. The zero value replicates Accounts.
 type Options struct {
-	// Kind is the kind to replicate. It must exist Everywhere, as in the Coordinator's
-	// Options.Kinds. The zero value is Kind().
+	// Kind is the kind to replicate. It must exist Everywhere, and be the same as in the Coordinator's Options.Kinds.
+	// The zero value is Kind().
 	Kind fanout.Kind
-	// Agreed means that content is decided once, as by Coordinator.Agree: the peers' content
-	// wins. A central object that differs is not Ready, reports the fields, and changes nothing.
+	// Agreed means that content is decided once, as by Coordinator.Agree: the peers' content wins. If the content of a
+	// central object differs, the Replicator changes nothing in the peers, and reports that the object is not Ready and
+	// which fields differ.
 	Agreed bool
-	// Report returns the part of obj's status in the central plane that this Replicator owns,
-	// applied under the field manager ReplicatorFieldManager. It must be pure. Nil: AccountStatus
-	// for Accounts, and no status for other kinds, for which Observer and Presence report.
-	// ReportConditions is for types with conditions.
+	// Report returns the part of obj's status in the central plane that this Replicator owns. The Replicator applies
+	// this part under the field manager ReplicatorFieldManager. Report must be pure. Nil: a v1alpha1.AccountStatus for
+	// Accounts, and no status for other kinds, whose state Observer and Replicator.Presence report. ReportConditions is
+	// a Report for types with conditions.
 	Report func(obj *unstructured.Unstructured, p Presence) (map[string]any, error)
 	// FieldManager is the field manager of the content in the peers; empty:
 	// ReplicatorFieldManager.
 	FieldManager string
-	// RemovalCap holds deletions in the central plane that look like an accident, like the RemovalCap
-	// of a Coordinator for deletions in a peer. The objects stay in all peers until their deletion is
-	// released. Zero: deletions at one time of more than 5 objects and 10 % of the plane's objects are
+	// RemovalCap holds deletions in the central plane that look like an accident, as the RemovalCap of a Coordinator
+	// holds deletions in a peer. The objects stay in all peers until a person releases their deletion. Zero: if more
+	// than 5 objects and more than 10 % of the plane's objects are deleted at about the same time, their deletions are
 	// held.
 	RemovalCap fanout.RemovalCap
 	// Shard selects the objects of this replica, by keys "KIND/NAME" or "KIND/NAMESPACE/NAME";
@@ -59,12 +60,12 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// ReplicatorFieldManager is the field manager of a Replicator's writes in the central plane, and by
-// default of the content in the peers.
+// ReplicatorFieldManager is the field manager of a Replicator's writes in the central plane, of the condition Orphaned
+// in the peers, and by default of the content in the peers.
 const ReplicatorFieldManager = "atoll-replicator"
 
-// Finalizer is the finalizer of each central object that a Replicator has added to the peers,
-// until every peer has confirmed that it is gone there.
+// Finalizer is the finalizer of a central object whose plane is no peer. A Replicator adds it before any peer gets the
+// object, and removes it after every peer has confirmed that nothing of the object is left.
 const Finalizer = "atoll.dev/replicated"
 
 // Replicator keeps the objects of a central plane present in all peers. See the package's
@@ -91,10 +92,10 @@ type Replicator struct {
 	budgets   map[types.NamespacedName]*loop.Budget // of writes of a status
 }
 
-// NewReplicator returns a Replicator. It does no I/O; see Start. It uses c's protocol, so objects
-// of a central plane are like those that were added by fan-out. c must know the kind, and c.Start
-// must run somewhere: it updates peers that were unreachable. plane may itself be one of d's
-// peers. NewReplicator fails on a nil argument, or a kind that does not exist Everywhere.
+// NewReplicator returns a Replicator. It does no I/O; see Start. The Replicator writes the peers' objects through c, so
+// these objects are like objects that were added by fan-out. c must know the kind, and c.Start must run somewhere,
+// because it updates peers that were unreachable. plane may itself be one of d's peers. NewReplicator fails on a nil
+// argument, or a kind that does not exist Everywhere.
 func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, opts Options) (*Replicator, error) {
 	switch {
 	case argument.Missing(plane):
@@ -135,8 +136,8 @@ func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, 
 	return r, nil
 }
 
-// Start runs until ctx ends, waits for all that it started, then returns nil. It writes nothing
-// if nothing differs. Call it once.
+// Start runs until ctx ends, waits for all that it started, then returns nil. The Replicator writes nothing if nothing
+// differs. Call Start once.
 func (r *Replicator) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, r.opts.Logger, "replicator")
 	var wg sync.WaitGroup

@@ -46,7 +46,7 @@ func (r *Replicator) report(ctx context.Context, object *unstructured.Unstructur
 	apply.SetNamespace(object.GetNamespace())
 	apply.SetName(object.GetName())
 	apply.SetResourceVersion(object.GetResourceVersion())       // API servers ignore the UID in writes of a status
-	apart := slices.Contains(object.GetFinalizers(), Finalizer) // otherwise a Controller may own RemovalHeld
+	apart := slices.Contains(object.GetFinalizers(), Finalizer) // otherwise activate may own RemovalHeld
 	err = applyStatus(ctx, clientFor(r.plane, r.kind, object.GetNamespace()), apply, ReplicatorFieldManager, func(t string) bool {
 		return reported(t) || apart && t == ConditionRemovalHeld
 	})
@@ -133,9 +133,9 @@ func reported(conditionType string) bool {
 		strings.HasPrefix(conditionType, string(v1alpha1.AccountConditionPresentIn))
 }
 
-// ReportConditions is an Options.Report for types with status.conditions and
-// status.observedGeneration: Ready, PresentInAllPeers and one PresentIn.PEER for each peer that
-// is an exception, 32 at most.
+// ReportConditions is an Options.Report for types with status.conditions and status.observedGeneration. It returns the
+// conditions Ready and PresentInAllPeers, RemovalHeld while a deletion is held, and one PresentIn.PEER for each peer
+// that is an exception, 32 of these at most. It fails if obj is nil.
 func ReportConditions(obj *unstructured.Unstructured, p Presence) (map[string]any, error) {
 	if obj == nil {
 		return nil, errors.New("account: object is nil")

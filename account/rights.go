@@ -23,9 +23,10 @@ type Rights map[v1alpha1.AccountRole][]rbacv1.PolicyRule
 // DefaultRights returns the rights of Kind; the caller may extend the result.
 //
 // A Provider manages the ServiceClusters and RegionClaims of its namespace and writes the Secrets
-// that hold their kubeconfigs. It cannot read Secrets, so that the Coordinator need not hold the
-// right to read all of them: write them with create, replace or server-side apply. A Tenant reads
-// the Regions that are published to it. Add the rights on services that are offered to tenants.
+// that hold their kubeconfigs. A Provider cannot read Secrets, so that the Coordinator need not
+// hold the right to read all of them. So a Provider writes Secrets with create, replace or
+// server-side apply. A Tenant reads the Regions that are published to it. Add the rights on
+// services that are offered to tenants.
 func DefaultRights() Rights {
 	manage := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 	return Rights{
@@ -59,7 +60,7 @@ func RoleName(role v1alpha1.AccountRole) string {
 	}
 }
 
-// grants returns the desired Roles and RoleBindings of account, Roles first. Without subjects it
+// grants returns the desired Roles and the desired RoleBindings of account. Without subjects it
 // returns no RoleBindings.
 func (r Rights) grants(account *unstructured.Unstructured) (roles, bindings []*unstructured.Unstructured) {
 	spec := specOf(account)

@@ -54,7 +54,7 @@ func definitions(t testing.TB) *regiontest.Definitions {
 	return d
 }
 
-// newRing returns peers in memory that have joined a ring.
+// newRing returns peers in memory that have joined a ring, and a coordinator of this ring.
 func newRing(t testing.TB, kinds ...fanout.Kind) (*regiontest.Ring, *fanout.Coordinator) {
 	t.Helper()
 	ring := regiontest.NewRing(peerNames...)

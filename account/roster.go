@@ -18,11 +18,12 @@ import (
 // roster is the membership of the ring in one peer's PeerSet.
 type roster struct {
 	self   fanoutv1alpha1.PeerState
-	listed map[region.PeerName]fanoutv1alpha1.PeerState // shared; must not be modified
+	listed map[region.PeerName]fanoutv1alpha1.PeerState // other rosters may share it: must not be modified
 }
 
-// rosters reads PeerSets. In a ring of a thousand peers each PeerSet lists all peers. Most of these
-// lists are equal, so an equal list is kept in memory once.
+// rosters reads PeerSets. In a ring of a thousand peers each PeerSet lists all peers, and most of
+// these lists are equal. So rosters stores a list only if it differs from the list that was read
+// last.
 type rosters struct {
 	mu   sync.Mutex
 	last map[region.PeerName]fanoutv1alpha1.PeerState
@@ -71,7 +72,7 @@ func (m *member) roster() *roster {
 	return read
 }
 
-// rosterOf returns the roster of the first full member by name, nil if the caches have none.
+// rosterOf returns the roster of the first Active member by name, nil if the caches have none.
 func rosterOf(members map[region.PeerName]*member) *roster {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if r := members[name].roster(); r != nil && r.self == fanoutv1alpha1.PeerActive {
@@ -81,8 +82,9 @@ func rosterOf(members map[region.PeerName]*member) *roster {
 	return nil
 }
 
-// stateIn returns a peer's state in the ring, as its own PeerSet records it, or else as the
-// PeerSets of other members do. Empty: the peer is not a member.
+// stateIn returns a peer's state in the ring. This is the state in the peer's own PeerSet; empty if
+// the peer has no PeerSet. If the peer's PeerSet is not known, it is the state that the roster of
+// others lists for the peer; empty if that roster does not list the peer.
 func stateIn(name region.PeerName, m *member, others func() *roster) fanoutv1alpha1.PeerState {
 	if m != nil {
 		if own := m.roster(); own != nil {

@@ -5,5 +5,6 @@ package account
 
 import "github.com/atoll-dev/atoll/region"
 
-// Shard selects the objects of one replica of a program. The options say which keys their loop uses.
+// Shard selects the objects of one replica of a program. The field Shard of each options type
+// documents the form of the keys.
 type Shard = region.Shard

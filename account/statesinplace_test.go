@@ -26,7 +26,8 @@ func (m *model) local(p *modelPeer) local {
 	}
 }
 
-// actInPlace has the effect of an action for the central object in the peer p.
+// actInPlace changes m as an action for the central object in the peer p does. Its error is why it
+// changed nothing.
 func (m *model) actInPlace(p *modelPeer, a action) error {
 	switch a {
 	case actionUpdate:
@@ -48,14 +49,15 @@ func (l local) leaving() bool {
 	return l.deleted && !l.requested || l.stage == fanoutv1alpha1.StageRemoving
 }
 
-// requireKeptInPlace requires that a plan changes nothing that it must not change.
+// requireKeptInPlace requires that the action of a plan is allowed in the state m, and carries it
+// out. The action must not change objects of other operations.
 func (m *model) requireKeptInPlace(t *rapid.T, itself *modelPeer, p plan) {
-	l, home, before, claim := m.local(itself), m.home(), m.observed(), itself.claim
+	l, home, before, claim := m.local(itself), m.home(), m.clone(), itself.claim
 	state := fmt.Sprintf("%d:%s", p.action, m.text())
 	require.False(t, p.finalize, "the protocol has its own finalizer:%s", state)
 	switch p.action {
 	case actionAdopt:
-		claim, before[m.index(itself)].copy = "one", nil
+		claim, before.peers[m.index(itself)].copy = "one", nil
 		require.False(t, l.claimed || l.deleted || home != nil, state)
 		require.False(t, m.any((*modelPeer).missed), "a peer is silent:%s", state)
 		require.False(t, m.any(func(p *modelPeer) bool { return p != itself && p.applied() }), state)
@@ -74,8 +76,9 @@ func (m *model) requireKeptInPlace(t *rapid.T, itself *modelPeer, p plan) {
 	m.requireOthersKept(t, before, claim, p.action == actionRemove)
 }
 
-// requireRestInPlace requires of the plan that changes nothing that all reachable members hold the
-// content or that nothing of it is left, or that the plan reports why not.
+// requireRestInPlace takes the plan that changes nothing while the central plane still has the
+// object. It requires that all reachable members hold the content, or that the object follows
+// another home or waits: for a peer, for an object in its namespace, or for another operation.
 func (m *model) requireRestInPlace(t *rapid.T, itself *modelPeer, p plan, failed error) {
 	home, l := m.home(), m.local(itself)
 	state := fmt.Sprintf("%d %s %t %v:%s", p.action, p.reason, p.removing, failed, m.text())
@@ -118,19 +121,19 @@ func (m *model) requireRestOfApplied(t *rapid.T, itself *modelPeer, p plan, fail
 	case m.any((*modelPeer).missed):
 		require.Equal(t, v1alpha1.AccountReasonPeersUnknown, p.reason, state)
 	default:
-		require.Error(t, failed, state) // which the condition shows
+		require.Error(t, failed, state) // the condition shows this error
 	}
 }
 
-// drawInPlace returns a ring in an arbitrary state, of which one peer is the central plane and has
-// the object.
+// drawInPlace returns a ring in an arbitrary state, and the peer of this ring that is the central
+// plane. This peer has the object.
 func drawInPlace(t *rapid.T) (m *model, itself *modelPeer) {
 	m = drawModel(t)
 	itself = m.peers[rapid.IntRange(0, len(m.peers)-1).Draw(t, "itself")]
 	if !m.seesEdits && rapid.Bool().Draw(t, "filled in") {
 		m.filled = " with defaults"
 	}
-	if itself.copy == nil || itself.copy.Bad != "" { // no plan is made then
+	if itself.copy == nil || itself.copy.Bad != "" { // the Replicator would make no plan
 		m.put(itself, "one", false, 1, "a", "")
 	}
 	m.requested = rapid.IntRange(0, 2).Draw(t, "requested") == 0 && itself.copy.Home && itself.copy.Stage == fanoutv1alpha1.StageActive
@@ -138,8 +141,10 @@ func drawInPlace(t *rapid.T) (m *model, itself *modelPeer) {
 	return m, itself
 }
 
-// For any objects in the peers, one of which is the central plane: the plans for its object come to
-// rest, with the content in all peers or in none, or with a reason.
+// The test draws the objects of one name in two or three peers. One of the peers is the central
+// plane, and has an object. The test alternates between the Replicator's plans for this object and
+// a sweep, until both change nothing. Each time the plans have come to rest, the central plane has
+// lost the object, or requireRestInPlace holds.
 func TestStatesOfObjectsInPlace(t *testing.T) {
 	states, most := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -28,9 +28,10 @@ type model struct {
 	peers []*modelPeer
 
 	seesEdits bool
-	filled    string // fields that the server of the central plane filled in, of a kind that sees no edits
-	// requested is set if the home has a deletionTimestamp and no committed removal. held is set
-	// once a sweep has recorded why: occupied, or a silent member.
+	filled    string // stands for fields that the central plane's API server filled in; only of a kind that sees no edits
+	// requested is set if the home has a deletionTimestamp and its removal is not committed. held
+	// is set if a sweep has judged the request and holds it, because the namespace is occupied or a
+	// member is silent.
 	requested, held, occupied bool
 }
 
@@ -53,8 +54,9 @@ var (
 	})
 )
 
-// drawReplica returns an object without a claim, or with a claim that is half written, reserved,
-// in effect or being removed; nil for none. home allows a home.
+// drawReplica returns an object and the operation in its claim. If home is true, the object is a
+// home. Otherwise it is a replica or a reservation, or has no claim or an unreadable one; nil for
+// no object.
 func (m *model) drawReplica(t *rapid.T, home bool) (*replica, string) {
 	kinds := []string{"none", "none", "without claim", "unreadable", "reserved", "replica", "replica", "replica"}
 	if home {
@@ -135,7 +137,7 @@ func (m *model) clone() *model {
 	return &other
 }
 
-// home returns the peer of the home; nil if there is no committed one.
+// home returns the peer that has the committed home; nil if no peer has a committed home.
 func (m *model) home() *modelPeer {
 	for _, p := range m.peers {
 		if p.copy != nil && p.copy.Home && p.copy.committed() {
@@ -152,12 +154,13 @@ func (m *model) index(of *modelPeer) int { return slices.Index(m.peers, of) }
 
 func (p *modelPeer) silent() bool { return p.err != nil }
 
-// missed reports whether a member is unreachable.
+// missed reports whether the peer is a member and is unreachable.
 func (p *modelPeer) missed() bool { return p.silent() && p.counts() }
 
 func (p *modelPeer) holdsName() bool { return p.copy != nil }
 
-// homeless reports whether the peer has an object that holds the name, in a ring without a home.
+// homeless reports whether the peer has an Active object or one with an unreadable claim. In a ring
+// without a home, this object holds the name.
 func (p *modelPeer) homeless() bool {
 	return p.copy != nil && (p.copy.Stage == fanoutv1alpha1.StageActive || p.copy.Bad != "")
 }
@@ -165,7 +168,7 @@ func (p *modelPeer) homeless() bool {
 // applied reports whether the peer has an object without a claim.
 func (p *modelPeer) applied() bool { return p.copy != nil && p.copy.Stage == "" && p.copy.Bad == "" }
 
-// put writes an object in effect.
+// put gives p an Active object.
 func (m *model) put(p *modelPeer, claim string, home bool, revision int64, bare string, origin types.UID) {
 	p.claim, p.copy = claim, &replica{
 		UID: types.UID("of " + claim), Stage: fanoutv1alpha1.StageActive, Home: home, Revision: revision,
@@ -174,7 +177,7 @@ func (m *model) put(p *modelPeer, claim string, home bool, revision int64, bare 
 	m.see(p)
 }
 
-// add creates the object in all peers or in none. Its error is why it did not.
+// add creates the object in all peers or in none. Its error is why it created none.
 func (m *model) add(bare string, origin types.UID) error {
 	switch {
 	case m.any((*modelPeer).silent):
@@ -190,7 +193,8 @@ func (m *model) add(bare string, origin types.UID) error {
 	return nil
 }
 
-// adopt puts the object that was applied in a peer under the protocol. Its error is why it did not.
+// adopt puts the object that was applied in a peer under the protocol. Its error is why it changed
+// nothing.
 func (m *model) adopt(peer region.PeerName) error {
 	switch {
 	case m.any((*modelPeer).silent):
@@ -223,8 +227,8 @@ func (m *model) update(bare string, origin types.UID) error {
 	return nil
 }
 
-// bring makes the replicas equal to the home. Objects with another claim, and those without a
-// readable claim, stay.
+// bring makes the replicas equal to the home. It changes no object in a silent peer, with another
+// claim, without a readable claim, or with a deletion under way.
 func (m *model) bring() {
 	home := m.home()
 	if home == nil || home.silent() || home.copy.Stage != fanoutv1alpha1.StageActive {
@@ -245,13 +249,13 @@ func (p *modelPeer) takesReplica(home *modelPeer) bool {
 	return !p.obstructed(home)
 }
 
-// obstructed reports whether the object in a peer is not of the home's operation, or is going: no
-// operation changes it.
+// obstructed reports whether the peer has an object that no operation changes, because it is not of
+// the home's operation, or is being deleted.
 func (p *modelPeer) obstructed(home *modelPeer) bool {
 	return p.copy != nil && (p.claim != home.claim || p.copy.Terminating)
 }
 
-// remove removes the home and its replicas from all peers. Its error is why it did not.
+// remove removes the home and its replicas from all peers. Its error is why it removed nothing.
 func (m *model) remove() error {
 	home := m.home()
 	switch {
@@ -269,7 +273,8 @@ func (m *model) remove() error {
 	return nil
 }
 
-// judgeDeletion commits or holds a requested removal of the home. Its error is why it did not.
+// judgeDeletion commits or holds a requested removal of the home. Its error is why it could not
+// judge the request.
 func (m *model) judgeDeletion() error {
 	home := m.home()
 	switch {
@@ -297,7 +302,8 @@ func (m *model) sweep() {
 	m.bring()
 }
 
-// sweepObject sweeps the object of a peer. led is true if the object belongs to a home.
+// sweepObject sweeps the object of a peer. led is true if the object has the claim of the ring's
+// home.
 func (m *model) sweepObject(p *modelPeer, led bool) {
 	c, complete := p.copy, !m.any((*modelPeer).silent)
 	switch {
@@ -313,14 +319,16 @@ func (m *model) sweepObject(p *modelPeer, led bool) {
 	}
 }
 
-// witness reports whether another member holds no object of the claim of a replica without a home.
-// In a ring of two this member may have been the home's.
+// witness reports whether another member proves that the home of a replica is gone, because that
+// member has no object of the replica's claim. In a ring of two the other member proves nothing: it
+// may have had the home.
 func (m *model) witness(of *modelPeer) bool {
 	return len(m.peers) > 2 && m.any(func(p *modelPeer) bool { return p != of && p.counts() && p.claim != of.claim })
 }
 
-// settleRevisions commits an edit of the home, and a revision above one that contradicts the
-// home's.
+// settleRevisions commits a new revision if the home was edited or a replica contradicts the home.
+// The new revision has the home's content, and a higher number than every replica of its claim in a
+// reachable peer.
 func (m *model) settleRevisions(home *modelPeer) {
 	c := home.copy
 	latest, contradicted := c.Revision, c.edited() && m.seesEdits

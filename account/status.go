@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// ConditionReady reports whether the Account can be used in its peer.
+	// ConditionReady reports whether the Account can be used in its peer. If a Replicator writes
+	// this condition, the condition reports on all peers.
 	ConditionReady = "Ready"
 	// ConditionNamespaceReady reports whether the Account's namespace can be used.
 	ConditionNamespaceReady = "NamespaceReady"
@@ -45,8 +46,9 @@ type status struct {
 	Conditions         []metav1.Condition           `json:"conditions,omitempty"`
 }
 
-// ready reports whether the status of obj is that of a complete activation of this generation. It
-// ignores the condition Ready, which is about all peers in a central plane that is also a peer.
+// ready reports whether the status of obj reports a complete activation of obj's present
+// generation. It ignores the condition Ready: in a central plane that is also a peer, Ready is
+// about all peers.
 func ready(obj *unstructured.Unstructured) bool {
 	s := statusIn(obj)
 	for _, t := range []string{ConditionNamespaceReady, ConditionRolesReady} {
@@ -86,7 +88,8 @@ func current(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured
 	return account, nil
 }
 
-// replaced reports whether another operation has added the Account that now has obj's name.
+// replaced reports whether the Account that now has obj's name was added by another operation than
+// the one that added obj.
 func replaced(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) (bool, error) {
 	account, err := c.Dynamic().Resource(resource).Get(ctx, obj.GetName(), metav1.GetOptions{})
 	switch {
@@ -99,14 +102,15 @@ func replaced(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 	return now != "" && now != was, nil
 }
 
-// addedBy returns the operation that reserved the Account's name, the same in all peers.
+// addedBy returns the ID of the operation that reserved the Account's name, which is the same in
+// all peers; empty without a claim.
 func addedBy(account *unstructured.Unstructured) string {
 	operation, _, _ := unstructured.NestedString(account.Object, "spec", "fanout", "claim", "operation")
 	return operation
 }
 
 // report applies the status that follows from ns and granted, unless the Account is gone or
-// replaced. On a Conflict it retries.
+// replaced. On a Conflict it retries, and fails if the Account's generation has changed.
 func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace, granted access) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		err := apply(ctx, c, account, ns, granted)
@@ -127,7 +131,7 @@ func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructu
 }
 
 // apply writes the status that follows from ns and granted, if it differs. If a Replicator reports
-// on all peers, the Replicator owns Ready, phase and observedGeneration.
+// on all peers, apply leaves Ready, phase and observedGeneration to the Replicator.
 func apply(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace, granted access) error {
 	was := statusIn(account)
 	central := meta.FindStatusCondition(was.Conditions, string(v1alpha1.AccountConditionPresent)) != nil

@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// If nothing differs, no loop writes anywhere for an hour, with sweeps, watches that are renewed,
-// and two replicas of the program.
+// If nothing differs, two Replicators, two Controllers, a Catalog and the coordinator's sweeps
+// write nothing to any server for an hour, in which watches are also renewed.
 func TestSteadyStateMakesNoWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -29,9 +29,9 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// idlePeers simulates any number of peers in which nothing changes, all with the same Accounts. Each
-// host name is a peer. It uses almost no memory itself, so a test can attribute the growth of the
-// heap to the Replicator.
+// idlePeers simulates any number of peers in which nothing changes, all with the same Accounts.
+// Each host name is a peer. idlePeers uses almost no memory, so a test can attribute the growth of
+// the heap to the Replicator.
 type idlePeers struct {
 	home, replica string // lists of Accounts, of the home and of every other peer
 	members       string // the members that each PeerSet lists
@@ -73,7 +73,7 @@ func activeMember(name string) fanoutv1alpha1.Member {
 	return fanoutv1alpha1.Member{Peer: name, UID: types.UID("0a6d51bf-6ad4-4b11-8c5f-" + name), State: fanoutv1alpha1.PeerActive}
 }
 
-// directory returns a Directory of n of the peers. The first one has the homes.
+// directory returns a Directory of n of the peers. The first peer has the homes.
 func (s *idlePeers) directory(t testing.TB, n int) region.Directory {
 	t.Helper()
 	conns := make([]*region.Conn, n)
@@ -141,9 +141,9 @@ func (s *idlePeers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// With a thousand peers the status of an Account stays small and is complete after a few writes.
-// After that nothing is written, in the plane or in a peer. When a peer becomes unreachable, a few
-// writes are enough again.
+// With manyPeers peers the status of an Account stays small, and is complete after at most five
+// writes. After that nothing is written to the plane, until a peer becomes unreachable: then at
+// most five writes follow. Nothing is ever written to a peer.
 func TestThousandPeers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,8 +199,8 @@ func statusBytes(t testing.TB, w *world) int {
 	return len(text)
 }
 
-// A peer that hangs does not delay the others for long: they get changes within seconds, though
-// each operation also sends requests to the peer that hangs.
+// A peer that hangs does not delay the other peers for long: they get changes within seconds,
+// though each operation also sends requests to the peer that hangs.
 func TestAPeerThatHangsDelaysNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

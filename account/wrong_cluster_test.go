@@ -17,8 +17,9 @@ import (
 )
 
 // One kubeconfig of a Replicator leads to another ring's peer of the same name. The Replicator
-// writes nothing there, reports that peer instead of a missing object, and releases no Account
-// because that peer lacks it.
+// writes nothing there, and reports that the peer is the wrong cluster, not that its object is
+// missing. After a deletion the central Account stays, because the right cluster has not confirmed
+// the removal.
 func TestAReplicatorBesideAWrongCluster(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

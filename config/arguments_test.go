@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Each missing argument is named in the error.
+// If an argument is missing, each function returns an error that names it.
 func TestArguments(t *testing.T) {
 	for _, tc := range []struct {
 		call, want string

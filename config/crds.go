@@ -21,9 +21,9 @@ const (
 	// installs.
 	SchemaVersionLabel = "atoll.dev/schema-version"
 
-	// SchemaVersion is the label's value for the CRDs of this release: an
-	// integer that increases when a schema changes. It is written into the YAML
-	// from a marker of the Go types.
+	// SchemaVersion is the value of SchemaVersionLabel on the CRDs of this
+	// release: an integer that increases when a schema changes. A marker of the
+	// Go types sets it in the generated YAML, too.
 	SchemaVersion = "1"
 )
 

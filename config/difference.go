@@ -23,8 +23,8 @@ const (
 	differenceWidth = 100
 )
 
-// difference returns the differences between the spec of present ("-") and that
-// of crd ("+"), one field per line.
+// difference returns the differences between the spec of present ("-") and the spec of crd
+// ("+"), one field per line. It cuts the result off after differenceLines lines.
 func difference(present, crd *unstructured.Unstructured) string {
 	var lines []string
 	compare(&lines, "spec", defaulted(present), defaulted(crd))

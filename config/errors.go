@@ -10,7 +10,7 @@ import (
 )
 
 // ForeignCRDError reports a CRD with one of our names that this module did not
-// install: it has no label SchemaVersionLabel with a number. Look at Diff; if
+// install: the CRD has no label SchemaVersionLabel with a number. Look at Diff; if
 // the other CRD is not needed, install with InstallOptions.Override.
 type ForeignCRDError struct {
 	// Name is the CRD's name.

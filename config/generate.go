@@ -3,8 +3,9 @@
 
 package config
 
-// wal/v1alpha1 and fanout/v1alpha1 have separate runs: fanout/v1alpha1 has aliases of the type Operation, from which one
-// common run would generate a second version of its CRD.
+// controller-gen runs once for wal/v1alpha1 and once for the other packages, because fanout/v1alpha1 has aliases of the
+// type Operation of wal/v1alpha1. From these aliases, one common run would generate a second version of the CRD of
+// Operation.
 //
 //go:generate sh -c "cd .. && go tool -modfile=tools/go.mod controller-gen object:headerFile=config/boilerplate.go.txt crd:maxDescLen=4096 paths=./wal/v1alpha1 output:crd:dir=config/crd"
 //go:generate sh -c "cd .. && go tool -modfile=tools/go.mod controller-gen object:headerFile=config/boilerplate.go.txt crd:maxDescLen=4096 'paths={./fanout/v1alpha1,./region/v1alpha1,./region/master/v1alpha1,./region/operator/v1alpha1,./account/v1alpha1,./syncer/v1alpha1,./splitter/v1alpha1}' output:crd:dir=config/crd"

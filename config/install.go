@@ -32,9 +32,9 @@ type InstallOptions struct {
 	// workload.kcp.io. Empty means all; an unknown group is an error.
 	Groups []string
 
-	// Override replaces CRDs of the same names that other software installed. Their objects are
-	// kept and must then satisfy our schemas. The other software gets our schemas instead of its
-	// own.
+	// Override replaces CRDs of the same names that other software installed. The objects of
+	// these CRDs stay, and must then satisfy our schemas. The other software gets our schemas
+	// instead of its own.
 	Override bool
 }
 
@@ -57,17 +57,17 @@ type Installed struct {
 	Before string // the former schema version; empty if the CRD did not exist or was of other software
 }
 
-// InstallCRDs applies the CRDs of this module to an API server by server-side
-// apply and waits until each is established and served in discovery. It blocks
-// until then or until ctx ends; without a deadline in ctx it may wait for ever.
-// It is idempotent, and any number of processes may do it at once.
+// InstallCRDs applies the CRDs of this module to an API server by server-side apply. It waits
+// until each CRD is established and served in discovery and its objects can be read. It blocks
+// until then or until ctx ends; without a deadline in ctx it may wait for ever. It is
+// idempotent, and any number of processes may call it at once.
 //
-// It reads all CRDs before it writes the first. If one was installed by other
-// software and opts.Override is not set, it writes nothing and returns a
-// *ForeignCRDError; if one is of a newer release, a *NewerCRDError. Several such
-// errors are joined. The error for missing rights names the rights, and
-// apierrors.IsForbidden is true for it. After an error during or after the
-// writes call it again.
+// It reads all CRDs before it writes the first. It writes nothing and returns a
+// *ForeignCRDError if a CRD was installed by other software and opts.Override is not set, a
+// *NewerCRDError if a CRD is of a newer release, or another error if a CRD is being deleted. It
+// joins several such errors. The error for missing rights names the rights, and
+// apierrors.IsForbidden is true for it. After an error during or after the writes call it
+// again.
 func InstallCRDs(ctx context.Context, api region.API, opts InstallOptions) ([]Installed, error) {
 	if argument.Missing(api) {
 		return nil, errors.New("install CRDs: api is nil: pass what region.APIFor returns")
@@ -139,14 +139,15 @@ func refuse(present, crd *unstructured.Unstructured, override bool) error {
 	return nil
 }
 
-// schemaVersion returns the schema version of a CRD of this module.
+// schemaVersion returns the schema version of a CRD of this module. It returns false if the
+// label SchemaVersionLabel has no number.
 func schemaVersion(crd *unstructured.Unstructured) (int, bool) {
 	version, err := strconv.Atoi(crd.GetLabels()[SchemaVersionLabel])
 	return version, err == nil
 }
 
-// install writes one CRD. present is the CRD that was read, or nil. After a
-// conflict it reads again and retries: an API server's own controllers write to
+// install writes one CRD. present is the CRD as the API server has it, or nil if it does not
+// exist. After a conflict it reads again and retries: an API server's own controllers write to
 // new CRDs too.
 func install(ctx context.Context, client dynamic.ResourceInterface, present, crd *unstructured.Unstructured, override bool) (Installed, error) {
 	for {
@@ -172,9 +173,8 @@ func write(ctx context.Context, client dynamic.ResourceInterface, present, crd *
 			result.Before = present.GetLabels()[SchemaVersionLabel]
 		}
 		if !appliedByUs(present) {
-			// An apply would merge two schemas, because fields of other
-			// managers stay. So replace a spec of other software completely
-			// first.
+			// An apply would merge two schemas, because fields of other managers stay. So first
+			// replace the whole spec if InstallCRDs has not applied it.
 			replacement := present.DeepCopy()
 			replacement.Object["spec"] = crd.Object["spec"]
 			if _, err := client.Update(ctx, replacement, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {

@@ -58,7 +58,7 @@ func read(t *testing.T, api region.API) *unstructured.Unstructured {
 	return crd
 }
 
-// writes returns the verbs of the requests that wrote CRDs.
+// writes returns the verbs of all requests for CRDs except get.
 func writes(s *regiontest.Server) []string {
 	var verbs []string
 	for _, r := range s.Requests() {

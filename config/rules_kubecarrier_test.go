@@ -94,7 +94,7 @@ func home(roles string, revision int) string {
 	return "{roles: " + roles + ", fanout: {" + primary + ", stage: Active, " + revisionOf(revision) + ", home: {peer: a, uid: u1, term: 1}}}"
 }
 
-// replica returns the spec of an Account in another peer.
+// replica returns the spec of the replica of this Account in peer b.
 func replica(roles, stage string, revision int) string {
 	return "{roles: " + roles + ", fanout: {" + secondary + ", stage: " + stage + ", " + revisionOf(revision) + ", home: {peer: a, uid: u1, term: 1}}}"
 }

@@ -3,9 +3,10 @@
 
 package config_test
 
-// These are parts of spec.fanout. primary, secondary and recorded are claims of
-// operation op-1: of the primary in peer a, and of a secondary in peer b that
-// names its primary or a record. stranger is the claim of another operation.
+// These are parts of spec.fanout. primary is the claim of the primary in peer a.
+// secondary and recorded are claims of an object in peer b: secondary names the
+// primary, and recorded names a record instead. These three claims belong to
+// operation op-1; stranger is a claim of another operation.
 const (
 	primary   = `claim: {operation: op-1, digest: d1, start: "2026-01-02T03:04:05.000000Z", role: Primary, peer: a, target: a}`
 	secondary = `claim: {operation: op-1, digest: d1, start: "2026-01-02T03:04:05.000000Z", role: Secondary, peer: b, target: a, primary: {peer: a, uid: u1}}`
@@ -26,7 +27,8 @@ var (
 )
 
 // protocolCases returns the cases of spec.fanout that all kinds with this field
-// share. Its primaries are reserved or being removed, because these need no payload.
+// share. The primaries that the cases write are reserved or being removed,
+// because such primaries need no payload.
 func protocolCases(k kind) []ruleCase {
 	fanout := func(fields string) string { return "{fanout: {" + fields + "}}" }
 	reserved := fanout(primary + ", stage: Reserved")

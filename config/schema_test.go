@@ -27,7 +27,8 @@ const (
 
 // TestCRDsAreSound checks each CRD as an API server does, as far as that needs no server: the
 // schema is structural, defaults are valid, rules compile, and their estimated cost is within the
-// limits.
+// limits. Each CRD also has the label with the schema version, the category atoll, and printer
+// columns.
 func TestCRDsAreSound(t *testing.T) {
 	crds, err := config.CRDs()
 	require.NoError(t, err)
@@ -84,7 +85,6 @@ func cost(t *testing.T, s *structuralschema.Structural, decl *celmodel.DeclType,
 	return total
 }
 
-// crdNames returns the names of all CRDs.
 func crdNames(t *testing.T) []string {
 	t.Helper()
 	crds, err := config.CRDs()

@@ -17,7 +17,8 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
-// thirdParty returns the schema of a third-party kind that embeds the claim.
+// thirdParty returns the schema of a kind outside this module, with the field
+// spec.fanout and its rules.
 func thirdParty(t *testing.T) *apiextensions.JSONSchemaProps {
 	t.Helper()
 	field, rules, err := fanoutv1alpha1.Schema()
@@ -42,8 +43,10 @@ func thirdParty(t *testing.T) *apiextensions.JSONSchemaProps {
 	return props
 }
 
-// TestThirdPartySchema checks that the schema for third-party CRDs equals that
-// of our CRDs, and refuses the same writes.
+// TestThirdPartySchema checks the schema that fanout/v1alpha1 offers to CRDs
+// outside this module: spec.fanout is equal to the field in our CRDs, the cost
+// of the rules is within the limits, and the rules accept and refuse the writes
+// of protocolCases.
 func TestThirdPartySchema(t *testing.T) {
 	props := thirdParty(t)
 	for _, name := range []string{"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", accounts} {

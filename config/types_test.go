@@ -76,8 +76,9 @@ func TestTypesMatchCRDs(t *testing.T) {
 	}
 }
 
-// TestEmptyObjectsStayEmpty checks that a typed object sends no field that was
-// not set: an empty payload field would be a payload on a guard.
+// TestEmptyObjectsStayEmpty checks that a typed object without content sends only
+// empty metadata and an empty spec. If it sent an empty payload field, this would
+// count as a payload on a guard.
 func TestEmptyObjectsStayEmpty(t *testing.T) {
 	for name, obj := range map[string]runtime.Object{
 		"ServiceCluster": &regionv1alpha1.ServiceCluster{},
@@ -93,9 +94,10 @@ func TestEmptyObjectsStayEmpty(t *testing.T) {
 	}
 }
 
-// TestStatus checks that each CRD, with two exceptions, has the status
-// subresource, observedGeneration, and conditions that are a map by type. The two
-// exceptions have no status.
+// TestStatus checks that each CRD has Age as its last printer column. Each CRD
+// except PeerSets and Operations also has the status subresource,
+// observedGeneration, and conditions that are a map by type. PeerSets and
+// Operations have no status.
 func TestStatus(t *testing.T) {
 	withoutStatus := []string{"peersets.fanout.atoll.dev", "operations.fanout.atoll.dev"}
 	for _, name := range crdNames(t) {

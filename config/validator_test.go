@@ -22,8 +22,8 @@ import (
 	"github.com/atoll-dev/atoll/config"
 )
 
-// validator validates objects against one CRD. It uses the packages of an API server in the order
-// of an API server: defaults, unknown fields, schema, lists, rules.
+// validator validates objects against one CRD. It uses the packages of an API server, and checks
+// unknown fields, sets defaults, and checks schema, lists and rules, in this order.
 type validator struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator

@@ -1,8 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events records the results of the loops as Kubernetes Events beside the objects
-// concerned, where "kubectl describe" shows them.
+// Package events records the results of Atoll's loops as Kubernetes Events, in the API server of
+// the object that an Event is about, so that "kubectl describe" shows them.
 //
 //	recorder := events.New(events.Options{Instance: podName})
 //	peers, err := central.NewPeers(source, ring, central.PeersOptions{Observer: recorder.Peers(plane, nil)})
@@ -11,7 +11,7 @@
 //	go recorder.Start(ctx)
 //
 // The loops do not depend on Events: a [Recorder] returns Observers, which also call the
-// program's own Observers. Events by their object:
+// program's own Observers. These are the Events, by their object:
 //
 //	Peer in the central plane     PeerReady; Unreachable, CredentialsRejected, IsMaster, SameCluster and the
 //	                              other reasons of its condition Ready
@@ -19,8 +19,8 @@
 //	Account in the central plane  Converged; PeersMissing, PeersUnknown, PeersNotReady or Conflict; Removed
 //	Account in a peer             Repaired or RepairFailed, Orphaned
 //
-// Objects of other kinds that a Replicator replicates get the Events of Accounts in the central
-// plane.
+// Objects of other kinds that an account.Replicator replicates get the same Events as Accounts,
+// except Repaired and RepairFailed.
 //
 // # Guaranteed
 //

@@ -18,7 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A Recorder returns the Observers for the loops.
+// A Recorder returns an Observer for central.Peers, which records an Event when a peer becomes
+// unreachable.
 func ExampleNew() {
 	server := regiontest.NewServer(regiontest.Options{})
 	defer server.Close()

@@ -100,8 +100,8 @@ func requireEvent(t *testing.T, want string) func(Event, bool) {
 	}
 }
 
-// TestObserversPassOn: Observers call the next Observer, and write to the API server of the
-// object.
+// TestObserversPassOn: the Observers of a Recorder call the next Observer, and write each
+// Event to the API server of its object.
 func TestObserversPassOn(t *testing.T) {
 	inStage(t, Options{}, func(t *testing.T, s *stage) {
 		ring := regiontest.NewRing("eu")

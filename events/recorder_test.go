@@ -128,7 +128,8 @@ func TestRepetitionsAreCounted(t *testing.T) {
 	})
 }
 
-// TestThereIsNoStorm: the rate is limited, however many objects have Events at once.
+// TestThereIsNoStorm: if 1000 objects have an Event at once, a Recorder with a burst of 20 writes
+// 20 Events and drops the others. Ten seconds later it writes a new Event.
 func TestThereIsNoStorm(t *testing.T) {
 	inStage(t, Options{Burst: 20}, func(t *testing.T, s *stage) {
 		for i := range 1000 {

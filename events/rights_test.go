@@ -17,7 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// The printed role suffices to write and update Events, and each right in it is used.
+// The role that rights.Events returns suffices for a Recorder to create and update Events, and the
+// Recorder uses each right in the role.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		grants := rightstest.New(rights.Events().Rules...)

@@ -27,7 +27,8 @@ const (
 	timeout = 5 * time.Second
 	// longest is the maximum length of a message in Kubernetes, in bytes.
 	longest = 1024
-	// longestName leaves room for the unique suffix of an Event's name.
+	// longestName is the maximum length of the object's name in the name of an Event. It leaves room
+	// for the unique suffix.
 	longestName = 200
 )
 

@@ -17,7 +17,7 @@ import (
 )
 
 // TestAbortShowsNoOtherOperation calls Abort for operations whose name another object holds. The
-// result shows no state of that object: it names no primary, and the peers are PeerUnchanged or
+// result shows nothing of this object: it names no primary, and the peers are PeerUnchanged or
 // PeerGone.
 func TestAbortShowsNoOtherOperation(t *testing.T) {
 	r := newRing(t)

@@ -72,7 +72,7 @@ func TestAfterAttempt(t *testing.T) {
 
 // An entry expires only if its operation had no effect and none of its requests can be in flight.
 // For other operations fateOf does not call idle, because the first call of idle for an entry
-// starts the clock of that entry.
+// starts the entry's clock.
 func TestFateOf(t *testing.T) {
 	const limit = 5 * time.Minute
 	for _, ending := range endings {
@@ -107,7 +107,7 @@ func TestFateOf(t *testing.T) {
 }
 
 // still returns how long an entry has kept its version: the time between the first and the last
-// read of that version, on the observer's own clock.
+// read of this version, on the observer's own clock.
 func TestWatched(t *testing.T) {
 	begin := time.Now()
 	at := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Second) }

@@ -167,7 +167,7 @@ func TestARemovalThatWaitsForAClusterIsUnderWay(t *testing.T) {
 }
 
 // A process dies before its commit, and its log is lost. One sweep, or one audit with repair,
-// deletes all reservations of that process, although the secondaries count as pending until the
+// deletes all reservations of the dead process, although the secondaries count as pending until the
 // primary is deleted.
 func TestOnePassEndsADeadReservation(t *testing.T) {
 	for name, pass := range map[string]func(*testing.T, *fanout.Coordinator){

@@ -132,8 +132,8 @@ func dryRuns(r *regiontest.Ring) (n int) {
 	return n
 }
 
-// A guard carries its claim and the fields that Kind.Guard fills in, and nothing else. The guard
-// carries no more while it is a reservation, although Inert of this kind keeps the payload of
+// A guard carries its claim and the fields that Kind.Guard fills in, and nothing else. A guard that
+// is a reservation carries the same, although Inert of this kind keeps the payload of
 // reservations. A sweep does not rewrite the guard, although the API server fills in a default.
 func TestAGuardCarriesNoPayload(t *testing.T) {
 	t.Parallel()

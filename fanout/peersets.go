@@ -49,8 +49,8 @@ func (cs *clusters) readSets(ctx context.Context, peers []string) map[string]pro
 	return sets
 }
 
-// editSet lets the function edit change the spec of the PeerSet in conn's peer, and raises the
-// epoch of that PeerSet. It returns the updated PeerSet; nil if the PeerSet has changed since it
+// editSet lets the function edit change the spec of the PeerSet in conn's peer, and raises this
+// PeerSet's epoch. It returns the updated PeerSet; nil if the PeerSet has changed since it
 // was read at resourceVersion rv, or if edit returns false. It keeps fields that only a later
 // release knows.
 func (cs *clusters) editSet(ctx context.Context, conn *region.Conn, rv string, edit func(spec map[string]any) bool) (*unstructured.Unstructured, error) {

@@ -34,7 +34,8 @@ type Discovery interface {
 // discoveryTimeout bounds discovery's requests, which carry no context. It equals client-go's default.
 const discoveryTimeout = 32 * time.Second
 
-// APIFor makes clients for the API server of c. They share one HTTP client. It does not modify c and does no I/O.
+// APIFor makes clients for the API server of c. The clients share one HTTP client. APIFor does not modify c and does no
+// I/O.
 func APIFor(c *rest.Config) (API, error) {
 	if c == nil {
 		return nil, errors.New("api: the configuration is nil")

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A missing argument is named in the error.
+// If an argument is missing, the function does not panic, and its error names the argument.
 func TestArguments(t *testing.T) {
 	for want, try := range map[string]func() error{
 		"ring: Source is nil":              func() error { _, err := NewRing(nil, Options{}); return err },

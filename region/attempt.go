@@ -27,10 +27,10 @@ type Attempt struct {
 	retryAfter atomic.Int64
 }
 
-// WithAttempt returns a context whose requests to peers are recorded in a. It removes Retry-After from their responses
-// (see RetryAfter), so that client-go does not repeat them: each call of a client is at most one request. Exceptions
-// are a request that was rejected with 401 and sent again with newer credentials, and repetitions by the transport (see
-// Repeated).
+// WithAttempt returns a context whose requests to peers are recorded in a. The Conn removes Retry-After from the
+// responses (see RetryAfter), so that client-go does not repeat the requests: each call of a client is at most one
+// request. Exceptions are a request that was rejected with 401 and sent again with newer credentials, and repetitions
+// by the transport (see Repeated).
 func WithAttempt(ctx context.Context, a *Attempt) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }

@@ -51,7 +51,8 @@ func get(ctx context.Context, conn *region.Conn) error {
 	return err
 }
 
-// Each way in which a server is unreachable has its own cause, tested over real connections.
+// CauseOf and Diagnose return the right cause and text for each way in which a server is unreachable. Most rows use
+// real connections.
 func TestCauseOfConnections(t *testing.T) {
 	t.Parallel()
 	short := func(t *testing.T) context.Context {

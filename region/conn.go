@@ -56,8 +56,8 @@ type ConnOptions struct {
 	Observer *Observer
 }
 
-// NewConn makes a connection to p. It does no network I/O and starts nothing. Errors are *Error: p has no credentials,
-// or no transport can be built from them.
+// NewConn makes a connection to p. It does no network I/O and starts nothing. It rejects an invalid name. Other errors
+// are *Error: p has no credentials, or no transport can be built from them.
 func NewConn(p Peer, opts ConnOptions) (*Conn, error) {
 	if err := p.Name.Validate(); err != nil {
 		return nil, err

@@ -73,8 +73,8 @@ func copyConfig(c *rest.Config) *rest.Config {
 	return config
 }
 
-// fingerprint identifies the server and the identity of c. It includes only the address of a function's code, which
-// closures share; the values in more distinguish closures.
+// fingerprint identifies the server and the identity of c. For a function it includes only the address of the code,
+// which closures of one function share; the values in more distinguish closures.
 func fingerprint(c *rest.Config, more ...string) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%q\n", more)

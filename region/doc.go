@@ -25,8 +25,8 @@
 //     the Conn sends it again; the Conn repeats no other request.
 //   - Credentials are never rotated to another cluster: the UID of the kube-system namespace identifies the cluster. Each
 //     peer must grant the right to read it.
-//   - A kubeconfig is checked before any of it is used. It cannot make the program read a file, and can make it run
-//     only the programs that [Trust] names.
+//   - A kubeconfig is checked before any of it is used. It cannot make this program read a file, and can make this
+//     program run only the programs that [Trust] names.
 //   - Absence is not deletion. A source that cannot be read, a file that cannot be parsed and an unreachable peer change
 //     nothing in the Snapshot.
 //   - A failing peer does not affect the others. Each has its own goroutine, timeouts and backoff.

@@ -141,7 +141,8 @@ func TestLateAnswerIsNoAnswer(t *testing.T) {
 	})
 }
 
-// A peer whose call was canceled because enough peers responded is not unavailable.
+// A peer whose call was canceled, because enough peers responded or because another peer failed, is
+// not unavailable.
 func TestGivenUpIsNotUnavailable(t *testing.T) {
 	for name, policy := range map[string]Policy{"quorum": Quorum(1), "fail fast": FailFast()} {
 		t.Run(name, func(t *testing.T) {

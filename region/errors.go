@@ -20,7 +20,8 @@ var (
 	ErrUnknownRegion = errors.New("unknown region")
 	// ErrUnavailable means that the peer is known but not reachable. The outcome of a write may be unknown.
 	ErrUnavailable = errors.New("peer is unavailable")
-	// ErrOtherCluster means that new credentials reach another cluster than the old ones.
+	// ErrOtherCluster means that credentials reach another cluster than the peer's: another than Peer.UID names, or
+	// than earlier credentials reached.
 	ErrOtherCluster = errors.New("credentials reach another cluster")
 	// ErrIdentityUnknown means that the credentials may not read the UID of the peer's cluster. A Conn does not rotate
 	// to such credentials: grant get of the namespace kube-system, as "atollctl rbac" prints it.

@@ -36,7 +36,7 @@ type Health struct {
 	Probed      time.Time // start of the last completed probe; zero: none
 	LastContact time.Time // when the peer last responded at all; zero: never
 	Generation  uint64    // of the credentials
-	Err         error     // why it is not Healthy
+	Err         error     // why the peer is not Healthy
 	Identity    error     // why the UID of the cluster is not known, such as ErrIdentityUnknown; nil: it is known, or was not read yet
 	Rotation    error     // why newer credentials of the Source are not in use; nil if they are
 }

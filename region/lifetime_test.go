@@ -26,7 +26,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 )
 
-// A change of one peer's configuration does not change another's, although slices and pointers could be shared.
+// A change of one peer's configuration does not change another peer's, although slices and pointers could be shared.
 func TestConfigurationsAreNotShared(t *testing.T) {
 	common := &rest.Config{
 		Host: "https://one.test",
@@ -129,7 +129,8 @@ func TestTheEndOfAPeerThatLeftIsNotTheNextOnes(t *testing.T) {
 	})
 }
 
-// New credentials outlive the context of their Rotate, and the end of one peer does not end another.
+// New credentials outlive the context of the Rotate call that brought them. When one peer leaves, the engagement of
+// another peer continues.
 func TestLifetimesAreTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := newCluster("one", "a", "b"), newCluster("two", "a")

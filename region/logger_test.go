@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// With Options.Logger, a Ring whose context has no logger logs why its peer is not reachable.
+// If a peer is unreachable, the Ring logs the error to Options.Logger, even if the context of Start
+// has no logger.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	credentials, err := region.FromConfig(&rest.Config{Host: "https://127.0.0.1:1"})

@@ -22,7 +22,8 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// A Ring over API servers in memory: every client of a Conn works, and a partition makes the peer Unhealthy.
+// The test runs a Ring over API servers in memory. Every client of a Conn works, and a partition makes the peer
+// Unhealthy.
 func TestRingOfServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		servers := map[region.PeerName]*regiontest.Server{}

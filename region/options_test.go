@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Every option of a Ring takes effect.
+// The options Drain, Probe and Observer of a Ring take effect.
 func TestRingOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a", "b")

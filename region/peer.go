@@ -31,8 +31,8 @@ func (n PeerName) Validate() error {
 type Peer struct {
 	Name        PeerName
 	Regions     []Key             // sorted; each region is in one peer of a Snapshot
-	Labels      map[string]string // for the selectors of choice policies
-	UID         types.UID         // of the namespace kube-system, if known. Another cluster receives only the read of its UID
+	Labels      map[string]string // for label selectors
+	UID         types.UID         // of the namespace kube-system; empty: not known. Another cluster receives only the read of its UID
 	Credentials Credentials
 }
 

@@ -21,8 +21,8 @@ const (
 	minReadInterval = 100 * time.Millisecond // minimum time between two reads
 )
 
-// files is a Source that polls files. Notifications miss some ways in which files on mounted volumes are replaced, and
-// there are few files.
+// files is a Source that polls files. It polls, because notifications miss some ways in which files on mounted volumes
+// are replaced, and because there are few files.
 type files struct {
 	path    string
 	trust   Trust

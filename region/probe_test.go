@@ -38,7 +38,7 @@ func TestBackoffDoubles(t *testing.T) {
 }
 
 // One success or one failed probe changes nothing: a peer becomes Unhealthy after Failures failed probes in a row, and
-// Healthy again after Successes. ErrOtherCluster makes a peer Unhealthy at once.
+// Healthy again after Successes successful probes in a row. ErrOtherCluster makes a peer Unhealthy at once.
 func TestProbesInARow(t *testing.T) {
 	failure := errors.New("no answer")
 	p := prober{opts: ProbeOptions{Failures: 3, Successes: 2}}

@@ -115,7 +115,7 @@ func (r *Ring) Start(ctx context.Context) error {
 	}
 }
 
-// apply updates the members to match s, then publishes both at once.
+// apply updates the members to match s, then publishes s and the members at once.
 func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 	old := r.view.Load()
 	if isClosed(r.synced) && s.equal(old.snapshot) {

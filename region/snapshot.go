@@ -24,7 +24,7 @@ type Snapshot struct {
 }
 
 // NewSnapshot copies, sorts and checks peers. It rejects invalid names, a duplicate peer name, and a region that two
-// peers serve, naming both. It does not check credentials.
+// peers serve; the error names both peers. It does not check credentials.
 func NewSnapshot(peers ...Peer) (*Snapshot, error) {
 	s := &Snapshot{
 		byName:   make(map[PeerName]*Peer, len(peers)),

@@ -55,7 +55,8 @@ func TestNewSnapshotRefuses(t *testing.T) {
 	require.ErrorContains(t, err, `peer "a": region "eu.x.y": provider "x.y"`)
 }
 
-// A Snapshot finds exactly the peers that it was made of, in order, and later ones have higher generations.
+// A Snapshot locates each region in the peer that lists it, and yields the regions in order. A
+// Snapshot that is made later has a higher generation.
 func TestSnapshotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owner := rapid.MapOf(

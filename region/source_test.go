@@ -201,7 +201,7 @@ func TestFilesThatCannotBeUsedAtFirst(t *testing.T) {
 	require.Equal(t, PeerName("eu"), refused.Peer)
 }
 
-// After a rejected token the files are read at once, not at the next tick.
+// After a call of Refresh the files are read at once, not at the next tick.
 func TestRefreshReadsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

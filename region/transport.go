@@ -18,8 +18,8 @@ import (
 // with this header instead, like a request of callerTransport.
 type ownTransport struct{ conn *Conn }
 
-// RoundTrip sends req on the current generation. A 401 is decided before a request has any effect, so any verb may be
-// sent again, once per newer generation, if its body can be rewound.
+// RoundTrip sends req on the current generation. A 401 is decided before a request has any effect, so a request with
+// any verb may be sent again, once per newer generation, if its body can be rewound.
 func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.conn.current.Load()
 	if err := t.conn.verified(req.Context(), g); err != nil {

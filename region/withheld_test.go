@@ -57,7 +57,7 @@ func TestWithheldCredentials(t *testing.T) {
 	})
 }
 
-// If Peer.UID is set, no request of any client is sent to another cluster.
+// If Peer.UID is set, another cluster receives no request except the read of its UID.
 func TestNothingIsSentToAnotherCluster(t *testing.T) {
 	one, two := newCluster("one", "a"), newCluster("two", "a")
 	conn, err := NewConn(Peer{Name: "eu", UID: "one", Credentials: two.credentials(t, "a")}, ConnOptions{})

@@ -65,8 +65,10 @@ func (r runs) follow(want map[string]any, brokenFirst bool) {
 	}
 }
 
-// In any state, a write leaves as many available replicas as maxUnavailable requires. If fewer were
-// available before, the write removes none of these.
+// In a random state, Cut returns shards, and each cluster scales to its shard. If at least
+// (replicas - maxUnavailable) replicas were available, at least that many are available afterwards.
+// If fewer were available, none of them is lost. A StatefulSet that stays in one cluster is an
+// exception.
 func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 	for name, kind := range map[string]splitter.Kind{"Deployments": splitter.Deployments(), "StatefulSets": splitter.StatefulSets()} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +113,7 @@ func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 }
 
 // A replica that never becomes available delays moves to its own cluster, but not moves to other
-// clusters. If its cluster has one replica too many, the unavailable replica is removed first.
+// clusters. If its cluster has more than its share, the unavailable replica is removed first.
 func TestAReplicaThatNeverWorksKeepsNobodyElsewhere(t *testing.T) {
 	const budget = "  strategy: {rollingUpdate: {maxUnavailable: %d, maxSurge: 1}}"
 	for name, test := range map[string]struct {
@@ -149,7 +151,8 @@ func TestAReplicaThatNeverWorksKeepsNobodyElsewhere(t *testing.T) {
 	}
 }
 
-// A rollout uses up maxUnavailable: a cluster that joins meanwhile gets its share afterwards.
+// A rollout uses up maxUnavailable. So a cluster that joins during a rollout gets replicas only
+// after the rollout.
 func TestNothingMovesForBalanceDuringARollout(t *testing.T) {
 	joined := []splitter.Cluster{cluster("a", ""), cluster("b", ""), cluster("c", "")}
 	image := func(w *world, of, image string) {
@@ -157,7 +160,7 @@ func TestNothingMovesForBalanceDuringARollout(t *testing.T) {
 	}
 	for name, begin := range map[string]func(w *world){
 		"of all": func(w *world) {
-			// A new Splitter observes both changes at once.
+			// A new Splitter observes the new image and the new cluster at once.
 			w.stop()
 			image(w, "web", "web:2")
 			w.clusters = &script{list: joined, changed: make(chan struct{})}

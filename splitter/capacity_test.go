@@ -26,7 +26,7 @@ func holds(name string, pods int64) splitter.Cluster {
 }
 
 // The number of pods that a cluster can hold is spec.pods of its SyncTarget or, without that field,
-// the number in its status.
+// the number of pods in its status.capacity.
 func TestCapacityOfClusters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{})

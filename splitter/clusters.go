@@ -38,19 +38,19 @@ type Cluster struct {
 	// Pods is the total number of pods that the cluster can hold, including those that run there
 	// now. Nil means unknown.
 	Pods *int64
-	// State is set by the Splitter before it calls its Placement. Implementations of Clusters leave
-	// it empty.
+	// State is set by the Splitter before it calls its Placement, and by the function States.
+	// Implementations of Clusters leave it empty.
 	State State
 }
 
-// State says how replicas may be placed in a cluster.
+// State is the way in which replicas may be placed in a cluster.
 type State string
 
 const (
 	// Placeable: the cluster may have replicas.
 	Placeable State = "Placeable"
-	// Holding: the cluster keeps its replicas and gets no new ones. It is unschedulable, or
-	// unreachable for a short time.
+	// Holding: the cluster keeps its replicas and gets no new ones. It is unschedulable, or it is
+	// unreachable and has not lost its replicas yet.
 	Holding State = "Holding"
 	// Draining: the replicas move to other clusters.
 	Draining State = "Draining"
@@ -158,8 +158,8 @@ func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Ti
 	var list []Cluster
 	for _, obj := range targets {
 		if obj.GetDeletionTimestamp() != nil {
-			// The finalizer keeps a deleted SyncTarget until the cluster's objects are gone:
-			// drain it.
+			// The finalizer keeps a deleted SyncTarget until the cluster's objects are gone: drain
+			// the cluster.
 			list = append(list, Cluster{Name: obj.GetName(), Labels: obj.GetLabels(), Ready: ready(obj), EvictAfter: obj.GetDeletionTimestamp().Time})
 			continue
 		}
@@ -191,8 +191,8 @@ func ready(obj *unstructured.Unstructured) metav1.ConditionStatus {
 	return metav1.ConditionStatus(status)
 }
 
-// pods returns how many pods a cluster can hold: spec.pods of its SyncTarget or, without that, the
-// pods in status.capacity. Nil means unknown.
+// pods returns how many pods a cluster can hold: spec.pods of its SyncTarget or, without that
+// field, the pods in status.capacity. Nil means unknown.
 func pods(obj *unstructured.Unstructured) *int64 {
 	if n, ok := number(obj, "spec", "pods"); ok && n >= 0 {
 		return &n
@@ -215,8 +215,9 @@ func same(a, b Cluster) bool {
 
 // readiness records when each cluster last became ready or unready. A cluster loses its replicas
 // after it was unready for grace, and gets replicas again after it was ready for rejoin. While no
-// cluster is ready, none loses its replicas: the cause is likely on this side, and no other cluster
-// could run them. The node lifecycle controller of Kubernetes treats zones in the same way.
+// cluster is ready, none loses its replicas: the cause is probably the upstream or this process,
+// and no other cluster could run the replicas. The node lifecycle controller of Kubernetes treats
+// zones in the same way.
 type readiness struct {
 	grace, rejoin time.Duration
 
@@ -228,7 +229,7 @@ type readiness struct {
 
 type history struct {
 	Cluster
-	since time.Time // when Ready last changed to True or from True
+	since time.Time // when the cluster was first listed, Ready last changed to or from True, or a disruption ended
 	was   bool      // the cluster has been ready at least once
 	out   bool      // the cluster has lost its replicas
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// conditioned is a Kind, written by a user of the package, that permits conditions.
+// conditioned is a Kind, written by a user of the package, that permits the condition Placed.
 type conditioned struct{ splitter.Kind }
 
 func (conditioned) Conditions() splitter.Conditions { return splitter.Conditions{Placed: true} }
 
-// The Splitter adds conditions to a Kind written by a user of the package only if the Kind permits
-// them.
+// The Splitter adds the condition Placed to the parents of a user's own Kind only if this Kind
+// permits the condition.
 func TestAKindPermitsConditions(t *testing.T) {
 	sets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	byPaths, err := splitter.ByPaths(sets, splitter.Paths{})

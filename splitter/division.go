@@ -16,7 +16,8 @@ type Mode string
 const (
 	// Spread gives each cluster its share by weight. It is the default.
 	Spread Mode = "Spread"
-	// Fewest uses as few clusters, regions and zones as the bounds allow: the roomiest first, then the heaviest.
+	// Fewest uses as few clusters, regions and zones as the bounds allow. It fills those with a minimum
+	// first, then those with the most room, and between equal room the heaviest.
 	Fewest Mode = "Fewest"
 	// Fill fills one cluster after another, the heaviest first.
 	Fill Mode = "Fill"
@@ -46,8 +47,8 @@ type Share struct {
 	// Name is the name of the cluster, region or zone. A cluster's name is unique among all clusters; a region's
 	// or zone's is unique among its siblings.
 	Name string
-	// Weight is the size of the claim in relation to its siblings. Nil means 1. With zero, a cluster gets no new
-	// replicas except for Min, and keeps its present replicas until a move takes them.
+	// Weight is the size of the claim in relation to its siblings. Nil means 1. With zero, a cluster gets no
+	// new replicas except for Min, and keeps its present replicas until a move or a lower demand takes them.
 	Weight *int64
 	// Min is the least number of replicas for this claim. The claim gets fewer if the demand or the room is too
 	// small; see LimitUnmet.
@@ -60,8 +61,8 @@ type Share struct {
 	// Present is the number of replicas that the cluster has now. It is zero for regions and zones: their
 	// members have the replicas.
 	Present int64
-	// Hold prevents new replicas in this cluster. Present replicas leave only if the demand falls or if the
-	// bounds of other clusters need them. Hold has no effect on regions and zones.
+	// Hold prevents new replicas in this cluster. Present replicas leave only if the demand falls or if
+	// bounds force it. Hold has no effect on regions and zones.
 	Hold bool
 	// Group makes this Share a region or zone: its replicas are divided over its Members by the same rule. The
 	// default weight of a group is 1, like that of a cluster.
@@ -69,28 +70,30 @@ type Share struct {
 	Members []Share
 }
 
-// Divide gives replicas to clusters by weight within bounds. It uses the method of Webster and Sainte-Laguë,
-// which gives each next seat to the claim with the greatest shortfall, and starts from the present replicas.
-// Between equal claims, a hash of UID and name decides.
+// Divide gives replicas to clusters by weight within bounds. It starts from the present replicas. With Spread it
+// uses the method of Webster and Sainte-Laguë: the next replica goes to the claim whose weight / (2n + 1) is the
+// greatest, where n is the number of replicas that the claim has so far. Between equal claims, a hash of UID and
+// name decides.
 //
 // It is pure, and the result does not depend on the order of shares. It takes O(n log n) for n clusters,
 // whatever the number of replicas, and counts in integers without overflow.
 //
 // It guarantees, for each level of regions and zones, all modes and any bounds:
 //   - The replicas of all clusters and Plan.Unplaced add up to Demand.Replicas (except with Duplicate). Unplaced
-//     is zero while any claim with a weight is below its upper bound.
-//   - No cluster has more than Max or Capacity. A cluster with enough Capacity has less than its Min only if no
-//     sibling has more than the sibling's own Min.
-//   - A higher Demand.Replicas never reduces a cluster, and a lower one never increases a cluster, from any
-//     state within the bounds.
+//     is zero while a cluster with a weight above zero has room within the bounds.
+//   - No cluster has more than Max or Capacity. A cluster with enough Capacity has less than its Min only if the
+//     replicas of its level are too few for the minima of all siblings and their members.
+//   - From any state within the bounds, a higher Demand.Replicas never reduces a cluster, and a lower one never
+//     increases a cluster, apart from the replicas that Moves lets move.
 //   - A cluster that joins only takes replicas from the other clusters, and one that leaves only gives replicas
-//     to them. With Fewest this holds among siblings only: a cluster that joins makes its region roomier.
+//     to them, apart from the replicas that Moves lets move. With Fewest this holds among siblings only: a
+//     cluster that joins makes its region roomier.
 //   - Replicas leave a cluster only if bounds force it or Moves allows it, unless there are too few replicas for
 //     all minima. Without groups, and with a mode other than Fewest, repeated divisions reach the shares after
 //     as many more moves as the first plan's Due.
 //
-// It fails on contradictory input: a negative number, a Min above Max, an empty or duplicate name, or weights of
-// siblings whose sum overflows an int64. The error names the field.
+// It fails on invalid input, such as an unknown Mode, a negative number, a Min above Max, an empty or duplicate
+// name, or weights of siblings whose sum overflows an int64. The error names the field.
 func Divide(d Demand, shares []Share) (Plan, error) {
 	switch d.Mode {
 	case "", Spread, Fewest, Fill, Duplicate:

@@ -36,7 +36,8 @@ func (h *seatHeap) Pop() any {
 	return nil
 }
 
-// oneByOne gives seats one by one, from the lower bounds to the upper bounds.
+// oneByOne gives each share its lower bound. Then it gives the remaining replicas one by one, up to
+// the upper bounds.
 func oneByOne(n int64, shares []splitter.Share) []int64 {
 	h := make(seatHeap, len(shares))
 	for i, s := range shares {
@@ -106,7 +107,8 @@ func benchDivide(b *testing.B, name string, demand splitter.Demand, shares []spl
 	})
 }
 
-// The baseline gives the same result as Divide, except between equal claims.
+// For each cluster, the results of the baseline and of Divide differ by at most one: the two decide
+// differently between equal claims.
 func TestOneByOneDividesAlike(t *testing.T) {
 	shares := weights(7, 11, 13, 17, 19)
 	for n := range int64(300) {

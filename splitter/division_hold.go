@@ -8,6 +8,7 @@ import "slices"
 // hold replaces the field Hold of each claim by bounds. If d.Replicas is enough for all present
 // replicas, and also for the held replicas together with the minima of the other claims, a held
 // claim keeps exactly its present replicas. Otherwise the present replicas are only its upper bound.
+// With Duplicate, a held claim keeps its present replicas, but at most d.Replicas.
 func hold(d Demand, shares []Share) []Share {
 	present, least, held := presence(shares)
 	if !held {
@@ -16,8 +17,9 @@ func hold(d Demand, shares []Share) []Share {
 	return pin(d, shares, present <= d.Replicas && least <= d.Replicas)
 }
 
-// presence returns the number of present replicas within the bounds (present), the number that must
-// be placed if all held replicas stay (least), and whether any claim has Hold set (held).
+// presence returns three results: present is the number of present replicas within the bounds. least
+// is the number of replicas that keeps all held replicas and meets the minima of the other claims.
+// held reports whether any claim has Hold set.
 func presence(shares []Share) (present, least int64, held bool) {
 	for _, s := range shares {
 		switch {

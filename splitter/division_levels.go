@@ -18,7 +18,7 @@ type division struct {
 	budget  int64 // moves that are still allowed
 	present bool  // whether any cluster has replicas now
 	names   []string
-	parties [2][]party // reused
+	parties [2][]party // the buffers of kept and of shares, reused for each level
 	plan    Plan
 }
 
@@ -26,11 +26,11 @@ type division struct {
 type claim struct {
 	*Share
 	weight  int64
-	lo, hi  int64 // the least it shall have, and the most it can have
-	wish    int64 // claimed by weight: hi, or lo if the weight is zero
-	most    int64 // wish, or the present replicas within the bounds if the weight is zero
+	lo, hi  int64 // the lower and the upper bound
+	wish    int64 // the most that it claims by weight: hi, or lo if the weight is zero
+	most    int64 // the most without moves: as wish, but present replicas stay if the weight is zero
 	stays   int64 // present replicas; for a group, the sum over its members, each within its bounds
-	least   int64 // for a group: the least sum of its members' shares, also if members of weight zero must take some
+	least   int64 // for a group: the sum that the shares of its members must at least reach
 	seats   int64 // for a group: the replicas that it gets
 	tie     uint64
 	members []claim
@@ -102,8 +102,8 @@ func (c *claim) check(mode Mode) error {
 	return nil
 }
 
-// settle makes the bounds of a claim consistent. For a group, call group first, which adds the
-// bounds of the members.
+// settle makes the bounds of a claim consistent. For a group, call the method group first: it adds
+// the bounds of the members.
 func (c *claim) settle(asking bool) {
 	c.lo = min(c.lo, c.hi)
 	c.least, c.wish, c.most = c.lo, max(c.wish, c.lo), max(c.most, c.lo)
@@ -173,8 +173,9 @@ func exceed[T any](n int64, of []T, count func(*T) int64) bool {
 }
 
 // divide divides n replicas over the claims of one level, then each group's replicas over the level
-// below. At least placed of the n replicas are placed. The shares that the moves aim at add up to
-// at least shared. Both hold even if claims of weight zero must take replicas.
+// below. It places at least placed of the n replicas. The shares toward which it moves replicas add
+// up to at least shared. To reach these two numbers, it also gives replicas to claims of weight
+// zero.
 func (v *division) divide(level []claim, n, placed, shared int64) {
 	if exceed(n, level, func(c *claim) int64 { return c.lo }) {
 		// Too few replicas for the minima: divide them in proportion, with the minima as upper
@@ -194,7 +195,7 @@ func (v *division) divide(level []claim, n, placed, shared int64) {
 	for i := range level {
 		c, seats := &level[i], kept[i].seats
 		if c.Group {
-			c.seats, c.least = seats, max(c.least, shares[i].seats) // the buffers of kept and shares are used again below
+			c.seats, c.least = seats, max(c.least, shares[i].seats) // v.divide reuses the buffers of kept and shares
 			groups = append(groups, c)
 			continue
 		}
@@ -243,8 +244,9 @@ func (v *division) shares(level []claim, n, least int64) []party {
 	return ps
 }
 
-// beyond apportions up to n seats. If the upper bounds of all parties add up to less than n, it
-// raises them to the bounds of the claims and places at least least seats.
+// beyond apportions at most n seats. If the upper bounds of the parties add up to n or less, each
+// party gets its upper bound. If that places fewer than least seats, beyond apportions more, up to
+// least in all, within the upper bounds of the claims.
 func beyond(mode Mode, n, least int64, level []claim, ps []party) {
 	if !exceed(n, ps, func(p *party) int64 { return p.hi }) {
 		n = min(n, max(least, sum(ps, func(p *party) int64 { return p.hi })))
@@ -265,9 +267,9 @@ func (v *division) take(buffer int, level []claim) []party {
 	return ps
 }
 
-// move changes kept in the direction of shares, as far as the budget of moves allows. Replicas
-// leave the claims with the greatest excess and go to those with the greatest lack, by the mode's
-// rule. move returns the number of moves made and the number still due.
+// move changes kept in the direction of shares, as far as the budget of moves allows. The rule of
+// the mode selects the claims that replicas leave, and the claims to which they go. move returns
+// how many replicas it has moved, and how many more would have to move to reach shares.
 func (v *division) move(kept, shares []party) (moved, due int64) {
 	var over, under int64
 	for i := range kept {

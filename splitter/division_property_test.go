@@ -100,8 +100,9 @@ func TestDivideAsReference(t *testing.T) {
 	})
 }
 
-// check checks the plan at each level of the tree. It returns the replicas of the shares and the
-// most that fit.
+// check checks the plan at each level of the tree. It returns the number of replicas that the
+// shares have, and the most that they could have. A share of weight zero can have at most its
+// present replicas.
 func check(t *rapid.T, p splitter.Plan, shares []splitter.Share) (replicas, most int64) {
 	least := true
 	for _, s := range shares {
@@ -168,7 +169,7 @@ func cmpNames(a, b string) int {
 	return 1
 }
 
-// nowhereLess checks that no cluster has more replicas in a than in b.
+// nowhereLess checks that no cluster, apart from except, has more replicas in a than in b.
 func nowhereLess(t *rapid.T, a, b splitter.Plan, except string) {
 	for _, s := range a.Shards {
 		if s.Cluster != except {
@@ -191,8 +192,9 @@ func TestDivideMoreTakesNoneAway(t *testing.T) {
 	})
 }
 
-// Also with moves, a higher demand takes no replicas away: from the shares of one number of replicas,
-// a change to another number ends at the shares of the new number.
+// The clusters have their shares of one number of replicas, and the number changes. Whatever Moves
+// allows, the division gives them their shares of the new number. No cluster's share of the larger
+// number is below its share of the smaller one.
 func TestDivideMoreTakesNoneAwayWithMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, splitter.Spread, splitter.Fill), tree(t, "c", 2)
@@ -232,8 +234,9 @@ func TestDivideWhoJoinsOnlyTakes(t *testing.T) {
 		fewer := without(shares, joins)
 		nowhereLess(t, all, mustDivide(t, d, fewer), joins)
 
-		// All clusters have their shares and one joins, with any number of moves: no other
-		// cluster gains replicas. If it leaves again, no other cluster loses any.
+		// All clusters have their shares, and a cluster joins. Although the number of moves is not
+		// limited, no other cluster gains replicas. If the cluster leaves again, no other cluster
+		// loses replicas.
 		d.Moves = splitter.AnyMoves
 		empty := settled(fewer, splitter.Plan{})
 		before := mustDivide(t, d, empty)
@@ -352,8 +355,8 @@ func TestDivideFewestIsFewest(t *testing.T) {
 	})
 }
 
-// No seat would serve a greater claim elsewhere, whatever the size of the numbers: this defines
-// Webster's method.
+// With numbers up to the greatest int64, no seat could move to another cluster with a greater claim
+// to it. This property defines Webster's method.
 func TestDivideLargeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		large := func(most int64, label string) int64 {

@@ -41,8 +41,8 @@ func (v *division) because(c *claim, limit Limit, by int64) {
 	v.plan.Reasons = append(v.plan.Reasons, Reason{Name: c.Name, Limit: limit, By: by})
 }
 
-// upper returns the kind of the lower of a share's upper bounds, Max and Capacity. Empty means that
-// it has neither.
+// upper returns LimitMax or LimitCapacity, depending on which of the two bounds of the share is
+// lower. It returns an empty Limit if the share has neither bound.
 func upper(s *Share) Limit {
 	switch {
 	case s.Capacity != nil && (s.Max == nil || *s.Capacity < *s.Max):

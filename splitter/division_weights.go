@@ -22,10 +22,11 @@ type party struct {
 	seats  int64
 }
 
-// apportion gives n seats to the parties within their bounds. Parties with weight zero come last.
+// apportion gives n seats to the parties within their bounds. If n is more than the upper bounds permit,
+// each party gets its upper bound. Parties with weight zero come last.
 //
-// Every mode gives the seats in a fixed order: the position of one party's seats relative to another's does
-// not depend on the remaining parties. All properties of Divide follow from this.
+// Every mode gives the seats in a fixed order: which of two parties gets a seat earlier does not depend on
+// the remaining parties. The properties of Divide follow from this order.
 func apportion(mode Mode, n int64, ps []party) {
 	if !exceed(n, ps, func(p *party) int64 { return p.hi }) {
 		for i := range ps {
@@ -79,7 +80,7 @@ func order(mode Mode) func(a, b *party) int {
 }
 
 // fill gives each party its lower bound. It gives the remaining seats to one party after another, each up to
-// its upper bound, in the order before.
+// its upper bound, in the order that the function before defines.
 func fill(n int64, ps []party, before func(a, b *party) int) {
 	sorted := make([]*party, len(ps))
 	for i := range ps {
@@ -167,7 +168,8 @@ func rounded(p *party, num, den int64) int64 {
 	return int64(q)
 }
 
-// divisor returns the fraction num / den for which weight * num / den, kept within the bounds, sums up to n.
+// divisor returns a fraction num / den. With it, the values weight * num / den of all parties, each kept
+// within its bounds, add up to n.
 func divisor(n int64, ps []party) (num, den int64) {
 	var least, weights int64
 	bounded := false

@@ -28,33 +28,37 @@
 // A syncer puts its finalizer on each shard before it creates a downstream object. With
 // [Options].Finalize the Splitter creates shards with that finalizer, which saves the syncer's write.
 //
-// Guaranteed of a division, for each level, all modes and any bounds (docs/division.md lists the
-// tests and compares other methods):
-//   - Placed and unplaced replicas add up to the demand, except with Duplicate. Bounds are kept.
+// Guaranteed of a division, apart from the replicas that Demand.Moves lets it move. [Divide] lists
+// the exceptions; docs/division.md lists the tests and compares other methods.
+//   - Placed and unplaced replicas add up to the demand, except with Duplicate. No cluster gets more
+//     replicas than its maximum and its room allow. A cluster gets fewer than its minimum only if the
+//     demand or the room is too small.
 //   - A higher demand never reduces a cluster, and a lower one never increases a cluster.
 //   - A cluster that joins only takes replicas, and one that leaves only gives them. No replica moves
 //     between the other clusters.
-//   - Replicas move only if bounds force it or Demand.Moves allows it.
-//   - Equal claims are decided in the same way each time for one object, and evenly over many
-//     objects.
+//   - Replicas move only if bounds force it or Demand.Moves allows it, or if there are too few
+//     replicas for all minima.
+//   - Between equal claims, Divide decides in the same way each time for one object, and evenly over
+//     many objects.
 //   - Numbers are integers, without overflow or rounding errors. The order of the input does not
 //     matter.
 //
 // Guaranteed of a Splitter:
-//   - Shards follow every change of their parent. The Splitter repairs a shard that another client
+//   - Shards follow the changes of their parent. The Splitter repairs a shard that another client
 //     changes or deletes, and deletes all shards before the parent is gone.
-//   - It changes and deletes only objects marked as shards of this parent, by UID. It leaves alone
-//     any other object with a shard's name, even one created at the same moment, and reports the
-//     object in the parent's condition Placed. It does not divide a parent that a label already
-//     assigns to a cluster.
+//   - Apart from the parents, the Splitter changes and deletes only objects whose labels mark them as
+//     shards of a parent, by the parent's UID. It leaves alone any other object with a shard's name,
+//     even one created at the same moment, and reports that name in the parent's condition Placed. It
+//     does not divide a parent that a label already assigns to a cluster.
 //   - A shard that could not be read does not count as absent. An unreachable cluster keeps its
 //     replicas for Options.Grace and gets no new ones; its shards count with their last status. The
 //     Splitter continues to balance parents that have no shard in that cluster. While no cluster is
 //     ready, all clusters keep their replicas.
 //   - A replica leaves a cluster only when enough others are available: the Splitter never removes so
-//     many that the parent's own maxUnavailable is exceeded. No move begins before the last one is
-//     done. An unavailable replica in a cluster above its share delays no move. A rollout of a
-//     Deployment delays all moves, also while the rollout is paused or stuck.
+//     many that the parent's own maxUnavailable is exceeded. No move begins before the previous move
+//     is done. If a cluster has more replicas than its share, unavailable replicas above that share
+//     delay no move. A rollout of a Deployment delays all moves, also while the rollout is paused or
+//     stuck.
 //   - No cluster gets more replicas of a parent than the number of pods that its SyncTarget has room
 //     for. Losing a node moves no replicas, even if the cluster then has too little room. When a node
 //     joins, the cluster can get its share.
@@ -65,9 +69,10 @@
 //     for a parent before the cache shows all of its earlier writes to the parent and its shards.
 //
 // Not guaranteed:
-//   - That it takes a delayed write into account: a write that removes replicas, and that the API
-//     server carries out only after the live read that looked for it, or after the Splitter's process
-//     died and the next one filled its cache. Such a write fails if its shard has changed since.
+//   - That the Splitter takes a delayed write into account. Such a write removes replicas, and the
+//     API server carries it out too late: after the Splitter looked for the write with a live read,
+//     or after the Splitter's process died and the next process filled its cache. The write fails if
+//     its shard has changed in the meantime.
 //   - That a rollout which begins during a move or a drain uses only the rest of maxUnavailable: the
 //     clusters' own controllers run the rollout. The replicas that it makes unavailable count once
 //     the clusters report them.

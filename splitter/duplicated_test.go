@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// When the replicas of a lost cluster were placed elsewhere, the parent reports their number until
-// the cluster has removed its own replicas.
+// When the replicas of a lost cluster were placed elsewhere, the parent's condition Duplicated
+// reports their number until the cluster's syncer has removed them.
 func TestReplicasOfALostClusterAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""), cluster("c", ""))

@@ -62,7 +62,8 @@ func ExampleShare() {
 	// Output: [{a1 2} {a2 2} {a3 2} {b1 6}]
 }
 
-// A Deployment is divided over two clusters. Its status is the sum of both.
+// A Deployment is divided over two clusters. Its status is the sum of the statuses of its two
+// shards.
 func ExampleNew() {
 	if err := divideInMemory(context.Background()); err != nil {
 		log.Fatal(err)

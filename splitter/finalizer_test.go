@@ -18,7 +18,8 @@ const (
 	syncersOfB = "syncer.atoll.dev/b"
 )
 
-// Shards have their syncer's finalizer from their creation until the syncer removes it.
+// With Options.Finalize, the Splitter creates each shard with the finalizer of its cluster's
+// syncer. Later writes keep the finalizer, also those of a Splitter without Finalize.
 func TestShardsAreMadeWithAFinalizer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))
@@ -56,8 +57,7 @@ func TestAFinalizerDoesNotComeBack(t *testing.T) {
 		w.rest()
 		w.create(deployments, deployment("web", 4))
 		w.rest()
-		// The syncer of cluster a stops, and the shard of cluster b is being deleted. Another
-		// client's finalizer keeps both shards.
+		// Another client's finalizer keeps both shards. Then the shard of cluster b is deleted.
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/theirs","`+syncersOfA+`"]}}`)
 		w.patch(deployments, "web--b", `{"metadata":{"finalizers":["example.org/theirs","`+syncersOfB+`"]}}`)
 		w.rest()
@@ -80,8 +80,8 @@ func TestAFinalizerDoesNotComeBack(t *testing.T) {
 	})
 }
 
-// A deleted shard whose cluster has no syncer keeps the syncer's finalizer as long as the cluster
-// exists.
+// A deleted shard whose cluster has no syncer keeps the syncer's finalizer until the cluster is no
+// longer listed. Then the Splitter removes the finalizer.
 func TestAShardOfNoClusterGoes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))

@@ -14,8 +14,9 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// The Splitter overwrites the status that another controller wrote before the parent was divided,
-// also with sums of zero. It does not keep an observedGeneration above the parent's generation.
+// Another controller wrote the parent's status before the Splitter divided the parent. The Splitter
+// overwrites the counters in that status, also a counter whose sum over the shards is zero. It does
+// not keep an observedGeneration above the parent's generation.
 func TestStatusOfAFormerController(t *testing.T) {
 	for name, clusters := range map[string][]splitter.Cluster{"with shards": {cluster("a", ""), cluster("b", "")}, "without a cluster": nil} {
 		t.Run(name, func(t *testing.T) {

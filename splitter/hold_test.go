@@ -19,8 +19,9 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A held claim gets no new replicas. It loses replicas only if the demand falls or other claims need
-// them.
+// A held claim gets no new replicas. A held claim without upper bounds keeps its present replicas if
+// the demand is enough for all present replicas, and for the held replicas together with the minima
+// of the other claims.
 func TestDivideHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, shares := demand(t, splitter.Spread, splitter.Fewest, splitter.Fill, splitter.Duplicate), flat(t)
@@ -61,7 +62,8 @@ func TestDivideHolds(t *testing.T) {
 	})
 }
 
-// A cluster that is full and unschedulable does not prevent the others from reaching their shares.
+// A cluster that is unschedulable and has more than its share does not prevent the other clusters
+// from reaching their shares.
 func TestOthersMoveWhileOneHolds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		full := cluster("full", "")
@@ -101,7 +103,9 @@ func TestNobodyElsesObjectBecomesAShard(t *testing.T) {
 	})
 }
 
-// A Splitter that starts while a cluster is unreachable waits for the whole grace period.
+// A Splitter that starts while a cluster is unreachable waits for the whole grace period before it
+// moves the cluster's replicas. When the cluster is ready for the first time, it gets replicas
+// without the rejoin period.
 func TestASilentClusterThatWasNeverSeenReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -128,7 +132,8 @@ func TestASilentClusterThatWasNeverSeenReady(t *testing.T) {
 }
 
 // While no cluster is ready, no replica moves: the cause may be the upstream or this process, and no
-// other cluster could run the replicas. After that each cluster has the whole grace period again.
+// other cluster could run the replicas. When one cluster is ready again, the grace period of each
+// unready cluster begins anew.
 func TestNoReplicaMovesWhileNoClusterIsReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""), cluster("c", ""))

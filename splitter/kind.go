@@ -22,9 +22,9 @@ type Kind interface {
 	Resource() schema.GroupVersionResource
 	// Cut returns the plan of a parent and its desired shards, by cluster. d and shares come from the
 	// Placement; Cut sets d.Replicas from the parent and each Share's Present from have. Only the specs
-	// of the returned shards matter. Clusters without replicas get no shard. Cut fails on a parent that
-	// it cannot read. If a parent cannot be divided as requested, Cut comes as near to the request as
-	// possible.
+	// of the returned shards matter. A cluster without replicas gets no shard, but keeps an existing
+	// shard of a Job. Cut fails on a parent that it cannot read. If a parent cannot be divided as
+	// requested, Cut comes as near to the request as possible.
 	Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error)
 	// Fold returns the parent's status, computed from that of its shards, without transition times. The
 	// Splitter adds those. A shard counts with its last known status, and a shard without a status as
@@ -124,9 +124,10 @@ func newShard(parent *unstructured.Unstructured, cluster string) Shard {
 	return Shard{Cluster: cluster, Object: obj}
 }
 
-// withPresent returns a copy of the shares in which present sets the field Present of each cluster, and
-// Capacity is at least Present. A cluster that loses nodes thus keeps its replicas, although it gets no
-// new ones: otherwise the same replicas would move back as soon as the nodes return.
+// withPresent returns a copy of the shares. It sets Present of each cluster from the map present, and
+// raises each Capacity to the number of present replicas. So a cluster that loses nodes keeps its
+// replicas and gets no new ones: replicas that left would have to move back as soon as the nodes
+// return.
 func withPresent(shares []Share, present map[string]int64) []Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
@@ -172,8 +173,8 @@ func counters(required []string, optional ...string) []counter {
 	return cs
 }
 
-// add writes the sums of the shards' counters to status. An API server omits optional counters that are
-// zero. add still writes zero if the parent has another value, which an earlier controller left.
+// add writes the sums of the shards' counters to status. add omits an optional counter whose sum is
+// zero, as API servers do, unless the parent's status has another value in this field.
 func add(status map[string]any, cs []counter, parent *unstructured.Unstructured, shards []Shard) error {
 	for _, c := range cs {
 		var n int64
@@ -223,7 +224,7 @@ var foreign = []string{
 	"argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "meta.helm.sh/", "fleet.cattle.io/",
 	"objectset.rio.cattle.io/", "config.k8s.io/", "applyset.kubernetes.io/", "kubectl.kubernetes.io/", "app.kubernetes.io/instance",
 	"deployment.kubernetes.io/", "splitter.atoll.dev/", "state.workload.kcp.io/", "status.workload.kcp.io/", "workloads.kcp.io/",
-	"syncer.atoll.dev/", "synced.syncer.atoll.dev/", "unscheduled.syncer.atoll.dev/", // each is about one object only
+	"syncer.atoll.dev/", "synced.syncer.atoll.dev/", "unscheduled.syncer.atoll.dev/", // each describes one object
 }
 
 // inherited returns those of a parent's labels or annotations that its shards get.

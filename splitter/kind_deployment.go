@@ -18,8 +18,9 @@ import (
 )
 
 // Deployments returns the Kind of apps/v1 Deployments. Integers in maxUnavailable and maxSurge are
-// divided over the shards, so that together they do not exceed the parent's; percentages apply to
-// each shard. A replica moves only when its replacement is available.
+// divided over the shards, except with Duplicate; percentages apply to each shard. A shard for
+// which maxUnavailable and maxSurge would be zero gets a maxSurge of one. Moves make at most as
+// many replicas unavailable as the parent's maxUnavailable allows.
 func Deployments() Kind {
 	return deployments{replicated{
 		gvr:         schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
@@ -53,8 +54,8 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 	return plan, shards, nil
 }
 
-// divideBudgets divides the parent's numbers of maxUnavailable and maxSurge in proportion to the
-// replicas of the shards.
+// divideBudgets divides the parent's maxUnavailable and maxSurge, each if it is an integer, in
+// proportion to the replicas of the shards.
 func (k deployments) divideBudgets(parent *unstructured.Unstructured, uid types.UID, shards []Shard) error {
 	claims := make([]Share, len(shards))
 	for i, s := range shards {
@@ -146,7 +147,8 @@ func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 	return status, nil
 }
 
-// behind returns a text that names the clusters with too few available replicas.
+// behind returns a text that names the unreachable clusters, and the clusters with fewer available
+// replicas than desired. It returns an empty text if there are none.
 func (k replicated) behind(shards []Shard) string {
 	var behind []string
 	for _, s := range shards {
@@ -164,8 +166,9 @@ func (k replicated) behind(shards []Shard) string {
 	return ": " + brief(behind, ", ")
 }
 
-// progress returns the condition Progressing. It is False if any shard is stuck. It reports a
-// complete rollout only if each shard reports a complete rollout of its present spec.
+// progress returns the condition Progressing. It is False if a shard reports Progressing False, or
+// if replicas are desired and there are no shards. It reports a complete rollout only if each shard
+// reports a complete rollout of its present spec.
 func (k deployments) progress(wanted int64, shards []Shard) map[string]any {
 	if len(shards) == 0 && wanted > 0 {
 		return condition("Progressing", false, "", "NoClusters", "no cluster has any replicas of it")

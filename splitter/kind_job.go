@@ -46,7 +46,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	work := completionsOf(parent, shares, have)
 	shares = withPresent(shares, present)
 	if len(present) > 0 && work.givenOut() {
-		// Only clusters that have some completions take part.
+		// Only clusters that have some of the completions take part.
 		shares = filterShares(shares, func(s Share) bool { return work.in(s.Name) })
 	}
 	plan, err := Divide(d, shares)
@@ -149,8 +149,8 @@ func filterShares(shares []Share, in func(Share) bool) (left []Share) {
 	return left
 }
 
-// undivided assigns a parent that cannot be divided to one cluster. The parent stays there as long as
-// the shares permit that cluster.
+// undivided is Cut for a parent that cannot be divided. One cluster gets the whole parent, and keeps it as
+// long as the shares permit that cluster. If the shares permit no cluster, there is no shard.
 func undivided(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	d.Replicas, d.Mode, d.Moves = 1, Fewest, 0
 	present := map[string]int64{}

@@ -50,7 +50,7 @@ func (c completions) in(cluster string) bool {
 }
 
 // divide divides the completions that no shard has yet. The clusters of the plan without a shard
-// get them, in proportion to their pods.
+// get them, in proportion to their replicas in the plan.
 func (c completions) divide(uid types.UID, plan Plan) (Plan, error) {
 	if !c.counted {
 		return Plan{}, nil
@@ -69,7 +69,8 @@ func (c completions) divide(uid types.UID, plan Plan) (Plan, error) {
 }
 
 // shards returns the shards of a plan. A shard that stays keeps its completions; a new shard gets
-// them from parts. A cluster gets a new shard only if it has both pods and completions.
+// them from parts. A cluster gets a new shard only if the plan gives it replicas and, for a Job
+// with completions, parts gives it some of them.
 func (c completions) shards(parent *unstructured.Unstructured, plan, parts Plan) ([]Shard, error) {
 	var shards []Shard
 	for _, a := range plan.Shards {

@@ -27,9 +27,10 @@ type Paths struct {
 }
 
 // ByPaths returns the Kind of any resource that has replicas and a status with counters. Its shards
-// differ from the parent only in the number of replicas. A replica moves only when its replacement
-// is available. ByPaths fails if the path of Replicas is in the metadata or the status, or if another
-// path is outside the status.
+// differ from the parent only in the number of replicas. A replica moves only when its replacement is
+// available. ByPaths fails if gvr has no resource or no version. It also fails if a path is not a
+// path to a field: Replicas must be outside the metadata and the status, and the other paths must be
+// inside the status.
 func ByPaths(gvr schema.GroupVersionResource, p Paths) (Kind, error) {
 	if p.Replicas == "" {
 		p.Replicas = "spec.replicas"
@@ -119,10 +120,11 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	return plan, shards, nil
 }
 
-// settled reports whether earlier moves are done: the shards add up to the desired replicas, and
-// all replicas that stay in their cluster are available. Unavailable replicas above a cluster's
-// share delay no move, since they may never become available. Unavailable replicas that stay do
-// delay moves: replicas that move to that cluster may not become available either.
+// settled reports whether earlier moves are done: no shard is being deleted or in an unreachable
+// cluster, the shards add up to the desired replicas, and all replicas that stay in their cluster
+// are available. Unavailable replicas above a cluster's share delay no move, since they may never
+// become available. Unavailable replicas that stay do delay moves: replicas that move to their
+// cluster may not become available either.
 func (k replicated) settled(d Demand, shares []Share, present map[string]int64, have []Shard) (bool, error) {
 	d.Moves = AnyMoves
 	end, err := Divide(d, shares)
@@ -148,7 +150,7 @@ func alone(want map[string]int64, have []Shard, replicas int64) bool {
 }
 
 // remainingAvailable returns how many available replicas of a shard certainly remain once its cluster has
-// removed those above the shard's desired number.
+// removed the replicas above the shard's desired number.
 func (k replicated) remainingAvailable(shard *unstructured.Unstructured) int64 {
 	there, works := numberOr(shard, 1, k.replicas...), numberOr(shard, 0, k.available...)
 	if !k.brokenFirst {
@@ -175,7 +177,7 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 		there := numberOr(s.Object, 1, k.replicas...)
 		works := k.remainingAvailable(s.Object)
 		if status, _, _ := unstructured.NestedMap(s.Object.Object, "status"); len(status) == 0 {
-			works = there // nothing is reported yet: assume the best
+			works = there // no status is reported yet: assume that all replicas are available
 		}
 		broken := int64(0) // without brokenFirst, the cluster may remove an available replica
 		if k.brokenFirst {

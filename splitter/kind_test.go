@@ -164,7 +164,7 @@ func TestFold(t *testing.T) {
 		kind   splitter.Kind
 		parent string
 		shards []splitter.Shard
-		want   string // of the status, as YAML
+		want   string // the status, as YAML
 	}{
 		"a Job that has ended has ended": {splitter.Jobs(), `spec: {completions: 20}, status: {active: 0, ready: 0, succeeded: 20, startTime: "2026-01-01T00:00:00Z", completionTime: "2026-01-01T00:01:00Z",
 			conditions: [{type: Complete, status: "True", reason: R, message: M, lastProbeTime: null, lastTransitionTime: "2026-01-01T00:01:00Z"}]}`, []splitter.Shard{
@@ -242,8 +242,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// The status of a parent stays small, whatever the number of clusters and the length of the
-// messages in their conditions.
+// The status of a parent with 300 shards stays below 16 KiB, although each shard has long messages in
+// its conditions.
 func TestFoldOfHundredsOfClusters(t *testing.T) {
 	shards := make([]splitter.Shard, 300)
 	why := strings.Repeat("x", 4096)
@@ -265,8 +265,9 @@ func TestFoldOfHundredsOfClusters(t *testing.T) {
 	}
 }
 
-// The shards of a Deployment together never have more unavailable replicas than the parent allows,
-// and a rollout of each shard can make progress.
+// The values of maxUnavailable in a Deployment's shards add up to at most the parent's value. In
+// each shard maxUnavailable or maxSurge is above zero, so a rollout can make progress. The replicas
+// of the shards add up to the placed replicas.
 func TestCutKeepsTheBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(0, 40).Draw(t, "replicas")
@@ -292,8 +293,8 @@ func TestCutKeepsTheBudget(t *testing.T) {
 	})
 }
 
-// The completions of a Job's first shards add up to those of the Job. When clusters join or leave,
-// the shards that stay keep their completions.
+// The completions of a Job's first shards add up to the completions of the Job. When clusters join or
+// leave, the shards that stay keep their completions.
 func TestCutJobsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		completions := rapid.Int64Range(1, 50).Draw(t, "completions")

@@ -22,8 +22,8 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Parents of each kind are divided and get a status. When nothing changes, the Splitter writes
-// nothing.
+// The Splitter creates the shards of a StatefulSet, DaemonSet, Job or CronJob, and computes the
+// parent's status from theirs. While nothing changes, it writes nothing.
 func TestKinds(t *testing.T) {
 	for resource, test := range map[string]struct {
 		kind     splitter.Kind
@@ -131,7 +131,8 @@ func TestSyncTargets(t *testing.T) {
 	})
 }
 
-// A plan counts the existing shards, and changes nothing.
+// Plan takes the existing shards into account. It fails for a type that no Kind divides, and while
+// the clusters are not known. It writes nothing.
 func TestPlan(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", "2"), cluster("b", "3"))

@@ -15,8 +15,8 @@ import (
 
 const noMarks = `{"metadata":{"annotations":{"splitter.atoll.dev/parent-name":null,"splitter.atoll.dev/cluster":null}}}`
 
-// The Splitter restores removed annotations of a shard. A shard without annotations is still
-// deleted with its parent.
+// The Splitter restores its annotations on a shard after another client has removed them. A shard
+// without these annotations is deleted with its parent.
 func TestMarksArePutRight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

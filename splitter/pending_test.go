@@ -26,14 +26,15 @@ func (w *world) own() map[string]int {
 	return own
 }
 
-// A write that the cache does not show yet is not repeated, and nothing is decided from a stale
-// cache.
+// The Splitter does not repeat a write that its cache does not show yet. No write of the Splitter
+// fails with a Conflict, since it decides nothing from a stale cache.
 func TestNothingIsWrittenFromAnOldCopy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newLateWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
 		w.rest()
-		// Syncers write to the shards as soon as these exist. So the Splitter receives events of
-		// these writes after its own write of the status, but before the event of its own write.
+		// Syncers write to the shards as soon as these exist. So the Splitter writes the parent's
+		// status, then receives events of the syncers' writes, and only then the event of its own
+		// write.
 		writeShards := func(note string) {
 			for range 20 {
 				time.Sleep(50 * time.Millisecond)

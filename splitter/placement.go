@@ -13,12 +13,13 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Placement returns the claims of the clusters that a parent is divided over, and a Demand with the
-// mode. The Splitter later fills in Replicas and UID of the Demand, and Present of the claims. A
-// Placement must be pure, must not block, and must be safe for concurrent use. A cluster that it
-// leaves out loses its replicas. If it returns Duplicate and no shares, the Splitter deletes every
-// shard, without regard to available replicas. On an error that wraps ErrUndecided the Splitter
-// changes nothing until the parent or the clusters change.
+// Placement returns the claims of the clusters that a parent is divided over, and a Demand with
+// Mode and Moves. The Splitter later fills in Replicas and UID of the Demand, and Present of the
+// claims. A Placement must be pure, must not block, and must be safe for concurrent use. A cluster
+// that it leaves out loses its replicas. If it returns Duplicate and no shares, the Splitter
+// deletes every shard, without regard to available replicas. While it returns an error that wraps
+// ErrUndecided, the Splitter does not change the parent's shards. The Splitter calls it again when
+// the parent, its shards or the clusters change, and after Again.
 type Placement func(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error)
 
 // ErrUndecided is wrapped by the error of a Placement that cannot decide about a parent yet.

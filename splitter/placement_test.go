@@ -16,7 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// A Placement may return ErrUndecided, the mode Duplicate, or no shares.
+// If the Placement returns ErrUndecided, the Splitter keeps the shards and reports no error. If it
+// returns Duplicate, each cluster gets all replicas. If it returns Duplicate without shares, the
+// Splitter deletes all shards.
 func TestPlacements(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var place atomic.Pointer[splitter.Placement]
@@ -65,8 +67,8 @@ func TestPlacements(t *testing.T) {
 	})
 }
 
-// A weight that cannot be read counts as absent and is reported once. No parent waits for a valid
-// weight.
+// A weight that cannot be read counts as absent, and no parent waits for a valid one. The Observer
+// gets one event each time the label gets such a value.
 func TestAWeightThatCannotBeReadStopsNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex

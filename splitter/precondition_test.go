@@ -41,8 +41,8 @@ func (w *world) deletions(name string) (codes []int) {
 	return codes
 }
 
-// If another object has replaced a shard by the time of the deletion, the new object is not
-// deleted.
+// While the Splitter's deletion of a shard is delayed, another object takes the shard's place. The
+// Splitter does not delete that object.
 func TestAShardThatWasReplacedStays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
@@ -105,7 +105,7 @@ func TestShardsWhoseParentIsNotServedStay(t *testing.T) {
 	})
 }
 
-// While the cache is stale, nothing is written, whatever happens to the clusters.
+// While the cache is stale, the Splitter writes nothing, even if a cluster leaves.
 func TestAStaleCacheWritesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

@@ -23,8 +23,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// retried is the delay before the Splitter reads the cache again for a shard that it created, or
-// whose name another object has.
+// retried is the delay after which the Splitter requeues a parent if the cache does not show its
+// shards yet, or if another object has a shard's name.
 const retried = 10 * time.Second
 
 func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, err error) {
@@ -96,7 +96,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 	return again, err
 }
 
-// identity returns an object with the type, name and UID of another, and no other fields.
+// identity returns an object that has only the type, namespace, name and UID of the given object.
 func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind()}}
 	obj.SetNamespace(of.GetNamespace())
@@ -106,8 +106,8 @@ func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // divide writes the desired shards of a parent, then the parent's status. The result true asks the
-// caller to requeue the parent soon, because the cache must still show a write or another object has
-// a shard's name.
+// caller to requeue the parent soon, because the cache does not show a write yet, or because another
+// object has a shard's name.
 func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (_ bool, err error) {
 	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
 	defer func() {
@@ -186,8 +186,8 @@ func (s *Splitter) removeUnplanned(
 	return lost, errs
 }
 
-// joined returns the errors as one, without Conflicts if there are other errors: a Conflict is not
-// reported, and would hide the others.
+// joined returns the errors as one. It omits Conflicts if there are other errors: work does not
+// return an error that contains a Conflict, so the other errors would be lost.
 func joined(errs []error) error {
 	if others := slices.DeleteFunc(slices.Clone(errs), apierrors.IsConflict); len(others) > 0 {
 		errs = others
@@ -254,7 +254,7 @@ func met(ctx context.Context, c dynamic.ResourceInterface, desired *unstructured
 }
 
 // remove deletes the given object by UID, so that it does not delete a later object of the same
-// name.
+// name. If the object is already being deleted, remove calls letGo.
 func (s *Splitter) remove(ctx context.Context, k *kindState, obj *unstructured.Unstructured) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return s.letGo(ctx, k, obj)

@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
-// The printed role is enough for a Splitter over SyncTargets, and the Splitter uses each right in
-// the role.
+// The rights in rights.Split are enough for a Splitter over SyncTargets, and the Splitter uses each
+// of them.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		crd, err := config.CRD("synctargets.workload.kcp.io")

@@ -70,7 +70,7 @@ func TestOneShardToACluster(t *testing.T) {
 		w.clusters.set(cluster("a", ""), drained, cluster("c", ""))
 		for range 5 {
 			for c, n := range w.shards() {
-				if w.get(deployments, "web--"+c) != nil { // the previous report may have removed the shard
+				if w.get(deployments, "web--"+c) != nil { // the Splitter may have deleted the shard after the previous report
 					w.works("web--"+c, n)
 					synctest.Wait()
 				}

@@ -19,8 +19,8 @@ import (
 const longestName = 52
 
 // ShardName returns the name of a parent's shard for a cluster: PARENT--CLUSTER. If that name is
-// too long, or could also be the name for another parent and cluster, it is cut and ends with a
-// hash of both.
+// too long, or if another parent and cluster could have the same name, ShardName shortens it and
+// appends a hash of parent and cluster.
 func ShardName(parent, cluster string) string {
 	name := parent + "--" + cluster
 	if len(name) <= longestName && !strings.Contains(cluster, ".") && strings.Count(name, "--") == 1 &&
@@ -56,7 +56,7 @@ func (s *Splitter) dress(parent *unstructured.Unstructured, shard Shard) *unstru
 }
 
 // parentOf returns the name of a shard's parent, empty if the object is not a shard. An object that
-// has the Splitter's marks but not the name of a shard is not a shard.
+// has the label and the annotations of a shard, but not the name of one, is not a shard.
 func parentOf(obj *unstructured.Unstructured) string {
 	annotations := obj.GetAnnotations()
 	parent, cluster := annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]
@@ -77,7 +77,7 @@ func cutFrom(shard, parent *unstructured.Unstructured) bool {
 }
 
 // named reports whether an object that has the label of a parent also has the name of one of the
-// parent's shards. A copy of a shard that a client created, labels included, has another name.
+// parent's shards. If a client copies a shard together with its labels, the copy has another name.
 func (s *Splitter) named(obj, parent *unstructured.Unstructured) bool {
 	return cutFrom(obj, parent) || obj.GetName() == ShardName(parent.GetName(), obj.GetLabels()[s.opts.Label])
 }

@@ -46,10 +46,10 @@ type Splitter struct {
 type Options struct {
 	// Kinds are the types to divide; nil: Deployments.
 	Kinds []Kind
-	// Place selects the clusters of a parent; nil: Everywhere. Package placement has one that
-	// follows policies.
+	// Place selects the clusters of a parent; nil: Everywhere. Package placement has a Placement that
+	// follows PlacementPolicies.
 	Place Placement
-	// Label is the label by which a syncer finds the shards of its cluster; empty: the label in
+	// Label is the label by which a syncer finds the shards of its cluster; empty: ClusterLabel of
 	// syncer/v1alpha1.
 	Label string
 	// Grace is how long a cluster may be unreachable before its replicas are placed elsewhere;
@@ -75,10 +75,11 @@ type Options struct {
 // Observer has functions that a Splitter calls on events. Any of them may be nil. They must not
 // block and must be safe for concurrent use.
 type Observer struct {
-	// Divided is called after the Splitter wrote or removed shards, and after it failed to divide a parent.
+	// Divided is called after the Splitter wrote or removed shards of a parent, and after an error other
+	// than a Conflict while it divided a parent.
 	Divided func(context.Context, DividedEvent)
-	// Cluster is called when the weight of a cluster cannot be read and therefore counts as absent: once per
-	// value of the weight label.
+	// Cluster is called once each time the weight label of a cluster gets a value that cannot be read. The
+	// weight then counts as absent.
 	Cluster func(context.Context, ClusterEvent)
 }
 
@@ -196,8 +197,7 @@ func (s *Splitter) Again() {
 }
 
 // Plan returns the plan for one parent without writing anything. The API server need not have the parent;
-// the parent's shards are read from the API server. Plan fails if Start does not run, or has not read the
-// clusters yet.
+// the parent's shards are read from the API server. Plan fails until Start has read the clusters.
 func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) (Plan, error) {
 	if parent == nil {
 		return Plan{}, errors.New("splitter: parent is nil")
@@ -239,7 +239,7 @@ func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, list []C
 	return plan, shards, nil
 }
 
-// have returns a list of a parent's shards with obj appended, if obj is a shard of the given parent.
+// have returns the list in the argument have, with obj appended if obj is a shard of the parent.
 func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, silent map[string]bool) []Shard {
 	if !cutFrom(obj, parent) {
 		return have
@@ -321,8 +321,8 @@ func newIndex() *index {
 	return &index{parents: map[types.NamespacedName]string{}, shards: map[types.NamespacedName]map[types.NamespacedName]bool{}}
 }
 
-// set records the name of an object's parent, empty if the object is not a shard, and returns the name
-// recorded before.
+// set records the name of an object's parent, and returns the name that it replaces. The name is empty if
+// the object is not a shard.
 func (i *index) set(key types.NamespacedName, parent string) (before string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -79,7 +79,8 @@ func TestShardsAreLikeTheirParent(t *testing.T) {
 		require.Empty(t, shard.GetFinalizers())
 		require.Equal(t, []string{finalizer}, w.get(deployments, "web").GetFinalizers())
 
-		// The shards follow every change of the parent. Changes by other clients are reverted.
+		// The Splitter copies changes of the parent to the shards. It undoes changes that other
+		// clients make to fields that it owns.
 		w.patch(deployments, "web", `{"metadata":{"annotations":{"note":null}},"spec":{"replicas":8,"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}}`)
 		w.patch(deployments, "web--b", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"z","theirs":"stays"}},"spec":{"replicas":1,"paused":true}}`)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--a", metav1.DeleteOptions{}))
@@ -126,7 +127,8 @@ func TestShardsGoWithTheirParent(t *testing.T) {
 		w.create(deployments, deployment("web", 4))
 		w.create(deployments, deployment("other", 4))
 		w.rest()
-		// A syncer's finalizer keeps a shard until its cluster has removed it.
+		// A syncer's finalizer keeps a shard until the syncer has deleted the shard's object in its
+		// cluster.
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/syncer"]}}`)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		w.rest()
@@ -142,7 +144,7 @@ func TestShardsGoWithTheirParent(t *testing.T) {
 		// once.
 		w.patch(deployments, "other", `{"metadata":{"finalizers":null}}`)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "other", metav1.DeleteOptions{}))
-		// The Splitter may have added the finalizer again in the meantime.
+		// The Splitter may have added the finalizer again after the first patch.
 		_, err := w.of(deployments).Patch(t.Context(), "other", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: "user"})
 		if !apierrors.IsNotFound(err) {
 			require.NoError(t, err)
@@ -169,7 +171,7 @@ func TestMovesDoNotDip(t *testing.T) {
 				available := map[string]int64{}
 				report := func() {
 					for c := range w.shards() {
-						if w.get(deployments, "web--"+c) != nil { // the previous report may have removed the shard
+						if w.get(deployments, "web--"+c) != nil { // the Splitter may have deleted the shard after the previous report
 							w.works("web--"+c, available[c])
 							synctest.Wait()
 						}
@@ -251,12 +253,12 @@ func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
 		w.clusters.set(silent, cluster("b", ""))
 		w.rest()
 		require.Equal(t, "10/10", w.ready("web"), "the last known status, not zero")
-		require.Contains(t, w.conditionOf(deployments, "web", "Available"), "")
+		require.Contains(t, w.conditionOf(deployments, "web", "Available"), "True MinimumReplicasAvailable: 10 of 10 replicas are available: a is unreachable")
 		w.patch(deployments, "web", `{"spec":{"replicas":12}}`)
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 5, "b": 7}, w.shards(), "it gets nothing more")
 
-		// The cluster is reachable again in time, and no replica has moved.
+		// The cluster is reachable again before Grace ends. The shards still have all replicas.
 		w.clusters.set(cluster("a", ""), cluster("b", ""))
 		w.works("web--b", 7)
 		w.rest()

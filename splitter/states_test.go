@@ -50,9 +50,10 @@ func working(s splitter.Shard) splitter.Shard {
 	return splitter.Shard{Cluster: s.Cluster, Object: obj, Current: true}
 }
 
-// From any shards with any numbers, repeated calls of Cut reach shards that another call does not
-// change, if the clusters run the desired replicas. Together these shards have all of the parent's
-// replicas except unplaced ones, and the parent's status is the sum of theirs.
+// Cut begins with shards of random content, invalid values included. After each call the clusters
+// report that all desired replicas are available. Within 200 calls, Cut returns the same shards as
+// in the call before. These shards have at most the parent's replicas, and at least those that the
+// plan places. Fold reports all of them as available.
 func TestStatesOfShards(t *testing.T) {
 	most, states := 0, 0
 	for name, kind := range map[string]splitter.Kind{"Deployments": splitter.Deployments(), "StatefulSets": splitter.StatefulSets()} {

@@ -30,8 +30,9 @@ func TestWhatSyncersSayOfAParentStaysThere(t *testing.T) {
 	})
 }
 
-// While syncers report pods without a node, the parent's condition reports their number for each
-// cluster.
+// While a syncer's annotation on a shard reports pods without a node, the parent's condition
+// Scheduled names the cluster and the number of these pods. The Splitter ignores such an annotation
+// on the shard of another cluster.
 func TestUnscheduled(t *testing.T) {
 	const template = "template: {metadata: {labels: {app: x}}, spec: {restartPolicy: POLICY, containers: [{name: x, image: x}]}}"
 	for kind, test := range map[string]struct {
@@ -62,7 +63,7 @@ func TestUnscheduled(t *testing.T) {
 				w.Reset()
 				time.Sleep(time.Hour)
 				require.Empty(t, w.writes(), "at rest")
-				said("x--b", `"{\"pods\":9}"`) // by the annotation of another cluster
+				said("x--b", `"{\"pods\":9}"`) // the annotation of cluster a on the shard of cluster b
 				require.Equal(t, want, w.conditionOf(gvr, "x", splitter.ConditionScheduled))
 				said("x--a", "null")
 				require.Empty(t, w.conditionOf(gvr, "x", splitter.ConditionScheduled))

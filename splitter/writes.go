@@ -61,9 +61,10 @@ func (w written) shownBy(obj *unstructured.Unstructured) bool {
 	return obj.GetResourceVersion() != w.before
 }
 
-// add records a write and its outcome. Rejected writes have no effect and are not recorded. If err
-// leaves the outcome unknown, or is a Conflict and thus proves that the cache is stale, the object
-// is read live before the next decision.
+// add records a write and its outcome. It does not record a rejected write, which has no effect,
+// unless the write carried a resourceVersion and err is a Conflict: then the cache is stale. After
+// such a Conflict, and after an error that leaves the outcome unknown, unseen reads the object live
+// before the next decision.
 func (w *writes) add(parent, object types.NamespacedName, what written, err error) {
 	what.until = time.Now().Add(lag)
 	if err != nil {
@@ -80,7 +81,7 @@ func (w *writes) add(parent, object types.NamespacedName, what written, err erro
 	w.of[parent][object] = what
 }
 
-// refused reports whether a failed request has had no effect.
+// refused reports whether an error proves that the request had no effect.
 func refused(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {

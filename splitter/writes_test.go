@@ -133,7 +133,8 @@ func TestNothingIsTakenTwice(t *testing.T) {
 	}
 }
 
-// The Splitter repeats a write that was lost, whatever its verb.
+// The request that creates, updates or deletes a shard is lost on its way to the API server. The
+// Splitter repeats it.
 func TestWhatIsLostIsWrittenAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))

@@ -36,8 +36,8 @@ func causes(err error) []metav1.StatusCause {
 	return nil
 }
 
-// conflicts returns the fields for which err, the error of an apply without force, reports a conflict, each as
-// "field: conflict with manager".
+// conflicts returns the fields in err that conflict with another field manager, each as "field: conflict with
+// manager". err is the error of an apply without force.
 func conflicts(err error) []string {
 	var fields []string
 	for _, cause := range causes(err) {
@@ -48,8 +48,8 @@ func conflicts(err error) []string {
 	return fields
 }
 
-// isStale reports whether err is a Conflict between resourceVersions, and not one between field managers. It means
-// only that a cache was stale.
+// isStale reports whether err is a Conflict that names no other field manager: the request had an old resourceVersion
+// or UID, because a cache was stale.
 func isStale(err error) bool { return apierrors.IsConflict(err) && len(conflicts(err)) == 0 }
 
 // isAbsent reports whether err means that the object does not exist. The NotFound of a server that does not serve
@@ -60,8 +60,8 @@ func isAbsent(err error) bool {
 	})
 }
 
-// isSchemaError reports whether an apply failed because the server's schema lacks a field, or has another type for
-// the field. The field may be in the applied content, or in the stored object since before the schema changed.
+// isSchemaError reports whether an apply failed because the server's schema lacks a field, or has another type for the
+// field. The field may be in the applied content. It may also be in the stored object, if an older schema allowed it.
 func isSchemaError(err error) bool {
 	return apierrors.IsInternalError(err) &&
 		(strings.Contains(err.Error(), "failed to create typed patch object") || strings.Contains(err.Error(), "failed to create typed live object"))
@@ -78,18 +78,18 @@ func isRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || isSchemaError(err)
 }
 
-// isRejectedStatus reports whether err rejects a status for its content. Admission that forbids the status counts
-// as well.
+// isRejectedStatus reports whether err means that a server rejects a status for its content, or that admission forbids
+// the status.
 func isRejectedStatus(err error) bool {
 	return isRejected(err) || apierrors.IsForbidden(err) && !isMissingRight(err) && !isNotReady(err)
 }
 
-// isNotReady reports whether admission forbade a request because the server has just started. At that time
-// admission forbids every request.
+// isNotReady reports whether admission forbade a request only because the server has just started. Such a request may
+// succeed later.
 func isNotReady(err error) bool {
 	return strings.Contains(err.Error(), "not yet ready to handle request")
 }
 
-// isMissingRight reports whether a request was forbidden because its user lacks a right, and not by admission. The
-// message has these words with every authorizer.
+// isMissingRight reports whether a request was forbidden because its user lacks a right, and not by admission. With
+// every authorizer, the message contains the words that isMissingRight looks for.
 func isMissingRight(err error) bool { return strings.Contains(err.Error(), `forbidden: User "`) }

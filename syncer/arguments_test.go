@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// Constructors name a missing argument in their error. Methods of a zero value name the constructor.
+// If an argument is missing, New, Detach and ParsePower return an error that names it. The methods of a zero Syncer
+// return an error that names New.
 func TestArguments(t *testing.T) {
 	api, err := region.APIFor(&rest.Config{Host: "https://plane.invalid"})
 	require.NoError(t, err)

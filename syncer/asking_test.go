@@ -73,8 +73,9 @@ func TestObjectsOfTypesThatAreNotSynced(t *testing.T) {
 	})
 }
 
-// Objects whose label a controller has copied are not reported, and neither are types that may not be listed. Without
-// Conditions and without a Heartbeat the types are not listed.
+// The syncer does not report an object that has a controller, since the controller has copied the label. It skips
+// types that it may not list. Without Conditions and without a Heartbeat it lists no objects of types that are not
+// synced.
 func TestObjectsThatDoNotAsk(t *testing.T) {
 	for _, conditions := range []bool{true, false} {
 		t.Run(fmt.Sprintf("conditions=%t", conditions), func(t *testing.T) {

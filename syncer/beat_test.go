@@ -136,7 +136,7 @@ func TestHeartbeatWhileListsAreOnTheirWay(t *testing.T) {
 			p.up.Inject(regiontest.Fault{Verb: "get", Resource: syncTargets.GroupResource(), Do: regiontest.Delay(time.Second)})
 		}
 		slow()
-		p.start(opts) // its first heartbeat is written after a second
+		p.start(opts) // it writes its first heartbeat after a second
 		require.Contains(t, p.conditions(), "Ready True Syncing")
 		require.Contains(t, p.conditions(), "TypesCompatible True Compatible", "types that are not listed yet are not incompatible")
 		time.Sleep(2 * time.Minute)

@@ -20,19 +20,22 @@ import (
 )
 
 const (
-	// retryBlocked is the first retry delay while another client's object has the namespace and name that ours needs.
-	// The delay doubles up to maxRetryBlocked, plus random jitter of up to a tenth.
+	// retryBlocked is the delay of the first retry while an object of another client has the namespace and name that
+	// our object needs. The delay doubles up to maxRetryBlocked, plus random jitter of up to a tenth.
 	retryBlocked    = time.Minute
 	maxRetryBlocked = time.Hour
-	// maxBlockerWatches bounds the watches of one type. Without a watch, only the retry notices that an object is gone.
+	// maxBlockerWatches bounds the watches of one type. Without a watch, only the retry notices that a blocker is
+	// gone.
 	maxBlockerWatches = 100
-	// lastingWatch is how long a watch must have lasted to be restarted at once, and not with the next retry.
+	// lastingWatch is how long a watch must have lasted to be restarted at once when it ends. A shorter watch is
+	// restarted with the next retry.
 	lastingWatch = 10 * time.Minute
 )
 
-// blockers are objects of other clients that have the namespace and name that a downstream object of ours needs.
-// No cache has them, since they lack our label or their type is refused. Each is watched by its name, so that the
-// syncer notices its deletion at once and can retry rarely.
+// blockers are the objects for whose deletion or change the reconciles of our objects wait. Most of them are objects
+// of other clients that have the namespace and name which an object of ours needs. No cache has a blocker, since it
+// lacks our label or its type is refused. So the syncer watches each blocker by its name: it notices the deletion at
+// once, and can retry rarely.
 type blockers struct {
 	wake    func(of ref)
 	changed chan struct{}
@@ -42,26 +45,26 @@ type blockers struct {
 	watching int
 }
 
-// blocker is one object of another client that has the namespace and name that an object of ours needs.
+// blocker is the object for which the reconcile of one object of ours waits.
 type blocker struct {
 	of      ref // our object
 	client  metadata.ResourceInterface
 	name    string
 	uid     types.UID
 	version string
-	mark    string // the parts of its state that decide about a retry, see markOf
+	mark    string // the parts of the blocker's state that decide about a retry, see markOf
 	tries   int
 	tried   time.Time
 	watched bool
-	cancel  context.CancelFunc // ends its watch; nil without a watch
+	cancel  context.CancelFunc // ends the watch; nil without a watch
 }
 
 func newBlockers(wake func(ref)) *blockers {
 	return &blockers{wake: wake, changed: make(chan struct{}, 1), all: map[ref]*blocker{}}
 }
 
-// recordBlocker records that obj, an object of another client, has the namespace and name that our object needs. It returns
-// the retry delay.
+// recordBlocker records obj as the blocker of our object, and returns the retry delay. client can watch obj, and mark
+// is the result of markOf for obj.
 func (b *blockers) recordBlocker(of ref, client metadata.ResourceInterface, obj metav1.Object, mark string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,8 +123,8 @@ func (b *blockers) run(ctx context.Context) {
 	}
 }
 
-// begin marks one more blocker as watched, and returns the blocker and the context for its watch. It returns nil
-// if every blocker is watched, or if maxBlockerWatches watches run.
+// begin marks one more blocker as watched, and returns the blocker and the context for its watch. It returns nil if
+// every blocker is marked already, or if maxBlockerWatches watches run.
 func (b *blockers) begin(ctx context.Context) (*blocker, context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,7 +204,8 @@ func (b *blockers) awaitChange(ctx context.Context, at *blocker) bool {
 	}
 }
 
-// withContent is the prefix of marks that include the content of an object, and not only our labels and annotations.
+// withContent is the prefix of marks that change with the content of an object, and not only with our label and
+// annotations.
 const withContent = "content "
 
 // markOf returns those parts of a blocker's state that decide whether a retry can succeed: our marks on the
@@ -218,14 +222,14 @@ func markOf(obj metav1.Object, content bool) string {
 	return withContent + obj.GetResourceVersion() + " " + mark
 }
 
-// blockedBy records that present has the namespace and name that our downstream object needs. It returns the retry
-// delay.
+// blockedBy records the downstream object present as the blocker of our object, and returns the retry delay.
 func (r *syncedType) blockedBy(of ref, present metav1.Object) time.Duration {
 	return r.blockers.recordBlocker(of, r.down.meta(present.GetNamespace()), present, markOf(present, r.syncer.opts.Adopt == AdoptEqual))
 }
 
-// reportBlocked reports present, the object that has the namespace and name of our downstream object, and returns
-// the retry delay. Until the delay has passed, the desired state with the given hash is not written.
+// reportBlocked reports that present has the namespace and name that our downstream object needs. It returns the retry
+// delay. The syncer does not write the desired state with the given hash before the delay has passed or present
+// changes.
 func (r *syncedType) reportBlocked(ctx context.Context, of ref, present metav1.Object, hash string, reason Reason, message string) time.Duration {
 	r.report(ctx, of, reason, message)
 	wait := r.blockedBy(of, present)

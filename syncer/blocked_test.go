@@ -40,7 +40,7 @@ func (s *side) asked() (n int) {
 	return n
 }
 
-// countNamed returns the count of the watches of single objects that the next Syncer starts at s.
+// countNamed returns a counter of the watches of single objects that the next Syncer starts at s.
 func (s *side) countNamed() *atomic.Int64 {
 	s.t.Helper()
 	n := new(atomic.Int64)
@@ -63,8 +63,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// While another client's object has the name that our object needs, the cost at rest falls to two requests and one
-// watch an hour.
+// While another client's object has the name that our object needs, the syncer makes at most two requests and about
+// one watch an hour in the long run.
 func TestAForeignObjectCostsLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -82,7 +82,7 @@ func TestAForeignObjectCostsLittle(t *testing.T) {
 		require.LessOrEqual(t, watches.Load(), int64(11))
 		require.Equal(t, []string{"configmaps default/a Foreign"}, p.problems())
 
-		// Changes upstream that leave the desired object as it is cause no requests.
+		// Changes upstream that leave the desired object as it is cause no further requests.
 		p.reset()
 		for i := range 50 {
 			p.up.patch(configMaps, "a", fmt.Sprintf(`{"metadata":{"annotations":{"kubectl.kubernetes.io/n":"%d"}}}`, i))
@@ -97,7 +97,7 @@ func TestAForeignObjectThatCannotBeWatched(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{}))
 		p.down.create(configMaps, theirs)
-		// The watches of the caches outlast the faults.
+		// The caches have started their watches before, so the faults do not hit these watches.
 		p.down.Inject(regiontest.Fault{Verb: "watch", Resource: configMaps.GroupResource(), Times: 2, Do: regiontest.Refuse(403)})
 		p.up.create(configMaps, a)
 		p.rest()
@@ -108,7 +108,7 @@ func TestAForeignObjectThatCannotBeWatched(t *testing.T) {
 	})
 }
 
-// The deletion of another client's object is noticed at once, however long the retry delay is.
+// Even if the retry delay has grown to an hour, the syncer notices at once that another client's object was deleted.
 func TestAForeignObjectThatLeavesIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{}))
@@ -120,7 +120,7 @@ func TestAForeignObjectThatLeavesIsNoticed(t *testing.T) {
 		require.Equal(t, "v", field(p.down.get(configMaps, "a"), "data", "k"))
 		require.Empty(t, p.problems())
 
-		// A second object of the same name has the first retry delay again.
+		// A new process begins with the first retry delay.
 		p.stop()
 		p.down.delete(configMaps, "a")
 		p.down.create(configMaps, theirs)
@@ -137,8 +137,8 @@ func TestAForeignObjectThatLeavesIsNoticed(t *testing.T) {
 	})
 }
 
-// Another client's object is adopted once a change makes it equal to ours. While it keeps changing, the syncer
-// tries to adopt it once a minute at most.
+// The syncer adopts another client's object once a change makes it equal to ours. While the object keeps changing, the
+// syncer tries to adopt it once a minute at most.
 func TestAForeignObjectThatChangesIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{Adopt: syncer.AdoptEqual}))
@@ -159,8 +159,8 @@ func TestAForeignObjectThatChangesIsNoticed(t *testing.T) {
 	})
 }
 
-// An object of another client upstream also costs little at rest, if it has the name of an object that Upsync
-// would create.
+// If an object of another client upstream has the name of an object that Upsync would create, the syncer makes at most
+// two requests an hour in the long run. Once that object is deleted, the syncer creates its own.
 func TestAForeignObjectUpstreamCostsLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{Upsync: syncer.DefaultTypes}))
@@ -176,8 +176,8 @@ func TestAForeignObjectUpstreamCostsLittle(t *testing.T) {
 	})
 }
 
-// An object of a refused type that is deleted upstream waits until a person deletes its downstream object. The
-// wait costs little.
+// If an object of a refused type is deleted upstream, its deletion waits until a person deletes its downstream object.
+// While it waits, the syncer makes at most one request an hour for the downstream object.
 func TestARefusedObjectThatWaitsCostsLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{}))

@@ -10,18 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// consent decides whether a type is synced.
+// consent is the condition under which the objects of a type may be synced.
 type consent int
 
 const (
-	custom    consent = iota // not a type of Kubernetes itself: Options.Types and Options.Refuse decide
-	byDefault                // DefaultTypes selects it
-	byName                   // Options.Types names it
-	byPermit                 // Options.Permit has its Power
-	never                    // it is never synced
+	custom    consent = iota // the type is not one of Kubernetes itself: Options.Types and Options.Refuse decide
+	byDefault                // without a permit: DefaultTypes selects the type
+	byName                   // only if Options.Types selects the type
+	byPermit                 // only if Options.Permit has the Power of the type
+	never                    // under no condition
 )
 
-// typeClass is how a type may be synced, the Power that it needs, and the reason.
+// typeClass is the condition under which a type may be synced, the Power that the type needs ("" without one), and the
+// reason for this class.
 type typeClass struct {
 	how   consent
 	power Power
@@ -102,10 +103,10 @@ func classes(rows ...class) map[schema.GroupResource]typeClass {
 	return all
 }
 
-// classify returns how a type may be synced. If builtinTypes lacks a type of a group of Kubernetes, the effect of the
-// type is unknown: it needs the Power with its own name. In the core group, to which Kubernetes adds no types, such a
-// type is never synced. It does not matter whether kube-apiserver serves the group, or a CustomResourceDefinition
-// defines it.
+// classify returns the class of a type. If builtinTypes lacks a type of a group of Kubernetes (see isOfKubernetes),
+// the effect of the type is unknown: the type needs the Power with its own name, even if a CustomResourceDefinition
+// defines it. A type of the core group that builtinTypes lacks is never synced, since Kubernetes adds no types to that
+// group.
 func classify(gr schema.GroupResource) typeClass {
 	if c, ok := builtinTypes[gr]; ok {
 		return c

@@ -22,14 +22,15 @@ import (
 
 // caches are the caches of one type.
 type caches struct {
-	// The cache one has the upstream objects that are labelled for this target alone, the cache many those that
-	// are labelled for several targets, and the cache down the downstream objects that this syncer created.
+	// The cache one has the upstream objects whose label Options.Label names this target. The cache many has those
+	// with the label v1alpha1.StateLabelPrefix of this target, which may have the labels of other targets too. The
+	// cache down has the downstream objects with our owner label.
 	one, many, down *loop.Objects
-	// The cache born has the downstream objects that are to be brought up, and the cache raised the upstream
+	// The cache born has the downstream objects with the label v1alpha1.StateUpsync, and the cache raised the upstream
 	// objects that were created for them. Both are nil if Options.Upsync does not select the type.
 	born, raised *loop.Objects
-	// reportOnly is true if the type is refused. Its objects are then read only on the side that they come from,
-	// and only to report them.
+	// reportOnly is true if the type is refused. Then the syncer only reports its objects: it reads them on the side
+	// where they come from, and does not read the other side.
 	reportOnly bool
 
 	mu     sync.Mutex
@@ -138,8 +139,8 @@ func (c *caches) used() []*loop.Objects {
 	return all
 }
 
-// required returns the caches that reconciles of origins need. The cache of downstream objects is not required for
-// a refused type, since the right to read the type downstream may be missing.
+// required returns the caches whose first lists the sweeper waits for. For a refused type these are only the caches of
+// origins, since the right to read the type downstream may be missing.
 func (c *caches) required() []*loop.Objects {
 	if c.reportOnly {
 		return []*loop.Objects{c.one, c.many}
@@ -147,8 +148,9 @@ func (c *caches) required() []*loop.Objects {
 	return c.used()
 }
 
-// staleErr returns an error if a cache of origins or of their downstream objects is stale. Then nothing may be decided: a
-// stale cache may lack an object that exists.
+// staleErr returns an error if a cache of origins or of their downstream objects is stale. Then nothing may be
+// decided: a stale cache may lack an object that exists. For a refused type only the caches of origins count, and
+// staleErr also returns an error if the objects cannot be listed.
 func (c *caches) staleErr() error {
 	up := errors.Join(wrap("upstream", c.one.Err()), wrap("upstream", c.many.Err()))
 	if !c.reportOnly {
@@ -162,7 +164,8 @@ func (c *caches) staleErr() error {
 	return up
 }
 
-// bornFresh returns an error if a cache that reconciles of objects born downstream need is stale.
+// bornFresh returns an error if the cache born or the cache raised is stale. A reconcile of an object that was born
+// downstream needs both caches. For a refused type only the cache born counts.
 func (c *caches) bornFresh() error {
 	if c.reportOnly {
 		return wrap("downstream", c.born.Err())
@@ -177,8 +180,8 @@ func (c *caches) deny(err error) {
 	c.denied = err
 }
 
-// mayRead waits until the objects of a refused type may be listed on the given side. It returns false if ctx ends
-// first. A syncer does not need the right to list them, so retries are rare.
+// mayRead waits while the given side forbids this syncer to list the objects of a refused type. It returns false if
+// ctx ends first. A syncer does not need the right to list them, so retries are rare.
 func (c *caches) mayRead(ctx context.Context, side client) bool {
 	for {
 		err := side.probe(ctx)
@@ -195,8 +198,8 @@ func (c *caches) mayRead(ctx context.Context, side client) bool {
 	}
 }
 
-// origin returns the selected upstream object with that key, or nil. shared reports whether it has labels of several
-// targets.
+// origin returns the selected upstream object with that key, or nil. shared is true if the object is in the cache many
+// only: then it may have labels of several targets.
 func (c *caches) origin(key types.NamespacedName) (u *unstructured.Unstructured, shared bool) {
 	if u, ok := c.one.Get(key); ok {
 		return u, false
@@ -212,8 +215,8 @@ func (c *caches) hasOrigin(key types.NamespacedName) bool {
 }
 
 // versions returns the numbers that the caches give the present states of an object. up is its resourceVersion
-// upstream, and down the text that versionAndStatus returns for it downstream; each is "" if the object is absent. It
-// decodes nothing.
+// upstream, and down the text that versionAndStatus returns for it downstream; each is "" if the object is absent.
+// versions decodes no object.
 func (c *caches) versions(key, place types.NamespacedName) (now versions, up, down string) {
 	var one, many string
 	one, now.one = c.one.Seen(key)

@@ -56,7 +56,7 @@ func (r *room) sync(capacity time.Duration) (stop func()) {
 	return stop
 }
 
-// turn waits until the nodes were read and the heartbeat after that was written.
+// turn waits until the syncer has read the nodes and then written a heartbeat.
 func (r *room) turn() {
 	time.Sleep(2 * time.Minute)
 	r.rest()
@@ -78,7 +78,7 @@ func (r *room) node(name, allocatable string) {
 	r.says(name, `{"status":{"allocatable":`+allocatable+`,"conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"True"}]}}`, "status")
 }
 
-// says patches a node, as its kubelet or another client would.
+// says patches a node, as the kubelet of the node or another client would.
 func (r *room) says(name, patch string, subresources ...string) {
 	r.t.Helper()
 	_, err := r.down.client.Resource(nodes).Patch(r.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
@@ -101,7 +101,7 @@ const (
 	small = `{"cpu":"500m","memory":"1024Mi","pods":"30"}`
 )
 
-// The capacity in the heartbeat is the sum of the allocatable resources of the nodes that take pods.
+// The capacity in the heartbeat is the sum of the allocatable resources of the nodes that are ready and not cordoned.
 func TestCapacity(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -153,7 +153,8 @@ func TestCapacity(t *testing.T) {
 	})
 }
 
-// Nodes of all pages count.
+// The capacity is the sum over the nodes of all pages of a list. A list that fails after some pages does not change
+// it.
 func TestCapacityOfManyNodes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -176,7 +177,7 @@ func TestCapacityOfManyNodes(t *testing.T) {
 	})
 }
 
-// A syncer that cannot read nodes reports that once, keeps the last known capacity, and syncs all else.
+// A syncer that cannot read nodes reports that once, keeps the last known capacity, and stays Ready.
 func TestCapacityThatCannotBeRead(t *testing.T) {
 	for name, code := range map[string]int{"forbidden": 403, "no such type": 404} {
 		t.Run(name, func(t *testing.T) {

@@ -36,8 +36,8 @@ func (c client) meta(namespace string) metadata.ResourceInterface {
 	return c.api.Metadata().Resource(c.gvr).Namespace(namespace)
 }
 
-// get reads the metadata of an object, live. It returns nil if the object is absent. A type that is not served is an
-// error.
+// get reads the metadata of an object, live. It returns nil if the object is absent, and an error if the server does
+// not serve the type.
 func (c client) get(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	obj, err := c.meta(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	switch {
@@ -77,7 +77,8 @@ func (c client) applyEncoded(ctx context.Context, key types.NamespacedName, data
 	return c.meta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data, opts, subresources...)
 }
 
-// merge writes fields into the metadata of obj by a merge patch. It returns a Conflict if another object has its name now.
+// merge writes fields into the metadata of obj by a merge patch. It returns a Conflict if another object has the name
+// of obj now.
 func (c client) merge(ctx context.Context, obj metav1.Object, manager string, fields map[string]any) (*metav1.PartialObjectMetadata, error) {
 	fields["uid"] = obj.GetUID()
 	data, err := json.Marshal(map[string]any{"metadata": fields})
@@ -87,7 +88,7 @@ func (c client) merge(ctx context.Context, obj metav1.Object, manager string, fi
 	return c.meta(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: manager, DryRun: c.dryRun})
 }
 
-// remove deletes the object with the UID of obj, and no other of its name. Its dependents are deleted in the
+// remove deletes the object with the UID of obj, and no other object of its name. Its dependents are deleted in the
 // background.
 func (c client) remove(ctx context.Context, obj metav1.Object) error {
 	uid := obj.GetUID()
@@ -101,8 +102,8 @@ func (c client) removeIf(ctx context.Context, obj metav1.Object, only metav1.Pre
 	})
 }
 
-// createNamespace creates a namespace with the owner label, whose value is owner. By this label the syncer may delete
-// the namespace again. An existing namespace is no error, and stays as it is.
+// createNamespace creates a namespace with the owner label, whose value is owner. The label lets the syncer delete the
+// namespace later. An existing namespace is no error, and stays as it is: then created is false.
 func (c client) createNamespace(ctx context.Context, name, owner string) (created bool, err error) {
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
 		"name": name, "labels": map[string]any{ownerLabel: owner},
@@ -114,7 +115,7 @@ func (c client) createNamespace(ctx context.Context, name, owner string) (create
 	return err == nil, wrap("create namespace "+name, err)
 }
 
-// each lists, page by page, the objects that have the given labels in a namespace, or in all namespaces if
+// each lists, page by page, the objects that the label selector labels selects in a namespace, or in all namespaces if
 // namespace is "". It calls do for each object, and returns the first error.
 func (c client) each(ctx context.Context, namespace, labels string, do func(*metav1.PartialObjectMetadata) error) error {
 	opts := metav1.ListOptions{LabelSelector: labels, Limit: 500}

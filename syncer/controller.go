@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// controller syncs one type. It queues the objects that have changed in its caches. One worker at a time reconciles
-// an object, in both directions, so that no two writers of ours can disagree.
+// controller syncs one type. It queues the objects that have changed in its caches. One worker at a time reconciles an
+// object, in both directions, so two writers of ours cannot disagree.
 type controller struct {
 	*syncedType
 	objects reconciler
@@ -25,7 +25,7 @@ type controller struct {
 	stop    context.CancelFunc
 
 	// missed holds the reconciles that came up while mayDecide returned an error. missedBorn holds the reconciles of
-	// objects that were born downstream, for mayDecideBorn.
+	// objects that were born downstream, and that came up while mayDecideBorn returned an error.
 	missed, missedBorn missed
 
 	mu     sync.Mutex

@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// neverVersion is a resourceVersion that no object has. An apply with it creates the object, or fails with a Conflict if it
-// exists.
+// neverVersion is a resourceVersion that no object has. An apply with it creates the object, or fails with a Conflict
+// if the object exists.
 const neverVersion = "1"
 
 // create creates the downstream object. It changes an existing object only if meet takes that object over. It returns
@@ -34,7 +34,7 @@ func (s specs) create(ctx context.Context, of ref, want *desired, changed bool) 
 		if err := s.createNamespace(ctx, want.GetNamespace()); err != nil {
 			return nil, 0, err
 		}
-		if s.syncer.dry { // the namespace was not created, so that a dry run in it would fail
+		if s.syncer.dry { // the dry run has not created the namespace: an apply in it would fail
 			s.wrote(ctx, WriteCreate, of.NamespacedName)
 			return nil, 0, nil
 		}
@@ -54,8 +54,8 @@ func (s specs) create(ctx context.Context, of ref, want *desired, changed bool) 
 	return nil, 0, err
 }
 
-// meet decides about an object that has the namespace and name of want and is not in the cache. It takes the
-// object over, or reports the object. It returns loop.ErrBehind if the object is ours.
+// meet decides about an object that has the namespace and name of want and is not in the cache. It takes the object
+// over, or reports the object. It returns loop.ErrBehind if the object is ours. For the results see create.
 func (s specs) meet(ctx context.Context, of ref, want *desired) (after *metav1.PartialObjectMetadata, again time.Duration, err error) {
 	present, err := s.down.objects(want.GetNamespace()).Get(ctx, want.GetName(), metav1.GetOptions{})
 	if err != nil {

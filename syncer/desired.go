@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// ownerLabel is on each downstream object. Its value identifies the upstream and the target of the syncer that made
-	// it.
+	// ownerLabel is on each downstream object. Its value identifies the upstream and the target of the syncer that
+	// made the object.
 	ownerLabel = "syncer.atoll.dev/owner"
-	// originAnnotation and uidAnnotation name the origin. appliedAnnotation is the hash of the content that was last
-	// written.
+	// originAnnotation has the namespace and name of the origin, and uidAnnotation its UID. appliedAnnotation has the
+	// hash of the content that the syncer wrote last.
 	originAnnotation  = "syncer.atoll.dev/origin"
 	uidAnnotation     = "syncer.atoll.dev/uid"
 	appliedAnnotation = "syncer.atoll.dev/applied"
 )
 
-// originOf returns the key in the origin annotation of d; zero if no object can have that key, since API servers
-// reject requests for it.
+// originOf returns the key in the origin annotation of d. It returns zero if no origin of d can have that key: the key
+// is not valid on an API server, or only one of the origin and d is in a namespace.
 func originOf(d metav1.Object) types.NamespacedName {
 	origin := loop.ParseKey(d.GetAnnotations()[originAnnotation])
 	valid := origin.Name != "" && (origin.Namespace == "") == (d.GetNamespace() == "") &&

@@ -32,13 +32,13 @@ func Detach(ctx context.Context, up region.API, opts Options) error {
 }
 
 // Detach removes the finalizer of this target and the condition of Options.Conditions from the upstream objects that
-// have them. It covers every type of Options.Types that the upstream serves, including
-// refused types (see ReasonNotPermitted), since an earlier release may have synced them. Downstream objects stay as
-// they are.
+// have them. It covers every type of Options.Types that the upstream serves, including refused types (see
+// ReasonNotPermitted), since an earlier release may have synced them. With Options.NamespaceSync it covers namespaces
+// too. Downstream objects stay as they are.
 //
 // It returns an error if discovery of a group fails. A refused type that may not be listed is skipped and logged,
-// since a syncer needs no rights on it. Detach blocks until it is done and can be repeated. No Syncer may run for
-// this target meanwhile.
+// since a syncer needs no rights on it. Detach blocks until it is done and can be repeated. No Syncer may run for this
+// target meanwhile.
 func (s *Syncer) Detach(ctx context.Context) error {
 	if s.up == nil {
 		return errNotMade

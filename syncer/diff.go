@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Change is a write that a Syncer would make for one object, or the reason why it would make none.
+// Change is a write that a Syncer would make for one object, or the reason why the Syncer would make no write.
 type Change struct {
 	Resource schema.GroupResource
-	Object   types.NamespacedName // its upstream key; with WriteNamespace, the name of the namespace
-	// Write is the write. It is empty if nothing would be written: then Reason and Message are set.
+	Object   types.NamespacedName // the upstream key of the object; with WriteNamespace, the name of the namespace
+	// Write is empty if the Syncer would write nothing: then Reason and Message are set.
 	Write   Write
 	Reason  Reason
 	Message string
@@ -31,17 +31,18 @@ type Change struct {
 }
 
 // Diff yields, type by type, the writes that the next reconcile of each object would make on either side, and the
-// writes that it could not make. It changes nothing: it sends each write as a dry run, which a server rejects for the
-// same reasons as the write itself. Consequences of the writes are unknown: an object that would be created has no
-// status yet, and Diff does not find out whether the downstream rejects an object in a namespace that would be created
-// too.
+// reason for each write that the reconcile could not make. It changes nothing: it sends each write as a dry run, which
+// a server rejects for the same reasons as the write itself. Consequences of the writes are unknown: an object that
+// would be created has no status yet, and Diff does not find out whether the downstream rejects an object in a
+// namespace that would be created too.
 //
-// Diff lists all synced objects of each type, one type after the other. It yields an error, and skips the type, if
-// the lists of a type fail for 30 seconds. It yields an error, and goes on with the next object, if the requests for
-// an object fail. If a cache of the type becomes stale meanwhile, it yields an error and skips the rest of the type.
+// Diff lists all synced objects of each type, one type after the other. It yields an error, and skips the type, if the
+// lists of a type are not complete after 30 seconds. It yields an error, and goes on with the next object, if the
+// requests for an object fail. If a cache of the type becomes stale meanwhile, it yields an error and skips the rest
+// of the type.
 //
 // Diff blocks while it is iterated. It may be called with or without Start, also at the same time, and needs the same
-// rights.
+// rights as Start.
 func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if s.up == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// diff returns what Diff yields for these options, as "type key write" or "type key !reason".
+// diff returns what Diff yields for these options, as "type key write", "type key !reason" or "type key error".
 func (p *pair) diff(opts syncer.Options) (changes []string) {
 	p.t.Helper()
 	opts.Target = target
@@ -162,7 +162,8 @@ func TestDiffOfWhatIsNotListed(t *testing.T) {
 	})
 }
 
-// If a cache becomes stale while Diff runs, and stays stale, Diff yields an error: an incomplete result never looks complete.
+// If a cache becomes stale while Diff runs, and stays stale, Diff yields an error, so its caller does not take the
+// result for complete. If the cache becomes fresh again, Diff yields all changes.
 func TestDiffWhileACopyIsNotFresh(t *testing.T) {
 	opts := syncer.Options{Target: target, Types: only(configMaps.GroupResource())}
 	five := func(t *testing.T) *pair {

@@ -170,8 +170,8 @@ func TestForeignObjectLeaves(t *testing.T) {
 	})
 }
 
-// Two upstreams with targets of the same name have different owner labels, so that neither takes the other's
-// objects for its own.
+// Two upstreams with targets of the same name have different owner labels. So the syncer of one upstream does not take
+// the downstream objects of the other upstream for its own.
 func TestCopiesOfAnotherUpstreamAreForeign(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one := newPair(t, syncer.Options{})
@@ -187,7 +187,8 @@ func TestCopiesOfAnotherUpstreamAreForeign(t *testing.T) {
 	})
 }
 
-// With Options.Upstream, an upstream that moves to another API server keeps its identity, and so its downstream objects.
+// With Options.Upstream, an upstream that moves to another API server keeps its identity, and therefore its downstream
+// objects.
 func TestIdentityOfTheUpstream(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Upstream: "acme"})
@@ -242,7 +243,8 @@ func TestDriftIsCorrectedAndNamed(t *testing.T) {
 	})
 }
 
-// An autoscaler that changes replicas downstream owns them from then on: the syncer neither resets nor removes them.
+// With a rule with FirstWriter, an autoscaler that changes replicas downstream owns them from then on: the syncer
+// neither resets nor removes them.
 func TestFirstWriter(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: []syncer.Rule{
@@ -410,7 +412,8 @@ func TestRefusedObjects(t *testing.T) {
 	})
 }
 
-// Defaults, quantities in another form, empty lists and null are no differences.
+// Fields that a server writes in another form than the user are no reason to write again: defaults, quantities, empty
+// lists and nulls.
 func TestWhatServersWriteDifferentlyIsNoDifference(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -444,7 +447,8 @@ spec:
 	})
 }
 
-// If the map puts two namespaces into one, objects of the same name do not overwrite each other.
+// If the NamespaceMap maps two upstream namespaces to one downstream namespace, objects of the same name do not
+// overwrite each other.
 func TestCollision(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Namespaces: all("default")})
@@ -464,7 +468,8 @@ type all string
 func (a all) Down(string) (string, error) { return string(a), nil }
 func (a all) Up(ns string) (string, bool) { return ns, true }
 
-// A write whose reply is lost has been made: no object is created twice, and our objects are not taken for foreign.
+// If the reply to a write is lost, the syncer still brings the object to its desired state, and does not report its
+// own object as foreign.
 func TestLostReplies(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -484,8 +489,8 @@ func TestLostReplies(t *testing.T) {
 	})
 }
 
-// An object that replaces another of its name while no syncer runs takes the downstream object over: the upstream may have
-// lost the first one.
+// If an object is deleted and created again upstream while no syncer runs, the new object takes the downstream object
+// over: the upstream may have lost the old one.
 func TestReplacedObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

@@ -18,7 +18,7 @@ import (
 type ruling int
 
 const (
-	// rulingUndecided: the caches do not decide; the origin is read live.
+	// rulingUndecided: the caches do not decide, so the origin must be read live.
 	rulingUndecided ruling = iota
 	// rulingRemove: the origin was withdrawn from this Syncer, or its downstream object belongs at another place.
 	rulingRemove
@@ -38,15 +38,15 @@ const (
 type originState struct {
 	uid                           types.UID
 	selected, deleting, finalizer bool
-	placed                        bool // this downstream object is at the place of the origin
+	placed                        bool // the downstream object in question is at the place of the origin
 }
 
 func (s *Syncer) originState(u metav1.Object) originState {
 	return originState{uid: u.GetUID(), selected: s.selects(u), deleting: u.GetDeletionTimestamp() != nil, finalizer: s.holds(u)}
 }
 
-// ruleCached decides about a downstream object by its provenance and its origin in the cache. It returns
-// rulingUndecided if these are not sufficient.
+// ruleCached decides about a downstream object by its provenance and the state of its origin in the cache. It returns
+// rulingUndecided if the two are not sufficient.
 func ruleCached(from provenance, origin originState) ruling {
 	ours := origin.uid == from.uid || from.lostUID && origin.finalizer
 	switch {
@@ -78,7 +78,8 @@ func ruleLive(from provenance, origin originState) ruling {
 	return holdUnselected
 }
 
-// heldBecause returns why a downstream object is held, and how a person can keep it.
+// heldBecause returns why a downstream object is held, and how a person can keep it. The first UID is that of the
+// origin by the marks. The second UID is that of the upstream object that has the name of the origin now.
 func heldBecause(r ruling, origin types.NamespacedName, was, is types.UID) (fact, keep string) {
 	switch r {
 	case holdMissing:
@@ -94,8 +95,9 @@ func heldBecause(r ruling, origin types.NamespacedName, was, is types.UID) (fact
 }
 
 // mayRemove reports whether d may be deleted: its origin was withdrawn from this Syncer, or its origin has its
-// downstream object at another place. If neither is known, d stays, and the problem of the object has the reason
-// and the remedies. mayRemove reads the upstream live only if the caches cannot decide.
+// downstream object at another place. If neither is known, d stays: either another upstream object takes it over, or
+// mayRemove reports a problem with the reason and the remedies. mayRemove reads the upstream live only if the caches
+// cannot decide.
 func (m removals) mayRemove(ctx context.Context, of ref, d *unstructured.Unstructured) (bool, error) {
 	from := provenanceOf(d, manager, m.syncer.owner)
 	if m.withdrawn.has(of, from.evidence(d)) {
@@ -140,9 +142,8 @@ func (m removals) mayRemove(ctx context.Context, of ref, d *unstructured.Unstruc
 }
 
 // takeOver assigns d to the upstream object with the given UID, which now has the name of d's origin. This happens
-// after a restore, or after a tool created objects again. takeOver writes only the annotation with the UID; the
-// next reconcile writes the rest of d. Two upstreams that both have such an object would take d over in turns,
-// which is a fight.
+// after a restore, or after a tool created objects again. takeOver writes only the annotation with the UID; the next
+// reconcile writes the rest of d. If the syncers of two upstreams take d over in turns, that is a fight.
 func (m removals) takeOver(ctx context.Context, of ref, d *unstructured.Unstructured, uid types.UID) error {
 	if len(m.rivals.overCap(of, originReplaced)) > 0 {
 		m.syncer.otherSyncers.notice(ctx, fmt.Sprintf("%s %s downstream is made the copy of objects with different UIDs in turns", m.name, loop.KeyOf(d)))

@@ -42,7 +42,8 @@ func TestRulings(t *testing.T) {
 	}
 }
 
-// A live read never lets a downstream object be deleted without evidence: a deletion in progress, or our finalizer.
+// For each state of the origin, ruleLive allows the deletion of the downstream object only on evidence: the origin is
+// being deleted, or it is no longer selected and has our finalizer.
 func TestRulingsOfAllOrigins(t *testing.T) {
 	for n := range 1 << 5 {
 		origin := originState{uid: "one", selected: n&1 > 0, deleting: n&2 > 0, finalizer: n&4 > 0}

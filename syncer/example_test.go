@@ -79,7 +79,7 @@ func ExampleNew() {
 	// <nil>
 }
 
-// Diff lists the writes before any is made.
+// Diff lists the writes before the syncer makes any of them.
 func ExampleSyncer_Diff() {
 	upstream, downstream := regiontest.NewServer(regiontest.Options{Name: "up"}), regiontest.NewServer(regiontest.Options{Name: "down"})
 	defer upstream.Close()
@@ -134,7 +134,7 @@ func ExampleSameNamespaces() {
 	// Output: shop <nil>
 }
 
-// ParsePower reads a permit, as from a command line. CheckTypes names the types that need one.
+// ParsePower reads a permit, as from a command line. CheckTypes names the types that need a permit which is missing.
 func ExampleParsePower() {
 	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}
 	fmt.Println(syncer.CheckTypes(nil, roles))

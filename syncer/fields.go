@@ -12,8 +12,8 @@ import (
 	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// fields returns the fields of obj that have a rule. It ignores a rule if the func such returns false for it. The last
-// argument has all rules of the type.
+// fields returns the fields of obj that rules name. It uses only the rules for which the second argument returns true.
+// The last argument has all rules of the type.
 func fields(obj *unstructured.Unstructured, such func(rule) bool, of rules) map[string]any {
 	found := map[string]any{}
 	for _, r := range of {

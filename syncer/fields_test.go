@@ -17,7 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// A change of an immutable field recreates the object if a rule says Recreate, and is reported otherwise.
+// If a field is immutable, a change of the field makes the syncer recreate the object if a rule has Recreate, and is
+// reported otherwise.
 func TestImmutableFields(t *testing.T) {
 	of := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	for name, test := range map[string]struct {
@@ -59,7 +60,7 @@ func TestImmutableFields(t *testing.T) {
 
 var replicasUp = []syncer.Rule{{Type: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Path: "spec.replicas", Owner: syncer.FirstWriter, Up: true}}
 
-// A field that an autoscaler sets downstream goes up. The next status upstream observes the new generation.
+// With Up, a field that an autoscaler sets downstream goes up. The next status upstream has the new generation.
 func TestFieldsGoUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: replicasUp})
@@ -145,8 +146,8 @@ func TestWhatASplitterOwnsDoesNotGoUp(t *testing.T) {
 	})
 }
 
-// A field that belongs to the downstream goes up. The other fields of the upstream object stay, and at rest nothing is
-// written upstream.
+// If a rule has Up, a field that belongs to the downstream goes up. The other fields of the upstream object stay, and
+// at rest nothing is written upstream.
 func TestDownstreamFieldsGoUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.clusterIP", Owner: syncer.Downstream, Up: true}}})
@@ -221,7 +222,7 @@ func TestStatusGoesDown(t *testing.T) {
 	})
 }
 
-// A syncer that recreates an object by a rule does not count that as a fight.
+// If a rule makes the syncer recreate an object often, the syncer does not count that as a fight.
 func TestMadeAnewAgainAndAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{

@@ -18,8 +18,8 @@ import (
 )
 
 // FightCap limits how often the syncer overwrites another client that keeps changing downstream objects. When the
-// syncer has changed a field back as often as Times allows, within the duration Within, it leaves the object as it
-// is, with ReasonFight. It writes the object again when the object changes upstream, and after 10 minutes.
+// syncer has changed a field back Times times within the duration Within, it leaves the object as it is, with
+// ReasonFight. It writes the object again when the object changes upstream, and after 10 minutes.
 type FightCap struct {
 	// Times is the number of rewrites that are allowed; zero: 5; negative: without limit.
 	Times int
@@ -27,7 +27,7 @@ type FightCap struct {
 	Within time.Duration
 }
 
-// Causes of a rewrite, in addition to the fields that another manager took over.
+// These are the causes of a rewrite, besides the names of the fields that another manager took over.
 const (
 	fieldsRemoved = "fields that were removed"
 	objectDeleted = "it was deleted"
@@ -41,7 +41,7 @@ const (
 var errFight = errors.New("another client keeps changing it")
 
 // fights holds the times at which one object was rewritten, by cause. A value is never modified, since copies of a
-// record share it.
+// detail share it.
 type fights struct{ times map[string][]time.Time }
 
 // add returns f with one more rewrite for each of the causes.
@@ -74,7 +74,7 @@ func (f *fights) recent(now time.Time, within time.Duration) *fights {
 	return next
 }
 
-// reached returns the causes for which the object was rewritten as often as limit allows.
+// reached returns those of the causes for which the object was rewritten as often as limit allows.
 func (f *fights) reached(now time.Time, limit FightCap, causes ...string) []string {
 	f = f.recent(now, limit.Within)
 	if f == nil || limit.Times < 0 {
@@ -86,7 +86,7 @@ func (f *fights) reached(now time.Time, limit FightCap, causes ...string) []stri
 // rivals counts how often this syncer overwrites other clients, and reports them.
 type rivals struct{ *syncedType }
 
-// overCap returns the causes for which the object was rewritten as often as Options.Fights allows.
+// overCap returns those of the causes for which the object was rewritten as often as Options.Fights allows.
 func (r rivals) overCap(of ref, causes ...string) []string {
 	return r.records.get(of).fights.reached(time.Now(), r.syncer.opts.Fights, causes...)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// message returns the message of the only problem.
+// message returns the message of the first problem, or "" if there are no problems.
 func (p *pair) message() string {
 	p.t.Helper()
 	for _, s := range p.Status().Types {
@@ -101,7 +101,8 @@ func TestFightIsOver(t *testing.T) {
 	})
 }
 
-// A client that removes fields, or deletes the downstream object, causes no conflict. It is reported all the same.
+// A client that keeps removing fields, or deleting the downstream object, causes no conflict of field managers. The
+// syncer reports a fight all the same.
 func TestFightWithoutConflict(t *testing.T) {
 	for name, test := range map[string]struct {
 		harm func(p *pair)
@@ -136,7 +137,7 @@ func TestFightWithoutConflict(t *testing.T) {
 	}
 }
 
-// A change upstream goes down although another client keeps deleting the downstream object.
+// A change upstream goes down even while another client keeps deleting the downstream object.
 func TestFightAndChange(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

@@ -45,9 +45,9 @@ func (f finalizers) add(ctx context.Context, u *unstructured.Unstructured) (crea
 	return shows, nil
 }
 
-// addLive adds our finalizer to the live state of u, which the cache does not show yet. It returns a Conflict if u is no
-// longer selected, or changes before the server carries the write out. A late write, at a time when u belongs to
-// another cluster, would leave a finalizer that no syncer removes.
+// addLive adds our finalizer to the live state of u, which the cache does not show yet. It returns a Conflict if u is
+// no longer selected, or changes before the server carries the write out. Otherwise a late write could add our
+// finalizer at a time when u belongs to another cluster.
 func (f finalizers) addLive(ctx context.Context, u *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
 	live, err := f.up.meta(u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
 	switch {
@@ -62,13 +62,13 @@ func (f finalizers) addLive(ctx context.Context, u *unstructured.Unstructured) (
 }
 
 // write sets the finalizers of u. It returns a Conflict if u has changed upstream. The request is a merge patch with
-// the resourceVersion of u. An apply would need no resourceVersion, but costs the server much more.
+// the resourceVersion of u. An apply would need no resourceVersion, but would cost the server much more.
 func (f finalizers) write(ctx context.Context, u metav1.Object, finalizers []string) (*metav1.PartialObjectMetadata, error) {
 	return f.up.merge(ctx, u, f.syncer.upManager, map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": finalizers})
 }
 
-// drop removes our finalizer from u, and our annotation with the number of its pods that have no node. It returns a
-// Conflict if u has changed upstream. An absent u is no error.
+// drop removes our finalizer from u, and our annotation with the number of its pods that have no node. It records that
+// u was withdrawn. It returns a Conflict if u has changed upstream. An absent u is no error.
 func (f finalizers) drop(ctx context.Context, u metav1.Object) error {
 	if !f.syncer.holds(u) {
 		return nil

@@ -61,9 +61,9 @@ func (s statuses) statusFor(u, d *unstructured.Unstructured) (map[string]any, bo
 	return status, true
 }
 
-// translateGenerations replaces each observedGeneration in v, which was observed on another side. The argument
-// theirs is the present generation on that side, ours the present generation on the side that v is written to. A
-// status that is n generations late stays n generations late.
+// translateGenerations replaces each observedGeneration in v, which is a status of the other side or a part of it.
+// theirs is the present generation on the other side, and ours the present generation on the side that v is written
+// to. A status that is n generations late stays n generations late.
 func translateGenerations(v any, theirs, ours int64) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -51,7 +51,7 @@ func (h heartbeat) run(ctx context.Context) {
 }
 
 // write writes the status once. unreachable is the error of the downstream; nil if it is reachable. If there is no
-// SyncTarget, or its Syncer was uninstalled, it writes nothing and returns nil.
+// SyncTarget, or its status reports that its Syncer has ended, write changes nothing and returns nil.
 func (h heartbeat) write(ctx context.Context, unreachable error) error {
 	s := h.syncer
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -95,8 +95,9 @@ func (h heartbeat) write(ctx context.Context, unreachable error) error {
 	return err
 }
 
-// renewLease renews the lease: the downstream is reachable, and the upstream accepted a heartbeat or has no SyncTarget.
-// If writes were blocked, it queues all objects.
+// renewLease renews the lease from the time sent; for last see lapsedLocked. It is called when the downstream is
+// reachable, and the upstream has accepted a heartbeat or has no SyncTarget. If writes were blocked until now, it
+// queues all objects.
 func (h heartbeat) renewLease(ctx context.Context, sent, last time.Time) {
 	s := h.syncer
 	if s.lease.renew(sent, last) {

@@ -23,8 +23,8 @@ func (p *pair) leave(name string) {
 	p.up.patch(configMaps, name, `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
 }
 
-// An object that leaves the cluster while a cache is stale, and that no cache has afterwards, loses our finalizer all the
-// same.
+// The label of an object is removed while a cache is stale, and no cache has the object afterwards. The syncer still
+// removes our finalizer from it.
 func TestLeftWhileACopyWasNotFresh(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -44,7 +44,8 @@ func TestLeftWhileACopyWasNotFresh(t *testing.T) {
 	})
 }
 
-// An object that left while no syncer ran is found while a cache is stale, and loses our finalizer once the cache is fresh.
+// The label of an object is removed while no syncer runs. The next syncer removes our finalizer once its caches are
+// fresh.
 func TestLeftBeforeACopyWasFresh(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -62,8 +63,8 @@ func TestLeftBeforeACopyWasFresh(t *testing.T) {
 	})
 }
 
-// The report about an object that Upsync would bring up ends when another client deletes the object downstream, even if
-// a cache was stale then.
+// If a cache is stale when another client deletes an object downstream that Upsync would bring up, the report about
+// that object still ends.
 func TestBornWentWhileACopyWasNotFresh(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -82,8 +83,8 @@ func TestBornWentWhileACopyWasNotFresh(t *testing.T) {
 	})
 }
 
-// The report about a misplaced downstream object whose deletion is held ends when another client deletes it, even if a
-// cache was stale then.
+// If a cache is stale when another client deletes a misplaced downstream object whose deletion is held, the report
+// about that object still ends.
 func TestStrayWentWhileACopyWasNotFresh(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		types := only(configMaps.GroupResource())
@@ -105,8 +106,9 @@ func TestStrayWentWhileACopyWasNotFresh(t *testing.T) {
 	})
 }
 
-// Many objects change or leave while a cache is stale, and the cache becomes stale several times. Each time that it is
-// fresh again, the syncer reads and writes each object that left once, and writes no other object upstream.
+// Several times, a cache becomes stale, and many objects change or lose their label meanwhile. Each time that the
+// cache is fresh again, the syncer reads each object that lost its label exactly once, writes it exactly once, and
+// writes no other object upstream.
 func TestMuchWhileACopyWasNotFresh(t *testing.T) {
 	const objects = 12
 	inBubble(t, func(t *testing.T) {

@@ -15,10 +15,11 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// lease is the right to write. Each heartbeat that the upstream accepts while the downstream is reachable renews it,
-// and so does, while it is reachable, each attempt that finds no SyncTarget. A new process may not write before its own first renewal. A Syncer
-// that cannot renew the lease may be cut off, and its workloads may be placed elsewhere: the Syncer stops writing, and
-// stops no workload. When it has the lease again, a return begins: it first deletes the objects that moved away.
+// lease is the right to write. While the downstream is reachable, each heartbeat that the upstream accepts renews the
+// lease. So does each attempt that finds no SyncTarget. A new process may not write before its own first renewal. A
+// Syncer that cannot renew the lease may be cut off, and its workloads may be placed elsewhere: the Syncer stops
+// writing, and stops no workload. When the Syncer has the lease again, a return begins: before it creates or changes
+// anything downstream, the Syncer deletes the objects that moved away.
 type lease struct {
 	length time.Duration // zero: no lease, all writes are allowed
 	wake   chan struct{} // receives when a return begins
@@ -26,8 +27,8 @@ type lease struct {
 	mu          sync.Mutex
 	renewed     time.Time // the last renewal by this process; zero: not yet
 	returnBegun time.Time // when the return began; zero: there is no return
-	reported    bool      // that the lease was lost
-	left        int       // objects that the return still has to delete
+	reported    bool      // the loss of the lease was reported
+	left        int       // how many objects the return still has to delete
 }
 
 func newLease(length time.Duration) *lease {
@@ -55,8 +56,8 @@ func (l *lease) staleLocked() bool { return elapsed(l.renewed) >= l.length }
 // stands still while a machine is suspended.
 func elapsed(t time.Time) time.Duration { return max(time.Since(t), time.Since(t.Round(0))) }
 
-// returning reports whether the deletion of objects that moved away is in progress, so that nothing may be created
-// or changed downstream.
+// returning reports whether a return is in progress: the syncer deletes the objects that moved away, and may create
+// and change nothing downstream.
 func (l *lease) returning() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,8 +70,9 @@ func (l *lease) returnsSince() time.Time {
 	return l.returnBegun
 }
 
-// returnMessage returns the message of the condition Ready if a return is in progress, or begins with the heartbeat that is
-// about to be written; "" otherwise. last is the heartbeat that the SyncTarget has; zero: none.
+// returnMessage returns the message of the condition Ready if a return is in progress, or begins with the heartbeat
+// that is about to be written. Otherwise it returns "". last is the heartbeat that the SyncTarget has; zero if it has
+// none.
 func (l *lease) returnMessage(last time.Time) string {
 	if l.length == 0 {
 		return ""
@@ -86,10 +88,10 @@ func (l *lease) returnMessage(last time.Time) string {
 	return ""
 }
 
-// lapsedLocked reports whether the lease was lost before now. A process that has renewed the lease decides by its own
-// last renewal. A process that has not renewed it yet decides by last, the heartbeat that its predecessor wrote (zero:
-// none), and compares it with its own clock. This assumes that both processes have the same clock. last has no other
-// use: a new process may not write before its own first accepted heartbeat.
+// lapsedLocked reports whether the lease was lost, so that a return is necessary. A process that has renewed the lease
+// decides by its own last renewal. A process that has not renewed it yet decides by last, the heartbeat that its
+// predecessor wrote (zero without a predecessor), and compares it with its own clock. This assumes that both processes have
+// the same clock. Even if last is recent, a new process may not write before its own first renewal.
 func (l *lease) lapsedLocked(last time.Time) bool {
 	if l.renewed.IsZero() {
 		return !last.IsZero() && elapsed(last) >= l.length
@@ -97,9 +99,9 @@ func (l *lease) lapsedLocked(last time.Time) bool {
 	return l.staleLocked()
 }
 
-// renew renews the lease from sent, the time at which the accepted heartbeat was sent. If the lease was lost, it begins
-// a return: objects that moved away are deleted first. For last see lapsedLocked. renew reports whether writes were
-// blocked until now, which is always true for the first renewal of a process.
+// renew renews the lease from the time sent, at which the accepted heartbeat was sent. If the lease was lost, it
+// begins a return: objects that moved away are deleted first. For last see lapsedLocked. renew reports whether writes
+// were blocked until now. That is always the case at the first renewal of a process, and never without a lease.
 func (l *lease) renew(sent, last time.Time) (began bool) {
 	if l.length == 0 {
 		return false
@@ -118,7 +120,7 @@ func (l *lease) renew(sent, last time.Time) (began bool) {
 	return began
 }
 
-// since returns when writing stopped; zero if the lease is held, or was never held.
+// since returns when writing stopped; zero if the lease is held, was never held, or does not exist.
 func (l *lease) since() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,14 +153,14 @@ func (l *lease) progress(left int, known bool) (over bool) {
 	return true
 }
 
-// describe sets Ready to False while objects that moved away are being deleted. It returns the func that sets the
-// other conditions. last is the heartbeat that the SyncTarget has.
+// describe sets the condition Ready to False while a return is in progress or about to begin, unless the downstream is
+// unreachable. It returns the func that sets the other conditions. last is the heartbeat that the SyncTarget has.
 func (l *lease) describe(last time.Time, unreachable error, set synctarget.SetCondition) synctarget.SetCondition {
 	why := l.returnMessage(last)
 	if why == "" || unreachable != nil {
 		return set
 	}
-	// Ready is set here, so that the returned func ignores it.
+	// Ready is set here. So the returned func ignores it.
 	set(v1alpha1.SyncTargetConditionReady, metav1.ConditionFalse, v1alpha1.SyncTargetReasonStale, why)
 	return func(t v1alpha1.SyncTargetConditionType, status metav1.ConditionStatus, reason v1alpha1.SyncTargetConditionReason, message string) {
 		if t != v1alpha1.SyncTargetConditionReady {

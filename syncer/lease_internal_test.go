@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lease starts when its heartbeat is sent, not when the reply arrives: other readers count from the time in the heartbeat.
+// A lease counts from the time at which its heartbeat was sent, not from the reply: other clients count from the time
+// in the heartbeat.
 func TestALeaseBeginsWithItsHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease(time.Minute)

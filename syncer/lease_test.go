@@ -23,7 +23,7 @@ const (
 	c = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {k: v}}"
 )
 
-// leased starts a syncer with a heartbeat, for ConfigMaps a and b.
+// leased starts a syncer with a heartbeat that syncs the ConfigMaps a and b.
 func leased(t *testing.T, opts syncer.Options) (*pair, syncer.Options) {
 	t.Helper()
 	opts = quiet(configMaps, opts)
@@ -69,7 +69,8 @@ func (p *pair) orderly() {
 	require.Nil(p.t, p.up.get(configMaps, "a"))
 }
 
-// A syncer that cannot renew its lease writes nothing, and leaves the downstream objects as they are.
+// A syncer that has lost its lease writes no object on either side. When it has the lease again, it deletes the
+// downstream objects that moved away before it writes others.
 func TestACutOffSyncerStopsWriting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, _ := leased(t, syncer.Options{})
@@ -98,7 +99,8 @@ func TestACutOffSyncerStopsWriting(t *testing.T) {
 	})
 }
 
-// After its lease was lost, for whatever cause, a syncer deletes the objects that moved away before it writes any other.
+// Whatever made a syncer lose its lease, it deletes the downstream objects that moved away before it writes others,
+// and meanwhile the SyncTarget has Ready False with the reason Stale.
 func TestWhatMovedAwayGoesFirst(t *testing.T) {
 	for name, away := range map[string]func(p *pair, opts syncer.Options){
 		"heartbeats are refused": func(p *pair, _ syncer.Options) {
@@ -140,7 +142,8 @@ func TestWhatMovedAwayGoesFirst(t *testing.T) {
 	}
 }
 
-// A syncer that has its lease again also waits for deletions that the valve holds. Release lets it write the rest.
+// A syncer that has its lease again also waits for deletions that DeleteCap holds, and then writes other objects.
+// Release ends the wait.
 func TestAReturnWaitsForHeldDeletions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, _ := leased(t, syncer.Options{DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.01}})
@@ -159,8 +162,8 @@ func TestAReturnWaitsForHeldDeletions(t *testing.T) {
 	})
 }
 
-// A syncer that has its lease again does not wait for a deletion that has failed for ten minutes, or that waits
-// for the decision of a person.
+// A syncer that has its lease again stops waiting for a deletion that has failed for ten minutes. It does not wait for
+// a downstream object that stays because its origin is missing.
 func TestAReturnEnds(t *testing.T) {
 	for name, world := range map[string]struct {
 		away func(p *pair)
@@ -213,7 +216,7 @@ func TestTheLeaseWithoutASyncTarget(t *testing.T) {
 	})
 }
 
-// The lease can be longer than three heartbeat intervals, or endless.
+// By default a lease lasts for three heartbeat intervals. Options.Lease can make it longer or endless.
 func TestTheLengthOfTheLease(t *testing.T) {
 	for length, writes := range map[time.Duration]bool{0: false, 10 * time.Minute: true, -1: true} {
 		inBubble(t, func(t *testing.T) {
@@ -228,7 +231,7 @@ func TestTheLengthOfTheLease(t *testing.T) {
 	}
 }
 
-// After a restart within the lease, other writes do not wait for deletions.
+// After a restart within the lease, the syncer writes other objects without waiting for deletions.
 func TestAShortRestartIsNoReturn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, opts := leased(t, syncer.Options{})

@@ -13,10 +13,10 @@ import (
 )
 
 // waitForRemovals is how long a return waits for deletions that fail, counted from the last deletion that succeeded. A
-// return waits without limit for deletions that the valve holds.
+// return waits without limit for deletions that DeleteCap holds.
 const waitForRemovals = 10 * time.Minute
 
-// finishReturns ends each return once all objects that moved away are deleted. It runs until ctx ends.
+// finishReturns ends each return of the lease once all objects that moved away are deleted. It runs until ctx ends.
 func finishReturns(ctx context.Context, s *Syncer) {
 	for {
 		select {
@@ -47,13 +47,13 @@ func finishReturns(ctx context.Context, s *Syncer) {
 	}
 }
 
-// leftovers are the downstream objects, by type and place, that may have moved away while the lease was lost. A type is missing
-// until its caches were fresh once.
+// leftovers are the downstream objects, by type and place, that may have moved away while the lease was lost. A type
+// is missing until its caches are fresh for the first time.
 type leftovers map[*syncedType]map[types.NamespacedName]bool
 
-// count drops the objects that no longer wait for their deletion, and returns how many are left. known is false while a
-// type is missing, but only until length has passed since begun: from then on, count ignores missing types. If stuck is
-// true, objects whose deletion fails are dropped as well.
+// count drops the objects that no longer wait for their deletion, and returns how many are left. known is false while
+// types are not known or a type is missing. Once the duration length has passed since the time begun, count ignores
+// missing types, and known is true. If stuck is true, count also drops the objects whose deletion fails.
 func (l leftovers) count(all []*controller, begun time.Time, length time.Duration, stuck bool) (n int, known bool) {
 	late := time.Since(begun) >= length
 	known = len(all) > 0 || late
@@ -78,9 +78,9 @@ func (l leftovers) count(all []*controller, begun time.Time, length time.Duratio
 	return n, known
 }
 
-// isLeftover reports whether a downstream object is to be deleted and its deletion has not begun. An object that is
-// kept until a person decides is no leftover, nor is an object whose deletion was held before the time that the
-// argument since gives. If stuck is true, only an object whose deletion is held is a leftover.
+// isLeftover reports whether a downstream object is to be deleted and its deletion has not begun. It returns false for
+// an object that stays until a person decides, and for an object whose deletion was held already before the time
+// since. If stuck is true, it returns true only for an object whose deletion is held.
 func (r *syncedType) isLeftover(place types.NamespacedName, since time.Time, stuck bool) bool {
 	d, ok := r.caches.down.Get(place)
 	if !ok || d.GetDeletionTimestamp() != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// missed remembers the reconciles that might not decide, because a cache was stale or the lease was lost. It queues
-// them again when they may decide. An object that is in no cache by then would otherwise be forgotten.
+// missed remembers the reconciles that could not decide, because a cache was stale or the lease was lost. It queues
+// them again when they may decide. Otherwise the syncer would forget an object that is in no cache by then.
 type missed struct {
 	mu     sync.Mutex
 	queued map[string]bool
@@ -51,7 +51,7 @@ func (m *missed) requeue(add func(queued string)) {
 
 var errNotFresh = errors.New("a cache is stale")
 
-// putOff returns the result of a reconcile that may not decide because of err. That is no error, since the
+// putOff returns the result of a reconcile that may not decide because of err. The result is no error, since the
 // reconcile is queued again when it may decide. In a dry run it is not queued again, so putOff returns an error.
 func (s *Syncer) putOff(err error) (time.Duration, error) {
 	if s.dry {

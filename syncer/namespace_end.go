@@ -25,8 +25,9 @@ type namespaceEnd struct {
 	sync *namespaceSync
 }
 
-// end handles an upstream namespace that is being deleted. If the options ask for it, end deletes the synced
-// objects in the namespace and then the downstream namespace. After that it removes our finalizer.
+// end handles an upstream namespace that is being deleted. As far as the options ask for it, end first deletes the
+// synced objects in the namespace, then the downstream namespace, and then removes the finalizer of the namespace
+// controller upstream. At last it removes our finalizer.
 func (n namespaceEnd) end(ctx context.Context, key types.NamespacedName, place string, u, d *unstructured.Unstructured) (time.Duration, error) {
 	if !n.sync.opts.Finish && !n.syncer.holds(u) {
 		return 0, nil
@@ -62,8 +63,8 @@ func (n namespaceEnd) end(ctx context.Context, key types.NamespacedName, place s
 	return 0, n.release(ctx, key)
 }
 
-// ending reads an upstream namespace live. It returns loop.ErrBehind if u, which is being deleted, is no longer
-// the latest state.
+// ending reads the upstream namespace of u live, which is being deleted. It returns loop.ErrBehind if the namespace is
+// gone, was replaced, or is not being deleted: then u is out of date.
 func (n namespaceEnd) ending(
 	ctx context.Context, key types.NamespacedName, u *unstructured.Unstructured,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -92,7 +93,7 @@ func (n namespaceEnd) types() []*controller {
 }
 
 // empty deletes the synced objects in an upstream namespace if Finish is set, and reports whether some are left on
-// either side. While a cache is stale it reports that some are left.
+// either side. It also returns true while a cache is stale or the synced types are unknown.
 func (n namespaceEnd) empty(ctx context.Context, name, place string) (left bool, err error) {
 	all := n.types()
 	if len(all) == 0 {
@@ -189,8 +190,8 @@ var inEachNamespace = map[string]bool{
 	"configmaps/kube-root-ca.crt": true, "configmaps/openshift-service-ca.crt": true, "serviceaccounts/default": true,
 }
 
-// occupants names the objects of the synced types in a downstream namespace, except those that controllers made.
-// Our own objects in it were deleted before; if one is left, it is named too.
+// occupants names the objects of the synced types in a downstream namespace, except those that controllers made. If an
+// object of ours is left in the namespace, occupants names it too.
 func (n namespaceEnd) occupants(ctx context.Context, place string) (all []string, err error) {
 	synced := n.types()
 	if len(synced) == 0 {
@@ -211,7 +212,7 @@ func (n namespaceEnd) occupants(ctx context.Context, place string) (all []string
 	return all, nil
 }
 
-// unsynced names a few objects of any type in an upstream namespace; "" if it contains none.
+// unsynced names a few objects of any type in an upstream namespace; "" if the namespace is empty.
 func (n namespaceEnd) unsynced(ctx context.Context, name string) (string, error) {
 	surface, err := served(n.syncer.up.Discovery())
 	if err != nil {

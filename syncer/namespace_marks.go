@@ -18,8 +18,8 @@ import (
 type NamespaceOptions struct {
 	// Finish ends upstream namespaces that are being deleted, for an upstream without a namespace controller. It
 	// deletes the synced objects in such a namespace. When no object of any type is left in the namespace, it removes
-	// the finalizers of the namespace, which ends the namespace. Objects that are not synced are left alone: the
-	// namespace stays until others have removed them, which is reported as ReasonNamespace.
+	// the finalizer of the namespace controller and its own, which ends the namespace. Finish leaves objects that are
+	// not synced alone: the namespace stays until others have removed them, which is reported as ReasonNamespace.
 	Finish bool
 	// Delete deletes a downstream namespace when its upstream namespace is deleted, after all synced objects in it are
 	// gone. It counts as a deletion, see DeleteCap. A namespace in which other clients have objects of the synced types
@@ -27,18 +27,21 @@ type NamespaceOptions struct {
 	Delete bool
 	// Metadata lists the labels and annotations that go down, each by its key, or by the beginning of keys with "*" at
 	// the end, such as "team.example.org/*". nil: none, because a label of a namespace can give rights to the objects
-	// in it. Keys of Kubernetes, of this project, and of tools that track the objects they applied never go down.
-	//
-	// The levels of PodSecurity are the exception, and only become stricter: a level goes down if it is above the
-	// present one, and stays when it is lowered or removed upstream. The versions of the levels do not go down. If
+	// in it. Keys of Kubernetes, of this project, and of tools that track the objects they applied never go down. If
 	// another client has set another value downstream, that value stays, and is reported as ReasonForeign.
+	//
+	// The levels of Pod Security Admission are the exception among the keys of Kubernetes: see PodSecurity. The syncer
+	// only makes a level stricter: it sends an upstream level to the downstream if that level is stricter than the one
+	// there. If a level is lowered or removed upstream, the downstream keeps its level. The versions of the levels do
+	// not go down.
 	Metadata []string
-	// DefaultPodSecurity is the level that the downstream enforces in a namespace without the label: privileged,
-	// baseline or restricted. Empty: unknown, so that only restricted goes down to such a namespace.
+	// DefaultPodSecurity is the level that the downstream enforces in a namespace without a label of Pod Security
+	// Admission: privileged, baseline or restricted. Empty: unknown, so that only restricted goes down to such a
+	// namespace.
 	DefaultPodSecurity string
 }
 
-// PodSecurity, as an entry of NamespaceOptions.Metadata, sends the levels of Pod Security Admission down.
+// PodSecurity, as an entry of NamespaceOptions.Metadata, selects the levels of Pod Security Admission.
 const PodSecurity = "pod-security.kubernetes.io/*"
 
 func (o NamespaceOptions) enabled() bool { return o.Finish || o.Delete || o.Metadata != nil }
@@ -79,12 +82,12 @@ func ofKubernetes(key string) bool {
 	return domain == "kubernetes.io" || domain == "k8s.io" || strings.HasSuffix(domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io")
 }
 
-// podSecurityLevels are ordered, the level that allows most first.
+// podSecurityLevels gives each level its rank. A level with a higher rank allows less.
 var podSecurityLevels = map[string]int{"privileged": 1, "baseline": 2, "restricted": 3}
 
-// podSecurity returns the pod security labels that the syncer applies to a downstream namespace. up and down are
-// the labels of the two namespaces. ours reports whether this syncer has set the label with that key. A label that
-// another client has set downstream is left out unless it becomes stricter.
+// podSecurity returns the pod security labels that the syncer applies to a downstream namespace. up and down are the
+// labels of the two namespaces. ours reports whether this syncer has set the label with the given key downstream. If
+// another client has set a label downstream, podSecurity leaves the label out unless it becomes stricter.
 func (o NamespaceOptions) podSecurity(up, down map[string]string, ours func(key string) bool) map[string]string {
 	wanted := map[string]string{}
 	for _, mode := range []string{"enforce", "audit", "warn"} {
@@ -94,7 +97,7 @@ func (o NamespaceOptions) podSecurity(up, down map[string]string, ours func(key 
 		switch {
 		case !labelled && o.DefaultPodSecurity != "":
 			least = podSecurityLevels[o.DefaultPodSecurity]
-		case least == 0: // a missing or invalid level may be any but the strictest
+		case least == 0: // the level is unknown: only the strictest level is certainly not weaker
 			least = podSecurityLevels["baseline"]
 		}
 		switch level := up[key]; {

@@ -90,7 +90,8 @@ func (n *namespaceSync) fresh() error {
 	return errors.Join(n.syncer.lease.err(), wrap("upstream", n.upstream.Err()), wrap("downstream", n.downstream.Err()))
 }
 
-// resume queues all namespaces when both caches have become fresh.
+// resume runs when a cache has become fresh or stale, and when the lease is back. If both caches are fresh and the
+// lease is held, it queues all namespaces and the missed reconciles.
 func (n *namespaceSync) resume() {
 	if n.fresh() != nil {
 		return
@@ -106,7 +107,7 @@ func (n *namespaceSync) resume() {
 	n.missed.requeue(n.syncer.addBehind)
 }
 
-// synced records that the syncer syncs an object in the upstream namespace with that name.
+// synced records that the syncer syncs an object in the upstream namespace with the given name.
 func (n *namespaceSync) synced(name string) {
 	if n == nil || name == "" {
 		return
@@ -165,16 +166,16 @@ func (n *namespaceSync) reconcile(ctx context.Context, of ref) (again time.Durat
 	return again, wrap("sync namespace "+key.Name, err)
 }
 
-// created reports whether this syncer wrote the owner label of a namespace. It does not matter by which operation:
-// earlier releases wrote the label by a create request, not by an apply.
+// created reports whether this syncer wrote the owner label of a namespace, by whichever operation: earlier releases
+// wrote the label by a create request, not by an apply.
 func (n *namespaceSync) created(d metav1.Object) bool {
 	return slices.ContainsFunc(d.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == manager && e.FieldsV1 != nil && strings.Contains(string(e.FieldsV1.GetRawBytes()), `"f:`+ownerLabel+`"`)
 	})
 }
 
-// keep adds our finalizer to an upstream namespace in which an object is synced, and writes its labels and
-// annotations down.
+// keep adds our finalizer to an upstream namespace in which an object is synced, if the options Finish or Delete need
+// the finalizer. It writes the labels and annotations of the namespace down.
 func (n *namespaceSync) keep(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured) error {
 	n.mu.Lock()
 	wanted := n.used[key.Name] && (n.opts.Finish || n.opts.Delete)
@@ -217,7 +218,7 @@ func (n *namespaceSync) desired(place string, u, d *unstructured.Unstructured) *
 	return want
 }
 
-// mark applies the labels and annotations of u to d. Values that another client has set stay.
+// mark applies the labels and annotations of u to d. Values that another client has set stay, and are reported.
 func (n *namespaceSync) mark(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured) error {
 	want := n.desired(d.GetName(), u, d)
 	if !loop.Differs(d, want, manager) {

@@ -24,8 +24,8 @@ const (
 	ofShops = "acme-shop"
 )
 
-// shops returns a pair whose upstream has the namespace shop with a ConfigMap. bare: the upstream has no namespace
-// controller.
+// shops returns a pair whose upstream has the namespace shop with a ConfigMap. If bare is true, the upstream has no
+// namespace controller.
 func shops(t *testing.T, bare bool, opts syncer.Options) (*pair, syncer.Options) {
 	t.Helper()
 	opts = quiet(configMaps, opts)
@@ -38,7 +38,8 @@ func shops(t *testing.T, bare bool, opts syncer.Options) (*pair, syncer.Options)
 	return p, opts
 }
 
-// Without a namespace controller upstream, Finish deletes the synced objects of a deleted namespace, and then the namespace.
+// If the upstream has no namespace controller, Finish deletes the synced objects in a namespace that is being deleted,
+// and then ends the namespace.
 func TestANamespaceEndsUpstream(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -113,8 +114,8 @@ func TestANamespaceIsNotEndedAroundOthers(t *testing.T) {
 	})
 }
 
-// With Delete, the deletion of a namespace upstream deletes the downstream namespace too, and completes on both sides,
-// with a namespace controller upstream and without one.
+// With Delete, the deletion of a namespace upstream deletes the downstream namespace too, and completes on both sides.
+// This holds with a namespace controller upstream, and with Finish instead of one.
 func TestANamespaceEndsDownstream(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bare=%t", bare), func(t *testing.T) {
@@ -131,8 +132,8 @@ func TestANamespaceEndsDownstream(t *testing.T) {
 	}
 }
 
-// A namespace was deleted upstream while no syncer ran: the downstream namespace is deleted once a person releases
-// the objects in it.
+// If a namespace was deleted upstream while no syncer ran, the downstream namespace is deleted once a person has
+// released the objects in it.
 func TestAMissedEndOfANamespace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, opts := shops(t, false, syncer.Options{})
@@ -153,8 +154,8 @@ func TestAMissedEndOfANamespace(t *testing.T) {
 	})
 }
 
-// A namespace downstream that another client created or uses stays, and the upstream namespace does not wait for
-// it.
+// A downstream namespace stays if another client created it, or has objects in it. The upstream namespace does not
+// wait for it.
 func TestANamespaceOfOthersStays(t *testing.T) {
 	for name, theirs := range map[string]func(p *pair){
 		"objects of others": func(p *pair) {
@@ -184,7 +185,8 @@ func TestANamespaceOfOthersStays(t *testing.T) {
 	}
 }
 
-// Deletions of many namespaces downstream wait for a person, and the namespaces upstream wait for them.
+// If many downstream namespaces would be deleted, their deletions wait for a person, and the upstream namespaces wait
+// for these deletions.
 func TestNamespacesAndTheValve(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, _ := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true}, DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.1, Within: time.Hour}})
@@ -268,7 +270,7 @@ func TestMetadataOfNamespaces(t *testing.T) {
 	})
 }
 
-// Levels of pod security only become stricter.
+// The syncer only makes the levels of pod security downstream stricter.
 func TestPodSecurityOfNamespaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, opts := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Metadata: []string{syncer.PodSecurity}}})
@@ -331,7 +333,7 @@ func TestNamespaceOptions(t *testing.T) {
 	}
 }
 
-// UpstreamRights and DownstreamRights suffice for NamespaceOptions.
+// With NamespaceOptions, UpstreamRights and DownstreamRights return all rights that the syncer uses.
 func TestRightsOfNamespaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		opts := syncer.Options{Target: target, Types: typesAre(few), NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true, Metadata: []string{"team"}}}

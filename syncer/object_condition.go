@@ -38,8 +38,8 @@ func (c condition) same(other condition) bool {
 // conditions writes the condition of objects upstream, see Options.Conditions.
 type conditions struct{ *syncedType }
 
-// next returns the desired condition of an object. done reports that its downstream object is in place. ok is
-// false if the condition is unknown: the object has no problem, and its downstream object is not in place yet.
+// next returns the desired condition of an object. done is true if its downstream object is in place. ok is false if
+// the condition is unknown: the object has no problem, and its downstream object is not in place yet.
 func (c conditions) next(problem Problem, done bool) (next condition, ok bool) {
 	if problem.Reason != "" {
 		return condition{Status: metav1.ConditionFalse, Reason: string(problem.Reason), Message: loop.Shorten(problem.Message, maxMessage)}, true
@@ -47,8 +47,8 @@ func (c conditions) next(problem Problem, done bool) (next condition, ok bool) {
 	return condition{Status: metav1.ConditionTrue, Reason: "Synced"}, done
 }
 
-// show writes the condition upstream if it differs, and updates the resourceVersion of o.u. done reports that the
-// downstream object is in place.
+// show writes the condition upstream if it is known and differs from the present one, and updates the resourceVersion
+// of o.u. done is true if the downstream object is in place.
 func (c conditions) show(ctx context.Context, o observed, done bool) error {
 	if !c.syncer.opts.Conditions {
 		return nil
@@ -84,7 +84,7 @@ func (c conditions) show(ctx context.Context, o observed, done bool) error {
 		return err
 	}
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) || isSchemaError(err) {
-		// The type has no conditions, has conditions of another form, or an atomic list of them: use the
+		// The type has no conditions, has conditions of another form, or has an atomic list of conditions: use the
 		// annotation.
 		c.records.dropConditions()
 		return c.annotate(ctx, o.u, next)
@@ -130,7 +130,7 @@ func (c conditions) write(ctx context.Context, u, obj *unstructured.Unstructured
 	return nil
 }
 
-// clear removes our condition from u, which is no longer selected, and updates the resourceVersion of u.
+// clear removes our condition from u, and updates the resourceVersion of u.
 func (c conditions) clear(ctx context.Context, u *metav1.PartialObjectMetadata) error {
 	for _, subresource := range []string{"status", ""} {
 		if !slices.ContainsFunc(u.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {

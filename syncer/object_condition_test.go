@@ -31,7 +31,7 @@ func conditions(obj *unstructured.Unstructured) map[string]string {
 	return found
 }
 
-// conditionOf returns the condition that the annotation holds, as "status reason", or "" without the annotation.
+// conditionOf returns the condition in the annotation of an object, as "status reason", or "" without the annotation.
 func conditionOf(t *testing.T, obj *unstructured.Unstructured) string {
 	t.Helper()
 	var c map[string]string
@@ -120,7 +120,8 @@ func TestConditionsWithoutAPlace(t *testing.T) {
 	})
 }
 
-// A refused type gets its condition as an annotation: to write the status of the type may already exert its power.
+// The condition of an object of a refused type is an annotation: to write the status of the type may already exert its
+// power.
 func TestTheConditionOfARefusedTypeIsNotInItsStatus(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Conditions: true, Refuse: func(gr schema.GroupResource, obj *unstructured.Unstructured) string {
@@ -137,7 +138,8 @@ func TestTheConditionOfARefusedTypeIsNotInItsStatus(t *testing.T) {
 	})
 }
 
-// Each of several clusters has a condition of its own.
+// An object that is synced to several clusters has a condition for each of them. Detach removes the condition of its
+// own cluster only.
 func TestConditionsOfSeveralClusters(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one := newPair(t, syncer.Options{Target: "one", Conditions: true})
@@ -153,8 +155,8 @@ func TestConditionsOfSeveralClusters(t *testing.T) {
 	})
 }
 
-// A long message is cut between two characters. Half a character would be stored in another form, so that the
-// syncer would write the message again and again.
+// A long message is cut between two characters. If half a character were left, the server would store the message in
+// another form, and the syncer would write it again and again.
 func TestConditionOfManyWords(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		opts := syncer.Options{Conditions: true, Transform: []syncer.Transformer{func(*unstructured.Unstructured) error {

@@ -16,17 +16,17 @@ import (
 type Observer struct {
 	// Wrote is called after each write that a server accepted.
 	Wrote func(ctx context.Context, e WriteEvent)
-	// Problem is called when an object gets a problem, when its problem changes, and when its problem is over. It
-	// is also called, with the Resource pods and without an Object, when the syncer may not list pods, and when it
-	// may again: see Options.Unscheduled.
+	// Problem is called when an object gets a problem, when its problem changes, and when its problem is over. It is
+	// also called, with the Resource pods and without an Object, when the syncer lacks a right to count pods without a
+	// node, and when it can count them again: see Options.Unscheduled.
 	Problem func(ctx context.Context, e ProblemEvent)
-	// Overruled is called after the syncer has changed fields back downstream that belong to the upstream and that
-	// another client had changed.
+	// Overruled is called after the syncer has overwritten fields downstream that another client had changed, and that
+	// belong to the upstream.
 	Overruled func(ctx context.Context, e OverruledEvent)
 	// Type is called when the syncer begins or ceases to sync a type.
 	Type func(ctx context.Context, e TypeEvent)
-	// Another is called when another Syncer of the same target is noticed, and when there was no sign of another
-	// Syncer for 10 minutes.
+	// Another is called when this Syncer notices another Syncer of the same target, and when it has noticed no sign of
+	// another Syncer for 10 minutes.
 	Another func(ctx context.Context, e AnotherEvent)
 	// Capacity is called when the nodes of the downstream cannot be read, and when they can be read again.
 	Capacity func(ctx context.Context, e CapacityEvent)
@@ -39,16 +39,16 @@ type Write string
 const (
 	WriteFinalizer      Write = "Finalizer"      // upstream: the finalizer was added
 	WriteRelease        Write = "Release"        // upstream: the finalizer was removed
-	WriteStatus         Write = "Status"         // upstream: the status that the cluster reports
-	WriteFields         Write = "Fields"         // upstream: fields of the spec that belong to the downstream, see Rule
+	WriteStatus         Write = "Status"         // upstream: the status of the downstream object was written
+	WriteFields         Write = "Fields"         // upstream: fields of the spec that belong to the downstream were written, see Rule
 	WriteUpsync         Write = "Upsync"         // upstream: an object was created or changed for one that was born downstream
-	WriteCondition      Write = "Condition"      // upstream: the condition that reports whether the object is synced, see Options.Conditions
-	WriteUnscheduled    Write = "Unscheduled"    // upstream: the number of pods without a node, see Options.Unscheduled
+	WriteCondition      Write = "Condition"      // upstream: the condition that reports whether the object is synced was written, see Options.Conditions
+	WriteUnscheduled    Write = "Unscheduled"    // upstream: the number of pods without a node was written, see Options.Unscheduled
 	WriteNamespace      Write = "Namespace"      // a namespace was created: downstream, or upstream for an object that was born downstream
 	WriteCreate         Write = "Create"         // downstream: an object was created
 	WriteUpdate         Write = "Update"         // downstream: an object was changed
 	WriteDelete         Write = "Delete"         // downstream: an object was deleted
-	WriteStatusDown     Write = "StatusDown"     // downstream: the part of the status that belongs to the upstream, see Rule
+	WriteStatusDown     Write = "StatusDown"     // downstream: the part of the status that belongs to the upstream was written, see Rule
 	WriteDeleteUpstream Write = "DeleteUpstream" // upstream: an object was deleted, see DeleteUpstream, Options.Upsync and NamespaceOptions
 )
 
@@ -56,22 +56,22 @@ const (
 type WriteEvent struct {
 	Write    Write
 	Resource schema.GroupResource
-	Object   types.NamespacedName // its upstream key; with WriteNamespace, the name of the namespace
+	Object   types.NamespacedName // the upstream key of the object; with WriteNamespace, the name of the namespace
 }
 
 // ProblemEvent is a change of an object's problem.
 type ProblemEvent struct {
 	Resource schema.GroupResource
-	Object   types.NamespacedName // its upstream key
+	Object   types.NamespacedName // the upstream key of the object
 	Reason   Reason               // empty: the object has no problem any longer
 	Message  string
 }
 
-// OverruledEvent lists fields that another client had changed downstream and that were changed back.
+// OverruledEvent lists fields that another client had changed downstream and that the syncer changed back.
 type OverruledEvent struct {
 	Resource schema.GroupResource
-	Object   types.NamespacedName // its upstream key
-	Fields   []string             // each as the server names it, with its manager
+	Object   types.NamespacedName // the upstream key of the object
+	Fields   []string             // each as the server names it, with the manager that changed it
 }
 
 // TypeEvent reports that a type begins or ceases to be synced.
@@ -82,7 +82,7 @@ type TypeEvent struct {
 
 // AnotherEvent reports whether another Syncer works for the same target.
 type AnotherEvent struct {
-	// Message has the sign of the other Syncer, and identifies this one; empty: there is no sign any longer.
+	// Message has the sign of the other Syncer, and identifies this one. Empty: no sign counts any longer.
 	Message string
 }
 

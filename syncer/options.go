@@ -29,15 +29,16 @@ type Options struct {
 	// v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateSync are synced too.
 	Label string
 
-	// Types selects the types to sync, of those that both sides serve; nil: DefaultTypes, and those that Permit names.
-	// New returns an error if Types selects a type that needs a Power which Permit lacks.
+	// Types selects the types to sync, of those that both sides serve; nil: the types of DefaultTypes, and those whose
+	// Power Permit has. New returns an error if Types selects a type that this release knows and that needs a Power
+	// which Permit lacks.
 	Types TypeFilter
 
-	// Report selects types, of those that Types leaves out, whose objects are reported if they are labelled for the
-	// target: see TypeStatus.Problems. It needs Conditions or a Heartbeat, and the right to list those types upstream;
-	// a type that may not be listed is skipped. nil: all types if Types is nil, and no types otherwise, since a program
-	// that names its types need not have rights on others. Objects of types that Types selects and that the two sides
-	// do not serve alike are reported in any case.
+	// Report selects further types, of those that Types leaves out. The syncer reports their objects that are labelled
+	// for the target: see TypeStatus.Problems. It needs Conditions or a Heartbeat, and the right to list those types
+	// upstream; it skips a type that it may not list. nil: all types if Types is nil, and no types otherwise, since a
+	// program that names its types need not have rights on others. If Types selects a type and the two sides do not
+	// serve it alike, its objects are reported in any case.
 	Report TypeFilter
 
 	// Permit lists the powers over the downstream that authors of upstream objects may have, and with Upsync the powers
@@ -55,8 +56,8 @@ type Options struct {
 	// Upsync selects types, among those that Types selects. If an object of such a type is born downstream and has the
 	// label v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateUpsync there, the syncer brings it up: it
 	// creates an upstream object for it, with its status, in the upstream namespace that Namespaces returns. The
-	// upstream object belongs to the downstream: changes by other clients upstream are overwritten, and it is deleted
-	// when the downstream object is deleted or loses the label. nil: none.
+	// upstream object belongs to the downstream: the syncer overwrites changes that other clients make upstream, and
+	// deletes the upstream object when the downstream object is deleted or loses the label. nil: none.
 	Upsync TypeFilter
 
 	// Namespaces maps upstream namespaces to downstream ones; nil: to those of the same name.
@@ -66,10 +67,11 @@ type Options struct {
 	// value: namespaces are only created when objects need them.
 	NamespaceSync NamespaceOptions
 
-	// Transform changes objects on their way down, in this order.
+	// Transform changes objects on their way down, in the order of this list.
 	Transform []Transformer
 
-	// Rules define who owns which fields, in addition to the built-in rules for core types. Later rules win.
+	// Rules define who owns which fields, in addition to the built-in rules for core types. Of several rules for one
+	// path, the last counts.
 	Rules []Rule
 
 	// Adopt is the policy for an object downstream that this syncer did not create and that has the name of an
@@ -88,10 +90,10 @@ type Options struct {
 	// 5 minutes.
 	Fights FightCap
 
-	// Upstream identifies the upstream among all that sync to the same downstream; zero: the UID of its namespace
-	// kube-system. Downstream objects that were made under another identity are foreign. If an upstream moves to
-	// another cluster and keeps its identity, its objects have other UIDs: each takes over the downstream object of its
-	// name.
+	// Upstream identifies the upstream among all upstreams that sync to the same downstream; zero: the UID of its
+	// namespace kube-system. Downstream objects that were made under another identity are foreign. If an upstream
+	// moves to another cluster and keeps its identity, its objects have other UIDs: each takes over the downstream
+	// object of its name.
 	Upstream string
 
 	// Conditions reports on each upstream object whether it is synced, and if not, why: in the condition
@@ -100,12 +102,14 @@ type Options struct {
 	Conditions bool
 
 	// Unscheduled is how often the pods without a node are counted downstream, for each workload. The count is written
-	// to the annotation v1alpha1.UnscheduledAnnotationPrefix of the upstream workload. A workload is an object of any
-	// of the Types that is the controller of pods, or of their ReplicaSet. Zero: never, and earlier counts are removed.
+	// to the annotation v1alpha1.UnscheduledAnnotationPrefix of the upstream workload. An object of any of the Types
+	// counts as a workload if its downstream object is the controller of pods, or of their ReplicaSet. Zero: never,
+	// and earlier counts are removed.
 	//
 	// A count comes up to a fifth later at random. It costs a list of all pending pods, a read of each ReplicaSet that
-	// has such pods, and a write if the number changes or the scheduler's message differs in more than numbers. It
-	// needs UnscheduledRights downstream; without them the last count stays and Observer.Problem is called.
+	// has such pods and whose owner is not known yet, and a write if the number changes or the scheduler's message
+	// differs in more than numbers. It needs UnscheduledRights downstream; without them the last count stays and
+	// Observer.Problem is called.
 	Unscheduled time.Duration
 
 	// Workers is how many objects are reconciled at once; zero: 16.
@@ -118,10 +122,10 @@ type Options struct {
 	Heartbeat time.Duration
 
 	// Lease is how long the Syncer may write after the last Heartbeat that the upstream accepted while the downstream
-	// was reachable. After that it must assume that it is cut off, and that its workloads are placed elsewhere: it
-	// writes and deletes nothing on either side, sets Status.Stale, and stops no workload. When a heartbeat is accepted
-	// again, it first deletes the downstream objects that moved away, before it creates or changes any. Until then the
-	// SyncTarget has Ready False with the reason Stale.
+	// was reachable. After that it must assume that it is cut off, and that its workloads are placed elsewhere: on
+	// either side it writes and deletes nothing but the status of the SyncTarget, sets Status.Stale, and stops no
+	// workload. When a heartbeat is accepted again, it first deletes the downstream objects that moved away, before it
+	// creates or changes any. While it deletes them, the SyncTarget has Ready False with the reason Stale.
 	//
 	// Zero: three times the Heartbeat, or no lease without a Heartbeat; negative: no lease. It should be shorter than
 	// the time after which a cluster's workloads are placed elsewhere.
@@ -144,10 +148,11 @@ type Options struct {
 // TypeFilter reports whether it selects a type. It must be safe for concurrent use.
 type TypeFilter func(schema.GroupResource) bool
 
-// DefaultTypes selects, of Kubernetes' own types, workloads, their configuration, networking within a namespace,
-// claims of storage and devices, autoscaling, and policy that only restricts; and all custom types except those of
-// package v1alpha1. It leaves out Pods and Events, which Options.Types may select, and all types that need a Power. A
-// custom type is one of a group that kube-apiserver does not serve itself, such as gateway.networking.k8s.io.
+// DefaultTypes reports whether a type is synced by default. It selects the types of Kubernetes for workloads, their
+// configuration, networking within a namespace, claims of storage and devices, autoscaling, and policy that only
+// restricts. It also selects all custom types except those of package v1alpha1. It leaves out Pods and Events, which
+// Options.Types may select, and all types that need a Power. A custom type is one of a group that kube-apiserver does
+// not serve itself, such as gateway.networking.k8s.io.
 func DefaultTypes(gr schema.GroupResource) bool {
 	switch classify(gr).how {
 	case byDefault:
@@ -160,8 +165,8 @@ func DefaultTypes(gr schema.GroupResource) bool {
 
 // defaultTypes selects the types of DefaultTypes, and the types that need a Power. If Permit lacks the Power, the
 // objects of such a type are only watched and reported. Namespaces, Endpoints and EndpointSlices are selected only
-// with a permit: tools label a Namespace for the objects in it, and controllers copy the labels of a Service to
-// its endpoints.
+// with a permit, since their authors often do not set their labels: tools label a Namespace for the objects in it, and
+// controllers copy the labels of a Service to its endpoints.
 func (o Options) defaultTypes(gr schema.GroupResource) bool {
 	c := classify(gr)
 	derived := c.power == PermitNamespaces || c.power == PermitEndpoints
@@ -179,7 +184,7 @@ func (o Options) refusesType(gr schema.GroupResource) string {
 	return o.Refuse(gr, nil)
 }
 
-// checkPermit returns an error for each invalid entry of Permit, and for selected types that need a Power which it
+// checkPermit returns an error for each invalid entry of Permit, and for selected types that need a Power which Permit
 // lacks.
 func (o Options) checkPermit() error {
 	var wrong []error
@@ -199,7 +204,7 @@ func (o Options) checkPermit() error {
 }
 
 // Transformer changes an object on its way down. It may modify obj, except for its type, name and namespace, and may
-// return Skip. It must not depend on anything else: the same object must give the same result.
+// return Skip. Its result must depend on obj alone.
 type Transformer func(obj *unstructured.Unstructured) error
 
 // Skip is returned by a Transformer for an object that is not to be written downstream now. A downstream object that
@@ -265,8 +270,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check returns an error that names all invalid options, except those in Permit, Transform and Rules: New checks these.
-// The defaults must be set.
+// check returns an error that names all invalid options, except those in Permit, Transform and Rules: New checks these
+// three. The defaults must be set.
 func (o Options) check() error {
 	var wrong []error
 	if problems := validation.IsValidLabelValue(o.Target); o.Target == "" || len(problems) > 0 {

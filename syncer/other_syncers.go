@@ -20,16 +20,17 @@ import (
 // rememberOthers is how long a sign of another Syncer counts.
 const rememberOthers = 10 * time.Minute
 
-// otherSyncers collects signs that another Syncer works for the same target. The signs are in the objects that both write.
+// otherSyncers collects signs that another Syncer works for the same target. The signs are in objects that both
+// Syncers write.
 type otherSyncers struct {
 	syncer *Syncer
 
 	mu       sync.Mutex
 	beats    []int64     // the last heartbeats that this process has sent, in seconds since 1970
 	foreign  []time.Time // when a heartbeat of another process was read
-	message  string      // of the last sign
-	at       time.Time   // time of the last sign
-	reported string      // the message that changed returned last
+	message  string      // the message about the last sign
+	at       time.Time   // the time of the last sign
+	reported string      // the last message that the method changed returned
 }
 
 // beat records a heartbeat that this process sends.
@@ -41,8 +42,9 @@ func (o *otherSyncers) beat(at metav1.Time) {
 	o.beats = o.beats[max(0, len(o.beats)-last):]
 }
 
-// heard reports whether another process keeps writing the heartbeat of the SyncTarget. at is the present
-// heartbeat. A single foreign heartbeat may be the last one of a process that has ended.
+// heard reports whether another process keeps writing the heartbeat of the SyncTarget. at is the heartbeat that the
+// SyncTarget has now. A single heartbeat of another process may be the last one of a process that has ended. So heard
+// returns true only if it was called with such a heartbeat at least twice within rememberOthers.
 func (o *otherSyncers) heard(at *metav1.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,7 +55,8 @@ func (o *otherSyncers) heard(at *metav1.Time) bool {
 	return len(o.foreign) > 1
 }
 
-// notice records a sign of another Syncer. It calls the Observer for the first one.
+// notice records a sign of another Syncer. It calls the Observer unless an earlier sign still counts. In a dry run it
+// does nothing.
 func (o *otherSyncers) notice(ctx context.Context, sign string) {
 	s := o.syncer
 	if s.dry {
@@ -77,8 +80,8 @@ func (o *otherSyncers) now() (message string, at time.Time) {
 	return o.message, o.at
 }
 
-// changed returns the present message. It also reports whether, since the last call, a first sign was noticed or
-// the last sign became too old.
+// changed returns the present message. It also reports whether a sign counts now and none counted at the last call, or
+// the reverse.
 func (o *otherSyncers) changed() (message string, changed bool) {
 	message, _ = o.now()
 	o.mu.Lock()
@@ -88,7 +91,7 @@ func (o *otherSyncers) changed() (message string, changed bool) {
 	return message, changed
 }
 
-// report calls the Observer if a first sign of another Syncer was noticed, or the last sign became too old.
+// report calls the Observer if a first sign of another Syncer counts, or if the last sign has become too old.
 func (o *otherSyncers) report(ctx context.Context) {
 	message, changed := o.changed()
 	if !changed {
@@ -100,8 +103,9 @@ func (o *otherSyncers) report(ctx context.Context) {
 	o.syncer.opts.Observer.another(ctx, AnotherEvent{Message: message})
 }
 
-// describe sets the condition AnotherSyncer if a sign was ever noticed. Both Syncers write this condition. So a
-// Syncer sets it to False only after it has run, and noticed no sign, for rememberOthers.
+// describe sets the condition AnotherSyncer to True while a sign counts. This Syncer and the other one both write this
+// condition. So a Syncer changes True to False only if it has been running for rememberOthers and has noticed no sign
+// in that time.
 func (o *otherSyncers) describe(now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	message, at := o.now()
 	switch {

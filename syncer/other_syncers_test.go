@@ -54,7 +54,8 @@ func painted(color string) syncer.Transformer {
 	}
 }
 
-// Two Syncers of one target notice and report each other, on whichever side they meet, and stop overwriting each other.
+// Two Syncers of one target notice and report each other, on whichever side they meet. They stop overwriting each
+// other.
 func TestTwoSyncersOfOneTarget(t *testing.T) {
 	type world struct{ up, down, otherUp, otherDown *side }
 	sides := func(t *testing.T) world {
@@ -66,8 +67,8 @@ func TestTwoSyncersOfOneTarget(t *testing.T) {
 		world     func(t *testing.T) world
 		one, two  syncer.Options
 		provoke   func(t *testing.T, w world)
-		condition bool // on a SyncTarget that both write
-		remains   bool // the objects of the stopped Syncer stay, and are a sign of it
+		condition bool // both write one SyncTarget, which gets the condition AnotherSyncer
+		remains   bool // the objects of the stopped Syncer stay, and remain a sign of it
 	}{
 		"with the same configuration": {world: sides, one: beats, two: beats, condition: true},
 		"with another configuration": {
@@ -149,7 +150,7 @@ func TestTwoSyncersOfOneTarget(t *testing.T) {
 				require.Equal(t, before, w.down.get(configMaps, "a").GetResourceVersion())
 				require.LessOrEqual(t, w.up.writesBy("atoll-syncer-status-my-cluster"), 6)
 
-				// Some time after one has stopped, the other no longer reports it.
+				// Some time after one Syncer has stopped, the other Syncer no longer reports it.
 				two.stop()
 				if test.remains {
 					return
@@ -166,7 +167,8 @@ func TestTwoSyncersOfOneTarget(t *testing.T) {
 	}
 }
 
-// Two Syncers that report different statuses of one object stop overwriting each other.
+// If two Syncers keep writing different statuses of one object, one of them stops, reports that, and tries again every
+// ten minutes.
 func TestTwoStatusesOfOneObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		up, one, two := newSide(t, "up", regiontest.Options{}), newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})
@@ -195,7 +197,7 @@ func TestTwoStatusesOfOneObject(t *testing.T) {
 	})
 }
 
-// A Syncer that replaces another one, with another configuration or a short overlap, is not reported.
+// If a Syncer replaces another one, with another configuration or a short overlap, neither of them reports the other.
 func TestOneSyncerAfterAnother(t *testing.T) {
 	for _, overlap := range []bool{true, false} {
 		t.Run(fmt.Sprintf("overlap=%t", overlap), func(t *testing.T) {

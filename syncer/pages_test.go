@@ -18,7 +18,7 @@ type paging func(*http.Request) (*http.Response, error)
 
 func (f paging) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// paged makes each page of a list have one object, for the next syncer that is started.
+// paged makes each page of a list have one object only, for the next syncer that is started.
 func (s *side) paged() {
 	s.t.Helper()
 	config := s.Config()
@@ -46,7 +46,8 @@ func (p *pair) finalizersOf(names ...string) (all []string) {
 	return all
 }
 
-// Objects that left while no syncer ran are found on all pages, and lose our finalizer.
+// If the labels of objects were removed while no syncer ran, the next syncer finds the objects on all pages of a list,
+// and removes our finalizer from them.
 func TestObjectsThatLeftAreFoundOnAllPages(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -81,7 +82,8 @@ func TestDetachReadsAllPages(t *testing.T) {
 	})
 }
 
-// A namespace stays downstream if it has an object of another client, on whichever page of a list that is.
+// A namespace stays downstream if it has an object of another client, also if that object is not on the first page of
+// a list.
 func TestObjectsOfOthersAreFoundOnAllPages(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, opts := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true}})

@@ -15,8 +15,8 @@ import (
 // that a server rejected.
 type writes struct {
 	created  created
-	spec     pending // downstream, deletions included
-	status   pending // upstream
+	spec     pending // the last write of the spec downstream, or the last deletion
+	status   pending // the last write of the status upstream
 	upstream pending // the last write upstream, of any field
 	rejected rejection
 	// statusUp and statusDown are rejections of the status, by the upstream and by the downstream. They are dropped
@@ -38,16 +38,16 @@ type pending struct {
 	hash   string    // of the content that was written
 	before string    // the resourceVersion in the cache at the time of the write
 	after  string    // the resourceVersion in the response
-	until  time.Time // how long to wait for the cache
+	until  time.Time // when the wait for the cache ends
 }
 
 func newPending(hash, before, after string) pending {
 	return pending{hash: hash, before: before, after: after, until: time.Now().Add(cacheDelay)}
 }
 
-// wait returns how long to wait until the cache shows the write of the content with that hash; version is the
-// version that the cache shows now. It returns 0 if the cache shows the write, the last write had other content,
-// or the time is over.
+// wait returns how long to wait until the cache shows our write of the content with that hash. version is the
+// resourceVersion that the cache shows now. wait returns 0 if the cache shows the write, the last write had other
+// content, or the time is over.
 func (p pending) wait(hash, version string) time.Duration {
 	if p.hash != hash {
 		return 0
@@ -63,8 +63,8 @@ func (p pending) waitAny(version string) time.Duration {
 	return max(0, time.Until(p.until))
 }
 
-// resultedIn reports whether the write of the content with that hash resulted in version. The server may have changed
-// the content.
+// resultedIn reports whether version is the result of our write of the content with that hash. It compares no content,
+// since the server may have changed the content.
 func (p pending) resultedIn(hash, version string) bool { return p.hash == hash && p.after == version }
 
 const deletionPrefix = "deleted "
@@ -78,9 +78,9 @@ func (p pending) isDeletion() bool { return strings.HasPrefix(p.hash, deletionPr
 // created holds the versions that the caches will show of an object that was just created downstream, if no other
 // client changes it.
 type created struct {
-	before, up string    // the resourceVersions upstream, before our finalizer and with it
-	down       string    // the one downstream
-	uid        types.UID // of the object upstream
+	before, up string    // the resourceVersions upstream, without our finalizer and with it
+	down       string    // the resourceVersion downstream
+	uid        types.UID // of the upstream object
 	until      time.Time
 }
 
@@ -89,7 +89,7 @@ type rejection struct {
 	hash  string    // of the content that was written
 	state string    // of the object at that time: its resourceVersion, or for a status its generation
 	until time.Time // when the write is retried
-	why   string    // for a status only
+	why   string    // the message about the rejection, for a status only
 }
 
 // anyState is the state of a rejection that holds in any state of the object.

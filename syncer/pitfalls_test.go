@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// Both sides change while no syncer runs. Fields that the upstream has are overwritten downstream and reported. Fields that
-// only the downstream object has stay.
+// If both sides change while no syncer runs, fields that the upstream has are overwritten downstream and reported.
+// Fields that only the downstream object has stay.
 func TestBothSidesChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -53,7 +53,7 @@ func TestNamespaceWhoseCreationFails(t *testing.T) {
 	}
 }
 
-// An object that is too large for the downstream is reported, and does not stop the others.
+// An object that is too large for the downstream is reported, and other objects are synced.
 func TestTooLarge(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -66,7 +66,8 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// Metadata that a server writes by itself is never copied to the other side.
+// Metadata that the upstream server writes by itself is not copied to the downstream object. An object that is deleted
+// upstream stays there until its downstream object is gone.
 func TestServerFieldsDoNotCross(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -91,8 +92,8 @@ func TestServerFieldsDoNotCross(t *testing.T) {
 	})
 }
 
-// Labels, annotations and fields that are removed upstream are removed downstream, also if no syncer ran then. Those that
-// other clients added downstream stay.
+// Labels, annotations and fields that are removed upstream are removed downstream, also if no syncer ran at that time.
+// Those that other clients added downstream stay.
 func TestWhatOthersAddStays(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -149,7 +150,7 @@ func TestNoPlaceForTheStatus(t *testing.T) {
 	})
 }
 
-// A change is reconciled before the objects that a long list has queued.
+// The syncer reconciles an object that has just changed before the objects that a long list has queued.
 func TestFreshWorkComesFirst(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

@@ -16,11 +16,11 @@ import (
 type facts struct {
 	refused       bool     // the type, the namespace or the content may not be synced
 	hasOrigin     bool     // the upstream has the object, selected for this target
-	deleting      bool     // it is being deleted
-	finished      bool     // it is complete, such as a Job, and must not run again
-	hasDownstream bool     // the downstream has an object with our owner label and that namespace and name
+	deleting      bool     // the origin is being deleted
+	finished      bool     // the origin is complete, such as a Job, and must not run again
+	hasDownstream bool     // the downstream has an object with our owner label at that namespace and name
 	relation      relation // between the downstream object and the origin
-	vanished      bool     // the downstream object was in place: its absence means that another client deleted it
+	vanished      bool     // the downstream object was in place before, so its absence means that another client deleted it
 }
 
 // action is what a reconcile does about one object.
@@ -130,7 +130,7 @@ func planSpec(w writes, d *unstructured.Unstructured, want *desired, returning b
 	case d == nil:
 		return specPlan{action: specCreate}
 	}
-	// Each write of ours sets the hash. If our manager no longer owns the hash, another client has changed the
-	// object, even if the desired state has changed as well.
+	// Each write of ours sets the annotation with the hash. If our manager no longer owns that annotation, another
+	// client has changed the object, even if the desired state has changed as well.
 	return specPlan{action: specUpdate, drift: applied == want.hash || !loop.Applied(d, manager, "metadata", "annotations", appliedAnnotation)}
 }

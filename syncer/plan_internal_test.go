@@ -41,7 +41,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// For all combinations of facts, an action that deletes or writes is chosen only where it is allowed.
+// For each combination of facts, the method action returns an action that deletes or writes only if the facts allow
+// it.
 func TestActionsOfAllFacts(t *testing.T) {
 	bits := func(n, i int) bool { return n>>i&1 == 1 }
 	for n := range 1 << 6 {

@@ -50,7 +50,7 @@ type podCounter struct {
 	// sets are the owners of the ReplicaSets that had pods without a node at the last count, so that each owner is
 	// read only once.
 	sets    map[types.UID]podOwner
-	refused bool // pods may not be listed, which was reported
+	refused bool // a right to count pods is missing, and that was reported
 }
 
 // start counts until ctx ends. The first delay is random, so that programs that start together do not list together.
@@ -152,8 +152,8 @@ func (c *podCounter) page(ctx context.Context, opts metav1.ListOptions) (*unstru
 	return c.syncer.down.Dynamic().Resource(pods).List(ctx, opts)
 }
 
-// above returns the owner of a ReplicaSet, or the ReplicaSet itself if it is gone. It uses the owner that an earlier
-// count read, unless the downstream object was created again since: the new one may have adopted the ReplicaSet.
+// above returns the owner of a ReplicaSet, or the ReplicaSet itself if it is gone. It uses the owner that the last
+// count read, unless that owner was deleted and created again since: the new object may have adopted the ReplicaSet.
 func (c *podCounter) above(ctx context.Context, set podOwner, byKind map[schema.GroupKind]*syncedType) (podOwner, error) {
 	if before, known := c.sets[set.uid]; known {
 		if _, exists, same := byKind[before.kind].ownedAt(before); same || !exists {

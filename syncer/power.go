@@ -44,7 +44,7 @@ const (
 	// PermitCSIStorageCapacities lets authors decide where the scheduler believes that volumes fit.
 	PermitCSIStorageCapacities Power = "CSIStorageCapacities"
 	// PermitCustomResourceDefinitions lets authors change types for the whole cluster, with conversion by a server of
-	// their choice. Package crds syncs definitions without it.
+	// their choice. Package crds syncs definitions without this permit.
 	PermitCustomResourceDefinitions Power = "CustomResourceDefinitions"
 	// PermitDeviceClasses lets authors decide which devices a claim gets, and how the devices are configured.
 	PermitDeviceClasses Power = "DeviceClasses"
@@ -62,7 +62,7 @@ const (
 	// PermitLeases lets authors win leader elections in place of controllers, and make dead nodes look alive.
 	PermitLeases Power = "Leases"
 	// PermitNamespaces lets authors set the labels of a Namespace, which decide which pods it admits, and delete it
-	// with all objects in it. Namespaces that objects need are created without it.
+	// with all objects in it. Namespaces that objects need are created without this permit.
 	PermitNamespaces Power = "Namespaces"
 	// PermitNodes lets authors register machines, and taint or remove existing ones.
 	PermitNodes Power = "Nodes"
@@ -90,8 +90,8 @@ const (
 	PermitStorageVersions Power = "StorageVersions"
 	// PermitVolumeAttachments lets authors attach any volume to any node.
 	PermitVolumeAttachments Power = "VolumeAttachments"
-	// PermitVolumeAttributesClasses lets authors decide which performance, at whose cost, volumes of all namespaces may
-	// have.
+	// PermitVolumeAttributesClasses lets authors decide which performance volumes of all namespaces may have, and so
+	// their cost.
 	PermitVolumeAttributesClasses Power = "VolumeAttributesClasses"
 )
 
@@ -107,8 +107,8 @@ func Powers() []Power {
 	return slices.Compact(all)
 }
 
-// ParsePower returns the Power with that name, for example from a command line: one of Powers, or the name of a type
-// of Kubernetes that this release does not know. Any other name is an error that lists Powers.
+// ParsePower returns the Power with that name, for example from a command line. The name is one of Powers, or the name
+// of a type of Kubernetes that this release does not know. For any other name it returns an error that lists Powers.
 func ParsePower(name string) (Power, error) {
 	p := Power(name)
 	if slices.Contains(Powers(), p) {

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// powerful has, for each permit, the types of Kubernetes that need it.
+// powerful has, for each Power, the types of Kubernetes that need it.
 var powerful = map[syncer.Power]string{
 	syncer.PermitAdmissionPolicies: "mutatingadmissionpolicies.admissionregistration.k8s.io mutatingadmissionpolicybindings.admissionregistration.k8s.io " +
 		"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io",
@@ -76,7 +76,7 @@ func allPowerful() (all []schema.GroupResource) {
 	return all
 }
 
-// Each permit opens its own types and no others.
+// With one Power, CheckTypes accepts the types that need this Power, and rejects the types that need another one.
 func TestPermitsAreNarrow(t *testing.T) {
 	require.Len(t, powerful, len(syncer.Powers()))
 	for _, p := range syncer.Powers() {
@@ -99,7 +99,8 @@ func TestPermitsAreNarrow(t *testing.T) {
 	}
 }
 
-// An unclassified type of a Kubernetes group needs a permit of its own name. A group that only resembles one is custom.
+// A type that builtinTypes lacks and whose group is one of Kubernetes needs a Power with its own name. If the name of
+// the group only resembles one of Kubernetes, the type is custom.
 func TestUnknownTypesAreRefused(t *testing.T) {
 	for _, name := range []string{"podgangs.scheduling.k8s.io", "podsecuritypolicies.policy", "ingresses.extensions", "things.future.k8s.io",
 		"things.future", "rules.authorization.k8s.io", "things.internal.apiserver.k8s.io", "policies.rbac.authorization.k8s.io"} {
@@ -137,7 +138,8 @@ var noResource = map[string]bool{
 	"RangeAllocation": true, "Scale": true, "SerializedReference": true, "Status": true, "TokenRequest": true, "WatchEvent": true,
 }
 
-// Every type that the client library of this release knows is classified by its name.
+// builtinTypes classifies each type that this release of client-go knows: with all Powers, CheckTypes accepts the type
+// or reports that it is never synced.
 func TestEveryTypeIsClassified(t *testing.T) {
 	seen := 0
 	for gvk := range clientscheme.Scheme.AllKnownTypes() {
@@ -157,7 +159,7 @@ func TestEveryTypeIsClassified(t *testing.T) {
 	require.Greater(t, seen, 60)
 }
 
-// New and NewAgent reject Options that select a type without its permit, and name the type.
+// New and NewAgent reject Options that select a type without the Power that it needs. The error names the type.
 func TestTypesNeedTheirPermit(t *testing.T) {
 	api := newSide(t, "any", regiontest.Options{}).api
 	for p, names := range powerful {

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// meanwhile calls the func do, which makes the syncer delete a ConfigMap on that side, and calls the func change
-// while the request is delayed.
+// meanwhile delays the next deletion of a ConfigMap on one side. It calls the func do, which makes the syncer send
+// this deletion, and calls the func change while the deletion is delayed.
 func (p *pair) meanwhile(on *side, change, do func()) {
 	p.t.Helper()
 	on.Inject(regiontest.Fault{Verb: "delete", Resource: configMaps.GroupResource(), Do: regiontest.Delay(20 * time.Second)})
@@ -38,8 +38,7 @@ func (s *side) deletions() (codes []int) {
 	return codes
 }
 
-// If an object changes upstream after the syncer has read it, the syncer's deletion of the object fails with a
-// Conflict.
+// If an object changes upstream after the syncer has decided to delete it, the deletion fails with a Conflict.
 func TestAnUpstreamDeletionMeetsAChange(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{OnDownstreamDelete: syncer.DeleteUpstream})
@@ -51,7 +50,8 @@ func TestAnUpstreamDeletionMeetsAChange(t *testing.T) {
 	})
 }
 
-// If another client replaces an object that Upsync created, the new object is not deleted.
+// If another client replaces an object that Upsync created while the syncer's deletion of it is under way, the new
+// object stays.
 func TestAnObjectThatReplacedOneThatWasBroughtUpStays(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -92,7 +92,8 @@ func TestFinalizersThatOthersAddMeanwhileStay(t *testing.T) {
 	})
 }
 
-// An update does not reach an object of another client that has replaced the downstream object meanwhile.
+// If another client replaces a downstream object while the syncer's update of it is under way, the new object does not
+// get the update.
 func TestAnUpdateReachesOnlyTheObjectItIsFor(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -110,7 +111,8 @@ func TestAnUpdateReachesOnlyTheObjectItIsFor(t *testing.T) {
 	})
 }
 
-// A status is not written to an object that has replaced the one that the status is for.
+// If an upstream object is replaced while the syncer's write of its status is under way, the new object does not get
+// the status.
 func TestAStatusReachesOnlyTheObjectItIsFor(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

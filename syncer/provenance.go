@@ -26,7 +26,7 @@ type provenance struct {
 	unlabelled bool
 }
 
-// provenanceOf returns the provenance of obj. obj must have its managedFields of manager.
+// provenanceOf returns the provenance of obj. obj must have the entries of manager in its managedFields.
 func provenanceOf(obj metav1.Object, manager, owner string) provenance {
 	annotations := obj.GetAnnotations()
 	label, labelled := obj.GetLabels()[ownerLabel]
@@ -67,8 +67,9 @@ const (
 	unknown
 )
 
-// relationTo returns the relation to the upstream object with that key and UID. held is true if the upstream object has
-// our finalizer, which is evidence that this syncer has made a downstream object for it.
+// relationTo returns the relation of the object with the provenance p to the upstream object with that key and UID.
+// held is true if the upstream object has our finalizer, which is evidence that this syncer has made a downstream
+// object for it.
 func (p provenance) relationTo(key types.NamespacedName, uid types.UID, held bool) relation {
 	sameOrigin, sameUID := p.origin == key, p.uid == uid
 	switch {

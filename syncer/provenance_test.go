@@ -33,7 +33,8 @@ func nth(i int) string { return fmt.Sprintf("c-%03d", i) }
 
 const volume = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {capacity: {storage: 1Gi}}}"
 
-// Another client removes or changes the marks of downstream objects: the syncer restores the marks and recreates no object.
+// If another client removes or changes the marks of a downstream object, the syncer restores the marks and does not
+// recreate the object.
 func TestLostMarksComeBack(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestLostMarksComeBack(t *testing.T) {
 	}
 }
 
-// Origins are deleted while the marks are lost: their downstream objects are deleted as well.
+// If an origin is deleted while the marks of its downstream object are lost, the downstream object is deleted as well.
 func TestLostMarksAndDeletedOrigin(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -89,7 +90,8 @@ func TestLostMarksAndDeletedOrigin(t *testing.T) {
 	})
 }
 
-// The origin is deleted without evidence while the marks are lost: the downstream object stays until a person releases it.
+// If an origin disappears without evidence of a deletion, and the marks of its downstream object are lost, the
+// downstream object stays until a person releases it.
 func TestLostMarksOfAnOrphan(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -110,7 +112,8 @@ func TestLostMarksOfAnOrphan(t *testing.T) {
 	})
 }
 
-// A downstream object whose origin no mark shows is neither written nor deleted, and the report has the remedy.
+// If the marks of a downstream object do not show its origin, the syncer neither writes nor deletes the object. It
+// reports the remedy.
 func TestUnknownOriginIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -142,8 +145,8 @@ func TestUnknownOriginIsReported(t *testing.T) {
 	})
 }
 
-// A person creates a second object from a downstream object, with all or some of its marks: the syncer does not take
-// the second object for a downstream object of its own.
+// A person copies a downstream object under another name, and keeps, removes or changes the marks in its annotations.
+// The syncer reports the copy as foreign, and neither writes nor deletes it.
 func TestMarksThatAnotherClientWrote(t *testing.T) {
 	for name, change := range map[string]func(marks map[string]string){
 		"with all marks":     func(map[string]string) {},
@@ -188,7 +191,7 @@ func TestMarksThatAnotherClientWrote(t *testing.T) {
 	}
 }
 
-// A client that keeps removing the marks is overwritten five times, and then reported.
+// If a client keeps removing the marks, the syncer restores them five times, and then reports a fight.
 func TestMarksThatAreRemovedAgainAndAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -207,7 +210,7 @@ func TestMarksThatAreRemovedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// Another client removes or changes marks of an object that Upsync created: the syncer restores the marks. If the
+// If another client removes or changes marks of an object that Upsync created, the syncer restores the marks. If the
 // object that was born downstream is deleted while the mark of the origin is lost, the upstream object is deleted as
 // well.
 func TestLostMarksUpstream(t *testing.T) {
@@ -234,8 +237,8 @@ func TestLostMarksUpstream(t *testing.T) {
 	}
 }
 
-// An origin annotation that no object of the type can match counts as lost. The syncer restores it if the origin
-// exists, and otherwise holds the downstream object.
+// An origin annotation that cannot name an object of the type counts as lost. If the origin exists, the syncer
+// restores the annotation. Otherwise the downstream object stays, with ReasonOriginGone.
 func TestAMalformedOriginIsALostOne(t *testing.T) {
 	for _, origin := range []string{"a/b/c", "a", "default/", "/a", "default/..", "default/50%"} {
 		t.Run(origin, func(t *testing.T) {
@@ -261,7 +264,7 @@ func TestAMalformedOriginIsALostOne(t *testing.T) {
 	}
 }
 
-// mark writes marks of a ConfigMap as a syncer does.
+// mark writes the marks of a ConfigMap with the field manager of a syncer.
 func (s *side) mark(name, origin, uid string) {
 	s.t.Helper()
 	obj := s.get(configMaps, name)

@@ -47,7 +47,7 @@ type observed struct {
 	ref
 	place  types.NamespacedName
 	u, d   *unstructured.Unstructured // upstream and downstream; nil: absent. Each write upstream updates the version of u.
-	shared bool                       // u is synced to other targets as well
+	shared bool                       // u may be synced to other targets as well
 }
 
 func (r reconciler) observe(of ref, place types.NamespacedName) observed {

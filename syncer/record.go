@@ -15,7 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// versions are the states of one object in the three caches, by the numbers that the caches give them; 0: absent.
+// versions are the states of one object in the caches one, many and down, by the numbers that the caches give them; 0:
+// absent.
 type versions struct{ one, many, down uint64 }
 
 // record is the memory of a controller about one object between two reconciles. A new process starts without records.
@@ -27,24 +28,25 @@ type record struct {
 // detail is the part of a record that is empty for most objects at rest. It is comparable.
 type detail struct {
 	writes  writes
-	problem Problem // without a Reason: none
+	problem Problem // no problem if it has no Reason
 	fights  *fights // nil: none
-	// spec and status count rewrites of the same content after another client had written other content.
+	// spec and status count how often the same content was written again after another client had written other
+	// content.
 	spec, status rewritten
 	downstream   lastSeen // with DeleteUpstream only
 	appeared     bool     // a watch has just shown the downstream object for the first time
-	// unscheduled is the desired text upstream about pods without a node, and published is the present text there:
-	// see Options.Unscheduled.
+	// unscheduled is the desired text of the annotation upstream about pods without a node, and published is its
+	// present text: see Options.Unscheduled.
 	unscheduled, published string
 }
 
 // records are the records of one type. They are safe for concurrent use.
 type records struct {
-	deleteUpstream bool // lastSeen is recorded
+	deleteUpstream bool // the field downstream of each detail is recorded
 
 	mu                  sync.Mutex
 	all                 map[ref]record
-	unscheduledKnown    bool // unscheduled is known
+	unscheduledKnown    bool // the field unscheduled of each detail is known
 	noPlaceForCondition bool // the type has no place for our condition
 }
 
@@ -96,7 +98,8 @@ func (r *records) setLocked(of ref, rec record) {
 	r.all[of] = rec
 }
 
-// settle records that a reconcile which read those versions left nothing to do. An object with a problem is never settled.
+// settle records that a reconcile has read the given versions and left nothing to do. An object with a problem is
+// never settled.
 func (r *records) settle(of ref, at versions) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,9 +143,9 @@ func (r *records) dropAppeared(of ref) {
 	}
 }
 
-// due returns how long to wait until a reconcile can do something: 0 if it can now, negative if there is nothing
-// to do. now, up and down are the versions that the caches show. Most reconciles end here, including those that
-// our own writes cause.
+// due returns how long to wait until a reconcile can do something: 0 if it can now, negative if there is nothing to
+// do. now, up and down are the versions that the caches show, see caches.versions. Most reconciles end here, including
+// those that our own writes cause.
 func (r *records) due(of ref, now versions, up, down string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -236,8 +239,8 @@ func (r *records) publishedLocked(d detail) bool {
 	return !r.unscheduledKnown || d.unscheduled == d.published
 }
 
-// setUnscheduled records the counts of the pods of all objects of the type. It returns the objects whose text is to
-// be published again: the number of pods differs, or the message differs in more than numbers.
+// setUnscheduled records the counts of the pods of all objects of the type. It returns the objects whose published
+// text must change: the number of pods differs, or the message differs in more than numbers.
 func (r *records) setUnscheduled(counted map[types.NamespacedName]v1alpha1.Unscheduled) []ref {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,8 +268,8 @@ func (r *records) setUnscheduled(counted map[types.NamespacedName]v1alpha1.Unsch
 	return differ
 }
 
-// unpublished records that the upstream object has text, and returns the text that it is to have instead. ok is false
-// if the two are the same, or if nothing was counted yet.
+// unpublished records that the annotation of the upstream object has text, and returns the text that it is to have
+// instead. ok is false if the two texts are the same, or if nothing was counted yet.
 func (r *records) unpublished(of ref, text string) (next string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -283,12 +286,13 @@ func (r *records) unpublished(of ref, text string) (next string, ok bool) {
 
 // lastSeen is the record about a downstream object, with DeleteUpstream only.
 type lastSeen struct {
-	of      types.UID // the upstream object whose downstream object existed, with the desired spec
+	of      types.UID // the upstream object whose downstream object was in place, with the desired spec
 	deleted types.UID // the downstream object that the syncer itself has deleted: its absence proves nothing
 }
 
-// noteDownstream records in d that the upstream object with the UID up had a downstream object, with the UID down.
-// down is empty if the syncer cannot have deleted it.
+// noteDownstream records in d that the upstream object with the UID up had a downstream object, with the UID down. It
+// records nothing if the syncer itself has deleted this downstream object. down is empty if the syncer cannot have
+// deleted it.
 func (r *records) noteDownstream(d *detail, up, down types.UID) {
 	if !r.deleteUpstream || down != "" && d.downstream.deleted == down {
 		return

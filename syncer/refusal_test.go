@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// choosy returns a definition of widgets whose status.ready has the type ready.
+// choosy returns a definition of widgets whose field status.ready has the type that the argument ready names.
 func choosy(ready string) *apiextensionsv1.CustomResourceDefinition {
 	made := crd("widgets", "Widget", true)
 	status := made.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
@@ -35,13 +35,13 @@ func choosyOnly(ready string) regiontest.Options {
 // statusManager is the field manager of the statuses that the syncer writes.
 const statusManager = "atoll-syncer-status-" + target
 
-// local is the rule of a field of the spec that belongs to the downstream.
+// local is a rule by which the field spec.local belongs to the downstream.
 var local = syncer.Rule{Type: schema.GroupKind{Group: "example.org", Kind: "Widget"}, Path: "spec.local", Owner: syncer.Downstream}
 
 const widget = "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}"
 
-// A status that the upstream rejects is reported once. It is sent again when it or the spec changes, and after an hour, since
-// the definition of the type may have changed.
+// A status that the upstream rejects is reported once. It is sent again when the status or the spec changes, and after
+// an hour, since the definition of the type may have changed.
 func TestRefusedStatusUpstream(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", choosyOnly("boolean")), down: newSide(t, "down", regiontest.Options{})}
@@ -109,8 +109,8 @@ func TestRefusedStatusThatGoes(t *testing.T) {
 	})
 }
 
-// A part of the status that the downstream rejects is reported as well. The other fields of the status still go
-// up.
+// If a rule gives a part of the status to the upstream, and the downstream rejects this part, that is reported. The
+// other fields of the status still go up.
 func TestRefusedStatusDownstream(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", choosyOnly("boolean"))}
@@ -162,7 +162,8 @@ func TestRefusedStatusDownstream(t *testing.T) {
 	})
 }
 
-// Each code by which a server rejects the content of a status is reported as StatusRefused.
+// For each code by which a server rejects the content of a status, the syncer sends the status once and reports
+// StatusRefused.
 func TestStatusRefusedInOtherWords(t *testing.T) {
 	for _, code := range []int{http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -210,7 +211,7 @@ func TestStatusWithoutTheRight(t *testing.T) {
 	})
 }
 
-// An object whose status is rejected is deleted on both sides like any other.
+// An object whose status the upstream rejects can be deleted: it is deleted on both sides.
 func TestRefusedStatusAndDeletion(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", choosyOnly("boolean")), down: newSide(t, "down", regiontest.Options{})}
@@ -227,7 +228,8 @@ func TestRefusedStatusAndDeletion(t *testing.T) {
 	})
 }
 
-// A field that has another type downstream is reported as Refused, although servers answer with an internal error.
+// An object with a field that has another type downstream is reported as Refused, although servers answer with an
+// internal error.
 func TestRefusedForItsType(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		strict := crd("widgets", "Widget", true)

@@ -22,7 +22,7 @@ var reservedNamespaces = []string{"kube-", synctarget.InstallationPrefix}
 const (
 	serviceAccountToken = "kubernetes.io/service-account-token"
 	bootstrapToken      = "bootstrap.kubernetes.io/token"
-	// tokenOf is set on Secrets that hold the credentials of a ServiceAccount, whatever their type.
+	// tokenOf is the annotation of Secrets that hold the credentials of a ServiceAccount, whatever their type.
 	tokenOf = "kubernetes.io/service-account.name"
 )
 
@@ -31,8 +31,9 @@ func secretType(obj *unstructured.Unstructured) string {
 	return t
 }
 
-// refuses returns why an object is not synced, in either direction; "" if it is synced. key is its upstream key,
-// place its downstream key. obj is the object on the side where it was born; nil if only its keys are known.
+// refuses returns why an object is not synced, in either direction; "" if it is synced. key is the upstream key of the
+// object, and place its downstream key. obj is the object on the side where it was born; nil if only its keys are
+// known.
 func (r *syncedType) refuses(key, place types.NamespacedName, obj *unstructured.Unstructured) (Reason, string) {
 	if r.kind.Refused != "" {
 		return ReasonNotPermitted, r.kind.Refused

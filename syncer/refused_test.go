@@ -31,7 +31,7 @@ var (
 
 const someRole = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"
 
-// copied returns the definition by which a control plane serves a type of Kubernetes as a custom resource.
+// copied returns a definition by which a server serves a type of Kubernetes as a cluster-scoped custom resource.
 func copied(gr schema.GroupResource) *apiextensionsv1.CustomResourceDefinition {
 	c := crd(gr.Resource, "Kind"+gr.Resource, true)
 	c.Name, c.Spec.Group, c.Spec.Scope = gr.String(), gr.Group, apiextensionsv1.ClusterScoped
@@ -39,7 +39,8 @@ func copied(gr schema.GroupResource) *apiextensionsv1.CustomResourceDefinition {
 	return c
 }
 
-// servedPowerful returns the types that need a permit, and definitions of those that the servers in memory lack.
+// servedPowerful returns the types that need a permit, and definitions of those types among them that regiontest
+// servers lack.
 func servedPowerful() (all []schema.GroupResource, defined []*apiextensionsv1.CustomResourceDefinition) {
 	builtin := parseAll("controllerrevisions.apps customresourcedefinitions.apiextensions.k8s.io endpoints endpointslices.discovery.k8s.io leases.coordination.k8s.io namespaces nodes persistentvolumes " + powerful[syncer.PermitRBAC])
 	for _, gr := range allPowerful() {
@@ -51,7 +52,7 @@ func servedPowerful() (all []schema.GroupResource, defined []*apiextensionsv1.Cu
 	return all, defined
 }
 
-// minimal returns an object of the type r. Servers accept the object.
+// minimal returns a small object of the type r that servers accept. gv is its apiVersion.
 func minimal(r metav1.APIResource, gv string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gv, "kind": r.Kind}}
 	obj.SetName("x")
@@ -97,8 +98,8 @@ func (s *side) each(all []schema.GroupResource, do func(gr schema.GroupResource,
 	require.Empty(s.t, left, "types that are not served")
 }
 
-// No type that gives power over a cluster is synced without its permit, and each such type is synced with its
-// permit.
+// Without permits, the syncer syncs no object of a type that needs a Power. With all permits, it syncs objects of each
+// such type.
 func TestPowerIsNotSynced(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		all, defined := servedPowerful()
@@ -141,8 +142,8 @@ func TestPowerIsNotSynced(t *testing.T) {
 	})
 }
 
-// A type that kube-apiserver may serve one day is refused until this package knows it. A permit of its name allows
-// it.
+// A type whose group is named like one of Kubernetes is refused as long as this release does not know it. A permit
+// with the name of the type allows it.
 func TestUnknownTypeIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		unknown := copied(schema.ParseGroupResource("things.future.k8s.io"))
@@ -162,7 +163,8 @@ func TestUnknownTypeIsReported(t *testing.T) {
 	})
 }
 
-// Credentials of a cluster stay in it, in both directions, also under the name of a Secret that was synced.
+// A Secret that is a credential of a cluster is synced in neither direction. That holds also if a Secret of the same
+// name was synced before.
 func TestCredentialsStay(t *testing.T) {
 	for name, test := range map[string]struct{ fields, reason string }{
 		"bootstrap token":       {"type: bootstrap.kubernetes.io/token, metadata: {name: s, labels: %s}", "NotPermitted"},
@@ -196,7 +198,8 @@ func TestCredentialsStay(t *testing.T) {
 	}
 }
 
-// Nothing is synced into a namespace of a cluster itself, or out of one, whatever its name on the other side is.
+// No object is synced into or out of a namespace of a cluster itself, whatever the name of the namespace on the other
+// side is.
 func TestReservedNamespaces(t *testing.T) {
 	for name, test := range map[string]struct {
 		prefix, up, down string
@@ -238,7 +241,7 @@ func TestReservedNamespaces(t *testing.T) {
 	}
 }
 
-// A Namespace of a cluster itself is not synced, whatever is permitted.
+// A Namespace of a cluster itself is not synced, even with PermitNamespaces.
 func TestReservedNamespaceObjects(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Permit: []syncer.Power{syncer.PermitNamespaces}})
@@ -283,8 +286,8 @@ func TestRefuse(t *testing.T) {
 	})
 }
 
-// A refused object that an earlier release has synced stays as it is on both sides, and is reported. Its deletion waits only
-// until its downstream object is gone.
+// A refused object that an earlier release has synced stays as it is on both sides, and is reported. If it is deleted
+// upstream, it stays there until its downstream object is gone.
 func TestSyncedByAnEarlierRelease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Permit: []syncer.Power{syncer.PermitRBAC}})
@@ -324,7 +327,8 @@ func TestSyncedByAnEarlierRelease(t *testing.T) {
 	})
 }
 
-// Detach releases refused objects, and a permit syncs them again.
+// With its permit, a type that was refused is synced again. Detach removes our finalizer from a refused object whose
+// deletion waits.
 func TestDetachOfRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Permit: []syncer.Power{syncer.PermitRBAC}})
@@ -351,7 +355,7 @@ func TestDetachOfRefused(t *testing.T) {
 	})
 }
 
-// Detach removes the condition of a refused object, which never had the finalizer.
+// Detach removes the condition of a refused object, although the object never had our finalizer.
 func TestDetachRemovesConditionsOfRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Conditions: true})
@@ -365,8 +369,8 @@ func TestDetachRemovesConditionsOfRefused(t *testing.T) {
 	})
 }
 
-// Objects that an earlier release synced in a namespace of a cluster itself stay as well. If such an object has
-// the finalizer and no downstream object, its deletion does not wait.
+// An object in a namespace of a cluster itself stays on both sides if an earlier release synced it. If such an object
+// has our finalizer and no downstream object, its deletion does not wait.
 func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -392,7 +396,8 @@ func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 		p.rest()
 		require.Nil(t, p.up.get(configMaps, "synced", "kube-system"))
 
-		// The downstream object is from another namespace map: now no object upstream belongs in its namespace.
+		// With another namespace map, no upstream namespace maps to the namespace of this downstream object any
+		// longer.
 		p.stop()
 		p.start(syncer.Options{Namespaces: syncer.PrefixNamespaces("acme-")})
 		require.NotNil(t, p.down.get(configMaps, "gone", "kube-system"))
@@ -400,8 +405,8 @@ func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 	})
 }
 
-// A syncer needs no rights on types that it refuses. Without these rights it reports an error for each such type, tries
-// again every ten minutes, and syncs all other types.
+// A syncer needs no rights on types that it refuses. If it has no rights on such a type, it reports an error for the
+// type, asks again every ten minutes, and syncs other types.
 func TestRefusedTypesNeedNoRights(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -498,7 +503,7 @@ func (p *pair) conditionMessage(condition string) string {
 	return ""
 }
 
-// Diff yields refused objects.
+// Diff yields each refused object with its reason.
 func TestDiffOfRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -514,7 +519,8 @@ func TestDiffOfRefused(t *testing.T) {
 	})
 }
 
-// The functions that return rights leave out refused types.
+// UpstreamRights, DownstreamRights and the functions of package targets return no rules for types that need a Power
+// which is not permitted.
 func TestRightsOfRefused(t *testing.T) {
 	all := append(allPowerful(), configMaps.GroupResource())
 	opts := syncer.Options{Target: target}

@@ -175,8 +175,8 @@ func (m removals) release(ctx context.Context, u *metav1.PartialObjectMetadata) 
 	return m.finalizers.drop(ctx, u)
 }
 
-// sameCluster returns an error if the API reaches another cluster than at the start. If the other cluster lacks an
-// object, this is no evidence of a deletion.
+// sameCluster returns err, or an error if the API reaches another cluster now than before. now and before are the UIDs
+// of the two clusters. If another cluster lacks an object, this is no evidence of a deletion.
 func sameCluster(now, before types.UID, err error) error {
 	if err == nil && now != before {
 		return fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", now, before)

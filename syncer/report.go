@@ -17,13 +17,15 @@ type Reason string
 
 // Reasons of objects.
 const (
-	// ReasonForeign: an object that this syncer did not create has the name that the downstream object needs.
+	// ReasonForeign: an object that this syncer did not create has the name that the downstream object needs, or with
+	// Options.Upsync the name that the upstream object needs. Of a Namespace: other clients have objects in it, or
+	// have set its labels or annotations, see NamespaceOptions.
 	ReasonForeign Reason = "Foreign"
-	// ReasonCollision: a downstream object that the syncer made for another, or for an unknown, upstream object
-	// has the name that this object needs downstream.
+	// ReasonCollision: the name that this object needs downstream belongs to a downstream object that the syncer made
+	// for another upstream object, or for one that is unknown.
 	ReasonCollision Reason = "Collision"
-	// ReasonRefused: the downstream rejects the object. It is sent again when either side changes, and every 10
-	// minutes.
+	// ReasonRefused: the downstream rejects the object, or with Options.Upsync the upstream rejects it. It is sent
+	// again when either side changes, and every 10 minutes.
 	ReasonRefused Reason = "Refused"
 	// ReasonForbidden: a request is forbidden; the message names the request.
 	ReasonForbidden Reason = "Forbidden"
@@ -42,13 +44,14 @@ const (
 	ReasonNamespace Reason = "Namespace"
 	// ReasonTransform: a Transformer returned an error.
 	ReasonTransform Reason = "Transform"
-	// ReasonFight: another client keeps changing the downstream object, see FightCap. The message names the fields and
-	// the client.
+	// ReasonFight: another client keeps changing or deleting the downstream object, or with Options.Upsync keeps
+	// changing the upstream object: see FightCap. The message names the fields and the client, as far as they are
+	// known.
 	ReasonFight Reason = "Fight"
-	// ReasonOriginGone: the downstream object stays, although no upstream object is assigned to it. The upstream lacks
-	// the origin, or has another object of its name that is not for the target, or has the origin without label and
-	// finalizer; and this Syncer did not see the change. An upstream that was restored from a backup looks the same.
-	// The message has the facts and the remedies; Release deletes the downstream object.
+	// ReasonOriginGone: no upstream object is assigned to the downstream object, and this Syncer did not see why. The
+	// upstream lacks the origin, or has another object of its name that is not for the target, or has the origin
+	// without label and finalizer. An upstream that was restored from a backup looks the same. So the downstream
+	// object stays. The message has the facts and the remedies; Release deletes the downstream object.
 	ReasonOriginGone Reason = "OriginGone"
 	// ReasonAnotherSyncer: another Syncer of the same target keeps writing the downstream object with other content.
 	// The object is left as it is. It is written again when it changes upstream, and after 10 minutes.
@@ -76,14 +79,15 @@ type Status struct {
 	// Owner is the value of the label syncer.atoll.dev/owner on all objects that the Syncer made; empty until the
 	// upstream is identified.
 	Owner string
-	// AnotherSyncer has the sign of another Syncer that works for the same target, and identifies this one; empty if
-	// there was no sign for 10 minutes.
+	// AnotherSyncer has the sign of another Syncer that works for the same target, and identifies this one. It is
+	// empty if this Syncer noticed no sign for 10 minutes.
 	AnotherSyncer string
-	// Stale is the time since which nothing is written: at that time, Options.Lease had passed since the last heartbeat
-	// that renewed the lease. Zero: the lease is held, or this process has not had it yet. Workloads downstream keep
-	// running.
+	// Stale is the time since which the Syncer syncs nothing: at that time, Options.Lease had passed since the last
+	// heartbeat that renewed the lease. Zero: the lease is held, or this process has not had it yet. Workloads
+	// downstream keep running.
 	Stale time.Time
-	// Types are all types that a side serves, sorted by resource and group.
+	// Types are the types that the upstream serves, and the types that only the downstream serves and that
+	// Options.Types selects, sorted by resource and group. Types whose objects cannot be listed are left out.
 	Types []TypeStatus
 
 	compared bool // whether a comparison of the schemas was tried
@@ -108,16 +112,17 @@ type TypeStatus struct {
 	// Held is the number of deletions that wait for Release. OriginGone of them are held for ReasonOriginGone, the
 	// others for ReasonHeld.
 	Held, OriginGone int
-	// Problems are the objects that are not synced, sorted by namespace and name. For a type that is not synced itself,
-	// they are the objects that are labelled for the target, each with the Reason of the type, and Upstream counts
-	// them. These are listed every 10 minutes, 500 at most, with Conditions or a Heartbeat, if the Syncer may list
-	// them; for a type that Types leaves out, only if Report selects it.
+	// Problems are the objects that are not synced or whose status is not synced, sorted by namespace and name. For a
+	// type that is not synced itself, they are the objects that are labelled for the target, each with the Reason of
+	// the type, and Upstream counts them. These are listed every 10 minutes, with Conditions or a Heartbeat, if the
+	// Syncer may list them, and 500 at most for each of the two labels that select objects. For a type that Types
+	// leaves out, they are listed only if Report selects it.
 	Problems []Problem
 }
 
 // Problem is the reason why one object is not synced.
 type Problem struct {
-	Object  types.NamespacedName // its upstream key
+	Object  types.NamespacedName // the upstream key of the object
 	Reason  Reason
 	Message string
 	Since   time.Time
@@ -148,9 +153,9 @@ func (s *Syncer) Status() Status {
 	return now
 }
 
-// Release allows the deletions that DeleteCap holds, and deletes the downstream objects that have ReasonOriginGone,
-// of the given types, or of all types if none is given. It returns the number of both. It does not block and is safe
-// for concurrent use.
+// Release allows the deletions that DeleteCap holds, and deletes the downstream objects that have ReasonOriginGone. It
+// does so for the given types, or for all types if none is given. It returns how many deletions and downstream objects
+// these are together. It does not block and is safe for concurrent use.
 func (s *Syncer) Release(only ...schema.GroupResource) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,8 +29,8 @@ func unsyncable(kind schema.GroupKind, obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// finished reports whether an object is complete. If the downstream object of a complete object is gone, it is not
-// created again, since it would run once more.
+// finished reports whether an object is complete. If the downstream object of a complete Job is gone, the syncer does
+// not create it again, since the Job would run once more.
 func finished(kind schema.GroupKind, obj *unstructured.Unstructured) bool {
 	if kind != (schema.GroupKind{Group: "batch", Kind: "Job"}) {
 		return false
@@ -85,8 +85,8 @@ func (r rules) apply(kind schema.GroupKind, obj *unstructured.Unstructured, take
 	}
 }
 
-// notSynced are prefixes of labels and annotations that have a meaning on one side only, in addition to those of
-// tools: those that controllers write for themselves, and ours.
+// notSynced are prefixes of labels and annotations that have a meaning on one side only: those that controllers write
+// for themselves, and ours. Package tracker knows the keys of tools.
 var notSynced = []string{
 	"batch.kubernetes.io/job-tracking",
 	"control-plane.alpha.kubernetes.io/",

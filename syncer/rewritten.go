@@ -77,7 +77,8 @@ func (r rivals) contested(ctx context.Context, of ref, d *unstructured.Unstructu
 	return errFight
 }
 
-// contestedStatus returns why a status is not written again: another client keeps overwriting it. "": it is written.
+// contestedStatus returns why a status is not written again: another client keeps overwriting it. It returns "" if the
+// status is to be written.
 func (r rivals) contestedStatus(of ref, hash, shown string) string {
 	limit := r.syncer.opts.Fights
 	if limit.Times < 0 || r.records.get(of).status.recurs(hash, shown, limit.Within) < limit.Times {

@@ -75,9 +75,9 @@ func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.Policy
 }
 
 // DownstreamRights returns the least rules that suffice downstream for a Syncer of those types with those Options,
-// except for Unscheduled: see UnscheduledRights. There are no rules for a type that needs a Power which
-// Options.Permit lacks. A Rule that gives a field of a status to the Upstream needs one more right: patch of the
-// status of its type. Without list of nodes the capacity of the cluster is unknown; everything else works.
+// except for Unscheduled: see UnscheduledRights. There are no rules for a type that needs a Power which Options.Permit
+// lacks. A Rule that gives a field of a status to the Upstream needs one more right: patch of the status of its type.
+// Without the right to list nodes, the capacity of the cluster is unknown, and everything else works.
 func DownstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
 	rules := append(synctarget.SyncRights(permitted(opts.Permit, types)), synctarget.Allow(nodes.GroupResource(), "list"))
 	return append(rules, opts.NamespaceSync.downstreamRights()...)

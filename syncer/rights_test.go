@@ -39,7 +39,7 @@ func guarded(t *testing.T, name string, opts regiontest.Options, grants *rightst
 	return s, rightstest.API(t, s.Server, rightstest.Program)
 }
 
-// granted returns the rights in the roles that package rights defines.
+// granted returns the rights in the roles that package rights defines for the given part of a program.
 func granted(t *testing.T, part string, s rights.Syncing) *rightstest.Grants {
 	t.Helper()
 	cluster, namespaced, ok := rights.Sync(part, s)
@@ -47,7 +47,7 @@ func granted(t *testing.T, part string, s rights.Syncing) *rightstest.Grants {
 	return rightstest.Of(cluster, namespaced)
 }
 
-// requireExact fails if a right is missing or has not been used.
+// requireExact fails if g lacks a right that a request needed, or has a right that no request used.
 func requireExact(t *testing.T, s *side, g *rightstest.Grants) {
 	t.Helper()
 	require.Empty(t, g.Denied(s.Requests()))
@@ -89,13 +89,13 @@ func TestRightsOfASyncer(t *testing.T) {
 		down.pod(down.set(down.get(deployments, "a"), "a-1"), "a-1-a", noNode(few5))
 		p.rest()
 		require.NotEmpty(t, unscheduled(up.get(deployments, "a"), target))
-		// Objects that leave cause a live read.
+		// The syncer reads an object live when the object loses its label.
 		up.patch(deployments, "a", `{"metadata":{"labels":null}}`)
 		up.patch(configMaps, "a", `{"metadata":{"labels":null}}`)
 		p.rest()
 		require.Nil(t, down.get(deployments, "a"))
 		require.Nil(t, down.get(configMaps, "a"))
-		// A downstream object that has lost its label causes a live read when its origin is deleted.
+		// If a downstream object has lost its label, the syncer reads it live when its origin is deleted.
 		for _, gvr := range []schema.GroupVersionResource{configMaps, deployments} {
 			up.patch(gvr, "a", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"`+target+`"}}}`)
 			p.rest()
@@ -110,7 +110,8 @@ func TestRightsOfASyncer(t *testing.T) {
 	})
 }
 
-// Upsync and DeleteUpstream need more rights, and each of these is used too.
+// The roles for Upsync and DeleteUpstream are sufficient. The syncer uses each upstream right in them, except rights
+// to get objects: it needs these only for objects that lose their label.
 func TestRightsOfTheWayUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := rights.Syncing{Types: few, Upsync: few[1:], DeleteUpstream: true}
@@ -152,7 +153,7 @@ func TestRightsOfTheWayUp(t *testing.T) {
 		require.Empty(t, upGrants.Denied(up.Requests()))
 		require.Empty(t, downGrants.Denied(down.Requests()))
 		for _, name := range upGrants.Unused() {
-			require.Contains(t, name, ": get ") // for objects that leave, as in TestRightsOfASyncer
+			require.Contains(t, name, ": get ") // for objects that lose their label, as in TestRightsOfASyncer
 		}
 	})
 }

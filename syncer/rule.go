@@ -41,8 +41,7 @@ const (
 	Report OnChange = iota
 	// Recreate deletes the downstream object, with all its dependents, and creates it again. It counts as a deletion
 	// (see DeleteCap). The Path of the rule must cover the field that the server names: spec.selector of Deployments,
-	// spec.template of Jobs, data of immutable ConfigMaps. For StatefulSets, servers name only
-	// spec.
+	// spec.template of Jobs, data of immutable ConfigMaps. For StatefulSets, servers name only spec.
 	Recreate
 )
 

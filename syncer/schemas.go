@@ -40,8 +40,8 @@ type comparedGroup struct {
 // rereadSchemas is how often documents are read again if their address does not change with their content.
 const rereadSchemas = 10 * time.Minute
 
-// compareSchemas records for each type which fields and bounds differ between the sides. If documents cannot be read,
-// the last result stays.
+// compareSchemas records for each type which fields and bounds differ between the sides. If a document cannot be read,
+// the last result of its types stays.
 func (d typeDiscovery) compareSchemas(ctx context.Context, c *schemaComparer) {
 	s := d.syncer
 	kinds := map[runtimeschema.GroupVersion][]kind{}
@@ -99,8 +99,8 @@ func (c *schemaComparer) compare(kinds map[runtimeschema.GroupVersion][]kind) er
 	return all
 }
 
-// holds reports whether g, a known result, is for the same documents as now and for all the kinds. If a document may
-// change without a change of its address, g must also be younger than rereadSchemas.
+// holds reports whether the earlier result g still holds: it is of the same documents as now, and covers all the
+// kinds. If a document can change without a change of its address, g must also be younger than rereadSchemas.
 func (g comparedGroup) holds(now comparedGroup, kinds []kind) bool {
 	lacks := func(k kind) bool { _, ok := g.losses[k]; return !ok }
 	if g.up != now.up || g.down != now.down || slices.ContainsFunc(kinds, lacks) {
@@ -142,7 +142,7 @@ func compareDocuments(a, b openapi.GroupVersion, kinds []kind) (map[kind][]strin
 		upSchema, errUp := schemaOf(up, k)
 		downSchema, errDown := schemaOf(down, k)
 		if errUp != nil || errDown != nil {
-			continue // not described, or not by a structural schema: no loss is known
+			continue // a side does not describe the type by a structural schema: no loss is known
 		}
 		if losses[k], err = schemaLosses(upSchema, downSchema); err != nil {
 			losses[k] = nil
@@ -205,8 +205,8 @@ func onlyField(s *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1
 	return out
 }
 
-// lossText describes a difference by the field, the keyword and both values. The second of d.Values is the value of the
-// side that drops or rejects.
+// lossText describes a difference by the field, the keyword and the values of both sides. The second of d.Values is
+// the value of the side that drops or rejects.
 func lossText(d schema.Difference) string {
 	path, from, to := cmp.Or(d.Path, "the object"), d.Values[0], d.Values[1]
 	if d.Keyword == "properties" && to.Value == nil {

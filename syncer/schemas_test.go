@@ -23,7 +23,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// widgetWith returns a definition of Widgets with that schema.
+// widgetWith returns a definition of Widgets with the given schema.
 func widgetWith(t *testing.T, schema string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	out := crd("widgets", "Widget", true)
@@ -62,7 +62,8 @@ func (p *pair) losses() []string {
 	return types[at].Losses
 }
 
-// A type that the sides define differently is reported with the fields and the remedy, until the definitions agree.
+// If the two sides define a type differently, the syncer reports the fields and the remedy until the definitions
+// agree.
 func TestTypesThatLoseFields(t *testing.T) {
 	const upstream = `{type: object, properties: {
 		spec: {type: object, properties: {color: {type: string}, size: {type: integer, maximum: 100}}},
@@ -70,7 +71,7 @@ func TestTypesThatLoseFields(t *testing.T) {
 	for name, test := range map[string]struct {
 		downstream string
 		losses     []string
-		refused    bool // whether the downstream rejects an object with each field of the upstream
+		refused    bool // whether the downstream rejects an object that has all fields of the upstream schema
 	}{
 		"a field is missing downstream": {
 			`{type: object, properties: {spec: {type: object, properties: {size: {type: integer, maximum: 100}}}, status: {type: object, properties: {ready: {type: boolean}}}}}`,
@@ -150,7 +151,7 @@ func (forbidden) Paths() (map[string]openapi.GroupVersion, error) {
 	return nil, errors.New("openapi is forbidden")
 }
 
-// A side whose schemas cannot be read counts as compatible, and its types are synced.
+// If the schemas of one side cannot be read, the types count as compatible and are synced.
 func TestSchemasAreNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}

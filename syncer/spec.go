@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// retryRejected is the retry delay of a write that a server rejected, if nothing changes.
+	// retryRejected is the retry delay of a write that a server rejected, if neither side changes.
 	retryRejected = 10 * time.Minute
 	// retryStatus is the retry delay of a status that a server rejected. It can be long, since a status changes
 	// often enough by itself.

@@ -71,7 +71,7 @@ func ownedByManager(t require.TestingT, obj *unstructured.Unstructured, manager 
 	})
 }
 
-// setManagedFields sets the managedFields of obj to an apply of those fields by the manager.
+// setManagedFields sets the managedFields of obj to one apply of the given fields by the manager.
 func setManagedFields(t require.TestingT, obj *unstructured.Unstructured, manager string, fields map[string]any) {
 	data, err := json.Marshal(fieldsOf(fields))
 	require.NoError(t, err)
@@ -80,9 +80,9 @@ func setManagedFields(t require.TestingT, obj *unstructured.Unstructured, manage
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 }
 
-// An object that has the namespace and name of a downstream object is taken for ours only if this syncer wrote its
-// label, or if its marks have the UID of the object upstream. After the desired object was applied, the next
-// reconcile computes the same desired object, so that it writes nothing.
+// The syncer takes an object at the namespace and name of a downstream object for its own only if it has written the
+// label of the object itself, or if the object's marks have the UID of the upstream object. After the syncer has
+// applied the desired object, the next reconcile computes the same desired object, and therefore writes nothing.
 func TestStatesOfCopies(t *testing.T) {
 	key, place := types.NamespacedName{Namespace: "default", Name: "x"}, types.NamespacedName{Namespace: "default", Name: "x"}
 	deployment := schema.GroupKind{Group: "apps", Kind: "Deployment"}

@@ -17,12 +17,12 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// maxStatus bounds the status of one cluster in an annotation, in bytes: all annotations of an object may have 256
-// KiB.
+// maxStatus bounds the status of one cluster in an annotation, in bytes: all annotations of an object together may
+// have 256 KiB.
 const maxStatus = 16 << 10
 
-// statuses writes the status of downstream objects upstream. Fields of a status that belong to the upstream go in the
-// other direction: it writes them downstream.
+// statuses writes the status of downstream objects upstream. The fields of a status that belong to the upstream go in
+// the other direction: statuses writes them downstream.
 type statuses struct {
 	*syncedType
 	rivals rivals

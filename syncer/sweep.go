@@ -60,8 +60,8 @@ func (s sweeper) sweep(ctx context.Context) error {
 	})
 }
 
-// releaseAll removes our condition and our finalizer from all upstream objects. A refused object may have the condition
-// alone.
+// releaseAll removes our condition and our finalizer from all upstream objects. A refused object may have the
+// condition without the finalizer.
 func (m removals) releaseAll(ctx context.Context) error {
 	return m.up.each(ctx, "", "", func(u *metav1.PartialObjectMetadata) error {
 		return errors.Join(m.conditions.clear(ctx, u), m.finalizers.drop(ctx, u))

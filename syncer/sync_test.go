@@ -82,7 +82,7 @@ func TestEachChangeIsWorkedOutOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Zero(t, worked.Load(), "the new lists have the same objects")
 
-		// Another client changes the object while our finalizer is being added: both changes are made.
+		// Another client changes the object while our finalizer is being added: neither change is lost.
 		p.up.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Name: "a", Do: regiontest.Delay(5 * time.Second)}) // longer than settle
 		p.up.create(configMaps, a)
 		p.settle()
@@ -96,7 +96,7 @@ func TestEachChangeIsWorkedOutOnce(t *testing.T) {
 	})
 }
 
-// A client that creates an object with the finalizer saves the write that would add it.
+// If a client creates an object with our finalizer, the syncer does not have to write the finalizer.
 func TestFinalizerThatIsThere(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

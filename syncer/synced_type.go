@@ -59,7 +59,7 @@ func (r *syncedType) reported(of ref, reason Reason) bool {
 	return r.records.get(of).problem.Reason == reason
 }
 
-// settleValve records that no deletion of the object waits, unless its problem is ReasonHeld.
+// settleValve records that no deletion of the object waits, unless the problem of the object is ReasonHeld.
 func (r *syncedType) settleValve(of ref) {
 	if !r.reported(of, ReasonHeld) {
 		r.valve.withdraw(of)

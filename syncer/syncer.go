@@ -218,7 +218,7 @@ const (
 	reconcileTimeout = time.Minute
 )
 
-// work reconciles one object of a type.
+// work reconciles the object, or the namespace, whose queue key is queued.
 func (s *Syncer) work(ctx context.Context, queued string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, reconcileTimeout)
 	defer cancel()

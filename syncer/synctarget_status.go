@@ -54,8 +54,8 @@ func syncedResources(state Status) []string {
 	return names[:min(len(names), 512)]
 }
 
-// describeTypes sets the condition that names the types which the two sides do not treat alike. Until the first
-// comparison of the schemas, a condition of an earlier Syncer stays.
+// describeTypes sets the condition TypesCompatible, which names the types that the two sides do not serve alike. If it
+// knows no such type and the schemas were not compared yet, the condition that an earlier Syncer set stays.
 func describeTypes(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	var bad []string
 	lossy := false
@@ -86,7 +86,7 @@ func describeTypes(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.
 	}
 }
 
-// describeHeld sets the condition that counts the deletions which wait.
+// describeHeld sets the condition DeletionsHeld, which counts the deletions that wait.
 func describeHeld(state Status, set synctarget.SetCondition) {
 	var held []string
 	for _, t := range state.Types {
@@ -105,8 +105,8 @@ func describeHeld(state Status, set synctarget.SetCondition) {
 	}
 }
 
-// describeUnsynced sets the condition that names the objects which are labelled for the target although their type
-// is not synced. The condition is not set before the first such object is found.
+// describeUnsynced sets the condition ObjectsUnsynced, which names the objects that are labelled for the target
+// although their type is not synced. It does not set the condition before the first such object is found.
 func describeUnsynced(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	var asking []string
 	for _, t := range state.Types {
@@ -136,8 +136,8 @@ func originsGone(state Status) []string {
 	return all
 }
 
-// describeRefused sets the condition that names the refused objects. The condition is not set before the first
-// object is refused.
+// describeRefused sets the condition ObjectsRefused, which names the refused objects. It does not set the condition
+// before the first object is refused.
 func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set synctarget.SetCondition) {
 	var refused []string
 	for _, t := range state.Types {
@@ -153,13 +153,13 @@ func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set synctarge
 	}
 }
 
-// refusedOf counts and names the refused objects of a type, with the reason of the first one; "" if there are none.
+// refusedOf counts and names the refused objects of a type, with the message of the first one; "" if there are none.
 func refusedOf(t TypeStatus) string {
 	return countOf(t, ReasonNotPermitted, ReasonNotSyncable)
 }
 
-// countOf counts and names the objects of a type that have one of the reasons, with the message of the first; "" if there
-// are none.
+// countOf counts the objects of a type that have one of the reasons. It names the first three, with the message of the
+// first one. It returns "" if there are none.
 func countOf(t TypeStatus, reasons ...Reason) string {
 	const few = 3
 	var names []string

@@ -104,7 +104,8 @@ func (d typeDiscovery) set(ctx context.Context, running *sync.WaitGroup, wanted 
 	}
 }
 
-// compare returns the types to run controllers for, by resource.group, and the reasons why the others are not synced.
+// compare returns the types to run controllers for, by resource.group, and for each other type the reason why it is
+// not synced.
 func (d typeDiscovery) compare() (map[string]kind, map[schema.GroupVersionResource]Reason, error) {
 	s := d.syncer
 	up, err := served(s.up.Discovery())
@@ -140,8 +141,8 @@ var (
 	verbsDown = []string{"create", "delete", "get", "list", "watch", "patch"}
 )
 
-// matchTypes returns the types to sync or to report, by resource.group, and the reasons why the others are not
-// synced. Each type is in the first of the upstream's versions that both sides serve.
+// matchTypes returns the types to sync or to report, by resource.group, and for each other type the reason why it is
+// not synced. Each type is in the first of the upstream's versions that both sides serve.
 func (o Options) matchTypes(up, down *surface) (map[string]kind, map[schema.GroupVersionResource]Reason) {
 	wanted, unsynced := map[string]kind{}, map[schema.GroupVersionResource]Reason{}
 	reasons := map[schema.GroupResource]schema.GroupVersionResource{}
@@ -159,7 +160,7 @@ func (o Options) matchTypes(up, down *surface) (map[string]kind, map[schema.Grou
 		}
 		a, b := up.resources[gvr], down.resources[gvr]
 		if !slices.Contains(a.Verbs, "list") {
-			continue // its objects are not stored, such as reviews
+			continue // objects of this type are not stored, such as reviews
 		}
 		if reason := o.mismatch(gr, a, b); reason != "" {
 			fail(gvr, reason)

@@ -34,8 +34,8 @@ func (p *pair) reason(gvr schema.GroupVersionResource) syncer.Reason {
 
 var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Types appear and disappear on either side. Objects of a type that one side lacks are not synced, and none is
-// deleted for that reason.
+// Types appear and disappear on either side. The syncer neither syncs nor deletes objects of a type that one side does
+// not serve.
 func TestTypesComeAndGo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		only := func(crds ...*apiextensionsv1.CustomResourceDefinition) regiontest.Options {
@@ -79,7 +79,8 @@ func TestTypesComeAndGo(t *testing.T) {
 		serve(true)
 		require.Empty(t, p.reason(widgets))
 
-		// A client that deletes the definition upstream deletes its objects, and so their downstream objects.
+		// If a client deletes the definition upstream, the server deletes the objects, and the syncer their downstream
+		// objects.
 		require.NoError(t, p.up.client.Resource(crds).Delete(t.Context(), "widgets.example.org", metav1.DeleteOptions{}))
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, syncer.ReasonNotServedUpstream, p.reason(widgets))
@@ -87,7 +88,7 @@ func TestTypesComeAndGo(t *testing.T) {
 	})
 }
 
-// A type that cannot be listed or watched does not stop the others.
+// If a type cannot be listed or watched, other types are still synced.
 func TestBadTypeDoesNotStopTheOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -116,7 +117,7 @@ func TestDiscoveryFails(t *testing.T) {
 	})
 }
 
-// Nothing is written at rest or by a restart, however many objects there are.
+// At rest, and at a restart, the syncer writes nothing, also if there are many objects.
 func TestNoWritesAtRest(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -145,7 +146,8 @@ func TestNoWritesAtRest(t *testing.T) {
 	})
 }
 
-// An object takes one write each for its finalizer, its downstream object and its status. A change takes one, a deletion two.
+// The syncer makes one write each for the finalizer, the downstream object and the status of an object. It makes one
+// write for a change of the object, and two for its deletion.
 func TestRequestsPerObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -262,7 +264,7 @@ func TestDiscoveryOfOneVersionFails(t *testing.T) {
 	}
 }
 
-// Detach returns an error if discovery fails for a group: objects of its types may still have the finalizer.
+// Detach returns an error if discovery of a group fails: objects of the group's types may still have the finalizer.
 func TestDetachKnowsAllTypes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

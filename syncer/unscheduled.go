@@ -21,8 +21,8 @@ import (
 // messages of ten clusters.
 const maxScheduler = 256
 
-// unschedulable returns the scheduler's message about a pod for which it finds no node; ok is false for any other
-// pod. No other component works on a pod that has no node.
+// unschedulable returns the scheduler's message about a pod for which it finds no node; ok is false for any other pod.
+// Only the condition PodScheduled counts, since no component but the scheduler works on a pod without a node.
 func unschedulable(pod *unstructured.Unstructured) (message string, ok bool) {
 	if pod.GetDeletionTimestamp() != nil {
 		return "", false
@@ -37,8 +37,8 @@ func unschedulable(pod *unstructured.Unstructured) (message string, ok bool) {
 	return "", false
 }
 
-// plusUnscheduled adds two counts of one workload. It keeps the message that is shortest without its numbers, so
-// that the next count keeps the same message.
+// plusUnscheduled adds two counts of one workload. Of the two messages it keeps the one that is shorter without its
+// numbers. So the next count of the same pods keeps the same message.
 func plusUnscheduled(a, b v1alpha1.Unscheduled) v1alpha1.Unscheduled {
 	if x, y := withoutNumbers(a.Message), withoutNumbers(b.Message); a.Pods == 0 || cmp.Or(cmp.Compare(len(y), len(x)), cmp.Compare(y, x)) < 0 {
 		a.Message = b.Message

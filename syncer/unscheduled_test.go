@@ -27,7 +27,7 @@ var (
 	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 )
 
-// counting is an interval between counts. The method rest waits long enough for two of them.
+// counting is how often the syncers of these tests count. During one call of rest they count at least twice.
 const counting = 5 * time.Second
 
 // noNode returns the status of a pod for which the scheduler finds no node.
@@ -35,7 +35,7 @@ func noNode(message string) string {
 	return fmt.Sprintf("{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: %q}]}", message)
 }
 
-// controls returns the metadata of an object that owner controls. Objects of other owners may have the same labels.
+// controls returns the metadata of an object that owner controls. All such objects have the same labels.
 func controls(owner *unstructured.Unstructured, name string) string {
 	return fmt.Sprintf("{name: %s, labels: {app: web}, ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: %s, controller: true}]}",
 		name, owner.GetAPIVersion(), owner.GetKind(), owner.GetName(), owner.GetUID())
@@ -61,7 +61,7 @@ func (s *side) status(name, status string) {
 	s.patch(pods, name, string(data), "status")
 }
 
-// unscheduled returns the annotation of an object that has the count of its pods in a cluster.
+// unscheduled returns the annotation in which an object has the count of its pods in a cluster.
 func unscheduled(obj *unstructured.Unstructured, cluster string) string {
 	return obj.GetAnnotations()["unscheduled.syncer.atoll.dev/"+cluster]
 }
@@ -82,7 +82,7 @@ func TestUnscheduled(t *testing.T) {
 		p := newPair(t, syncer.Options{Unscheduled: counting})
 		p.up.create(deployments, deployment)
 		p.up.create(jobs, "{apiVersion: batch/v1, kind: Job, metadata: {name: sum}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}")
-		// This Deployment is not synced. Its pods have the same labels.
+		// This Deployment is not synced. Its pods have the same labels as those of web.
 		other := p.down.create(deployments, strings.Replace(deployment, "name: web}", "name: other, labels: {app: web}}", 1))
 		p.rest()
 		web, sum := p.down.get(deployments, "web"), p.down.get(jobs, "sum")
@@ -152,7 +152,7 @@ func TestUnscheduled(t *testing.T) {
 	})
 }
 
-// While pods cannot be listed, the last count stays and all else is synced. A missing right is reported once.
+// While pods cannot be listed, the last count stays and statuses still go up. A missing right is reported once.
 func TestUnscheduledIsNotKnown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -197,7 +197,7 @@ func TestUnscheduledIsNotKnown(t *testing.T) {
 		require.JSONEq(t, `{"pods":2,"message":"`+few5+`"}`, p.unscheduled(deployments, "web"))
 		require.Equal(t, []string{`pods "" Forbidden`, `pods "" `}, heard())
 
-		// ReplicaSets may not be read: the owner of a new one is unknown.
+		// The owner of a new ReplicaSet is unknown, since the syncer may not read ReplicaSets.
 		p.down.pod(p.down.set(p.down.get(deployments, "web"), "web-2"), "web-2-a", noNode(few5))
 		p.down.Inject(regiontest.Fault{Verb: "get", Resource: replicaSets.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusForbidden)})
 		p.rest()
@@ -235,8 +235,8 @@ func TestUnscheduledIsTakenBack(t *testing.T) {
 	})
 }
 
-// A recreated Deployment adopts the ReplicaSets of its predecessor, whether or not these still name the
-// predecessor as their owner: their pods count again.
+// If a downstream Deployment is recreated and adopts the ReplicaSets of its predecessor, their pods count again. This
+// holds whether or not the ReplicaSets named the predecessor as their owner until then.
 func TestUnscheduledOfACopyMadeAnew(t *testing.T) {
 	for _, left := range []string{`{}`, `{"metadata":{"ownerReferences":null}}`} {
 		inBubble(t, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestUnscheduledOfACopyMadeAnew(t *testing.T) {
 	}
 }
 
-// Each of several clusters has a count of its own.
+// An object that is synced to several clusters has a count for each of them.
 func TestUnscheduledInSeveralClusters(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one := newPair(t, syncer.Options{Target: "one", Unscheduled: counting})
@@ -276,7 +276,7 @@ func TestUnscheduledInSeveralClusters(t *testing.T) {
 	})
 }
 
-// The pods of all pages are counted, and a long message of the scheduler is cut.
+// The syncer counts the pods of all pages of a list, and cuts a long message of the scheduler.
 func TestUnscheduledIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Unscheduled: counting})

@@ -25,7 +25,7 @@ import (
 // listUnsyncedEvery is how often upstream objects of types that are not synced are listed. They have no watch.
 const listUnsyncedEvery = 10 * time.Minute
 
-// mostAsking bounds how many objects of one type are reported.
+// mostAsking bounds how many objects of one type are listed for each of the two labels that select objects.
 const mostAsking = 500
 
 // unsyncedObjects finds upstream objects that are labelled for the target and whose type is not synced.
@@ -57,7 +57,8 @@ func (u *unsyncedObjects) run(ctx context.Context) {
 	}
 }
 
-// howToSync returns the message about a type that is not synced for that reason, with the remedy; "" if it is not reported.
+// howToSync returns the message about a type that is not synced for that reason, with the remedy. It returns "" if
+// such a type is not reported.
 func howToSync(reason Reason) string {
 	switch reason {
 	case ReasonExcluded:
@@ -70,7 +71,7 @@ func howToSync(reason Reason) string {
 	return ""
 }
 
-// list returns the objects of each of the types. It skips a type that may not be listed.
+// list returns the labelled objects of each of the types, as problems. It skips a type that may not be listed.
 func (u *unsyncedObjects) list(ctx context.Context, unsynced map[schema.GroupVersionResource]Reason) map[schema.GroupVersionResource][]Problem {
 	s := u.syncer
 	found := map[schema.GroupVersionResource][]Problem{}
@@ -93,8 +94,8 @@ func (u *unsyncedObjects) list(ctx context.Context, unsynced map[schema.GroupVer
 	return found
 }
 
-// labelledByAuthor reports whether the author of an object of this type sets its labels. Controllers copy the labels of a
-// Service to its endpoints, and tools label a Namespace for the objects in it.
+// labelledByAuthor reports whether the author of an object of this type sets its labels. Controllers copy the labels
+// of a Service to its endpoints, and tools label a Namespace for the objects in it. Events do not count either.
 func labelledByAuthor(gr schema.GroupResource) bool {
 	power := classify(gr).power
 	return power != PermitEndpoints && power != PermitNamespaces && gr.Resource != "events"

@@ -56,7 +56,7 @@ func TestStatusOfAnEarlierSpecStaysDown(t *testing.T) {
 	})
 }
 
-// While the new spec cannot be written downstream, a status there is still that of the old spec, and does not go up.
+// If the new spec cannot be written downstream, a status there still belongs to the old spec, and does not go up.
 func TestStatusWhileTheSpecIsOnItsWay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -104,7 +104,8 @@ func TestStatusIsNotWrittenFromAnOldCopy(t *testing.T) {
 	})
 }
 
-// The last known status stays upstream while a recreated downstream object has none, and while the downstream is unreachable.
+// The last known status stays upstream while a recreated downstream object has no status, and while the downstream is
+// unreachable.
 func TestLastKnownStatusStays(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -213,7 +214,7 @@ func TestConditionsOfOthersStay(t *testing.T) {
 	})
 }
 
-// An object of several clusters has the status of each in an annotation of its own.
+// An object that is synced to several clusters has an annotation with the status of each cluster.
 func TestObjectOfSeveralClusters(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one := newPair(t, syncer.Options{Target: "one"})
@@ -259,7 +260,7 @@ func TestObjectOfSeveralClusters(t *testing.T) {
 	})
 }
 
-// A status that the upstream rejects is reported, and is not sent again until it changes.
+// A status that the upstream rejects is reported. It is not sent again within 20 minutes unless it changes.
 func TestRefusedStatus(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

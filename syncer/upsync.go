@@ -28,7 +28,8 @@ type upsync struct {
 	rivals rivals
 }
 
-// bornState is the state of one object in the caches: born is downstream, raised upstream; nil: absent.
+// bornState is the state of one object in the caches. born is the object downstream, and raised the object upstream;
+// nil if absent.
 type bornState struct {
 	ref
 	place        types.NamespacedName
@@ -48,7 +49,7 @@ const (
 	bornSync
 )
 
-// action returns the decision. It is pure.
+// action returns the decision about one object. It is pure.
 func (s upsync) action(o bornState) bornAction {
 	switch {
 	case o.born == nil && o.raised == nil:

@@ -25,8 +25,8 @@ metadata: {name: a, labels: {state.workload.kcp.io/my-cluster: Upsync, tier: fro
 spec: {size: 1, gone: soon}
 `
 
-// Upsync takes an object that was born downstream, creates it upstream with its status, follows its changes, and
-// deletes the upstream object when the downstream object is gone.
+// With Upsync, the syncer creates an upstream object, with its status, for an object that was born downstream. The
+// upstream object follows changes of the downstream object, and is deleted when the downstream object is gone.
 func TestUpsync(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -54,7 +54,8 @@ func TestUpsync(t *testing.T) {
 		require.Equal(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
 		require.Equal(t, []string{"patch widgets/status a"}, p.up.writes())
 
-		// The object belongs to the downstream: a change or a deletion upstream is reverted.
+		// The upstream object belongs to the downstream: the syncer reverts its change and its deletion by other
+		// clients.
 		p.up.patch(widgets, "a", `{"spec":{"size":9}}`)
 		p.rest()
 		require.EqualValues(t, 2, field(p.up.get(widgets, "a"), "spec", "size"))
@@ -112,7 +113,8 @@ func TestUpsyncInOtherNamespaces(t *testing.T) {
 	})
 }
 
-// An object that another client has created upstream is not overwritten, and a downstream object of ours is not upsynced.
+// Upsync does not overwrite an object that another client has created upstream, and does not bring up a downstream
+// object that the syncer created itself.
 func TestUpsyncMeetsOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -129,7 +131,7 @@ func TestUpsyncMeetsOthers(t *testing.T) {
 		require.Equal(t, "v", field(p.up.get(configMaps, "a"), "data", "k"))
 		require.Equal(t, []string{"configmaps default/b NotSyncable"}, p.problems())
 
-		// Without its label the object is no longer upsynced.
+		// When the downstream object loses its label, the upstream object is deleted.
 		p.down.patch(configMaps, "a", `{"metadata":{"labels":{"state.workload.kcp.io/my-cluster":null}}}`)
 		p.rest()
 		require.Nil(t, p.up.get(configMaps, "a"))

@@ -26,8 +26,8 @@ func newValve(c DeleteCap) *valve {
 	return &valve{cap: c, waiting: map[ref]struct{}{}}
 }
 
-// admit reports whether the object may be deleted now. present is the number of objects that there are now. If the
-// object may not be deleted, its deletion waits until withdraw or release.
+// admit reports whether the object may be deleted now. present is the number of objects of the type that exist now. If
+// the object may not be deleted, its deletion waits until withdraw or release.
 func (v *valve) admit(of ref, present int) bool {
 	if v.cap.Objects < 0 {
 		return true
@@ -70,8 +70,8 @@ func (v *valve) withdraw(of ref) {
 	}
 }
 
-// release allows the deletions that wait, and in addition as many deletions as the argument more gives. It returns the
-// objects whose deletion waits.
+// release allows the deletions that wait, and in addition as many later deletions as the argument more gives. It
+// returns the objects whose deletion waits.
 func (v *valve) release(more int) []ref {
 	v.mu.Lock()
 	defer v.mu.Unlock()

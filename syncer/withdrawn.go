@@ -21,8 +21,8 @@ type withdrawals struct {
 	waiting map[ref]types.UID    // origins of downstream objects that are held
 }
 
-// mostWithdrawals bounds how many origins are remembered. If one is forgotten too early, its downstream object is
-// held.
+// mostWithdrawals bounds how many origins are remembered. If an origin is forgotten too early, its downstream object
+// is held.
 const mostWithdrawals = 10000
 
 func (w *withdrawals) add(uid types.UID) {
@@ -53,9 +53,9 @@ func (w *withdrawals) now() uint64 {
 	return w.clock
 }
 
-// drop forgets that an origin was withdrawn, since a cache has the origin. The argument at is the result of now,
-// called before the cache was read. A later withdrawal stays: the watch may report the deletion of an object while
-// a reconcile works with its cached state.
+// drop forgets that an origin was withdrawn, since a cache has the origin. The argument at is the result of the method
+// now, called before the cache was read. A later withdrawal stays: the watch may report the deletion of an object
+// while a reconcile works with its cached state.
 func (w *withdrawals) drop(uid types.UID, at uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +65,8 @@ func (w *withdrawals) drop(uid types.UID, at uint64) {
 	}
 }
 
-// has reports whether an origin was withdrawn. If it was, the downstream object of the ref is no longer held.
+// has reports whether an origin was withdrawn. If so, it records that the downstream object of the ref is no longer
+// held.
 func (w *withdrawals) has(of ref, uid types.UID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,8 +87,8 @@ func (w *withdrawals) wait(of ref, uid types.UID) {
 	w.waiting[of] = uid
 }
 
-// release treats the origins of the held objects as withdrawn, if the func held returns true for the object. It
-// returns these objects.
+// release treats the origin of each held object as withdrawn if the func held returns true for that object. It returns
+// these objects, and forgets which objects are held.
 func (w *withdrawals) release(held func(ref) bool) []ref {
 	w.mu.Lock()
 	defer w.mu.Unlock()

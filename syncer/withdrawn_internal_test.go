@@ -28,8 +28,8 @@ func TestAnOriginThatGoesDuringAPass(t *testing.T) {
 	require.True(t, w.has(key, "uid"), "it was deleted once more")
 }
 
-// A takeover patches the UID of the origin as our manager, so that the mark is not lost. A patch by another client loses
-// the mark.
+// A takeover patches the annotation with the UID of the origin as our manager, so this mark does not count as lost. If
+// another client patches the annotation, the mark counts as lost.
 func TestACopyThatWasTakenOverKeepsItsMarks(t *testing.T) {
 	taken := func(by string) provenance {
 		obj := &metav1.PartialObjectMetadata{}

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// messageOf returns the message of the problem of a ConfigMap.
+// messageOf returns the message of the problem of a ConfigMap, or "" if it has no problem.
 func (p *pair) messageOf(name string) string {
 	for _, s := range p.Status().Types {
 		for _, problem := range s.Problems {
@@ -31,8 +31,9 @@ func (p *pair) messageOf(name string) string {
 	return ""
 }
 
-// After the upstream was restored from a backup, downstream objects that are newer than the backup stay, however few they
-// are, until a person releases them.
+// If the upstream is restored from a backup, each downstream object that is newer than the backup stays, although the
+// deletion of so few objects would not exceed the cap. It stays until a person releases it or a restored object takes
+// it over.
 func TestUpstreamRestored(t *testing.T) {
 	for name, world := range map[string]struct {
 		before func(p *pair) // runs before the backup
@@ -133,7 +134,8 @@ func TestUpstreamRestored(t *testing.T) {
 	}
 }
 
-// An object that is created again after a restore takes over its downstream object, whatever its content.
+// If a lost origin is created again after a restore, the new object takes over the downstream object, even with other
+// content.
 func TestLostOriginIsCreatedAgain(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -169,7 +171,8 @@ func TestLostOriginIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// Another syncer keeps taking a downstream object over for its own upstream: after some rewrites it is left to that syncer.
+// If another syncer keeps taking a downstream object over for its own upstream, this syncer stops rewriting it after a
+// few times, and reports a fight.
 func TestACopyOfTwoUpstreamsInTurns(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -191,7 +194,7 @@ func TestACopyOfTwoUpstreamsInTurns(t *testing.T) {
 	})
 }
 
-// Release deletes the downstream objects of many lost origins at once, past the cap: a person has decided.
+// Release deletes the downstream objects of many lost origins at once, even above the cap: a person has decided.
 func TestReleaseOfManyLostOrigins(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -218,8 +221,8 @@ func TestReleaseOfManyLostOrigins(t *testing.T) {
 	})
 }
 
-// A restore removes a type that was defined after the backup, with its objects. When the type is defined again, their
-// downstream objects stay.
+// If a type was defined upstream after the backup, a restore removes the type with its objects. When the type is
+// defined again, the downstream objects of these objects stay.
 func TestUpstreamRestoredBeforeATypeWasDefined(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -241,8 +244,8 @@ func TestUpstreamRestoredBeforeATypeWasDefined(t *testing.T) {
 	})
 }
 
-// A person removes the finalizer of an origin and deletes it. A running syncer sees the deletion, which is evidence. A
-// syncer that was stopped has no evidence.
+// A person removes the finalizer of an origin and deletes the origin. A running syncer sees the deletion, which is
+// evidence. A syncer that was stopped at that time has no evidence.
 func TestOriginTakenByForce(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -284,8 +287,9 @@ func TestOriginTakenByForce(t *testing.T) {
 	}
 }
 
-// An object that leaves the cluster loses our finalizer after its downstream object was deleted. If the process
-// ends between these two steps, the next process completes them. The same holds if the object is being deleted.
+// If an object loses the label of the target, the syncer deletes its downstream object and then removes our finalizer.
+// If the process ends before one of these steps, the next process completes them. The same holds if the object is
+// deleted upstream meanwhile.
 func TestEndWhileAnObjectLeaves(t *testing.T) {
 	for name, fault := range map[string]struct {
 		side func(*pair) *side

@@ -274,7 +274,7 @@ func (p *pair) settle() {
 	synctest.Wait()
 }
 
-// reset forgets all requests.
+// reset forgets the recorded requests and the faults of both sides.
 func (p *pair) reset() {
 	p.up.Reset()
 	p.down.Reset()

@@ -21,7 +21,7 @@ import (
 
 const system = "kubecarrier-system"
 
-// manifests returns the documents of kind in a file below deploy, as T.
+// manifests returns the documents of the given kind in a file below deploy, as T.
 func manifests[T any](t *testing.T, file, kind string) []T {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("deploy", file))
@@ -42,8 +42,8 @@ func manifests[T any](t *testing.T, file, kind string) []T {
 	return all
 }
 
-// needed returns the roles that all loops need in the places. The plane is a peer too. The
-// catalogue is published in the plane.
+// needed returns the roles that all loops need in the given places. The central plane is a peer,
+// too, so it has the places inPeer and inPlane. The loop catalog works only in the central plane.
 func needed(places ...rights.Place) (cluster []rbacv1.ClusterRole, namespaced []rbacv1.Role) {
 	for _, name := range rights.LoopNames() {
 		for _, place := range places {
@@ -69,7 +69,8 @@ var (
 	inPeer  = rights.Place{}
 )
 
-// The manifests grant the Pods exactly the rights that the loops need.
+// The manifests have exactly the roles that the loops need. In the central plane they bind all
+// these roles to the Pods.
 func TestDeployGrantsTheLeast(t *testing.T) {
 	cluster, namespaced := needed(inPeer, inPlane)
 	require.ElementsMatch(t, cluster, manifests[rbacv1.ClusterRole](t, "plane-rbac.yaml", "ClusterRole"))

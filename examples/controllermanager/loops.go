@@ -75,7 +75,8 @@ func (b *blueprint) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// All replicas share one log in the plane, and each finishes operations that another left open.
+	// All replicas share one log in the plane. Each replica finishes operations that another
+	// replica left open.
 	log, err := kubelog.New(b.plane, kubelog.Options{})
 	if err != nil {
 		return err
@@ -95,7 +96,8 @@ func (b *blueprint) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The Catalog lists, in the namespaces of tenants in the plane, the regions that they may use.
+	// The Catalog publishes the regions that a tenant may use, in the tenant's namespace in the
+	// plane.
 	catalog, err := account.NewCatalog(b.plane, ring, account.CatalogOptions{Shard: b.members})
 	if err != nil {
 		return err

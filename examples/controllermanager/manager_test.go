@@ -44,7 +44,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// plants holds a central plane and two peers, which grant a manager exactly the rights of deploy.
+// plants holds a central plane and two peers, which grant the user manager exactly the rights in
+// the manifests of deploy.
 type plants struct {
 	t       *testing.T
 	servers map[string]*regiontest.Server
@@ -53,7 +54,8 @@ type plants struct {
 	refused map[string]bool
 }
 
-// authorizer grants the manager the rights of the roles; the test itself has all rights.
+// authorizer returns a func that grants the user manager the rights that needed returns for the
+// places. The test itself has all rights.
 func (p *plants) authorizer(name string, places ...rights.Place) func(regiontest.Request) error {
 	cluster, namespaced := needed(places...)
 	allows := func(rules []rbacv1.PolicyRule, r regiontest.Request) bool {
@@ -171,7 +173,7 @@ func logTo(t *testing.T) logr.Logger {
 	}, funcr.Options{})
 }
 
-// start runs one replica until the test ends.
+// start runs one replica until the test calls stop or ends.
 func (p *plants) start(opts options) (stop func()) {
 	p.t.Helper()
 	logger := logTo(p.t)
@@ -224,7 +226,8 @@ const (
 const manifest = `{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: %s},
   spec: {roles: [Provider], subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: alice}]}}`
 
-// Two replicas share all loops of a master, and one continues alone.
+// Two replicas share all loops of a master. After one of them has stopped, the other does all the
+// work.
 func TestReplicas(t *testing.T) {
 	p := newPlants(t)
 	health, numbersAt := freeAddress(t), freeAddress(t)

@@ -73,7 +73,7 @@ func (m secretMaker) run(ctx context.Context, access perturb.Access) error {
 }
 
 // An unmodified controller of controller-runtime passes the perturbation plans. A controller that
-// does not watch the objects it creates fails them.
+// does not watch the Secrets that it creates fails a plan: a Secret is left over.
 func TestPlansOfAController(t *testing.T) {
 	step := func(name string, do func(context.Context, kubernetes.Interface) error) perturb.Step {
 		return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {

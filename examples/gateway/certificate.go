@@ -24,7 +24,8 @@ type certificate struct {
 	path string
 }
 
-// certificateOf reads the files, or makes a self-signed certificate that is valid for a day.
+// certificateOf reads the files of the flags -cert and -key. Without these flags it makes a
+// self-signed certificate that is valid for a day.
 func certificateOf(o options) (*certificate, error) {
 	if (o.certificate == "") != (o.key == "") {
 		return nil, errors.New("-cert and -key are given together")

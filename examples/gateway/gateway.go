@@ -65,8 +65,8 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 
 // newHandler returns the gateway's handler, without a listener.
 func newHandler(ring region.Directory, known users, o options) (http.Handler, error) {
-	// The proxy has its own limits, so a request that it admits must not wait here again. Reads of
-	// all regions need up to half as many requests as reads of one region.
+	// The proxy has its own limits, so a request that it admits must not wait here again. In
+	// addition to the requests to one region, reads of all regions send it up to half as many.
 	budget := router.Budget{QPS: float32(o.qps), InFlight: o.limits.RequestsPerRegion * 3 / 2, Streams: 1500}
 	routes, err := router.New(ring, router.Options{Budget: budget})
 	if err != nil {

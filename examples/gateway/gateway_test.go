@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestGateway uses the commands that the program prints.
+// TestGateway sends requests with the addresses and tokens in the commands that the program prints.
 func TestGateway(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -69,7 +69,7 @@ func (s *scene) put(t *testing.T, name, object string) {
 	require.NoError(t, err)
 }
 
-// ask sends a request as the user.
+// ask sends a request as the user of the token.
 func (s *scene) ask(t *testing.T, method, path, token string) (code int, header http.Header, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.server.URL+path, http.NoBody)
@@ -198,7 +198,8 @@ func TestAllRegionsAreBounded(t *testing.T) {
 	}
 }
 
-// An unreachable region makes a list fail, or adds a warning, as the operator chooses.
+// While a region is unreachable, reads of all regions get a warning. With the option partial they
+// return the objects of the other regions; otherwise they fail.
 func TestPartialLists(t *testing.T) {
 	for _, partial := range []bool{false, true} {
 		t.Run(fmt.Sprint(partial), func(t *testing.T) {
@@ -236,7 +237,8 @@ func TestPartialLists(t *testing.T) {
 	}
 }
 
-// Codes from a region on which net/http would panic are replaced.
+// A region may send a code that is not the code of an error, and net/http panics on some of these
+// codes. refuse replaces them by 500.
 func TestRefuseWithAnyCode(t *testing.T) {
 	for code, want := range map[int32]int{0: 500, 42: 500, 200: 500, 404: 404, 503: 503, 4040: 500} {
 		w := httptest.NewRecorder()

@@ -10,7 +10,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// sourceOf reads the peers from the file, or starts two in memory, which done ends.
+// sourceOf reads the peers from the file. Without a file it starts two API servers in memory, which
+// done closes.
 func sourceOf(ctx context.Context, o options) (source region.Source, done func(), err error) {
 	if o.peers != "" {
 		source, err = region.FromFile(o.peers, region.Trust{})

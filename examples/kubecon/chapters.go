@@ -58,7 +58,7 @@ func (s *story) attach(ctx context.Context, c *cluster, weight string) error {
 	return nil
 }
 
-// showTargets waits until n clusters are ready.
+// showTargets waits until n clusters are ready, and prints the SyncTargets.
 func (s *story) showTargets(ctx context.Context, n int) error {
 	var rows [][2]string
 	err := await(ctx, "ready clusters", func() (bool, error) {

@@ -28,8 +28,8 @@ const (
 	rejoin       = time.Second // the default is a minute
 )
 
-// control has the loops beside the upstream: a syncer for each SyncTarget, the splitter, and the
-// controller of types.
+// control has the loops that work with the upstream: a syncer for each SyncTarget, the splitter,
+// and the controller of types.
 type control struct {
 	targets  *targets.Controller
 	splitter *splitter.Splitter

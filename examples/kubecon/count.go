@@ -89,7 +89,7 @@ func (c *counter) sample(ctx context.Context) {
 	c.lowest = min(c.lowest, total)
 }
 
-// readyIn returns the number of ready replicas in a cluster, or -1 if the cluster cannot be read.
+// readyIn returns the number of ready replicas in a cluster, or -1 if the cluster is cut off.
 func readyIn(ctx context.Context, c *cluster) (int, error) {
 	if c.link.isCut() {
 		return -1, nil

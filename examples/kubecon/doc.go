@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command kubecon is the demonstration of transparent multi-cluster, command for command: an API
-// server without workload controllers, clusters that are attached to it, and a Deployment of
-// fifteen replicas that is divided over them until it is 15/15. Then a cluster fails and comes
-// back, one joins, and one is drained. The program prints the number of ready replicas over time.
+// server without workload controllers, clusters that are attached to it, and a Deployment of fifteen
+// replicas that is divided over them, until all fifteen are ready. Then a cluster fails and comes
+// back, another cluster joins, and one of the clusters is drained. The program prints the number of
+// ready replicas over time.
 //
 //	go run ./examples/kubecon
 //

@@ -28,8 +28,7 @@ type kubeconfig struct {
 	data []byte
 }
 
-// kubeconfigs is the value of the flag -kubeconfig, in the order of the command
-// line.
+// kubeconfigs is the value of the flag -kubeconfig. parse sorts it by name.
 type kubeconfigs []kubeconfig
 
 // String returns the default that package flag prints.
@@ -61,7 +60,7 @@ func (k *kubeconfigs) Set(value string) error {
 // arguments are the parsed arguments of the program.
 type arguments struct {
 	kubeconfigs kubeconfigs   // empty: API servers in memory
-	grace       time.Duration // for so long the replicas of a silent cluster still count
+	grace       time.Duration // how long the replicas of an unreachable cluster still count
 	verbose     bool          // show the log lines of the controllers
 }
 

@@ -23,14 +23,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var update = flag.Bool("update", false, "write testdata/story.txt anew")
 
-// mask replaces text that differs between runs: the ready replicas over time.
+// mask replaces text that differs between runs: the ready replicas over time, and the duration of
+// the story.
 func mask(story string) string {
 	story = regexp.MustCompile(`(?m)(^ *[0-9.]+s +[0-9]+ .*\n)+`).ReplaceAllString(story, "(ready replicas over time)\n")
 	return regexp.MustCompile(`in [0-9hms]+\.`).ReplaceAllString(story, "in TIME.")
 }
 
-// The machine of a test may pause all syncers for longer than the default grace period, which would
-// reschedule the replicas of a cluster that nothing has cut off.
+// The machine of a test may pause all syncers for longer than the default grace period. The
+// replicas of a cluster that is not cut off would then be rescheduled, so the test sets a longer
+// grace period.
 func TestStory(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Zero(t, kubecon(t.Context(), []string{"-grace", "15s"}, &stdout, &stderr), "%s%s", &stdout, &stderr)

@@ -54,7 +54,7 @@ type script struct {
 
 func newScript() *script { return &script{} }
 
-// play begins the next act. It does nothing on a nil script, as real clusters have.
+// play begins the next act. It does nothing on a nil script, which the stage of real clusters has.
 func (s *script) play() {
 	if s == nil {
 		return

@@ -33,7 +33,7 @@ func newMirror(api region.API) *mirror {
 	return &mirror{deployments: api.Dynamic().Resource(deployments).Namespace(namespace), changed: make(chan struct{})}
 }
 
-// run follows until ctx ends. It waits for a type that is not served yet.
+// run calls follow again and again until ctx ends, also while the type is not served yet.
 func (m *mirror) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		m.follow(ctx)

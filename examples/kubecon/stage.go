@@ -15,7 +15,7 @@ type stage struct {
 	upstream *region.Conn
 	clusters []*cluster
 	script   *script       // nil with real clusters
-	grace    time.Duration // for so long the replicas of a silent cluster still count
+	grace    time.Duration // how long the replicas of an unreachable cluster still count
 }
 
 // cluster is a cluster that is attached to the upstream.

@@ -35,8 +35,8 @@ func (s *story) showAdded(ctx context.Context, o object, op *fanout.Operation, e
 	return s.show(ctx, o)
 }
 
-// refuseRival lets another coordinator, which does not know the first, request the same name in the
-// third peer.
+// refuseRival makes another coordinator request the same name in the third peer. The two
+// coordinators do not know each other.
 func (s *story) refuseRival(ctx context.Context) (err error) {
 	rival, journal, err := newCoordinator(s.ring, s.path("rival"), fanout.Options{Identity: "rival"})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // killBeforeCommit kills a coordinator that has reserved a name everywhere and would commit next.
-// No object may be left.
+// After the recovery, no peer may have an object with this name.
 func (s *story) killBeforeCommit(ctx context.Context) error {
 	return s.kill(ctx, "db-2", beforeCommit)
 }
@@ -27,8 +27,8 @@ func (s *story) killAfterCommit(ctx context.Context) error {
 	return s.kill(ctx, "db-3", afterCommit)
 }
 
-// kill lets another process add a ServiceCluster to the first peer, kills it, and recovers the
-// operation from its log.
+// kill lets another process add a ServiceCluster to the first peer, kills that process, and
+// recovers the operation from the killed process's log.
 func (s *story) kill(ctx context.Context, name string, when moment) error {
 	o := s.serviceCluster(name)
 	e := errand{
@@ -104,7 +104,7 @@ func (s *story) showLog(ctx context.Context, log wal.Log) error {
 	return nil
 }
 
-// allSettled returns an error that names the open operations of a log.
+// allSettled returns an error if a log has open operations. The error names the first of them.
 func allSettled(ctx context.Context, log wal.Log) error {
 	for entry, err := range log.Open(ctx) {
 		if err != nil {
@@ -131,7 +131,8 @@ func (m moment) outcome() string {
 	return "never in effect, and taken down"
 }
 
-// reached reports whether e is the moment in which peer commits.
+// reached reports whether the step e is the commit in the given peer: before the request, or after
+// its reply, depending on m.
 func (m moment) reached(e fanout.StepEvent, peer region.PeerName) bool {
 	commit := e.Verb == "put" && e.Stage == "Configured" && e.Peer == peer
 	return commit && e.Done == (m == afterCommit)

@@ -83,7 +83,7 @@ func runDoomed(stdin io.Reader, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// carryOut adds the ServiceCluster. It calls arrive when the moment has come.
+// carryOut adds the ServiceCluster. It calls arrive at the moment that the errand names.
 func (e errand) carryOut(arrive func()) error {
 	ring, err := connect(e.Peers)
 	if err != nil {

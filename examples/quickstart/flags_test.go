@@ -50,7 +50,7 @@ func TestHelp(t *testing.T) {
 	require.Contains(t, stderr.String(), "-kubeconfig NAME=PATH")
 }
 
-// TestTwoNamesOfOneCluster uses one kubeconfig under two names.
+// TestTwoNamesOfOneCluster uses one kubeconfig under two names. The program refuses that.
 func TestTwoNamesOfOneCluster(t *testing.T) {
 	m := newMemory(t, "a")
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -74,7 +74,7 @@ func TestTwiceOnTheSamePeers(t *testing.T) {
 	}
 }
 
-// TestFailureRemovesWhatItMade makes a late chapter fail.
+// TestFailureRemovesWhatItMade makes a late chapter fail. The program then removes its objects.
 func TestFailureRemovesWhatItMade(t *testing.T) {
 	m := newMemory(t, "a", "b", "c")
 	m.servers[1].Inject(regiontest.Fault{

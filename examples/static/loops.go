@@ -42,7 +42,7 @@ func newLoops(file, dir string) (*loops, error) {
 		return nil, err
 	}
 	// Without a central plane the fan-out protocol decides which peer serves a region. The Arbiter
-	// reports that, and gates ServiceClusters.
+	// reports the decision in the statuses of claims and ServiceClusters.
 	if l.claims, err = claim.New(nil, l.ring, claim.Options{}); err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ import (
 
 const lost region.PeerName = "ap-south"
 
-// lose cuts one peer off the network. Operations that need all peers wait for that peer; other
-// operations proceed.
+// lose cuts one peer off the network. An operation that needs all peers is aborted. A read of all
+// peers names the peer that did not answer.
 func (s *story) lose(ctx context.Context) error {
 	s.plant.servers[lost].Partition(true)
 	err := s.health(ctx, func(name region.PeerName) region.HealthState {
@@ -58,8 +58,8 @@ func (s *story) lose(ctx context.Context) error {
 	return nil
 }
 
-// comeBack reconnects the peer. Meanwhile the loops have kept retrying, and engage has not
-// returned.
+// comeBack reconnects the peer. While the peer was lost, the loops kept retrying, and engage did
+// not return.
 func (s *story) comeBack(ctx context.Context) error {
 	s.plant.servers[lost].Partition(false)
 	if err := s.health(ctx, func(region.PeerName) region.HealthState { return region.Healthy }); err != nil {

@@ -7,8 +7,8 @@
 //	go run ./examples/static
 //
 // Three API servers in the memory of the program are the peers. An Account is added to all of them,
-// its objects there are restored after an edit, a region is claimed once, and one peer is lost,
-// comes back, and leaves.
+// an object of the Account is restored after its deletion, a region is claimed once, and one peer
+// is lost, comes back, and leaves.
 //
 // The exit code is 0 if every step succeeded, otherwise 1. Begin reading at loops.go, which has the
 // code to copy.

@@ -7,8 +7,8 @@
 //
 //	go run ./examples/syncer -target my-cluster -upstream upstream.kubeconfig -downstream cluster.kubeconfig
 //
-// Without -downstream it syncs to the cluster in whose Pod it runs. Both files may change while it
-// runs.
+// Without -downstream it syncs to the cluster in whose Pod it runs. Both kubeconfig files may change while
+// it runs.
 package main
 
 import (

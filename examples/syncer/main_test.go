@@ -30,7 +30,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// The installed manifests have arguments that the program parses, with the same meaning.
+// The program parses the arguments in the manifests of targets.Manifests, and gets the values of
+// the Install.
 func TestManifestsRunThis(t *testing.T) {
 	all, err := targets.Manifests(targets.Install{
 		Target: "my-cluster", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Heartbeat: time.Minute, Unscheduled: time.Hour, Capacity: 2 * time.Hour,

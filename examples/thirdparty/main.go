@@ -1,8 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Thirdparty is a small controller as another project would write it around Atoll. For each ConfigMap with the label
-// example.com/wants=cluster it adds a ServiceCluster of its name to all peers or to none, and reports to the ConfigMap.
+// Thirdparty is a small controller that uses Atoll. For each ConfigMap of a region with the label example.com/wants=cluster
+// it adds a ServiceCluster of this name, if no other peer has one, and writes the outcome into the ConfigMap.
 package main
 
 import (

@@ -27,7 +27,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Two tenants request names in one region: one name is free, the other is taken in another peer.
+// A tenant requests two names in one region. One name is free, the other is taken in another peer.
+// The program writes both outcomes as the tenant.
 func TestThirdparty(t *testing.T) {
 	ring := regiontest.NewRing("eu", "us")
 	defer ring.Close()
@@ -77,7 +78,8 @@ func TestThirdparty(t *testing.T) {
 	}
 }
 
-// prepare makes the peers a ring with an account, which has db-2 in the other peer.
+// prepare makes the peers a ring, and adds the Account acme and its ServiceCluster db-2. The peer
+// us has db-2.
 func prepare(t *testing.T, ring *regiontest.Ring, path string) {
 	t.Helper()
 	journal, err := wal.Open(path, wal.Options{})

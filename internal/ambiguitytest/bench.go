@@ -23,7 +23,7 @@ import (
 )
 
 // Target is the peer that holds the primaries of all operations; Other is a peer that holds
-// secondaries. A bench has these two peers, and may have more.
+// secondaries (guards or replicas). A bench has these two peers, and may have more.
 const (
 	Target region.PeerName = "us-east"
 	Other  region.PeerName = "eu-west"

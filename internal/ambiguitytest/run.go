@@ -51,10 +51,10 @@ func ambiguities() []ambiguity {
 // only one in n of these pairs; different calls begin with different ambiguities. It calls bench
 // once per script if parallel is set, else once for all scripts.
 //
-// Run requires that the coordinator classifies a write of unknown outcome as Unknown; that only the
-// protocol repeats writes; that the result the caller gets is true, immediately, after recovery,
-// and after delayed requests arrive; and that after recovery no operation is open and no invariant
-// is violated.
+// Run requires that the coordinator assigns the class of the ambiguity to the write that met it, and
+// that only the protocol repeats writes. The result that the caller got must be true at once, after
+// recovery, and after delayed requests have arrived. After recovery no operation may be open, and an
+// audit must find no violation.
 func Run(t *testing.T, parallel bool, every int, bench func(*testing.T) *Bench) {
 	t.Helper()
 	var shared *Bench
@@ -129,8 +129,8 @@ func (b *Bench) meet(t *testing.T, o operation, call call, a ambiguity) {
 	}
 }
 
-// counted fails the test if more writes arrived than the protocol began, or if not exactly one
-// request met the fault.
+// counted fails the test if the number of requests that met the fault is not one, or if more writes
+// arrived at the boxes than the coordinator began.
 func (b *Bench) counted(t *testing.T, box *boxtest.Box, a ambiguity, steps *journal) {
 	t.Helper()
 	met, arrived := 0, 0

@@ -144,8 +144,8 @@ func walk(t *testing.T, ext string, visit func(path, content string)) (files int
 	return files
 }
 
-// TestWords checks the words in all modules of the repository. It skips the evidence, which tests write, and the change
-// log, which quotes old names.
+// TestWords checks the comments, the names and the pages in all modules of the repository. It skips docs/evidence,
+// which tests write, and the change log, which quotes old names.
 func TestWords(t *testing.T) {
 	files := walk(t, ".go", func(path, content string) {
 		if (File{Path: path}).isGenerated() {

@@ -15,12 +15,13 @@ import (
 // everything stands for any package.
 const everything = "*"
 
-// mayImport maps a package, or a directory of packages, to the packages that it may import. An
-// entry allows exactly the named package; only an entry whose last element is internal also allows
-// the packages below it. The key with the longest prefix of a package's path applies. Every package
-// may also import the packages below its own internal directory. Every package except those of
-// types (v1alpha1) may also import the types of its own directory tree, and the types of the
-// packages that it may import.
+// mayImport maps a package, or a directory of packages, to the packages that it may import. An entry
+// allows exactly the named package; only an entry whose last element is internal also allows the
+// packages below it. Of the keys that are a prefix of a package's path, the longest applies. Every
+// package may also import the packages below its own internal directory; a package for tests may
+// also import all packages below the key that applies to it. Every package except those of types
+// (v1alpha1) may also import the types of its own directory tree, and the types of the packages that
+// it may import.
 var mayImport = map[string][]string{
 	".":        nil,
 	"region":   {"internal"},
@@ -68,7 +69,8 @@ var mayImport = map[string][]string{
 	"internal/rightstest":      {"region", "region/regiontest"},
 }
 
-// Imports checks the imports of each package against mayImport.
+// Imports checks the imports of each package against mayImport. It also checks that only tests and
+// examples import packages for tests, and that only examples import examples.
 func Imports(packages []Package) []string {
 	var wrong []string
 	for _, p := range packages {
@@ -122,7 +124,8 @@ func allowed(p Package, room, imported string) bool {
 	return under(imported, room+"/internal") || p.IsTest() && under(imported, room)
 }
 
-// typesOf reports whether types belong to the directory tree of a room, or to a package in list.
+// typesOf reports whether the package types is in the same directory tree as room, or as a package
+// in list.
 func typesOf(types, room string, list []string) bool {
 	owner, _, _ := strings.Cut(types, "/")
 	return under(room, owner) || slices.ContainsFunc(list, func(l string) bool { return path.Base(l) != "v1alpha1" && under(l, owner) })
@@ -143,7 +146,8 @@ var forbidden = []string{
 	"k8s.io/client-go/tools/leaderelection", "k8s.io/client-go/tools/events",
 }
 
-// Forbidden checks that no package imports a package of the list forbidden, directly or indirectly.
+// Forbidden checks that no package imports a package of the list forbidden, directly or indirectly,
+// except k8s.io/client-go/kubernetes/scheme.
 func Forbidden(packages []Package) []string {
 	var wrong []string
 	for _, p := range packages {
@@ -157,9 +161,9 @@ func Forbidden(packages []Package) []string {
 	return wrong
 }
 
-// Mains checks that the tests of p import internal/maintest, whose Main their TestMain must call,
-// if they use rapid, or if they use testing/synctest and p depends on
-// k8s.io/apimachinery/pkg/util/runtime, as client-go does.
+// Mains checks the tests of p if they use rapid, or if they use testing/synctest and p depends on
+// k8s.io/apimachinery/pkg/util/runtime, as client-go does. Such tests must import internal/maintest,
+// so that their TestMain calls its Main.
 func Mains(p Package, tests []*ast.File) []string {
 	imports := func(path string) bool {
 		return slices.ContainsFunc(tests, func(f *ast.File) bool {
@@ -195,13 +199,14 @@ type Requirement struct {
 	Indirect      bool
 }
 
-// Requirements checks go.mod.
+// Requirements checks the lines of go.mod: each direct dependency must be in requirements, and all
+// modules of inStep must have one version.
 func Requirements(lines []Requirement) []string {
 	var wrong []string
 	version := ""
 	for _, r := range lines {
 		if !r.Indirect && !slices.Contains(requirements, r.Path) {
-			wrong = append(wrong, fmt.Sprintf("go.mod requires %s: a new direct dependency needs a line in internal/archtest and its reason in CONTRIBUTING.md", r.Path))
+			wrong = append(wrong, fmt.Sprintf("go.mod requires %s: a new direct dependency needs a line in internal/archtest and its reason in the commit message", r.Path))
 		}
 		if !slices.Contains(inStep, r.Path) {
 			continue

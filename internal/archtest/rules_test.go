@@ -17,7 +17,7 @@ import (
 func TestImportsRule(t *testing.T) {
 	for name, c := range map[string]struct {
 		p    Package
-		want string // part of the only violation, empty for none
+		want string // part of the first violation; empty: no violation
 	}{
 		"a leaf":                        {Package{Path: "wal", Imports: []string{"region"}}, "wal imports region"},
 		"a room may use what it may":    {Package{Path: "router", Imports: []string{"region", "region/v1alpha1", "internal/hash"}}, ""},

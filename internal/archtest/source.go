@@ -86,7 +86,8 @@ func (f File) names() (wrong []string) {
 	return wrong
 }
 
-// effects checks that a file of a library has no flags, no init function and no logger of its own.
+// effects checks that a file of a library has no flags and no init function, and does not call
+// logr.FromContextOrDiscard.
 func (f File) effects(parsed *ast.File) (wrong []string) {
 	for _, i := range parsed.Imports {
 		if i.Path.Value == `"flag"` || strings.HasPrefix(i.Path.Value, `"github.com/spf13/pflag`) {
@@ -219,7 +220,8 @@ func returnsOwn(fn *ast.FuncDecl, types map[string]bool) bool {
 	return ok && types[name.Name]
 }
 
-// Sequential checks that a package that .ci/race leaves out has neither goroutines nor locks.
+// Sequential checks a package that .ci/race leaves out: it must not start goroutines, and must not
+// import sync or golang.org/x/sync.
 func Sequential(p Package, files []*ast.File) []string {
 	var violations []string
 	for _, f := range files {

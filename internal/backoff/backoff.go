@@ -16,7 +16,8 @@ func Doubling(first, limit time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: min(first, limit), Factor: 2, Cap: limit, Steps: math.MaxInt}
 }
 
-// After returns the delay that Doubling has after that number of failures in a row. failures is at least one.
+// After returns the delay after the given number of failures in a row: first after one failure, and twice the delay
+// after each further failure, at most limit. failures is at least one.
 func After(failures int, first, limit time.Duration) time.Duration {
 	delays := Doubling(first, limit)
 	for range min(failures, 64) - 1 {

@@ -120,7 +120,8 @@ func TestAlone(t *testing.T) {
 	require.Equal(t, 2, passed)
 }
 
-// through starts a server with a box before it, and returns the box and a client of it.
+// through starts a server with a box before it, and returns the box and a client that connects
+// through the box.
 func through(t *testing.T, handler http.HandlerFunc) (*boxtest.Box, *caller) {
 	t.Helper()
 	server := httptest.NewServer(handler)

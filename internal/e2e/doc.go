@@ -38,17 +38,21 @@
 //     --runtime-config=apps/v1=false.
 //   - plane.Upstream(): the options of a plane for the multi-cluster proposal: no
 //     controllers, no built-in workloads, and any type can be defined.
-//   - planetest.Peer(t, plane, regions...), PeerAs: a plane as a region.Peer.
-//   - planetest.Dynamic(t, config): a client, for plane.Config() or for
+//   - planetest.Peer(t, plane, regions...), PeerAs: return a plane as a region.Peer.
+//   - planetest.Dynamic(t, config): returns a client for plane.Config() or for
 //     plane.ConfigOf(kubeconfig).
-//   - planetest.Eventually(t, timeout, what, probe): await a condition.
-//   - planetest.WriteKubeconfig(t, name, kubeconfig): for programs that take a path.
-//   - Plane.Kubeconfig, Config: the administrator. KubeconfigFor(user, groups...):
-//     a client certificate. ServiceAccountKubeconfig: a service account's token.
-//     RunAs(ctx, clusterRoles): a token that may do exactly what these
-//     ClusterRoles say. The API server acts on it when RunAs returns.
-//   - Plane.Pause, Resume: a frozen API server, requests time out. Kill: refused
-//     connections. Restart: same data, same address, same credentials.
+//   - planetest.Eventually(t, timeout, what, probe): waits until probe returns nil.
+//   - planetest.WriteKubeconfig(t, name, kubeconfig): writes a file for programs that
+//     take the path of a kubeconfig.
+//   - Plane.Kubeconfig, Config: return the credentials of the administrator.
+//   - Plane.KubeconfigFor(user, groups...): returns a client certificate of a user.
+//   - Plane.ServiceAccountKubeconfig: returns a token of a service account.
+//   - Plane.RunAs(ctx, clusterRoles): returns a token with the rights of these
+//     ClusterRoles. The API server knows the rights when RunAs returns.
+//   - Plane.Pause, Resume: freeze the API server, so that requests time out, and let it
+//     continue.
+//   - Plane.Kill, Restart: end all processes, so that connections are refused, and start
+//     them again with the same data, address and credentials.
 //
 // When a test fails, its output names the directories of the logs of its planes.
 //

@@ -21,7 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/ending"
 )
 
-// TestMain is a program that waits for a signal, if the environment variable ATOLL_ENDING is set.
+// TestMain runs the tests. If the environment variable ATOLL_ENDING is set, it is instead a program
+// that waits for a signal.
 func TestMain(m *testing.M) {
 	if os.Getenv("ATOLL_ENDING") == "" {
 		os.Exit(m.Run())
@@ -32,8 +33,9 @@ func TestMain(m *testing.M) {
 	fmt.Println("ended")
 }
 
-// Under nohup this process ignores SIGHUP, and a program that it starts would, too. A signal that
-// this process catches has its default action in the program.
+// A program with Context ends at the first SIGINT, SIGTERM or SIGHUP; under nohup it ignores SIGHUP.
+// The test catches SIGHUP itself: otherwise, if the test runs under nohup, the programs that it
+// starts would ignore SIGHUP, too.
 func TestSignals(t *testing.T) {
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
@@ -67,8 +69,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// Each program of the examples and of cmd uses Context. thirdparty cannot import internal packages,
-// so it contains a copy of the code.
+// Each program of the examples and of cmd uses Context. The example thirdparty cannot import internal
+// packages, so it contains a copy of the code of Context.
 func TestEachProgramEndsSo(t *testing.T) {
 	mains, err := filepath.Glob("../../examples/*/main.go")
 	require.NoError(t, err)

@@ -26,14 +26,14 @@ type Patcher[T metav1.Object] interface {
 // as different. The entry names the fields that manager owns, so that Apply removes a field that is
 // no longer desired. Apply modifies neither object.
 //
-// desired contains apiVersion, kind, name, the namespace if there is one, and all the fields that
-// manager wants. If desired has a UID, the write fails with a Conflict if the object was replaced. API servers
-// do not check the UID in writes of a custom resource's status, so for a subresource of current the
-// write also has current's resourceVersion, and fails with a Conflict if the object changed at all.
+// desired contains apiVersion, kind, name, the namespace if there is one, and all the fields that manager
+// wants. If desired has a UID, the write fails with a Conflict if the object was replaced. API servers do not
+// check the UID in writes of a custom resource's status. So a write of a subresource also carries current's
+// resourceVersion, and fails with a Conflict after any change of the object.
 //
-// subresources is empty or one name such as "status", which limits the comparison to the fields
-// below it. Some values count as different each time: a value that the server rewrites (a quantity
-// "1000m"), an empty map or list that others fill, and a desired object without any field.
+// subresources is empty or one name such as "status", which limits the comparison to the fields below it.
+// Some values count as different each time: a value that the server rewrites (a quantity "1000m"), an empty
+// map or list that other clients fill, and a desired object without any field.
 func Apply[T metav1.Object](ctx context.Context, c Patcher[T], current, desired *unstructured.Unstructured, manager string, subresources ...string) (changed bool, err error) {
 	if current != nil && !differs(current, desired, manager, subresources) {
 		return false, nil

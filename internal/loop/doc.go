@@ -14,11 +14,13 @@
 //   - Lists are consistent reads, in pages. Each page is decoded and stripped before the next is
 //     requested.
 //   - One worker at a time works on a key. If the key is added meanwhile, it is worked on again.
-//   - An object without a difference is not written: no request is made.
-//   - Start waits for its goroutines. Nothing global is set, and client-go logs nothing of its own.
+//   - Apply makes no request for an object without a difference.
+//   - Start waits for its goroutines. The package sets nothing global, and discards client-go's own
+//     log lines.
 //
 // Not guaranteed:
-//   - That every change is observed: of several in quick succession, only the last may be.
+//   - That every change is observed: of several changes in quick succession, the cache may show
+//     only the last.
 //   - That a silently broken connection is noticed at once. The transport detects it with its
 //     pings: with client-go's defaults after 45 seconds.
 package loop

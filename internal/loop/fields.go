@@ -121,8 +121,8 @@ func differs(current, desired *unstructured.Unstructured, manager string, subres
 	return !same(current.Object, fields, owned)
 }
 
-// ownedBy returns the fields that manager has applied. It returns false if manager has applied no
-// field.
+// ownedBy returns the fields that manager has applied in the given apiVersion and subresource. It
+// returns false if manager has applied no such field.
 func ownedBy(current *unstructured.Unstructured, apiVersion, manager, subresource string) (*fieldpath.Set, bool) {
 	for _, e := range current.GetManagedFields() {
 		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != subresource ||
@@ -135,8 +135,8 @@ func ownedBy(current *unstructured.Unstructured, apiVersion, manager, subresourc
 	return nil, false
 }
 
-// identity lists the fields that identify the object, and the fields that only the server writes.
-// These fields have no owner.
+// identity lists the fields of the metadata that identify the object, and those that only the
+// server writes. These fields have no owner.
 var identity = []string{"name", "namespace", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
 
 // appliedFields returns the fields of obj that can have an owner.
@@ -195,7 +195,7 @@ func same(current, desired any, owned *fieldpath.Set) bool {
 		}
 		elements = len(desired)
 	default:
-		return false // the field was a map or a list before
+		return false // owned has elements, so the field was a map or a list
 	}
 	return elements == size(owned)
 }
@@ -229,8 +229,9 @@ func anyElement(s *fieldpath.Set) (fieldpath.PathElement, bool) {
 	return fieldpath.PathElement{}, false
 }
 
-// elementOf returns the position of item in a list with positions like kind: by the same keys, or
-// by value.
+// elementOf returns the path element of an item of a list. It has the form of kind, the path
+// element of another item: the values of the same keys, or the item's own value. elementOf returns
+// false if the item has no such path element.
 func elementOf(item any, kind fieldpath.PathElement) (fieldpath.PathElement, bool) {
 	switch {
 	case kind.Value != nil:
@@ -253,9 +254,9 @@ func elementOf(item any, kind fieldpath.PathElement) (fieldpath.PathElement, boo
 	return fieldpath.KeyElement(key...), true
 }
 
-// StatusManagers returns the managers that own the field of obj's status at that path, or a field
-// below it, by apply or update, in the order of obj's managedFields. A manager that is missing has
-// not written the field, or another client has changed the field since.
+// StatusManagers returns the managers that own, by apply or update, the field of obj's status at
+// that path or a field below it. Their order is that of obj's managedFields. A manager that is
+// missing has not written the field, or another client has changed the field since.
 func StatusManagers(obj *unstructured.Unstructured, path ...string) []string {
 	var managers []string
 	entries, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "metadata", "managedFields")

@@ -124,8 +124,9 @@ func (o *Objects) Start(ctx context.Context) error {
 	return nil
 }
 
-// The pause between attempts to list and watch doubles, plus up to a half at random. An attempt
-// that lasted for a minute is not a failure.
+// The pause between attempts to list and watch begins with minPause and doubles up to maxPause. A
+// random part of up to a half is added. After an attempt of more than a minute the pause is
+// minPause.
 const (
 	minPause = 500 * time.Millisecond
 	maxPause = 10 * time.Second

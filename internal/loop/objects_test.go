@@ -231,7 +231,8 @@ func TestObjectsSurviveAServerThatIsAway(t *testing.T) {
 	})
 }
 
-// A server that was restored from a backup reuses resourceVersions for other content.
+// A server that was restored from a backup reuses resourceVersions for other content. After the
+// restore, the cache has the objects of the restored server.
 func TestObjectsAreReadAgainAfterARestore(t *testing.T) {
 	for _, away := range []time.Duration{0, time.Millisecond} { // the next watch succeeds, or fails
 		synctest.Test(t, func(t *testing.T) {
@@ -259,8 +260,8 @@ func TestObjectsAreReadAgainAfterARestore(t *testing.T) {
 	}
 }
 
-// An object counts as changed if its UID and resourceVersion are the same but its content is
-// different. It does not count as changed if the content is the same.
+// After a restore, Changed is called for an object whose content differs, although its UID and
+// resourceVersion are the same. It is not called for an object with the same content.
 func TestObjectsTellOfWhatARestoreChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, c := newBoxes(t, regiontest.Options{})
@@ -377,7 +378,7 @@ func TestObjectsErrIsHonest(t *testing.T) {
 	}
 }
 
-// A reflector abandons a running list when its context ends; Start waits for it.
+// A reflector abandons a running list when its context ends. Start waits until that list has ended.
 func TestObjectsStopWhileAListHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, _ := newBoxes(t, regiontest.Options{})
@@ -436,7 +437,8 @@ func TestObjectsComeAndGo(t *testing.T) {
 	})
 }
 
-// A reader misses an object as soon as Removed has returned, neither before nor later.
+// A reader that asks for an object while Removed runs gets its answer after Removed has returned.
+// The answer is that the object does not exist.
 func TestRemovedIsToldAsTheObjectGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, d, c := newBoxes(t, regiontest.Options{})

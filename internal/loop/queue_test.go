@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// run starts q with work until the returned func is called.
+// run lets q call work until the test calls stop.
 func run(t *testing.T, q *loop.Queue, work func(ctx context.Context, key string) (time.Duration, error)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -200,7 +200,8 @@ func TestQueueWorksOnWhatIsBehindLast(t *testing.T) {
 	})
 }
 
-// While a cache is stale, for minutes, a key is retried with backoff and nothing is logged.
+// While work returns ErrBehind, the Queue retries the key with backoff and logs nothing. If Add
+// queues the key meanwhile, the Queue works on it at once.
 func TestQueueBacksOffWhileACopyIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := loop.NewQueue(loop.QueueOptions{})

@@ -65,7 +65,7 @@ func (s *source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 	opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
 	list, err := s.client.List(pageCtx, opts)
 	if err != nil {
-		// If a continue token has expired, the reflector lists again at once.
+		// If a continue token has expired, the reflector lists again at once. That is no failure.
 		if late := opts.Continue != "" && apierrors.IsResourceExpired(err); !late && ctx.Err() == nil {
 			s.freshness.failed(fmt.Errorf("failed to list %s: %w", s.name, err))
 		}

@@ -29,7 +29,7 @@ const gcPercent = 400
 // does not return.
 func Main(m *testing.M, hear ...utilruntime.ErrorHandler) {
 	if len(hear) == 0 {
-		hear = utilruntime.ErrorHandlers[:1] // the one that logs; the delaying one comes after it
+		hear = utilruntime.ErrorHandlers[:1] // the handler that logs; the next one delays
 	}
 	utilruntime.ErrorHandlers = hear
 	if f := flag.Lookup("rapid.seed"); f != nil {

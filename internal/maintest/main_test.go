@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { maintest.Main(m) }
 
-// An error outside of bubbles does not delay one inside.
+// An error that was reported outside of bubbles does not delay an error in a bubble.
 func TestErrorsDoNotWait(t *testing.T) {
 	utilruntime.HandleErrorWithContext(t.Context(), errors.New("outside"), "Told")
 	synctest.Test(t, func(t *testing.T) {

@@ -16,13 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mutant is a package without one of its rules.
+// mutant is a change of a package's source that breaks one of the package's rules.
 type mutant struct {
 	rule    string // a sentence that is true for the package
-	change  string // how the mutant breaks it
+	change  string // how the mutant breaks the rule
 	file    string // in the package's directory
 	was, is string // was must be in the file exactly once
-	tests   string // names of tests separated by |, of which one must fail, or one test and /subtest
+	tests   string // names of tests, separated by |, one of which must fail; or TEST/SUBTEST
 }
 
 // table has the mutants of one package.

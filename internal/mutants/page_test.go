@@ -41,8 +41,9 @@ func (tab table) section(page string) string {
 	return section
 }
 
-// write writes the reported failures, by the beginning of their rows, into the page under
-// ATOLL_DOCS. It keeps other rows. A mutant that was never run gets a row that shows that.
+// write writes the section of a table into the page in the directory ATOLL_DOCS. reported has the
+// tests' failures, by the beginning of their rows. write keeps the row of a mutant that is not in
+// reported. If the page has no such row, the new row shows that the mutant has not been run.
 func (tab table) write(t *testing.T, reported map[string]string) {
 	t.Helper()
 	docs := os.Getenv("ATOLL_DOCS")
@@ -79,7 +80,8 @@ var (
 
 const longest = 240
 
-// answer returns the name of the first failed test and its first message, or "" if no test failed.
+// answer returns the name of the first failed test and its first message. It returns only the
+// message of a panic if no test is named, and "" if there is no failure.
 func answer(out string) string {
 	text := firstReport(out)
 	if runes := []rune(text); len(runes) > longest {
@@ -95,8 +97,8 @@ func answer(out string) string {
 	return ""
 }
 
-// firstReport returns the message, else the error, of the first failed requirement, else a panic or
-// a logged line.
+// firstReport returns the first of these that the output contains: the message of a failed
+// requirement, the error of a failed requirement, a panic, or a logged line.
 func firstReport(out string) string {
 	for line := range strings.Lines(out) {
 		if _, text, ok := strings.Cut(line, "Messages:"); ok {

@@ -3,8 +3,8 @@
 
 package mutants
 
-// The guards of identities and paths are tested by a table in their own package, which disables
-// them at run time.
+// This table leaves out the guards of identities and paths. A test in package router disables these
+// guards at run time, one at a time.
 var routerMutants = []mutant{
 	{
 		"a resourceVersion of the former peer is not used at the new one", "it is passed on",

@@ -55,14 +55,15 @@ const (
 	seldomNotes  = 20 * time.Minute
 )
 
-// notes reports whether p writes the notes of a Coordinator in a PeerSet
+// notes reports whether p is a write of a PeerSet. A Coordinator writes its notes there
 // (fanout.Options.NoteEvery).
 func notes(p perturb.Point) bool { return p.Resource == "peersets.fanout.atoll.dev" }
 
 // pair are the members of the ring in most scenarios.
 var pair = []region.PeerName{"eu", "us"}
 
-// replicator returns a program with a Replicator of a plane and its Coordinator.
+// replicator returns a program with a Replicator for the central plane in a server, and the
+// Coordinator that the Replicator uses.
 func replicator(server string, peers []region.PeerName) func(context.Context, perturb.Access) error {
 	return func(ctx context.Context, access perturb.Access) error {
 		plane, err := region.APIFor(access(server))
@@ -80,7 +81,7 @@ func replicator(server string, peers []region.PeerName) func(context.Context, pe
 }
 
 // coordinate runs a program with a Coordinator over peers, and the loops that more returns. The
-// Coordinator uses one of the logs that are kept with the server named beside.
+// Coordinator uses one of the logs that belong to the server in the argument beside.
 func coordinate(ctx context.Context, access perturb.Access, peers []region.PeerName, beside string, kinds []fanout.Kind,
 	more func(*region.Ring, *fanout.Coordinator) ([]func(context.Context) error, error),
 ) error {
@@ -119,7 +120,8 @@ func accountController(peers []region.PeerName) func(context.Context, perturb.Ac
 	}
 }
 
-// members returns servers of which peers are the members of a ring.
+// members returns a func that makes a server of each name. The servers in peers are the members of
+// a ring.
 func members(peers []region.PeerName, names ...string) func() (map[string]perturb.Server, error) {
 	types := map[string]func() (*regiontest.Definitions, error){}
 	for _, name := range names {

@@ -64,7 +64,7 @@ func splitterAutoscaler() perturb.Scenario {
 	}
 }
 
-// once returns a loop that calls do and then waits for the end.
+// once returns a loop that calls do and then waits until its context ends.
 func once(name string, do func(ctx context.Context, access perturb.Access) error) perturb.Loop {
 	return perturb.Loop{Name: name, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
 		if err := do(ctx, access); err != nil {
@@ -118,7 +118,7 @@ func operations() perturb.Scenario {
 			if err != nil {
 				return err
 			}
-			time.Sleep(time.Second) // the ring has read its source
+			time.Sleep(time.Second) // meanwhile the ring reads its source
 			_, accountErr := c.Add(ctx, object(accountOf("loodse", "Provider")), fanout.AddOptions{Target: "eu"})
 			_, clusterErr := c.Add(ctx, object(strings.Replace(clusterA, "spec: {}", "spec: {kubeconfigSecret: {name: one}}", 1)), fanout.AddOptions{Target: "eu"})
 			_, updateErr := c.Update(ctx, object(accountOf("loodse", "Provider", "Tenant")), fanout.AddOptions{})
@@ -168,7 +168,8 @@ func catalog() perturb.Scenario {
 	}
 }
 
-// shardMembers is a scenario with two replicas that share keys, of which the second ends.
+// shardMembers is a scenario in which two replicas of a program share keys, and the second replica
+// ends after a minute.
 func shardMembers() perturb.Scenario {
 	member := func(name string, until time.Duration) perturb.Loop {
 		return perturb.Loop{Name: name, Single: true, Run: func(ctx context.Context, access perturb.Access) error {
@@ -288,7 +289,8 @@ func pulled() perturb.Scenario {
 	}
 }
 
-// syncerEnds is a scenario in which a namespace with labels is created and deleted.
+// syncerEnds is a scenario in which a user creates a namespace with labels, changes a label and
+// deletes the namespace. A Syncer syncs the labels and the objects of the namespace.
 func syncerEnds() perturb.Scenario {
 	inShop := "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: a, labels: {" + forA + "}}, data: {value: one}}"
 	shop := "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: one, pod-security.kubernetes.io/enforce: restricted}, annotations: {note: x}}}"

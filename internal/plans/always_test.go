@@ -19,9 +19,10 @@ import (
 type judgment func(ctx context.Context, w perturb.Write, access perturb.Access) error
 
 // enoughAvailable returns a judgment on each write by which a Splitter takes replicas from a shard
-// of web. After the write, at least as many replicas must be available as least or as before the
-// write, whichever is fewer. Shards in clusters without a SyncTarget may be deleted, also if a new
-// SyncTarget has the same name. A shard that is being deleted does not count.
+// of web. After the write, as many replicas must be available as the argument least demands. If
+// fewer were available before the write, none of these may be lost. Shards in clusters without a
+// SyncTarget may be deleted, also if a new SyncTarget has the same name. A shard that is being
+// deleted does not count.
 func enoughAvailable(least int64) judgment {
 	return func(ctx context.Context, w perturb.Write, access perturb.Access) error {
 		taken := availableIn(w.Before) - availableIn(w.After)

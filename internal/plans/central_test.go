@@ -21,7 +21,8 @@ var (
 	peerTypes  = definitionsOf("kubecarriers.operator.kubecarrier.io", "regionclaims.kubecarrier.io", "serviceclusters.kubecarrier.io")
 )
 
-// carrier returns the manifest of the installation in a plane.
+// carrier returns the manifest of the KubeCarrier in a plane, which makes the installation there a
+// master or not.
 func carrier(master bool) string {
 	return fmt.Sprintf("{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: %t}}", master)
 }
@@ -32,8 +33,8 @@ func peerObject(name string) string {
 }
 
 // centralPlane is a scenario in which an operator makes an installation a master, registers
-// clusters, changes and deletes their Secrets, and removes a cluster and adds it again, while
-// providers claim regions there.
+// clusters, changes and deletes their Secrets, and removes a cluster and adds it again. Meanwhile
+// providers claim a region in the clusters.
 func centralPlane() perturb.Scenario {
 	const system = central.Namespace
 	return perturb.Scenario{
@@ -100,7 +101,8 @@ func master(ctx context.Context, access perturb.Access) error {
 	return m.Start(ctx)
 }
 
-// The status of a Peer without regions is the same whether or not it served one before.
+// The status of a Peer without regions is the same, whether or not the Peer served a region
+// earlier.
 func TestPeerThatServedARegion(t *testing.T) {
 	perturb.Replay(t, centralPlane(), perturb.Plan{{
 		Kind: perturb.WatchLate,

@@ -82,8 +82,8 @@ func arbiter(peers ...region.PeerName) func(context.Context, perturb.Access) err
 }
 
 // oneHolder requires that one claim of each region is Bound, and that all other claims of the
-// region are in Conflict with it. It also requires that a ServiceCluster is open if its claim is
-// Bound, and closed otherwise.
+// region are in Conflict with it. It also requires that the condition RegionBound of a
+// ServiceCluster is True if its claim is Bound, and not True otherwise.
 func oneHolder(peers ...string) func(context.Context, perturb.Access) error {
 	return func(ctx context.Context, access perturb.Access) error {
 		bound := map[string]string{}
@@ -112,6 +112,9 @@ func oneHolder(peers ...string) func(context.Context, perturb.Access) error {
 			return err
 		}
 		for key, holders := range said {
+			if bound[key] == "" {
+				return fmt.Errorf("%s is Bound in no peer", key)
+			}
 			for _, holder := range holders {
 				if holder != bound[key] {
 					return fmt.Errorf("%s is Bound in %q, and a claim names %q", key, bound[key], holder)
@@ -122,7 +125,8 @@ func oneHolder(peers ...string) func(context.Context, perturb.Access) error {
 	}
 }
 
-// gated requires that each ServiceCluster is open where its region is Bound, and only there.
+// gated requires that each ServiceCluster is open (its condition RegionBound is True) in the peer
+// where its region is Bound, and only there.
 func gated(ctx context.Context, access perturb.Access, bound map[string]string, peers []string) error {
 	for _, peer := range peers {
 		clusters, err := listOf(ctx, access, peer, resourceOf["ServiceCluster"])

@@ -40,7 +40,7 @@ func (j *journals) giveBack(m *waltest.Memory) {
 	j.free = append(j.free, m)
 }
 
-// journalOf takes one of the logs that are kept with a server. The returned func gives it back.
+// journalOf takes one of the logs that belong to a server. The returned func gives it back.
 func journalOf(access perturb.Access, server string) (wal.Log, func(), error) {
 	u, err := url.Parse(access(server).Host)
 	if err != nil {
@@ -60,7 +60,7 @@ func initialize(servers map[string]perturb.Server, peers []region.PeerName) erro
 	return byHand(servers, peers, fanout.Options{}, func(ctx context.Context, c *fanout.Coordinator) error { return c.InitPeers(ctx) })
 }
 
-// byHand calls work with a Coordinator that an operator runs, and that is not started.
+// byHand calls work with a Coordinator that is not started, as an operator uses one from a shell.
 func byHand(servers map[string]perturb.Server, peers []region.PeerName, opts fanout.Options, work func(context.Context, *fanout.Coordinator) error) error {
 	var conns []*region.Conn
 	for _, name := range peers {

@@ -19,9 +19,10 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// A kubeconfig names a server in memory by a host of its own, https://NAME.RUN.invalid. Requests
-// without TLS options and Dial use http.DefaultTransport, which router replaces. router finds the
-// server by the host of the request, and the faults of the calling loop by its context.
+// A kubeconfig names a server in memory by a host of its own, https://NAME.RUN.invalid. A client
+// that has neither TLS options nor a Dial function uses http.DefaultTransport, which router
+// replaces. router finds the server by the host of the request, and the faults of the calling loop
+// by the context of the request.
 
 // hosted is a server that kubeconfigs can reach.
 type hosted struct {
@@ -31,7 +32,7 @@ type hosted struct {
 	journals   *journals
 }
 
-// Close hides the Close that returns an error.
+// Close closes the server. Kubeconfigs no longer reach it.
 func (h hosted) Close() {
 	hosts.Delete(h.host)
 	h.Server.Close()
@@ -51,7 +52,7 @@ func host(name string, s *regiontest.Server, run int64) perturb.Server {
 	return h
 }
 
-// Config implements perturb.Server. Its Host is that of kubeconfigs.
+// Config implements perturb.Server. The Host of the result is the host that kubeconfigs name.
 func (h hosted) Config() *rest.Config {
 	config := h.Server.Config()
 	config.Host = "https://" + h.host
@@ -60,7 +61,8 @@ func (h hosted) Config() *rest.Config {
 
 type accessKey struct{}
 
-// reaching returns a context whose requests with kubeconfigs meet the faults of access's loop.
+// reaching returns a context. A request that has this context and goes to the server of a
+// kubeconfig meets the faults of the loop to which access belongs.
 func reaching(ctx context.Context, access perturb.Access) context.Context {
 	return context.WithValue(ctx, accessKey{}, access)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // unwritten lists labels, annotations and finalizers that occur in the source and that no scenario
-// writes, with the place of each.
+// writes. The value tells where each occurs, or which client writes it.
 var unwritten = map[string]string{
 	"atoll.dev/schema-version":         "on our CustomResourceDefinitions; `config.InstallCRDs` writes it",
 	"fanout.atoll.dev/release-removal": "a person writes it, with `atollctl`",
@@ -34,7 +34,7 @@ var unwritten = map[string]string{
 var literal = regexp.MustCompile("[\"`=]((?:[a-z-]+\\.)*(?:atoll\\.dev|kcp\\.io|kubecarrier\\.io)/[A-Za-z0-9./-]*)[\"`=]")
 
 // TestMarks requires that each label, annotation and finalizer in the source is in the table of
-// fields or in unwritten.
+// fields or in unwritten, and not in both.
 func TestMarks(t *testing.T) {
 	found := map[string]string{}
 	for _, room := range []string{"account", "config", "events", "fanout", "region", "router", "splitter", "syncer", "wal"} {
@@ -70,7 +70,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// marks returns the section of docs/evidence/writers.md about unwritten.
+// marks returns the section of docs/evidence/writers.md with the table unwritten.
 func marks() string {
 	var text strings.Builder
 	text.WriteString("| mark | where |\n|---|---|\n")

@@ -67,8 +67,8 @@ func placementLife() perturb.Scenario {
 	}
 }
 
-// While a watch is late for ten minutes, the Controller backs off writes that are based on the
-// stale cache.
+// While a watch is late for ten minutes, the Controller repeats its writes from the stale cache
+// with backoff. The run has fewer than three times the writes of an undisturbed run.
 func TestALateWatchCausesFewWrites(t *testing.T) {
 	late := perturb.Point{Loop: "placement", Server: upstream, Verb: "watch", Resource: "configmaps", N: 7}
 	report := perturb.Find(t, placementLife(), perturb.Options{Only: func(p perturb.Plan) bool {

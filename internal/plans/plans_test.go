@@ -24,9 +24,9 @@ var scenarios = []struct {
 	name     string
 	scenario func() perturb.Scenario
 	sample   int // plans of one fault that run by default
-	full     int // that `make plans` runs; zero means all
+	full     int // plans of one fault that `make plans` runs; zero means all
 	pairs    int // plans of two faults that `make plans` runs
-	most     int // limit of the writes of one run, with those that are rejected
+	most     int // limit of the writes of one run, including rejected writes
 }{
 	{"syncer-life", syncerLife, 10, 0, 300, 250},
 	{"syncer-conditions", syncerConditions, 10, 0, 300, 250},
@@ -98,8 +98,9 @@ func tested(p perturb.Plan) bool {
 	return true
 }
 
-// Whatever faults disturb a run, the loops reach the same end state as without faults, and stop
-// writing. ATOLL_SEED selects other plans for the sample.
+// Each run with the faults of a plan ends in the same state as the undisturbed run, and the loops
+// then stop writing. No run has more writes than the limit of its scenario. ATOLL_SEED selects
+// other plans for the sample.
 func TestPlans(t *testing.T) {
 	seed := uint64(numberFrom(t, "ATOLL_SEED", 1))
 	var table strings.Builder

@@ -42,7 +42,7 @@ type replicated struct {
 	grants  map[ref]grant     // Roles and RoleBindings of other clients
 }
 
-// grant is a Role or RoleBinding of another client, in one incarnation of its namespace.
+// grant is a Role or RoleBinding of another client, with the UID of its namespace.
 type grant struct {
 	kept
 	namespace types.UID
@@ -289,8 +289,8 @@ func (a *replicated) originOf(w *world, at ref) string {
 	return string(obj.GetUID())
 }
 
-// halfWritten creates a reservation, as a Coordinator does that crashes after it. The reservation
-// may be put in effect without a home.
+// halfWritten creates a reservation, like a Coordinator that crashes right after this write. In one
+// of four cases it also makes the reservation Active, even if its home does not exist.
 func (a *replicated) halfWritten(w *world, at ref) error {
 	obj := accountVariant(w, w.IntN(6))
 	if w.IntN(2) == 0 {
@@ -390,7 +390,8 @@ func (a *replicated) ends(w *world, at ref, write func() error) error {
 	return write()
 }
 
-// foreignGrant creates a Role or RoleBinding of another client, without all labels of an Account's.
+// foreignGrant creates a Role or RoleBinding of another client. It has at most one of the two
+// labels of an Account's Roles.
 func (a *replicated) foreignGrant(w *world, at ref) error {
 	ns, err := w.get(ref{at.server, namespaces, types.NamespacedName{Name: at.Namespace}})
 	if err != nil {

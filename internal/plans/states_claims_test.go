@@ -41,8 +41,8 @@ func leaseRef(w *world) ref {
 	return ref{"plane", leases, types.NamespacedName{Namespace: "kubecarrier-system", Name: one(w, "a", "b") + ".loodse"}}
 }
 
-// strokesOfClaims returns strokes on claims of regions, on the ServiceClusters that the claims
-// gate, and on the decisions about the claims.
+// strokesOfClaims returns strokes on claims of regions, on the ServiceClusters of these regions,
+// and on the decisions about the claims.
 func strokesOfClaims() []stroke {
 	ofRing := func(kind string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubecarrier.io/v1alpha1", "kind": kind, "spec": map[string]any{}}}
@@ -131,9 +131,9 @@ func strokesOfClaims() []stroke {
 	}
 }
 
-// judgeClaims requires that one claim of each region holds it, that all statuses name that claim,
-// and that each gate follows its claim. It skips a region with an unreadable decision, which a
-// person has to delete.
+// judgeClaims requires that one claim of each claimed region is Bound, that the claims in Conflict
+// name the peer of the Bound claim, and that the condition RegionBound of each ServiceCluster agrees
+// with its claim. It skips a region with an unreadable decision, which a person has to delete.
 func judgeClaims(ctx context.Context, w *world) error {
 	decisions, err := w.list(ctx, "plane", leases)
 	if err != nil {
@@ -198,7 +198,7 @@ func judgeRegion(w *world, name string, lease *unstructured.Unstructured) error 
 			}
 		}
 	}
-	if alive > 0 && bound == "" && !leaves { // a claim that waits for finalizers still holds
+	if alive > 0 && bound == "" && !leaves { // a claim that waits for finalizers still holds the region
 		return errors.New("it is claimed, and no claim holds it")
 	}
 	return nil

@@ -251,7 +251,7 @@ func policyFor(obj *unstructured.Unstructured, all []splitterv1alpha1.PlacementP
 
 // judgePolicy requires that policy p has placed obj in exactly the clusters that p chooses and
 // those in more. obj may also be leaving clusters, but only those in held. If p finds no cluster to
-// choose, the placement is not checked.
+// choose, judgePolicy does not check the placement.
 func judgePolicy(obj *unstructured.Unstructured, p *splitterv1alpha1.PlacementPolicy, clusters []splitter.Cluster, more []string, held map[string]bool) error {
 	marks := obj.GetAnnotations()
 	if marks[splitterv1alpha1.PlacedByAnnotation] != p.Name {
@@ -320,7 +320,7 @@ func judgeSettings(obj *unstructured.Unstructured, all []splitterv1alpha1.Placem
 	}
 	for label := range labels {
 		if c, ok := strings.CutPrefix(label, syncerv1alpha1.StateLabelPrefix); ok && !slices.Contains(names(text), c) {
-			return nil // the value is another tool's
+			return nil // another tool wrote this label
 		}
 	}
 	var follows []string

@@ -30,8 +30,8 @@ func splitterBeginning(*rand.Rand) beginning {
 	}
 }
 
-// workingShards returns a loop that does the work of shards, and also reverts foreign writes of a
-// shard's status.
+// workingShards returns a loop that does the same as the loop of the function shards. It also
+// undoes what other clients write into a shard's status.
 func workingShards() perturb.Loop {
 	isShard := func(obj *unstructured.Unstructured) bool { return obj.GetLabels()[splitterv1alpha1.ParentLabel] != "" }
 	return reports(clusterOf+"shards", upstream, deployments, isShard, func(obj *unstructured.Unstructured) map[string]any {
@@ -333,7 +333,7 @@ func judgeParent(parent *unstructured.Unstructured, shards []*unstructured.Unstr
 		return err
 	}
 	for _, s := range shards {
-		// A shard may keep a cluster that is gone only while some replicas are unplaced.
+		// A shard may stay in a cluster that is gone only while some replicas are unplaced.
 		if cluster := s.GetAnnotations()[splitterv1alpha1.ClusterAnnotation]; placed && clusters[types.NamespacedName{Name: cluster}] == nil {
 			return fmt.Errorf("it is placed, and has a shard for %s, which is no cluster", cluster)
 		}
@@ -341,8 +341,9 @@ func judgeParent(parent *unstructured.Unstructured, shards []*unstructured.Unstr
 	return judgeFolded(parent, shards)
 }
 
-// judgePlaced requires that the replicas of the shards and the unplaced ones add up. It reports
-// whether all replicas are placed.
+// judgePlaced requires that the parent's condition Placed agrees with its shards. Either the
+// shards' replicas and the unplaced replicas are enough for the parent's replicas, or an object
+// that is not a shard has a shard's name. judgePlaced reports whether all replicas are placed.
 func judgePlaced(parent *unstructured.Unstructured, sum int64, all map[types.NamespacedName]*unstructured.Unstructured) (placed bool, _ error) {
 	wanted, _, _ := unstructured.NestedInt64(parent.Object, "spec", "replicas")
 	condition := conditionIn(parent, splitter.ConditionPlaced)
@@ -385,7 +386,8 @@ func conditionIn(obj *unstructured.Unstructured, name string) map[string]any {
 	return nil
 }
 
-// judgeFolded requires that the status is the sum of the shards' statuses.
+// judgeFolded requires that each counter in the parent's status is the sum of the shards' counters.
+// It also requires that the parent's observedGeneration is current if all shards were observed.
 func judgeFolded(parent *unstructured.Unstructured, shards []*unstructured.Unstructured) error {
 	observed := conditionIn(parent, splitter.ConditionPlaced)["reason"] != "NameTaken"
 	for _, s := range shards {

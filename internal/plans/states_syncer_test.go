@@ -29,7 +29,7 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Names that a Syncer writes and does not export.
+// Names that a Syncer writes and that package syncer does not export.
 const (
 	syncerManager = "atoll-syncer"
 	ownerLabel    = "syncer.atoll.dev/owner"
@@ -541,7 +541,7 @@ func (s *synced) judgeStatus(target string, u, d *unstructured.Unstructured) err
 	return nil
 }
 
-// judgeCondition requires that the condition agrees with the reported problem.
+// judgeCondition requires that the condition Synced agrees with the reported problem.
 func (s *synced) judgeCondition(target string, u *unstructured.Unstructured, problem syncer.Reason) error {
 	if !s.opts.Conditions {
 		return nil

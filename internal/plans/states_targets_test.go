@@ -116,8 +116,8 @@ func strokesOfRegistry() []stroke {
 }
 
 // registered requires that each registered cluster with a working Secret is Ready and has its
-// ConfigMaps, and that no cluster is half removed. It does not check clusters without a working
-// Secret.
+// ConfigMaps, and that no SyncTarget is still being deleted. It does not check a cluster that has
+// no working Secret, or whose SyncTarget reports that another cluster answers.
 func registered(ctx context.Context, w *world) error {
 	errs := []error{w.untouched()}
 	clusters, err := w.list(ctx, upstream, syncTargets)

@@ -139,9 +139,9 @@ func numberFrom(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// From any state the loops reach a state that their documentation allows, and then write nothing.
-// ATOLL_STATES=N runs N states, ATOLL_SEED=N starts at that seed. To run a failed state again, set
-// its seed and ATOLL_STATES=1, and select its subtest.
+// The loops start in random states. They come to rest in a state that their documentation allows,
+// and then write nothing. ATOLL_STATES=N runs N states, ATOLL_SEED=N starts at that seed. To run a
+// failed state again, set its seed and ATOLL_STATES=1, and select its subtest.
 func TestStates(t *testing.T) {
 	shares := 0
 	for _, l := range loopsFromStates {

@@ -168,7 +168,7 @@ func (w *world) keep(at ref, obj *unstructured.Unstructured, labels ...string) {
 	w.kept[at] = k
 }
 
-// contentOf returns an object without metadata, status and claim.
+// contentOf returns the fields of an object without metadata, status and spec.fanout.
 func contentOf(obj *unstructured.Unstructured) map[string]any {
 	content := map[string]any{}
 	for field, v := range obj.DeepCopy().Object {

@@ -81,7 +81,7 @@ func onlyTypes(resources ...schema.GroupVersionResource) syncer.TypeFilter {
 // With the default interval, comparing would take most of a run's time.
 const seldom = 20 * time.Minute
 
-// settings returns a ConfigMap with the labels of a cluster, or without labels.
+// settings returns a ConfigMap with the given value and labels.
 func settings(value, labels string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, labels: {" + labels + "}}, data: {value: " + value + "}}"
 }
@@ -135,8 +135,9 @@ func syncerLife() perturb.Scenario {
 	return lifeOfObjects(syncer.Options{Types: onlyTypes(configMaps, deployments), Discovery: seldom})
 }
 
-// With Conditions, each object shows whether it is synced. At first one object is not synced,
-// because a foreign object downstream has its name.
+// syncerConditions is a scenario with the option Conditions, so each object has a condition that
+// shows whether it is synced. At first one object is not synced, because a foreign object
+// downstream has its name.
 func syncerConditions() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
@@ -154,7 +155,8 @@ func syncerConditions() perturb.Scenario {
 	}
 }
 
-// An object of two clusters has a status of each.
+// syncersShared is a scenario in which users give a Deployment to one of two clusters or to both.
+// While it is for both clusters, it has a status of each.
 func syncersShared() perturb.Scenario {
 	opts := syncer.Options{Types: onlyTypes(deployments), Discovery: seldom}
 	const forA, forB = "state.workload.kcp.io/a: Sync", "state.workload.kcp.io/b: Sync"
@@ -173,7 +175,7 @@ func syncersShared() perturb.Scenario {
 	}
 }
 
-// Objects move between clusters when a label changes.
+// syncersMove is a scenario in which users move a ConfigMap between two clusters by its label.
 func syncersMove() perturb.Scenario {
 	opts := syncer.Options{Types: onlyTypes(configMaps), Discovery: seldom}
 	const forB = "workloads.kcp.io/cluster: b"
@@ -194,7 +196,7 @@ func syncersMove() perturb.Scenario {
 
 // The server applies the write of a finalizer late, after the object has moved to another cluster.
 // The syncer must still remove that finalizer. The edit makes the syncer's first write fail with a
-// Conflict, so the late write is its retry, which once had no precondition.
+// Conflict, so the late write is its retry. In an earlier version the retry had no precondition.
 func TestALateFinalizerIsNotLeftBehind(t *testing.T) {
 	first := perturb.Point{Loop: "syncer of b", Server: upstream, Verb: "patch", Resource: "configmaps", Namespace: "default", Name: "settings", N: 1}
 	second := first
@@ -221,7 +223,8 @@ func TestACopyOfALivingOriginIsNotDeleted(t *testing.T) {
 	})
 }
 
-// An autoscaler downstream takes over the replicas, and the syncer copies them upstream.
+// syncerAutoscaler is a scenario in which an autoscaler downstream takes over the replicas of a
+// Deployment, and the syncer copies them upstream.
 func syncerAutoscaler() perturb.Scenario {
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	return perturb.Scenario{
@@ -245,7 +248,8 @@ func syncerAutoscaler() perturb.Scenario {
 	}
 }
 
-// An object that is deleted downstream is deleted upstream.
+// syncerDeleteUpstream is a scenario in which a user deletes an object downstream, and the syncer
+// then deletes it upstream.
 func syncerDeleteUpstream() perturb.Scenario {
 	return perturb.Scenario{
 		Servers: servers("a"), Differ: ofTheUpstream,
@@ -254,7 +258,8 @@ func syncerDeleteUpstream() perturb.Scenario {
 			put("make settings", upstream, settings("one", forA)),
 			put("change settings", upstream, settings("two", forA)),
 			strike("a user deletes settings downstream", "a", configMaps, "settings"),
-			// Wait until the deletion is noticed: changes before would be deleted with the object.
+			// Wait until the syncer has deleted the object upstream: it would delete an earlier
+			// change of the object, too.
 			later("the user is away", 20*time.Minute),
 			put("the user makes it again", upstream, settings("three", forA)),
 			put("take it from the cluster", upstream, settings("three", "")),
@@ -265,7 +270,8 @@ func syncerDeleteUpstream() perturb.Scenario {
 	}
 }
 
-// Objects created downstream are synced upstream.
+// syncerUpsync is a scenario in which users create objects downstream, and the syncer syncs them
+// upstream.
 func syncerUpsync() perturb.Scenario {
 	const up = "state.workload.kcp.io/a: Upsync"
 	return perturb.Scenario{
@@ -288,8 +294,8 @@ func syncerUpsync() perturb.Scenario {
 	}
 }
 
-// Downstream namespaces have a prefix and are created when needed; Services keep the fields that
-// the cluster allocates.
+// syncerNamespaces is a scenario in which the downstream namespaces have a prefix, and the syncer
+// creates them when it needs them. A Service keeps the fields that the cluster allocates.
 func syncerNamespaces() perturb.Scenario {
 	service := func(port string) string {
 		return "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {" + forA + "}}, spec: {type: NodePort, selector: {app: web}, ports: [{port: " + port + "}]}}"

@@ -358,7 +358,7 @@ func availableStatus(obj *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// reports returns a loop that writes the status of those objects of a resource that of selects.
+// reports returns a loop that writes the status of objects of a resource. of selects the objects.
 // status returns the wanted status, or nil if no write is needed.
 func reports(name, server string, gvr schema.GroupVersionResource, of func(*unstructured.Unstructured) bool, status func(*unstructured.Unstructured) map[string]any) perturb.Loop {
 	return perturb.Loop{Name: name, Single: true, Run: func(ctx context.Context, access perturb.Access) error {

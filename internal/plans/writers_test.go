@@ -102,8 +102,8 @@ func (w *writers) note(run string, write perturb.Write, loop string) {
 }
 
 // written returns the fields of a write: the fields that its manager owns afterwards, and the
-// fields that the manager owned before and that the write removed. It includes the fields of the
-// manager that the write did not change, since no two loops should share a manager and a field.
+// fields that any manager owned before and that have no owner afterwards. It includes the fields of
+// the manager that the write did not change, since no two loops should share a manager and a field.
 func written(w perturb.Write) []string {
 	switch {
 	case w.Verb == "delete":
@@ -127,7 +127,8 @@ func written(w perturb.Write) []string {
 	return slices.Sorted(maps.Keys(paths))
 }
 
-// owned returns the paths of all fields in some of the managedFields of an object, which may be nil.
+// owned returns the paths of all fields in the managedFields of an object. It uses only the entries
+// for which of returns true. The object may be nil.
 func owned(o *unstructured.Unstructured, of func(metav1.ManagedFieldsEntry) bool) map[string]bool {
 	all := map[string]bool{}
 	if o == nil {

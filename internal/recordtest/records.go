@@ -50,8 +50,8 @@ func (r Records) Propose(ctx context.Context, e wal.Entry) (wal.Decision, error)
 	return decision(r.client.Create(ctx, u, metav1.CreateOptions{}))
 }
 
-// Decide commits the record of id for the object uid in the peer target, if its version is
-// unchanged.
+// Decide commits the record of id for the object uid in the peer target, if the resourceVersion of
+// the record is still version.
 func (r Records) Decide(ctx context.Context, id, version, target, uid string) (wal.Decision, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": version, "labels": map[string]any{stateLabel: v1alpha1.OperationCommitted}},

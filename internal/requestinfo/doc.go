@@ -5,6 +5,6 @@
 // and query, by the rules of k8s.io/apiserver's RequestInfoFactory: the verb, the resource, and
 // whether the response is long-running.
 //
-// It does not use that package, which has 200 dependencies. Tests compare the results of both
-// packages, for the requests of a table and in a fuzz target.
+// It does not import k8s.io/apiserver, which has 200 dependencies. Tests compare its results with
+// those of RequestInfoFactory, for the requests of a table and in a fuzz target.
 package requestinfo

@@ -26,7 +26,7 @@ func kubernetesLongRunning(i *request.RequestInfo) bool {
 		i.IsResourceRequest && sets.NewString("attach", "exec", "proxy", "log", "portforward").Has(i.Subresource)
 }
 
-// differs compares the results of both packages for r.
+// differs returns an error if Of and RequestInfoFactory give r another meaning.
 func differs(r *http.Request) error {
 	want, wantErr := kubernetes.NewRequestInfo(r)
 	got, err := Of(r)
@@ -69,7 +69,8 @@ var (
 	methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "get", "Watch", "LIST"}
 )
 
-// Every method on every path with every query has the same Info as in kube-apiserver.
+// Of returns the same Info as kube-apiserver for each of these methods on each of these paths with
+// each of these queries.
 func TestReadsAsKubernetesDoes(t *testing.T) {
 	for _, method := range methods {
 		for _, path := range paths {

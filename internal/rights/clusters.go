@@ -12,8 +12,8 @@ import (
 )
 
 // Placement returns the least ClusterRole for running a placement.Controller with its default
-// Workloads and Others on the clusters of splitter.SyncTargets. It may list Secrets; the controller
-// keeps only their metadata.
+// Workloads and Others on the clusters of splitter.SyncTargets. The role allows the controller to
+// list Secrets; the controller keeps only their metadata.
 func Placement() *rbacv1.ClusterRole {
 	rules := []rbacv1.PolicyRule{
 		rule(splitterv1alpha1.Resource("placementpolicies"), "list", "watch"),

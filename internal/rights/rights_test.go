@@ -35,7 +35,8 @@ func TestRolesAreNarrow(t *testing.T) {
 	}
 }
 
-// An API server rejects a Role that grants more than its author holds.
+// A coordinator holds all rights in the Roles of Accounts, because an API server rejects a Role that
+// grants more than its author holds. It does not hold the right to read Secrets.
 func TestCoordinatorsHoldWhatTheyGrant(t *testing.T) {
 	t.Parallel()
 	for accountRole, granted := range account.DefaultRights() {
@@ -55,8 +56,8 @@ func TestCoordinatorsHoldWhatTheyGrant(t *testing.T) {
 	}
 }
 
-// A region.Ring connects to each peer, for any loop. It accepts new credentials only if it may read
-// the identity of the cluster.
+// A region.Ring accepts new credentials only if it may read the identity of the cluster. So each loop
+// with a Ring of its own has this right in a peer, and so has a router.
 func TestEveryLoopMayReadTheIdentity(t *testing.T) {
 	t.Parallel()
 	reads := func(rules []rbacv1.PolicyRule) bool {
@@ -68,7 +69,7 @@ func TestEveryLoopMayReadTheIdentity(t *testing.T) {
 	for _, name := range LoopNames() {
 		cluster, _, _ := Loop(name, Place{})
 		switch name {
-		case "accounts", "events", "shards": // in addition to other roles; these have no Ring of their own
+		case "accounts", "events", "shards": // these loops have no Ring of their own
 			continue
 		}
 		require.True(t, slices.ContainsFunc(cluster, func(r *rbacv1.ClusterRole) bool { return reads(r.Rules) }), name)
@@ -78,7 +79,7 @@ func TestEveryLoopMayReadTheIdentity(t *testing.T) {
 	require.True(t, reads(cluster.Rules))
 }
 
-// Each loop needs one or more roles. Their names are the same wherever the roles are printed.
+// Loop returns the expected roles for each loop, in a peer and in a central plane.
 func TestLoops(t *testing.T) {
 	t.Parallel()
 	type names struct{ peer, central []string }

@@ -121,8 +121,9 @@ func controller(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 	return cluster, []*rbacv1.Role{bound(read, s.Namespace)}
 }
 
-// Types returns the least ClusterRole on each side for a crds.Controller whose policy writes and
-// deletes definitions there. custom lists the types whose objects it may have to look for.
+// Types returns the least ClusterRole for a crds.Controller, on a side (upstream or downstream) where
+// its policy writes and deletes definitions. custom lists the types whose objects the Controller may
+// have to look for.
 func Types(custom ...schema.GroupResource) *rbacv1.ClusterRole {
 	rules := []rbacv1.PolicyRule{
 		rule(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "delete", "get", "list", "update"),
@@ -134,7 +135,7 @@ func Types(custom ...schema.GroupResource) *rbacv1.ClusterRole {
 }
 
 // Split returns the least ClusterRole for a splitter.Splitter that divides the given types over
-// SyncTargets. No types means all kinds of the package.
+// SyncTargets. No types means all kinds of package splitter.
 func Split(types ...schema.GroupResource) *rbacv1.ClusterRole {
 	if types == nil {
 		for _, kind := range []splitter.Kind{splitter.CronJobs(), splitter.DaemonSets(), splitter.Deployments(), splitter.Jobs(), splitter.StatefulSets()} {

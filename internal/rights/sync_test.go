@@ -65,7 +65,9 @@ func requireNarrow(t *testing.T, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// Each mode needs different rights.
+// The roles of a targets.Controller depend on its mode. Downstream, Pull needs the role for
+// installing syncers, and None needs no role. Upstream, None does not need the role for
+// kubeconfigs.
 func TestSyncOfModes(t *testing.T) {
 	t.Parallel()
 	names := func(mode targets.Mode, downstream bool) (names []string) {
@@ -84,7 +86,9 @@ func TestSyncOfModes(t *testing.T) {
 	require.Equal(t, []string{"atoll-targets", "atoll-targets-kubeconfigs"}, names(targets.Pull, false))
 }
 
-// An API server rejects a ClusterRole that grants more than its author holds.
+// In the mode Pull, a targets.Controller holds all rights that the syncer which it installs
+// needs downstream, because an API server rejects a ClusterRole that grants more than its author
+// holds.
 func TestInstallersHoldWhatTheyGrant(t *testing.T) {
 	t.Parallel()
 	types := append(syncer.WorkloadTypes(), schema.GroupResource{Group: "example.org", Resource: "widgets"})

@@ -29,7 +29,7 @@ func Tokens() map[string]regiontest.User {
 	return map[string]regiontest.User{Admin: {Name: Admin, Groups: []string{"system:masters"}}, Program: {Name: Program}}
 }
 
-// API returns a connection to a server whose users are Tokens, as the user of the token.
+// API returns a connection to s as the user of token. The users of s must be Tokens.
 func API(t testing.TB, s *regiontest.Server, token string) region.API {
 	t.Helper()
 	config := s.Config()
@@ -80,7 +80,8 @@ func (g *Grants) In(namespace string, rules ...rbacv1.PolicyRule) *Grants {
 	return g
 }
 
-// Authorize implements an API server's authorizer.
+// Authorize implements regiontest.Options.Authorize: it returns an error for a request that no rule
+// allows.
 func (g *Grants) Authorize(r regiontest.Request) error {
 	if r.Resource == "" || slices.Contains(r.User.Groups, "system:masters") {
 		return nil // discovery, and the test itself
@@ -114,7 +115,7 @@ func (g *Grants) use(r regiontest.Request, verb string) error {
 	return fmt.Errorf("no role allows %s", denied)
 }
 
-// has reports whether the list named contains name or "*".
+// has reports whether named contains name or "*".
 func has(named []string, name string) bool {
 	return slices.Contains(named, name) || slices.Contains(named, "*")
 }
@@ -123,8 +124,8 @@ func (g granted) name(i int, verb string) string {
 	return strings.TrimSpace(fmt.Sprintf("rule %d: %s %s.%s %s", i, verb, g.Resources[0], g.APIGroups[0], strings.Join(g.ResourceNames, ",")))
 }
 
-// Denied returns the refused requests of the program. requests are all requests of the server: an
-// apply that created an object counts as a create too, since real servers require that right.
+// Denied returns the refused requests of the program. requests are all requests that the server
+// got: an apply that created an object needs the right to create, too, as on a real server.
 func (g *Grants) Denied(requests []regiontest.Request) []string {
 	for _, r := range requests {
 		if r.User.Name == Program && r.Verb == "patch" && r.Code == 201 {

@@ -26,7 +26,7 @@ func TestReason(t *testing.T) {
 	require.LessOrEqual(t, len(reason("Error Trace: " + strings.Repeat("ä", 1000))[0]), reasonWidth+len("…"))
 }
 
-// Failures are printed last, before the sum.
+// -total prints the reasons of the failures, up to a limit, and then the sum of the counts.
 func TestTotalShowsReasons(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counts")
 	events := `{"Action":"run","Package":"p","Test":"TestA"}

@@ -27,7 +27,8 @@ func newServers(tb testing.TB) wholetest.Servers {
 	return wholetest.Servers{Up: apis[0], Clusters: [2]region.API{apis[1], apis[2]}}
 }
 
-// Each measured function creates the objects that its comment lists.
+// Divided, Bare and Requests each write five parents with their shards upstream, and the downstream
+// objects of the shards in the two clusters.
 func TestServers(t *testing.T) {
 	s := newServers(t)
 	for name, run := range map[string]func(testing.TB, string, int) wholetest.Cost{"divided": s.Divided, "bare": s.Bare, "requests": s.Requests} {

@@ -9,9 +9,10 @@ import (
 )
 
 // Compare runs Bare, Requests and Divided alternately, each in its own namespace, as often as the
-// benchmark requires. It reports the time of Divided, and the times of Bare and Requests divided by
-// it: "ratio" is the wall time of Bare and "requests-ratio" that of Requests; "cpu-ratio" and
-// "requests-cpu-ratio" are the CPU times of this process.
+// benchmark requires. It reports the times of Divided, and how they compare: "ratio" is the wall time
+// of Bare divided by the wall time of Divided, and "requests-ratio" is the wall time of Requests
+// divided by the wall time of Divided. "cpu-ratio" and "requests-cpu-ratio" are the same ratios of
+// the CPU times of this process.
 func Compare(b *testing.B, n int, fresh func() (Servers, string)) {
 	b.Helper()
 	var ours, fewest, same Cost

@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wholetest measures the time that splitter and syncers take to bring Deployments from an
-// upstream into clusters, and compares it with bare loops that write the same objects, on any API
-// servers.
+// upstream into clusters. It compares this time with the time of bare loops that write the same
+// objects. It works with any API servers.
 package wholetest

@@ -54,8 +54,9 @@ func (c tallied) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// No write of the splitter or the syncers is repeated, unnecessary or refused, and each asks only
-// for the metadata of the object in its response.
+// For each parent, the splitter writes the parent, two shards and the status of the parent, each
+// once, and the syncers write two downstream objects. The servers accept all these writes, and each
+// write requests only the metadata of the object in the response.
 func TestWritesOfEachParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 10

@@ -116,7 +116,7 @@ func TestSameCluster(t *testing.T) {
 	})
 }
 
-// If several Peers of one cluster appear at once, one is accepted, in whatever order they are inspected.
+// If several Peers of one cluster appear at once, exactly one is accepted.
 func TestSameClusterAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu")

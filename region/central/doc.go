@@ -27,8 +27,8 @@
 //     accepted before stays accepted in these cases.
 //
 // A refused Peer stays in the Snapshot, without regions and with withheld credentials ([region.Withheld]): existing
-// connections to it end, and no other Peer takes over its content while the Peer object exists. Peers inspects the cluster
-// again every 30 seconds.
+// connections to it end, and the peer does not count as departed while the Peer object exists. Peers inspects the
+// cluster again every 30 seconds.
 //
 // # Status
 //
@@ -50,8 +50,9 @@
 //   - One peer per region. A region stays with the Peer whose status lists it. If the region is Bound in another peer
 //     too, the status of the other Peer names the Peer that serves it (RegionServedTwice). When the first Peer loses the
 //     region, the other gets it.
-//   - A status is written only when it changes. If it keeps changing, it is written only every 5 seconds. A change of
-//     health is noticed within half a second; the Ring's ProbeOptions determine when health changes.
+//   - A status is written only when it changes. If it keeps changing, it is written 20 times at once, and then only
+//     every 5 seconds. A change of health is noticed within half a second; the Ring's ProbeOptions determine when
+//     health changes.
 //   - A failing peer does not affect the others: each inspection and each watch has its own timeouts and backoff.
 //
 // # Not guaranteed
@@ -62,10 +63,10 @@
 //     status in turns, at most every 5 seconds each.
 //   - That a new master is refused before it starts to work: its refusal takes a watch event and a write after the change of
 //     its KubeCarrier.
-//   - That a cluster of another central plane is refused. Peers writes nothing into a cluster, so it has no owner mark; a mark
-//     would also outlive a plane that is rebuilt. The disagreement of two planes shows elsewhere: an Account of one is a
-//     Conflict in the other, a PeerSet has other members than are configured, and for RegionClaims see
-//     claim.Observer.Contradicted.
+//   - That a cluster of another central plane is refused. Peers writes nothing into a cluster, so the cluster has no
+//     mark of its owner; such a mark would also outlive a plane that is rebuilt. The disagreement of two planes shows
+//     elsewhere: an Account of one is a Conflict in the other, a PeerSet has other members than are configured, and for
+//     RegionClaims see claim.Observer.Contradicted.
 //   - That the writer of a status is known without managedFields: if an API server or a proxy omits them, every claim's status
 //     counts as another client's.
 //   - That status.lastContact is recent: it is as old as the last change of the status.

@@ -110,7 +110,8 @@ func (w *world) allReady() int {
 	return n
 }
 
-// Many peers (manyPeers) are Ready within 30 seconds, each with few writes; after that nothing is written.
+// manyPeers peers are Ready within 30 seconds, after at most four successful writes per peer on average. After that
+// nothing is written.
 func TestThousandPeersAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = manyPeers
@@ -130,7 +131,7 @@ func TestThousandPeersAtRest(t *testing.T) {
 // BenchmarkIdlePeer measures the growth of heap and stacks per peer, for 1,000 peers that are connected, probed and
 // watched, and whose status is maintained: Source, Ring and Peers together, without sockets and their buffers. The
 // baseline is one bare dynamic client per peer with two of client-go's reflectors; the ratio is the baseline's bytes
-// over ours.
+// divided by those of Source, Ring and Peers.
 func BenchmarkIdlePeer(b *testing.B) {
 	const n = 1000
 	w := newFleet(b, n)

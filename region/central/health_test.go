@@ -43,7 +43,7 @@ func TestUnreachablePeer(t *testing.T) {
 		require.Empty(t, writes(w.plane))
 		require.Equal(t, []string{"eu-west-1.loodse"}, p.served("eu"))
 
-		// A restarted program cannot reach it either, and changes nothing.
+		// A restarted program cannot reach the peer either, and does not change its regions.
 		p.stop()
 		p = w.start(PeersOptions{})
 		w.register("us")

@@ -75,7 +75,8 @@ func (i *index) update(objects *loop.Objects, name string) {
 	i.known = all
 }
 
-// decode decodes as many fields of obj as possible. The API server has checked their types against our schema.
+// decode decodes obj. If this fails, it returns a Peer with only the metadata of obj. The API server has checked the
+// types of the fields against our schema.
 func decode(obj *unstructured.Unstructured) *masterv1alpha1.Peer {
 	p := &masterv1alpha1.Peer{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p); err != nil {

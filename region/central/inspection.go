@@ -130,7 +130,7 @@ func serverVersion(ctx context.Context, conn *region.Conn) (masterv1alpha1.Versi
 	return v, nil
 }
 
-// clip returns s without the bytes after the first most bytes; most is the limit of the schema.
+// clip returns at most the first most bytes of s; most is the limit of the schema.
 func clip(s string, most int) string {
 	if len(s) > most {
 		return s[:most]

@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region/central"
 )
 
-// With a Logger in the options, a loop whose context has no logger logs why nothing happens.
+// If the plane is unreachable, each loop logs the error to the Logger in its options, even if its
+// context has no logger.
 func TestLogger(t *testing.T) {
 	api := logtest.Unreachable(t)
 	t.Run("Source", func(t *testing.T) {

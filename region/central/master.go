@@ -37,8 +37,8 @@ type MasterOptions struct {
 	Logger logr.Logger
 }
 
-// Master watches the KubeCarrier of its own plane. While spec.master is true, it ensures that the Peer local exists,
-// and runs the loops of NewMaster.
+// Master watches the KubeCarriers of its own plane. While one of them has spec.master: true, the Master ensures that
+// the Peer local exists, and runs the loops: the func that NewMaster got as run.
 type Master struct {
 	plane    region.API
 	run      func(context.Context) error
@@ -56,10 +56,10 @@ type Master struct {
 	written map[string]carrierWriting
 }
 
-// NewMaster makes a Master of the plane's installation. It calls run in its own goroutine when the installation becomes
-// a master, and cancels run's context when the installation is no longer a master. If run returns earlier, with or
-// without an error, it is called again after a backoff of 1 second, doubling up to 1 minute. NewMaster does no I/O and
-// starts nothing; see Start.
+// NewMaster makes a Master of the plane's installation. The Master calls run in its own goroutine when the installation
+// becomes a master, and cancels run's context when the installation is no longer a master. If run returns earlier, with
+// or without an error, it is called again after a backoff of 1 second, doubling up to 1 minute. NewMaster does no I/O
+// and starts nothing; see Start.
 func NewMaster(plane region.API, run func(context.Context) error, opts MasterOptions) (*Master, error) {
 	switch {
 	case argument.Missing(plane):

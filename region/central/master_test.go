@@ -60,7 +60,8 @@ func (w *world) hasLocal() bool {
 	return err == nil
 }
 
-// The loops run and the Peer local exists while there is a master, also after changes by other clients.
+// While the KubeCarrier of the plane is a master, the loops run and the Peer local exists, also after local was deleted
+// and while the plane is unreachable.
 func TestMaster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -70,7 +71,7 @@ func TestMaster(t *testing.T) {
 			running.Add(1)
 			defer running.Add(-1)
 			<-ctx.Done()
-			time.Sleep(time.Second) // they take a while to end
+			time.Sleep(time.Second) // the loops take a while to end
 			return nil
 		}, MasterOptions{})
 		pass(time.Minute)
@@ -123,8 +124,8 @@ func TestMaster(t *testing.T) {
 	})
 }
 
-// Loops that end by themselves start again, with a growing backoff; the status reports the failure until they have run
-// for a while.
+// Loops that end by themselves start again, with a growing backoff; the status reports the failure until the loops have
+// run for runMaxBackoff.
 func TestMasterWhoseLoopsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -143,8 +143,8 @@ const overwritten = "Overwritten"
 
 // stripClaim reduces a RegionClaim to the fields that the func bound reads. A phase counts only if an arbiter wrote it,
 // so that no other client of the status moves a region. Otherwise the phase of the same claim in the cache stays. If
-// the cache has no such claim, a phase that another client wrote becomes Overwritten in the first list, and is removed
-// later.
+// the cache has no such claim, a phase that another client wrote becomes Overwritten if the claims are listed for the
+// first time; otherwise stripClaim removes the phase.
 func stripClaim(obj, before *unstructured.Unstructured, first bool) {
 	kept, phase := bare(obj), ""
 	switch {

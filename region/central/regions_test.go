@@ -18,8 +18,8 @@ import (
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
-// A region that is Bound in two peers stays with the Peer that serves it, and moves to the other when that Peer loses
-// it.
+// A region that is Bound in several peers stays with the Peer that serves it. When that Peer loses the region, exactly
+// one of the others serves it.
 func TestRegionServedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us", "ap")

@@ -14,9 +14,9 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// Resolver reads from a central plane which peer serves a region, as a router.Resolver: for programs that have the
-// peers' kubeconfigs and need the plane for nothing else. Its results equal those of a Source of the same plane. It is
-// safe for concurrent use.
+// Resolver is a router.Resolver that reads from a central plane which peer serves a region. It is for programs that
+// have the peers' kubeconfigs and need the plane for nothing else. Its results equal those of a Source of the same
+// plane. It is safe for concurrent use.
 type Resolver struct{ plane region.API }
 
 // NewResolver makes a Resolver of the Peers in plane. It does no I/O.

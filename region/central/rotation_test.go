@@ -70,9 +70,9 @@ func (w *world) load(conn *region.Conn) *load {
 	return l
 }
 
-// A hundred rotations of address, CA and certificate under load, some of them preceded by garbage or by a kubeconfig of
-// another cluster: no call of a client from before the first rotation fails, and nothing is written to the other
-// cluster.
+// The test rotates address, CA and certificate a hundred times under load. Before some rotations it writes garbage or a
+// kubeconfig of another cluster to the Secret. No call of a client that was made before the first rotation fails, and
+// nothing is written to the other cluster.
 func TestRotationUnderLoad(t *testing.T) {
 	w := newWorld(t, "eu", "us")
 	w.parse = func(data []byte) (region.Credentials, error) { return region.ParseKubeconfig(data, region.Trust{}) }
@@ -163,7 +163,7 @@ func (g *gate) kubeconfig(t testing.TB, token string) string {
 
 // BenchmarkSecretToRequest measures the time from the change of a Secret until a request succeeds with the new
 // credentials, over TLS; the old ones are rejected from the change on. The baseline is the time until a plain watch of
-// the Secret shows the change, plus one request; the ratio is the baseline's time over ours.
+// the Secret shows the change, plus one request; the ratio is the baseline's time divided by the measured time.
 func BenchmarkSecretToRequest(b *testing.B) {
 	w := newWorld(b, "eu")
 	w.parse = func(data []byte) (region.Credentials, error) { return region.ParseKubeconfig(data, region.Trust{}) }

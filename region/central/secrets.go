@@ -190,7 +190,7 @@ func (s *secrets) watched(namespace string) bool {
 	return space == nil || space.objects.Err() == nil
 }
 
-// recordRead records the result of a read and reports whether it has changed.
+// recordRead records the result of a read, and reports whether the state of the Secret has changed.
 func (s *secrets) recordRead(key types.NamespacedName, secret *unstructured.Unstructured, err error) bool {
 	var data []byte
 	if err == nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A change of a Secret takes effect within a second: created, broken, corrected, deleted. Working credentials stay in
-// use.
+// When a Secret is created, broken, corrected or deleted, the Peer's status shows it within a second. Working
+// credentials stay in use.
 func TestSecretChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "eu", "us")

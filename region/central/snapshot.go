@@ -41,7 +41,7 @@ func snapshotOf(members []member) (*region.Snapshot, error) {
 	return region.NewSnapshot(peers...)
 }
 
-// members returns all Peers except those that are being deleted.
+// members returns one member for each Peer that is not being deleted. It also updates s.good.
 func (s *Source) members() []member {
 	var present []*masterv1alpha1.Peer
 	for _, k := range s.index.list() {
@@ -93,7 +93,7 @@ func refusal(p *masterv1alpha1.Peer) string {
 	return fmt.Sprintf("the Peer is not accepted: %s: %s", ready.Reason, ready.Message)
 }
 
-// keysOf returns the regions that the status of p lists.
+// keysOf returns the regions that the status of p lists, or nil if p is not accepted.
 func keysOf(p *masterv1alpha1.Peer) []region.Key {
 	if !accepted(p) {
 		return nil

@@ -57,7 +57,7 @@ type Source struct {
 
 	index  index
 	synced chan struct{}                    // closed when index is complete
-	good   map[types.UID]region.Credentials // the last good ones of each Peer, from any Secret; used by Run only
+	good   map[types.UID]region.Credentials // the last good credentials of each Peer, from any Secret; used by Run only
 
 	mu        sync.Mutex
 	listeners []func(peer string) // called after each change of a Peer or its Secret
@@ -183,7 +183,8 @@ func (s *Source) secretChanged(key types.NamespacedName) {
 	}
 }
 
-// listen registers fn, which is called with the name of each Peer that changed, or whose Secret did. fn must not block.
+// listen registers fn, which is called with the name of each Peer that changed, or whose Secret changed. fn must not
+// block.
 func (s *Source) listen(fn func(peer string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,7 +66,7 @@ func drawFindings(t *rapid.T, full bool) findings {
 	states := []region.Health{{State: region.Healthy}, {State: region.Unhealthy, Err: errors.New("refused")}}
 	if !full {
 		states = append(states, region.Health{})
-		// A claim is either Bound or unsure.
+		// No claim is both Bound and unsure.
 		f.unsure = slices.DeleteFunc(anyKeys.Draw(t, "unsure"), func(k region.Key) bool { return slices.Contains(f.bound, k) })
 		f.missing = rapid.SampledFrom([]error{nil, nil, apierrors.NewForbidden(peerResource.GroupResource(), "", nil)}).Draw(t, "missing")
 	}
@@ -79,7 +79,8 @@ func drawFindings(t *rapid.T, full bool) findings {
 	return f
 }
 
-// From any status of a Peer, at most two writes lead to a status that does not change again.
+// The test draws a Peer with an arbitrary status, and findings. It repeatedly stores the status that statusOf returns.
+// At most two of these statuses differ from the one before.
 func TestStatesOfPeers(t *testing.T) {
 	states, most := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -241,7 +241,7 @@ func (f *findings) wanted(p *masterv1alpha1.Peer) []region.Key {
 	return wanted[:min(len(wanted), maxRegions)]
 }
 
-// holders returns, for each of these regions, the other Peer that serves it, or nil if p may serve it. Another Peer
+// holders returns, for each region in keys, the other Peer that serves it, or nil if p may serve it. Another Peer
 // serves a region that its status lists, unless p lists the region too and is older. If several others list it, the
 // oldest serves it, as in servedBy.
 func (f *findings) holders(p *masterv1alpha1.Peer, keys []region.Key) map[region.Key]*masterv1alpha1.Peer {

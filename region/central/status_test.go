@@ -62,8 +62,10 @@ func (s *simulation) step(i int, view []*masterv1alpha1.Peer, now time.Time) boo
 	return changed
 }
 
-// At any moment all readers see one peer per region. In the end, for any order and any stale caches, each Bound region
-// has one peer, each cluster one Peer, and no status changes any more.
+// The test draws Peers, their clusters and their Bound regions. It computes their statuses in an arbitrary order, from
+// current or stale Peers. After each step, the order of the Peers does not influence which Peer serves a region. In the
+// end, no status changes any more, no cluster has two accepted Peers, and each region that is Bound in an accepted peer
+// is listed by exactly one Peer.
 func TestOnePeerPerRegionAndCluster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &simulation{reaches: map[string]types.UID{}, bound: map[string][]region.Key{}, masters: map[types.UID]bool{}}
@@ -156,7 +158,7 @@ func checkEnd(t *rapid.T, s *simulation) {
 	}
 }
 
-// Ready is derived from the other conditions. A condition that is Unknown does not make it False, except if types or
+// Ready is derived from the other conditions. A condition that is Unknown does not make Ready False, except if types or
 // rights are missing.
 func TestReadySumsUp(t *testing.T) {
 	kc, reach, unique := masterv1alpha1.PeerConditionKubeconfigValid, masterv1alpha1.PeerConditionReachable, masterv1alpha1.PeerConditionRegionsUnique

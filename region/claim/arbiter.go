@@ -42,7 +42,7 @@ type Arbiter struct {
 
 // New returns an Arbiter for the peers of d that records its decisions in plane. With a nil plane
 // the fan-out protocol decides about RegionClaims (see Kind), and the Arbiter reports the result.
-// New does no I/O. The error names the wrong option.
+// New does no I/O. The error names the wrong argument or option.
 func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
 	switch {
 	case argument.Missing(d):
@@ -178,7 +178,8 @@ func (a *Arbiter) touchOpen(held ...region.PeerName) {
 	}
 }
 
-// ringChanged records which peers are in the Directory.
+// ringChanged records which peers are in the Directory, and enqueues the regions that the change
+// may affect.
 func (a *Arbiter) ringChanged(s *region.Snapshot) {
 	now := time.Now()
 	ring := make(map[region.PeerName]time.Time, s.Len())

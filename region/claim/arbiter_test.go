@@ -377,7 +377,7 @@ func TestAHundredPeersRaceForOneRegion(t *testing.T) {
 		}
 		w := newWorld(t, names...)
 		w.start(w.api, Options{})
-		w.start(w.api, Options{}) // another replica
+		w.start(w.api, Options{}) // a second Arbiter
 		passes(2 * time.Second)
 		for _, p := range names {
 			w.claim(p)

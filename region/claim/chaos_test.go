@@ -16,8 +16,10 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// TestTwoArbitersThroughAccidents checks random sequences of failures of peers and plane: two peers
-// never store a Bound claim at the same time, and in the end the right claim is Bound.
+// TestTwoArbitersThroughAccidents runs two arbiters through random sequences of claims, deletions
+// and restarts, while peers and plane become unreachable. Two peers never store a Bound claim at
+// the same time. In the end, if there is a claim, one claim is Bound, and the statuses of all
+// claims name its peer.
 func TestTwoArbitersThroughAccidents(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

@@ -25,7 +25,7 @@ import (
 // records decisions. The fan-out protocol cannot adopt any of them, because each blocks the name in
 // its peer. So the status Bound of one claim is the decision.
 //
-// If told is true, contest wrote statuses, or may have: the caller waits until the caches show
+// If wrote is true, contest wrote statuses, or may have: the caller waits until the caches show
 // them.
 func (a *Arbiter) contest(ctx context.Context, s *regionState, r ruling, now time.Time) (_ ruling, wrote bool, _ error) {
 	open, stale := contested(s)
@@ -67,8 +67,8 @@ func (a *Arbiter) contest(ctx context.Context, s *regionState, r ruling, now tim
 	return r, b.wrote, err
 }
 
-// contested returns open if none of the claims is under the fan-out protocol. In this case, stale
-// means that a claim still has the Conflict of an earlier contest.
+// contested returns whether the decision is open: none of the claims in effect is under the fan-out
+// protocol. In this case, stale means that a claim still has the Conflict of an earlier contest.
 func contested(s *regionState) (open, stale bool) {
 	for _, at := range s.places {
 		if at.claim == nil || !inEffect(at.claim) {
@@ -83,8 +83,8 @@ func contested(s *regionState) (open, stale bool) {
 }
 
 // pauseAfterBid returns how long the claim uid must wait before it bids again, if it won the last
-// bid for k; otherwise zero. The pause bounds the writes if another client keeps overwriting the
-// decision.
+// bid for k. Zero or less means that it need not wait. The pause bounds the writes if another
+// client keeps overwriting the decision.
 func (a *Arbiter) pauseAfterBid(k region.Key, uid types.UID, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -160,7 +160,7 @@ type rival struct {
 	claim *unstructured.Unstructured
 }
 
-// rivals reads the claims of all other peers. False means that the bid must stop. The bid writes
+// rivals reads the claims of all other peers. ok is false if the bid must stop. The bid writes
 // nothing before rivals has read all of them, because the last one may stop the bid.
 func (b *bid) rivals(ctx context.Context) (_ []rival, ok bool, _ error) {
 	var all []rival
@@ -186,7 +186,8 @@ func (b *bid) rivals(ctx context.Context) (_ []rival, ok bool, _ error) {
 	return all, true, nil
 }
 
-// biddable reports whether the decision about a claim, as it was read, is still open.
+// biddable reports whether a bid may write to a claim, as it was read: the claim is not under the
+// fan-out protocol and is not being deleted, and no arbiter has written Bound to it.
 func biddable(claim *unstructured.Unstructured) bool {
 	return stageOf(claim) == fanoutv1alpha1.Stage("") && !leaving(claim) && statusIn(claim).Phase != v1alpha1.RegionClaimBound
 }

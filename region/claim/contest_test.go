@@ -206,7 +206,8 @@ func TestWithoutAPlaneADecisionIsTakenBackAgainAndAgain(t *testing.T) {
 }
 
 // TestWithoutAPlaneThroughAccidents runs two arbiters and a coordinator, while users apply and
-// delete claims in any peer. Two peers never store a Bound claim at the same time.
+// delete claims in any peer. Two peers never store a Bound claim at the same time. In the end, if
+// there is a claim, one claim is Bound, and the statuses of all claims name its peer.
 func TestWithoutAPlaneThroughAccidents(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {

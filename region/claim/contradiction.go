@@ -135,7 +135,7 @@ func (s *report) same(other statement) bool {
 		sameCondition(s.Conditions, o.Conditions, string(v1alpha1.RegionClaimConditionBound))
 }
 
-// A gate names no holder: compare its condition.
+// agrees compares the conditions, because a gate names no holder.
 func (g *gate) agrees(other statement) bool {
 	o, ok := other.(*gate)
 	return ok && sameCondition(g.Conditions, o.Conditions, regionBound)

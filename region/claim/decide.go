@@ -145,8 +145,9 @@ func (v view) choose() (candidate, bool) {
 }
 
 // precedes compares two claims: negative if a wins over b, positive if b wins over a. If no
-// decision is recorded, the latest Bound wins. Then the oldest claim wins, then the least UID of
-// the cluster, which does not depend on clocks.
+// decision is recorded, a claim whose status is Bound wins, and of two such claims the one that
+// became Bound later. Otherwise the oldest claim wins, then the least UID of the cluster, which
+// does not depend on clocks.
 func (v view) precedes(a, b candidate) int {
 	if v.decision.none() {
 		if c := b.bound.Compare(a.bound); c != 0 {

@@ -24,13 +24,14 @@
 //   - An unreachable peer keeps its regions: its Bound claims stay valid.
 //   - The winner does not depend on the order in which claims are observed. [Options].Settle after
 //     the first claim, the known claims are compared by creation time, then by the UID of the
-//     peer's cluster. Each peer's clock sets the creation times of its claims, so a clock that is
-//     behind wins. A later claim never displaces a holder.
+//     peer's cluster. Each peer's clock sets the creation times of its claims, so a claim in a peer
+//     whose clock is behind wins. A later claim never displaces a holder.
 //   - The loser's status names the holder's peer, and since when it holds the region. Times are from
 //     Arbiters' clocks.
 //   - A region without a holder is not assigned while a peer that joined less than
 //     [Options].Patience ago has not responded yet. After that, an unreachable peer delays nothing.
-//     A claim in an unreachable peer wins nothing.
+//     A claim in an unreachable peer wins nothing, unless its status is Bound and the decision was
+//     lost.
 //   - A ServiceCluster without a RegionClaim gets one, owned by it and deleted with it. Guards and
 //     reservations of the fan-out protocol get none.
 //   - A ServiceCluster's condition RegionBound follows its claim, and its phase is Pending while
@@ -39,7 +40,7 @@
 //     the gate in the old holder's peer is closed. Other conditions belong to other writers; so
 //     does the phase while the gate is open, if another manager writes it. The gate names no peer.
 //   - Statuses are written by server-side apply as [FieldManager] and only if something differs: in
-//     a steady state there are no requests except watches.
+//     a steady state there are no requests except the lists and watches of caches.
 //   - If a Lease is lost, the claim whose status is Bound gets the decision again.
 //   - Claims of different providers do not affect each other.
 //   - Only an Arbiter's status counts. If managedFields show that another client wrote or changed a
@@ -50,8 +51,8 @@
 //   - A client that keeps replacing a status is reported ([Observer].Contradicted), including the
 //     Arbiters of another central plane with the same peer.
 //   - Two Arbiters that see different peers do not write in turns: an Arbiter that cannot reach
-//     some peers replaces another Arbiter's status only if it reads the holder's claim from a
-//     synced cache.
+//     some peers replaces another Arbiter's status only if it knows the recorded decision or,
+//     without a plane, if it reads the holder's claim from a synced cache.
 //
 // # Not guaranteed
 //
@@ -60,11 +61,12 @@
 //   - While the plane is unreachable nothing is decided: new claims are Pending, and regions are not
 //     handed over. Bound claims stay Bound. Replicas that share the work by Leases in that plane own
 //     no region in that time: then new claims have no status.
-//   - The gate of a ServiceCluster is no fence: for a moment, two Arbiters that share a region may
-//     leave it open in a peer that has just lost the region. The claim's status is a fence.
+//   - The gate of a ServiceCluster does not guarantee that only one peer serves a region: for a
+//     moment, two Arbiters that share the region may leave the gate open in a peer that has just
+//     lost the region. The claims' statuses guarantee it: two claims are never Bound at once.
 //   - Every client that may write statuses as [FieldManager] is trusted as an Arbiter. No other
-//     client needs to write them: forbid it at the API server. Between two corrections the status,
-//     or an overwritten gate, shows the other client's value.
+//     client needs to write these statuses: forbid such writes at the API server. Between two
+//     corrections the status, or an overwritten gate, shows the other client's value.
 //   - While the plane is unreachable, a status that another client wrote stays, and so does its
 //     gate: whether the claim is Bound is not known then.
 //   - Planes do not know each other. If two planes have one peer, both write to it, and its claims
@@ -87,6 +89,6 @@
 //     Bound claims stay Bound.
 //   - A peer outside an Arbiter's Directory is not read. Directories of different replicas must not
 //     differ while claims are applied.
-//   - A client that overwrites the status Bound of a claim that no coordinator has adopted withdraws
-//     the decision: it is made again, by the same rule.
+//   - If a client overwrites the status Bound of a claim that no coordinator has adopted, the
+//     decision is lost. Arbiters decide again, by the same rule.
 package claim

@@ -53,8 +53,8 @@ func (w *world) status(p region.PeerName) v1alpha1.RegionClaimStatus {
 	return statusIn(w.stored(p, claims))
 }
 
-// TestBothWaysEndInTheSameStatuses compares the statuses with a central plane and with the fan-out
-// protocol.
+// TestBothWaysEndInTheSameStatuses checks that, apart from times and generations, the statuses are
+// the same with a central plane and with the fan-out protocol.
 func TestBothWaysEndInTheSameStatuses(t *testing.T) {
 	t.Parallel()
 	ends := func(t *testing.T, do func(w *world)) (statuses []v1alpha1.RegionClaimStatus) {

@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// With Options.Logger, an Arbiter whose context has no logger logs why nothing happens.
+// If a peer is unreachable, the Arbiter logs the error to Options.Logger, even if the context of
+// Start has no logger.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	ring := regiontest.NewRing("eu-west")

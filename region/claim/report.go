@@ -98,7 +98,7 @@ func (a *Arbiter) reportAll(ctx context.Context, s *regionState, r ruling) error
 			return err
 		}
 		if at.claim == nil && !leaving(at.cluster) {
-			return nil // just created: wait until the cache shows it
+			return nil // the claim was just created: wait until the cache shows it
 		}
 		return a.gate(ctx, s, at, phase)
 	})

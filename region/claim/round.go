@@ -168,8 +168,8 @@ func (r *round) answer(a reply) {
 	}
 }
 
-// learn takes the decision that was read. It keeps the cached state of the holder only if the
-// holder is the same.
+// learn takes the decision that was read. It keeps the cached state of the holder's peer only if
+// the decision names the same peer as before.
 func (r *round) learn(d decision) {
 	if d != r.view.decision {
 		known := !d.none() && d.peer == r.view.decision.peer

@@ -36,7 +36,8 @@ func TestDecisionsFollowOneAnotherInTime(t *testing.T) {
 	require.False(t, r.again)
 }
 
-// TestARoundThatLosesEveryRaceEnds checks that the round ends and requests another reconcile.
+// TestARoundThatLosesEveryRaceEnds checks that a round whose writes are all stale ends after
+// maxTries writes and requests another reconcile.
 func TestARoundThatLosesEveryRaceEnds(t *testing.T) {
 	t.Parallel()
 	r := newRound(view{candidates: []candidate{at(0, 0)}, settled: true}, noon)

@@ -35,8 +35,8 @@ type peerState struct {
 // later requests a reconcile after d.
 func (s *regionState) later(d time.Duration) { s.again = loop.Sooner(s.again, d) }
 
-// observe collects the cached state of a region. The scene is nil if the Directory is not known yet;
-// false means that the decisions are not known yet.
+// observe collects the cached state of a region. The state is nil if the Directory is not known
+// yet; false means that the decisions are not known yet.
 func (a *Arbiter) observe(k region.Key, now time.Time) (*regionState, bool) {
 	s := &regionState{key: k, contacts: map[region.PeerName]contact{}}
 	a.mu.Lock()
@@ -100,7 +100,7 @@ func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *regionState) conta
 	}
 }
 
-// view returns the scene as input of decide.
+// view returns the state s as the input of decide.
 func (a *Arbiter) view(s *regionState, now time.Time) view {
 	v := view{decision: s.decision}
 	for _, at := range s.places {

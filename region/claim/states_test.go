@@ -32,8 +32,10 @@ func drawCandidate(t *rapid.T) candidate {
 	return c
 }
 
-// For any claims and any recorded decision: after a few verdicts are carried out, decide changes
-// nothing further. Then the holder's claim exists, unless its peer may be unreachable.
+// The test draws the claims for one region and a recorded decision, calls decide and carries out
+// its verdicts. After at most two verdicts, decide changes nothing further. If no peer is awaited
+// and settled is true, a claim that could hold the region is then not left without a holder. If the
+// holder's peer is fresh and some claim could hold the region, the holder's claim exists.
 func TestStatesOfRegions(t *testing.T) {
 	most, states := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,8 +110,9 @@ func writtenBy(t *rapid.T, obj *unstructured.Unstructured, manager string) {
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 }
 
-// For any status of a RegionClaim: after an Arbiter's report, the next report is the same, and only
-// the claim on record is Bound.
+// The test draws a RegionClaim with an arbitrary status, and a ruling. After the Arbiter's report
+// was stored, the next report is equal to it. The reported phase is Bound exactly if the decision
+// names the claim and the claim is not being deleted.
 func TestStatesOfReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		obj := drawClaim(t)

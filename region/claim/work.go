@@ -81,7 +81,7 @@ func (a *Arbiter) note(k region.Key, open bool) {
 	}
 }
 
-// standings returns the RegionClaims of a scene, including guards.
+// standings returns the cached RegionClaims of the region, including guards.
 func (s *regionState) standings() []standing {
 	var all []standing
 	for _, at := range s.places {
@@ -92,8 +92,9 @@ func (s *regionState) standings() []standing {
 	return all
 }
 
-// settle decides the holder of the region, or reads the decision. Cached objects alone never change
-// a phase.
+// settle decides the holder of the region, or reads the decision. If the cached decision would
+// change the phase or the holder in the status of a claim, settle first reads the decision from the
+// plane.
 func (a *Arbiter) settle(ctx context.Context, s *regionState, now time.Time) (ruling, error) {
 	v := a.view(s, now)
 	r := ruling{decision: v.decision, undecided: notDecided, firm: !v.decision.none()}

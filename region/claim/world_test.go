@@ -144,7 +144,7 @@ func (w *world) cluster(p region.PeerName) {
 	require.NoError(w.t, err)
 }
 
-// stored returns the object in a peer, even while it is unreachable; nil if absent.
+// stored returns the object in a peer, even while the peer is unreachable; nil if absent.
 func (w *world) stored(p region.PeerName, gvr schema.GroupVersionResource) *unstructured.Unstructured {
 	w.t.Helper()
 	objects, err := w.ring.Server(p).Objects(gvr.GroupResource())

@@ -36,7 +36,8 @@ func (s *Server) authenticate(c *call) error {
 	return c.impersonate()
 }
 
-// authorize calls the hook Options.Authorize, first for the impersonation.
+// authorize calls the hook Options.Authorize for each right that an impersonation needs, and then for the request
+// itself. It returns a 403 for the first rejection.
 func (s *Server) authorize(c *call) error {
 	if s.opts.Authorize == nil {
 		return nil
@@ -59,7 +60,7 @@ func (s *Server) authorize(c *call) error {
 	return nil
 }
 
-// forbidden returns the error with the message of a real server.
+// forbidden returns a 403 with the message of a real server, followed by reason.
 func forbidden(r Request, reason error) error {
 	if r.Resource == "" {
 		return apierrors.NewForbidden(schema.GroupResource{}, "", withReason(fmt.Sprintf("User %q cannot %s path %q", r.User.Name, r.Verb, r.Path), reason))
@@ -84,7 +85,8 @@ func withReason(message string, reason error) error {
 	return fmt.Errorf("%s", message)
 }
 
-// serveReview responds to reviews of the caller's own rights: allowed is everything that Authorize does not reject.
+// serveReview responds to a SelfSubjectAccessReview. It allows everything except resource attributes that
+// Options.Authorize rejects. It returns false, and writes nothing, if c is another request.
 func (s *Server) serveReview(w http.ResponseWriter, c *call, gvr schema.GroupVersionResource) bool {
 	if gvr != (schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}) || c.Verb != "create" {
 		return false

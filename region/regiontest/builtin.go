@@ -16,8 +16,9 @@ import (
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// builtin returns the resources that every server has. The flags are those of the real server's registries: n
-// namespaced, s status, g generation, c PUT creates, u PUT without resourceVersion, d DELETE returns the object.
+// builtin returns the resources that every server has. Each letter in flags states a property that the type has
+// in a real server: n it is namespaced, s it has the subresource status, g it counts generations, c PUT creates
+// a missing object, u PUT needs no resourceVersion, d DELETE returns the object.
 func builtin() []*resource {
 	scheme := newScheme()
 	core, apps, batch := "/v1", "apps/v1", "batch/v1"
@@ -94,7 +95,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// typed holds the rules of a type in the scheme.
+// typed holds the objectRules of a built-in type.
 type typed struct {
 	gvk    schema.GroupVersionKind
 	scheme *runtime.Scheme
@@ -129,7 +130,7 @@ func (t *typed) prepare(r *resource, o, old object) {
 	}
 }
 
-// at returns a func that reads the text field at this path of an object.
+// at returns a func that returns the text at path in an object, or "" if the object has no text there.
 func at(path ...string) func(object) string {
 	return func(o object) string {
 		var v any = o

@@ -149,7 +149,8 @@ func defaultPodSpec(spec map[string]any) {
 	}
 }
 
-// pullPolicy returns the default for the tag of the image.
+// pullPolicy returns the default imagePullPolicy of a container: Always if image has the tag latest, or
+// neither a tag nor a digest, otherwise IfNotPresent.
 func pullPolicy(image string) string {
 	tag := ""
 	for i := len(image) - 1; i >= 0 && image[i] != '/'; i-- {

@@ -84,7 +84,7 @@ func (t *typed) validate(r *resource, o, old object, _ string) error {
 	return nil
 }
 
-// nameRule returns the validation of names of r.
+// nameRule returns the func that validates the names of r's objects.
 func nameRule(r *resource) validation.ValidateNameFunc {
 	switch {
 	case r.kind == "Namespace":
@@ -128,7 +128,8 @@ func validateData(kind string, o, old object) field.ErrorList {
 	return errs
 }
 
-// validateDataUpdate checks that fields which cannot change are the same.
+// validateDataUpdate checks that an update does not change the type of a Secret, and that it changes
+// neither the data nor the field immutable of an object that is immutable.
 func validateDataUpdate(kind string, o, old object) field.ErrorList {
 	var errs field.ErrorList
 	if kind == "Secret" && !reflect.DeepEqual(o["type"], old["type"]) {
@@ -147,7 +148,9 @@ func validateDataUpdate(kind string, o, old object) field.ErrorList {
 	return errs
 }
 
-// validateSelector checks the selector of a workload: it must match its own template and not change.
+// validateSelector checks spec.selector of a Deployment, StatefulSet or DaemonSet: its matchLabels
+// must match the labels of the pod template, and an update must not change the selector. It accepts
+// every Job.
 func validateSelector(kind string, o, old object) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "selector")

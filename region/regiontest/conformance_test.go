@@ -16,7 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/conformance"
 )
 
-// newConformanceServer rejects the requests that RBAC forbids to a user without rights.
+// newConformanceServer returns a server that rejects the requests of the users without rights that
+// the cases impersonate, as RBAC does. It does not reject discovery and reviews of a user's own
+// rights.
 func newConformanceServer(t *testing.T) *regiontest.Server {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{Authorize: func(r regiontest.Request) error {

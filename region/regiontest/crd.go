@@ -5,6 +5,7 @@ package regiontest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -16,8 +17,8 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// AddCRD creates a CRD, or replaces the spec of the existing one, and serves it at once. The error is the one that the
-// server would return.
+// AddCRD creates crd, or replaces the present CRD of this name. It serves the types of crd at once, unless another type
+// has one of their names. It returns the error that a client would get for the same write.
 func (s *Server) AddCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
@@ -41,8 +42,9 @@ func (s *Server) AddCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return err
 }
 
-// shareCRD serves crd with the compiled rules of other, to which the same crd was added before, and stores the object
-// with a UID of its own. It returns false, and does nothing, if the result would differ from AddCRD's.
+// shareCRD adds crd to s without compiling it: it copies the CRD object of other, gives the copy a new UID, and serves
+// the types with the rules that other has compiled. It returns false, and changes nothing, if s already has the CRD or
+// cannot accept its names, or if other does not have the CRD. The caller then calls AddCRD.
 func (s *Server) shareCRD(other *Server, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	key := objectKey{name: crd.Name}
 	theirs := other.store.get(crdResource, key)
@@ -73,7 +75,8 @@ func decodeCRD(o object) (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, json.Unmarshal(data, crd)
 }
 
-// establish accepts the names of a CRD and serves its versions, as the controllers of a real server do.
+// establish accepts the names of a CRD unless another type has one of them, writes the conditions NamesAccepted and
+// Established, and serves the versions of an established CRD, as the controllers of a real server do.
 func (s *Server) establish(it *item) error {
 	crd, err := decodeCRD(it.object)
 	if err != nil {
@@ -124,11 +127,18 @@ func (s *Server) establish(it *item) error {
 	}
 	next := runtime.DeepCopyJSON(it.object)
 	next["status"] = decoded
-	_, _ = s.store.put(crdResource, it.key, it, next) // a concurrent write establishes again
-	return nil
+	if _, err = s.store.put(crdResource, it.key, it, next); !errors.Is(err, errRaced) {
+		return err
+	}
+	live := s.store.get(crdResource, it.key)
+	if live == nil {
+		return nil
+	}
+	return s.establish(live)
 }
 
-// serve adds the versions of an established CRD to the catalogue.
+// serve replaces the CRD's versions in the catalogue by those that crd declares as served. It does nothing if status is
+// not Established.
 func (s *Server) serve(crd *apiextensionsv1.CustomResourceDefinition, status *apiextensionsv1.CustomResourceDefinitionStatus) error {
 	established := slices.ContainsFunc(status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
@@ -197,7 +207,7 @@ func customResource(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensi
 
 type nameConflict struct{ reason, message string }
 
-// nameConflict returns which name of crd another type of the group has already, or nil.
+// nameConflict returns a conflict if another type of the same group already has one of crd's names, else nil.
 func (s *Server) nameConflict(crd *apiextensionsv1.CustomResourceDefinition) *nameConflict {
 	resources, kinds := map[string]bool{}, map[string]bool{}
 	for _, r := range s.catalogue.all() {

@@ -4,6 +4,7 @@
 package regiontest
 
 import (
+	"errors"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,7 +18,7 @@ func crdGroupResource(crd *apiextensionsv1.CustomResourceDefinition) schema.Grou
 	return schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
 }
 
-// markCRD adds the finalizer that keeps a CRD until its objects are gone, and the condition Terminating.
+// markCRD adds the condition Terminating to a CRD, and the finalizer that keeps the CRD until all its objects are gone.
 func markCRD(o object) {
 	m := metadataOf(o)
 	held := finalizers(o)
@@ -32,8 +33,9 @@ func markCRD(o object) {
 	})
 }
 
-// emptyCRD deletes the objects of a CRD that is being deleted, including objects that are created meanwhile, and then
-// the CRD.
+// emptyCRD deletes the objects of a CRD that is being deleted, including objects that clients create meanwhile. Then it
+// calls endCRD, which removes the CRD if no object is left. If objects with finalizers are left, the removal of the
+// last one calls endCRD again.
 func (s *Server) emptyCRD(it *item) {
 	crd, err := decodeCRD(it.object)
 	if err != nil {
@@ -49,7 +51,7 @@ func (s *Server) emptyCRD(it *item) {
 		}
 		for _, one := range left {
 			c := &call{Request: Request{Verb: "delete", Namespace: one.key.namespace, Name: one.key.name}, resource: r}
-			_, _, _ = s.delete(c, one.key, nil) // NotFound is not an error here
+			_, _, _ = s.delete(c, one.key, nil) // another client may have deleted the object
 		}
 		s.endCRD(it.key.name)
 		if len(left) == 0 {
@@ -58,7 +60,7 @@ func (s *Server) emptyCRD(it *item) {
 	}
 }
 
-// served returns the type of crd's objects, nil if it is no longer served.
+// served returns a served version of crd's type, or nil if the server no longer serves the type.
 func (s *Server) served(crd *apiextensionsv1.CustomResourceDefinition) *resource {
 	for _, v := range crd.Spec.Versions {
 		if found := s.catalogue.find(crdGroupResource(crd).WithVersion(v.Name)); found != nil {
@@ -68,7 +70,8 @@ func (s *Server) served(crd *apiextensionsv1.CustomResourceDefinition) *resource
 	return nil
 }
 
-// endCRD removes a CRD that is being deleted once it has no objects.
+// endCRD does nothing unless the CRD is being deleted and has no objects. Otherwise it removes the finalizer of
+// markCRD, and the CRD itself if it has no other finalizer.
 func (s *Server) endCRD(name string) {
 	live := s.store.get(crdResource, objectKey{name: name})
 	if live == nil || !terminating(live.object) {
@@ -86,16 +89,20 @@ func (s *Server) endCRD(name string) {
 	held := slices.DeleteFunc(slices.Clone(finalizers(next)), func(f any) bool { return f == cleanupFinalizer })
 	if len(held) > 0 {
 		m["finalizers"] = held
-		_, _ = s.store.put(crdResource, live.key, live, next) // after a conflict, the other writer removes the finalizer
-		return
+		_, err = s.store.put(crdResource, live.key, live, next)
+	} else {
+		delete(m, "finalizers")
+		var gone *item
+		if gone, err = s.store.remove(crdResource, live, next); err == nil {
+			s.withdraw(gone)
+		}
 	}
-	delete(m, "finalizers")
-	if gone, err := s.store.remove(crdResource, live, next); err == nil {
-		s.withdraw(gone)
+	if errors.Is(err, errRaced) {
+		s.endCRD(name)
 	}
 }
 
-// withdraw stops serving a deleted CRD.
+// withdraw stops serving the type of a deleted CRD, and ends the watches of its objects.
 func (s *Server) withdraw(it *item) {
 	crd, err := decodeCRD(it.object)
 	if err != nil {

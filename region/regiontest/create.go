@@ -38,7 +38,8 @@ func (s *Server) serveCreate(w http.ResponseWriter, c *call) error {
 	return s.writeItem(w, c, http.StatusCreated, it)
 }
 
-// createGenerated tries as many generated names as a real server.
+// createGenerated creates o under a generated name. If the name is taken it tries other names, eight
+// in all, as a real server does.
 func (s *Server) createGenerated(c *call, o object) (it *item, err error) {
 	const attempts = 8
 	for range attempts {
@@ -82,7 +83,8 @@ func asBadRequest(err error) error {
 	return apierrors.NewBadRequest(err.Error())
 }
 
-// report handles dropped fields according to fieldValidation.
+// report handles dropped fields as the query parameter fieldValidation requires: it ignores them for
+// Ignore, returns an error for Strict, and otherwise adds a warning for each field.
 func (c *call) report(dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
@@ -102,7 +104,8 @@ func (c *call) report(dropped []string) error {
 	}
 }
 
-// create stores o. The caller must not use o afterwards.
+// create stores o as a new object; in a dry run it stores nothing. The caller must not use o
+// afterwards.
 func (s *Server) create(c *call, o object) (*item, error) {
 	r := c.resource
 	m := metadataOf(o)
@@ -166,13 +169,13 @@ func (s *Server) exists(c *call, key objectKey, o object) error {
 	return err
 }
 
-// stored returns o in the stored version. It modifies o.
+// stored returns o with the apiVersion of the version that the server stores. It modifies o.
 func (r *resource) stored(o object) object {
 	o["apiVersion"] = schema.GroupVersion{Group: r.group, Version: r.storage}.String()
 	return o
 }
 
-// created runs the follow-up actions of a creation.
+// created establishes a CRD that was created. It does nothing for objects of other types.
 func (s *Server) created(c *call, it *item) error {
 	if c.resource.gr() == crdResource {
 		return s.establish(it)
@@ -180,7 +183,7 @@ func (s *Server) created(c *call, it *item) error {
 	return nil
 }
 
-// mustCreate stores an object that every server has.
+// mustCreate creates an object that every server has from the start. It panics on an error.
 func (s *Server) mustCreate(plural, version string, o object) {
 	c := &call{Request: Request{Verb: "create", FieldManager: "kube-apiserver"}, resource: s.catalogue.find(schema.GroupVersionResource{Version: version, Resource: plural})}
 	normal, _, err := c.resource.rules.normalize(o)

@@ -13,8 +13,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Definitions are CRDs with compiled schemas and rules, for any number of Servers: compiling takes longer than most
-// tests. Make one per test binary, with sync.OnceValue. Safe for concurrent use.
+// Definitions are CRDs with compiled schemas and rules. Any number of Servers can use the same Definitions. Compile
+// them once per test binary, with sync.OnceValue, because compiling takes longer than most tests. They are safe for
+// concurrent use.
 type Definitions struct {
 	crds   []*apiextensionsv1.CustomResourceDefinition
 	origin *Server
@@ -48,7 +49,7 @@ func (s *Server) AddDefinitions(d *Definitions) error {
 	return nil
 }
 
-// AddDefinitions creates or replaces CRDs in all servers.
+// AddDefinitions creates or replaces the CRDs of d in all servers of the ring. It stops at the first error.
 func (r *Ring) AddDefinitions(d *Definitions) error {
 	r.mu.Lock()
 	servers := maps.Clone(r.servers)

@@ -41,7 +41,8 @@ func (c *call) deleted(it *item) *metav1.Status {
 	}
 }
 
-// delete removes the object at key (gone is true), or marks it as being deleted if it has finalizers.
+// delete removes the object at key, and returns true as gone, if the object is finalized. Otherwise
+// it marks the object as being deleted. In a dry run it changes nothing.
 func (s *Server) delete(c *call, key objectKey, preconditions *metav1.Preconditions) (it *item, gone bool, err error) {
 	r := c.resource
 	for {
@@ -104,7 +105,8 @@ func (c *call) checkPreconditions(live *item, p *metav1.Preconditions) error {
 	return nil
 }
 
-// mark sets deletionTimestamp and runs the built-in finalization.
+// mark sets the deletionTimestamp of an object, unless the object has one, and then deletes the
+// content of a namespace or CRD (see marked). In a dry run it stores nothing.
 func (s *Server) mark(c *call, live *item) (*item, error) {
 	r := c.resource
 	if terminating(live.object) {
@@ -136,7 +138,9 @@ func (s *Server) mark(c *call, live *item) (*item, error) {
 	return it, nil
 }
 
-// marked does the work of the controllers for namespaces and CRDs that are being deleted.
+// marked deletes the content of a namespace or CRD that is being deleted, as the controllers of a
+// real server do. It does nothing in a dry run, and for a namespace if Options.KeepNamespaceContent
+// is set.
 func (s *Server) marked(c *call, it *item) {
 	switch {
 	case c.DryRun:
@@ -180,7 +184,8 @@ func (s *Server) finish(c *call, live *item, next object) (*item, error) {
 	return answer, nil
 }
 
-// remove removes live and runs the follow-up actions.
+// remove removes live from the store, stops serving the type of a removed CRD, and completes the
+// deletions that waited for the removal (see removed).
 func (s *Server) remove(c *call, live *item, last object) (*item, error) {
 	it, err := s.store.remove(c.resource.gr(), live, last)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// serveDiscovery serves all paths that are not objects.
+// serveDiscovery serves the paths that belong to no type: health, version, discovery and OpenAPI.
 func (s *Server) serveDiscovery(w http.ResponseWriter, c *call) {
 	if c.Method != http.MethodGet {
 		notFound(w)
@@ -46,7 +46,8 @@ func (s *Server) serveDiscovery(w http.ResponseWriter, c *call) {
 	}
 }
 
-// groups returns the API groups, with the versions of each in the order of preference.
+// groups returns all API groups except the core group. The versions of each group are in the order of
+// preference.
 func (s *Server) groups() []metav1.APIGroup {
 	versions := map[string][]string{}
 	var names []string

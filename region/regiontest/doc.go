@@ -10,27 +10,29 @@
 //
 // # Guaranteed
 //
-// Package conformance lists, fact by fact, the behavior of the server, and tests it and a real kube-apiserver with the same
-// list: resourceVersions, UIDs, generations, preconditions, finalizers, status, server-side apply with real schemas,
-// patches, validation, defaulting, pruning and CEL rules of custom types (by apiextensions-apiserver's own packages),
-// selectors, pages, watches with bookmarks and initial events, 410 Gone, tables, partial metadata, dry runs, namespaces
-// and discovery. The file differences.go of package conformance lists the known deviations of the server.
+// Package conformance states the behavior of the server as a list of facts, and tests each fact on the server in memory
+// and on a real kube-apiserver. The facts are about resourceVersions, UIDs, generations, preconditions, finalizers,
+// status, server-side apply with real schemas, patches, validation, defaulting, pruning and CEL rules of custom types
+// (by apiextensions-apiserver's own packages), selectors, pages, watches with bookmarks and initial events, 410 Gone,
+// tables, partial metadata, dry runs, namespaces and discovery. The file differences.go of package conformance lists
+// the known deviations of the server.
 //
-// Faults are scripted ([Server.Inject], [Server.Partition], [Server.Compact], [Server.Load]), and all received requests are
-// recorded ([Server.Requests]). A connection is refused only if the server did not accept the request. If a request may have
-// had an effect when the server is partitioned, only its response is lost.
+// Faults are scripted ([Server.Inject], [Server.Partition], [Server.Compact], [Server.Load]), and all received requests
+// are recorded ([Server.Requests]). If the server is partitioned, it refuses a connection only for a request that it
+// did not accept. It executes a request that it has accepted, and only the response is lost.
 //
 // # Not guaranteed
 //
-//   - There are no controllers, with two exceptions: names of CRDs are accepted at once, and the content of a deleted namespace
-//     or CRD is deleted at once, within the request. No garbage collection, no Pods of Deployments, no addresses of Services.
-//   - Built-in types are those in the discovery of [NewServer]. Their objects are checked for names, fields of their types,
-//     selectors and the immutability of Secrets and ConfigMaps, not for everything that a real server validates. The most
-//     visible defaults are set. Their tables have name and age.
-//   - A Pod that runs on a node is deleted at once: there is no kubelet to wait for.
+//   - There are no controllers, with two exceptions: the server accepts the names of CRDs at once, and it deletes the
+//     content of a deleted namespace or CRD at once, within the request. The server collects no garbage, creates no Pods
+//     of Deployments and assigns no addresses to Services.
+//   - The built-in types are those that a new server lists in its discovery documents. The server checks their objects
+//     for names, fields of their types, selectors and the immutability of Secrets and ConfigMaps, not for everything that
+//     a real server validates. It sets the most visible defaults. Their tables have name and age.
+//   - A Pod that runs on a node is deleted at once: the server has no kubelet to wait for.
 //   - OpenAPI has the schemas of custom types only.
-//   - No admission webhooks and policies, no quotas, no conversion between versions that differ, no subresource scale, exec
-//     or log, no protobuf except in the options of a deletion, no aggregated discovery document.
+//   - The server has no admission webhooks and policies, no quotas, no conversion between versions that differ, no
+//     subresource scale, exec or log, no protobuf except in the options of a deletion, and no aggregated discovery document.
 //   - Authentication is [Options.Tokens], client certificates and impersonation headers; authorization is
 //     [Options.Authorize].
 //   - Objects live in memory and are copied in each request and response; memory is the only limit.

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config returns a configuration that reaches the server within the process, without a socket: it works inside
-// testing/synctest. Its content type is JSON, so that typed clientsets work too. It has no rate limit. It is a copy.
+// Config returns a new configuration that reaches the server within the process. It uses no socket, so it works inside
+// testing/synctest. Its content type is JSON, so that typed clientsets work, too. It has no rate limit.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host:          "http://" + s.opts.Name + ".invalid",
@@ -52,8 +52,9 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response(r, w.code, w.header, io.NopCloser(&w.body)), nil
 }
 
-// serve calls the server. The error tells whether the server accepted the request: ECONNREFUSED means that it did not,
-// so the request has no effect; ECONNRESET means that the response is lost.
+// serve lets the server answer r. It returns ECONNREFUSED if the server did not accept the request: then the request
+// has no effect. It returns ECONNRESET, or the error of r's context, if the server accepted the request and broke the
+// connection: then the request may have had an effect.
 func (d *door) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	c, err := d.server.receive(r)
 	if err != nil {
@@ -75,7 +76,7 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	return nil
 }
 
-// stream serves a watch in a goroutine that ends with the response's body.
+// stream serves a watch in a goroutine. The goroutine ends when the client closes the body of the response.
 func (d *door) stream(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	reader, writer := io.Pipe()
@@ -149,7 +150,8 @@ func (w *streamWriter) start(code int) {
 	})
 }
 
-// streamBody ends the watch when it is closed, and waits for its goroutine.
+// streamBody is the body of the response to a watch. Its Close ends the watch and waits for the goroutine that serves
+// it.
 type streamBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc

@@ -24,9 +24,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Listen serves TLS on a free port of 127.0.0.1 until ctx ends or Close is called, and returns a kubeconfig for it with
-// a client certificate of the user system:admin, group system:masters. Each call opens another listener with its own
-// CA. A client with a certificate of this CA is the user that it names. Close waits for the listeners.
+// Listen serves TLS on a free port of 127.0.0.1 until ctx ends or Close is called. It returns a kubeconfig for this
+// port, with a client certificate of the user system:admin, group system:masters. Each call opens another listener with
+// its own CA. The server takes the user of a client from a certificate of this CA, if the client presents one. Close
+// waits for the listeners.
 func (s *Server) Listen(ctx context.Context) (kubeconfig []byte, err error) {
 	authority, err := newAuthority(s.opts.Name)
 	if err != nil {
@@ -58,7 +59,7 @@ func (s *Server) Listen(ctx context.Context) (kubeconfig []byte, err error) {
 	return authority.kubeconfig(s.opts.Name, listener.Addr().String(), admin)
 }
 
-// open serves on listener until ctx ends or the server is closed.
+// open starts to serve on listener, and returns. It serves until ctx ends or the server is closed.
 func (s *Server) open(ctx context.Context, listener net.Listener, config *tls.Config) {
 	web := &http.Server{
 		Handler: s, TLSConfig: config, ReadHeaderTimeout: 10 * time.Second,

@@ -9,7 +9,8 @@ import (
 	"fmt"
 )
 
-// duplicateFields returns the fields that occur twice in data. Only JSON is checked.
+// duplicateFields returns a message for each field that occurs twice in data. It checks only
+// JSON.
 func duplicateFields(data []byte) []string {
 	d := duplicates{decoder: json.NewDecoder(bytes.NewReader(data))}
 	d.value("")

@@ -16,10 +16,10 @@ import (
 )
 
 // Client-go's fake dynamic client works as a region.API in one line, which is enough for code that only reads and
-// creates. It is not enough with two writers: it sets no UID and no resourceVersion, so it accepts an update of an
-// object that has changed since it was read, deletes an object despite finalizers, and ignores preconditions. It also
-// has no HTTP: no impersonation, no lost responses, no status codes. Code with a wrong protocol passes its tests with
-// this fake; to test a protocol, use NewServer.
+// creates. It is not enough with two writers: it sets no UID and no resourceVersion, so it accepts an update although
+// the object has changed since the client read it, deletes an object despite finalizers, and ignores preconditions.
+// It also has no HTTP: no impersonation, no lost responses, no status codes. So tests with this fake may pass
+// although the protocol of the tested code is wrong. To test a protocol, use NewServer.
 func ExampleNewServer_withClientGoFake() {
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"})
 	api := region.APIOf(client, nil, nil)

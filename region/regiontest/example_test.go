@@ -16,7 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// A client reads an object, another client writes it, and the first client's update is rejected.
+// A client creates an object, and another client updates it. The server rejects
+// an update by the first client, whose copy is stale.
 func ExampleNewServer() {
 	server := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}})
 	defer server.Close()
@@ -72,7 +73,8 @@ func ExampleServer_Inject() {
 	// create namespaces 409
 }
 
-// Two control planes, one of which is unreachable.
+// region.Each reads a namespace in two control planes, one of which is
+// unreachable.
 func ExampleNewRing() {
 	ring := regiontest.NewRing("eu", "us")
 	defer ring.Close()

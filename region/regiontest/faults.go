@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault is one scripted fault. It applies to requests that match all set fields.
+// Fault is one scripted fault. It applies to requests that match all fields that are set.
 type Fault struct {
 	Verb      string // get, list, watch, create, update, patch, delete, deletecollection; "" matches all
 	Resource  schema.GroupResource
 	Namespace string
 	Name      string
-	Skip      int // number of matching requests that pass first
-	Times     int // zero: once; -1: for ever
+	Skip      int // number of matching requests that pass before the fault applies
+	Times     int // number of requests to which the fault applies; zero: one; -1: no limit
 	Do        Action
 }
 
@@ -38,7 +38,7 @@ type Action struct {
 func (a Action) String() string { return a.name }
 
 // Refuse responds with code before the request has any effect: 401, 403, 409, 429, 500, 503 and so on. retryAfter, if
-// given, is sent in whole seconds.
+// given, is rounded up to whole seconds.
 func Refuse(code int, retryAfter ...time.Duration) Action {
 	a := Action{name: "Refuse", code: code}
 	for _, d := range retryAfter {
@@ -53,7 +53,8 @@ func RefuseAfter(d time.Duration, code int) Action {
 	return Action{name: "RefuseAfter", code: code, delay: d}
 }
 
-// Delay delays the request for d, then lets it pass. The delay ends early if the request's context ends.
+// Delay delays the request for d, then lets it pass. If the request's context ends first, the server does not execute
+// the request.
 func Delay(d time.Duration) Action { return Action{name: "Delay", delay: d} }
 
 // DropRequest breaks the connection before the request has any effect.
@@ -66,17 +67,18 @@ func DropReply() Action { return Action{name: "DropReply"} }
 // Close drops requests that still wait.
 func ApplyLate(d time.Duration) Action { return Action{name: "ApplyLate", delay: d} }
 
-// Hang neither responds nor executes, until the request's context ends.
+// Hang never executes the request. It breaks the connection when the request's context ends or the server is closed.
 func Hang() Action { return Action{name: "Hang"} }
 
-// Gone responds with 410: as a Status to a list, as an ERROR event to a watch.
+// Gone responds with 410: to a watch as an ERROR event, and to any other request as a Status.
 func Gone() Action { return Action{name: "Gone"} }
 
-// Crash calls f before the request has any effect and breaks the connection: the caller crashes before it sends the
-// request.
+// Crash calls f and breaks the connection without executing the request. If f stops the caller, the caller has crashed
+// before it sent the request.
 func Crash(f func()) Action { return Action{name: "Crash", call: f} }
 
-// CrashAfter executes the request, calls f and breaks the connection: the caller crashes before it learns the outcome.
+// CrashAfter executes the request, calls f and breaks the connection. If f stops the caller, the caller has crashed
+// before it learned the outcome.
 func CrashAfter(f func()) Action { return Action{name: "CrashAfter", call: f} }
 
 // Inject appends faults to the server's script. The server applies the first fault of the script that matches a
@@ -89,7 +91,7 @@ var (
 	errDropped     = errors.New("dropped by a fault")
 )
 
-// faults holds the script, and the watches that a partition ends.
+// faults holds the script, and the funcs with which a partition ends the open watches.
 type faults struct {
 	mu      sync.Mutex
 	script  []*Fault
@@ -114,7 +116,8 @@ func (f *faults) reset() {
 	f.script = nil
 }
 
-// match returns the action of the first fault that applies to c.
+// match returns the action of the first fault that applies to c, or nil. It decrements Skip of the faults that let c
+// pass, and Times of the fault that applies.
 func (f *faults) match(c *call) *Action {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,7 +171,7 @@ func (f *faults) cutWatches() {
 	}
 }
 
-// play applies a to c. It returns true if the request is complete.
+// play applies a to c. It returns true if a has completed the request.
 func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
 	switch a.name {
 	case "Refuse":
@@ -245,7 +248,7 @@ func (s *Server) applyLate(d time.Duration, c *call) {
 	})
 }
 
-// sleep waits for d and returns false if done is closed first.
+// sleep waits for d and returns true. It returns false if done is closed first.
 func sleep(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -21,7 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// newWidgets returns a server and a client of its widgets, for use inside a bubble.
+// newWidgets returns a server and a client of its widgets. It may be called in a bubble of
+// testing/synctest.
 func newWidgets(t *testing.T) (*regiontest.Server, dynamic.ResourceInterface) {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}})
@@ -44,8 +45,8 @@ func TestFaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		do      regiontest.Action
 		check   func(t *testing.T, err error)
-		applied bool // when the caller has its response
-		later   bool // a minute later
+		applied bool // the object exists when the caller has its response
+		later   bool // the object exists a minute later
 	}{
 		"Refuse": {regiontest.Refuse(http.StatusServiceUnavailable), func(t *testing.T, err error) {
 			t.Helper()

@@ -19,7 +19,8 @@ import (
 // fieldManager tracks field ownership and merges applied fields.
 type fieldManager = *managedfields.FieldManager
 
-// fieldManager returns the field manager of r, created at first use.
+// fieldManager returns the field manager of a subresource of r, or of the main resource if subresource is "". It
+// creates the manager when it is first needed.
 func (r *resource) fieldManager(subresource string) (fieldManager, error) {
 	m := &r.managers
 	m.Lock()
@@ -49,7 +50,7 @@ func (r *resource) typeConverter() (managedfields.TypeConverter, error) {
 		return t.typeConverter(r)
 	case *typed:
 		if r.group == "apiextensions.k8s.io" {
-			return managedfields.NewDeducedTypeConverter(), nil // its lists are atomic, as almost all lists of a CRD are
+			return managedfields.NewDeducedTypeConverter(), nil // it treats lists as atomic, as almost all lists of a CRD are
 		}
 		return applyconfigurations.NewTypeConverter(t.scheme), nil
 	default:
@@ -75,7 +76,8 @@ func (r *resource) resetFields(subresource string) map[fieldpath.APIVersion]*fie
 	return map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(r.gv().String()): set}
 }
 
-// manager returns the field manager of c: the parameter, or the beginning of the user agent.
+// manager returns the name of c's field manager: the query parameter fieldManager, or else the user agent up to its
+// first slash.
 func (c *call) manager() string {
 	if c.FieldManager != "" {
 		return c.FieldManager
@@ -193,7 +195,7 @@ func (versions) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string
 	return label, value, nil
 }
 
-// defaulter sets defaults after a merge.
+// defaulter sets the defaults of custom types after a merge.
 type defaulter struct{ r *resource }
 
 func (d defaulter) Default(o runtime.Object) {

@@ -14,7 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// impersonate replaces the user by the one in the Impersonate headers.
+// impersonate sets the user of c to the user in the Impersonate headers, and Impersonator to the user who sent the
+// request. It does nothing without such headers.
 func (c *call) impersonate() error {
 	h := c.http.Header
 	target := User{Name: h.Get("Impersonate-User"), UID: h.Get("Impersonate-Uid"), Groups: h.Values("Impersonate-Group")}

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// newInformer returns an informer for w.
 func newInformer(w dynamic.ResourceInterface) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return w.List(ctx, opts) },

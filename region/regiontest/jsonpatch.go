@@ -18,7 +18,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// maxJSONPatch is the greatest number of operations in a JSON patch, as in a real server.
+// maxJSONPatch is the greatest number of operations that the server accepts in a JSON patch, as in a real server.
 const maxJSONPatch = 10000
 
 // applyJSONPatch applies an RFC 6902 patch to o, which it modifies.
@@ -182,7 +182,7 @@ func (p location) set(value any) (any, error) {
 	}
 }
 
-// insert inserts value into the parent if that is a list. Otherwise it does the same as set.
+// insert inserts value into the parent if the parent is a list. Otherwise it does the same as set.
 func (p location) insert(value any) (any, error) {
 	list, ok := p.parent.([]any)
 	if !ok {

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// checkKind compares the type in the body with that of the request.
+// checkKind returns an error if the body o does not have the type of the request. If a built-in
+// object has no kind, checkKind sets its kind and apiVersion. The kind of a custom object is checked
+// by validate.
 func (r *resource) checkKind(o object) error {
 	u := unstructured.Unstructured{Object: o}
 	switch version := u.GetAPIVersion(); {
@@ -35,8 +37,8 @@ func (r *resource) custom() bool {
 	return ok
 }
 
-// checkPlace sets the namespace of o to that of the request. It rejects o if o has another
-// namespace.
+// checkPlace sets the namespace of o to the namespace of the request. It returns an error if o has
+// another namespace. It removes the namespace of a cluster-scoped object.
 func (c *call) checkPlace(o object) error {
 	u := unstructured.Unstructured{Object: o}
 	if !c.resource.namespaced {
@@ -75,7 +77,8 @@ func generateName(base string) string {
 	return base + string(suffix)
 }
 
-// fillSystemFields sets the fields that only the server sets at a creation.
+// fillSystemFields sets the metadata that only the server sets at a creation, and removes the
+// metadata that a new object cannot have.
 func fillSystemFields(m map[string]any) {
 	delete(m, "deletionTimestamp")
 	delete(m, "deletionGracePeriodSeconds")
@@ -98,8 +101,8 @@ func finalizers(o object) []any {
 	return f
 }
 
-// withoutMetadata returns o without its metadata and, with alsoStatus, without its status: the part
-// whose changes count in metadata.generation.
+// withoutMetadata returns a shallow copy of o without its metadata and, if alsoStatus is true,
+// without its status.
 func withoutMetadata(o object, alsoStatus bool) object {
 	rest := make(object, len(o))
 	for k, v := range o {

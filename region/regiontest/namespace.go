@@ -38,7 +38,8 @@ func (s *Server) admitCreate(c *call, name string) error {
 	return err
 }
 
-// admitDelete protects the namespaces that every server needs.
+// admitDelete rejects the deletion of the namespaces default, kube-system and kube-public, as a
+// real server does.
 func (s *Server) admitDelete(c *call, live *item) error {
 	if c.resource.gr() != namespaceResource {
 		return nil
@@ -50,20 +51,23 @@ func (s *Server) admitDelete(c *call, live *item) error {
 	return nil
 }
 
-// emptyNamespace deletes the content of a namespace that is being deleted, and then the namespace.
+// emptyNamespace deletes the content of a namespace that is being deleted. Then it calls
+// endNamespace, which removes the namespace if no object is left. If objects with finalizers are
+// left, the removal of the last one calls endNamespace again.
 func (s *Server) emptyNamespace(name string) {
 	for _, r := range s.catalogue.namespacedResources() {
 		items, _, _ := s.store.list(r.gr(), name, 0)
 		for _, it := range items {
 			c := &call{Request: Request{Verb: "delete", Namespace: name, Name: it.key.name}, resource: r}
-			_, _, _ = s.delete(c, it.key, nil) // NotFound is not an error here
+			_, _, _ = s.delete(c, it.key, nil) // another client may have deleted the object
 		}
 	}
 	s.endNamespace(name)
 }
 
-// removed completes the removal of an object. A namespace or CRD that is being deleted is removed
-// with its last object.
+// removed runs after an object was removed from the store. If a namespace or CRD is being deleted
+// and has lost its last object, removed completes the deletion of the namespace or CRD. With
+// Options.KeepNamespaceContent it does nothing for namespaces.
 func (s *Server) removed(r *resource, it *item) {
 	if r.namespaced && !s.opts.KeepNamespaceContent {
 		s.endNamespace(it.key.namespace)
@@ -73,7 +77,8 @@ func (s *Server) removed(r *resource, it *item) {
 	}
 }
 
-// endNamespace removes a namespace that is being deleted, if it is empty and has no other finalizer.
+// endNamespace does nothing unless the namespace is being deleted and is empty. Otherwise it
+// removes spec.finalizers, and the namespace itself if its metadata has no finalizer.
 func (s *Server) endNamespace(name string) {
 	ns := s.store.get(namespaceResource, objectKey{name: name})
 	if ns == nil || !terminating(ns.object) {
@@ -86,9 +91,13 @@ func (s *Server) endNamespace(name string) {
 	}
 	next := runtime.DeepCopyJSON(ns.object)
 	unstructured.RemoveNestedField(next, "spec", "finalizers")
+	var err error
 	if len(finalizers(next)) > 0 {
-		_, _ = s.store.put(namespaceResource, ns.key, ns, next) // after a conflict, the other writer removes the finalizer
-		return
+		_, err = s.store.put(namespaceResource, ns.key, ns, next)
+	} else {
+		_, err = s.store.remove(namespaceResource, ns, next)
 	}
-	_, _ = s.store.remove(namespaceResource, ns, next)
+	if errors.Is(err, errRaced) {
+		s.endNamespace(name)
+	}
 }

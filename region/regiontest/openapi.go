@@ -15,7 +15,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// serveOpenAPI serves the index of OpenAPI documents and the schemas of custom types.
+// serveOpenAPI serves the index of the OpenAPI documents if path is empty, and else the document at path. A document
+// has the schemas of custom types only.
 func (s *Server) serveOpenAPI(w http.ResponseWriter, c *call, path string) {
 	documents := map[string][]*resource{}
 	for _, r := range s.catalogue.all() {
@@ -50,8 +51,8 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, c *call, path string) {
 	writeJSON(w, c, http.StatusOK, &document)
 }
 
-// hashOf returns the hash of the OpenAPI document for resources: equal documents have equal hashes, and clients read a
-// document again when its hash changes.
+// hashOf returns a hash of the kinds and schemas in the OpenAPI document for resources. A client reads the document
+// again when the hash changes.
 func hashOf(resources []*resource) string {
 	var parts []string
 	for _, r := range resources {
@@ -66,7 +67,7 @@ func hashOf(resources []*resource) string {
 	return fmt.Sprintf("%X", sum[:16])
 }
 
-// openAPIHash returns the hash of r's schema, which does not change.
+// openAPIHash returns the hash of r's schema. It computes the hash once, because the schema does not change.
 func (t *custom) openAPIHash(r *resource) string {
 	t.hashing.Do(func() {
 		data, err := json.Marshal(t.openAPI(r))
@@ -79,7 +80,8 @@ func (t *custom) openAPIHash(r *resource) string {
 	return t.hash
 }
 
-// modelName returns the name of r's schema: the group's labels in reverse order.
+// modelName returns the name of r's schema in the OpenAPI document: the labels of the group in reverse order, the
+// version and the kind.
 func modelName(r *resource) string {
 	labels := strings.Split(r.group, ".")
 	for i, j := 0, len(labels)-1; i < j; i, j = i+1, j-1 {

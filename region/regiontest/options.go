@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkOptions validates the query of a write.
+// checkOptions validates dryRun, fieldManager and fieldValidation in the query of a creation or an
+// update.
 func (c *call) checkOptions() error {
 	path := field.NewPath
 	var errs field.ErrorList
@@ -43,7 +44,8 @@ func (c *call) checkPatchOptions(kind types.PatchType) error {
 	return nil
 }
 
-// deleteOptions reads the options of a deletion from the body, in JSON or protobuf, or else from the query.
+// deleteOptions returns the options of a deletion, from the body (in JSON or protobuf) or, without a
+// body, from the query. It sets c.DryRun if the options require a dry run.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	data, err := c.body()
 	if err != nil {

@@ -32,12 +32,13 @@ var doors = map[string]func(*testing.T, *regiontest.Server) region.Credentials{
 	},
 }
 
-// A request that may have had an effect is never reported as not sent, whenever the server is partitioned.
+// The server is partitioned or closed at a certain moment of a create, so the client gets an error.
+// If the server executed the create, region.Attempt reports that the client may have sent it.
 func TestNoCutHidesAnEffect(t *testing.T) {
 	for door, open := range doors {
 		for name, tc := range map[string]struct {
 			before  bool // the partition begins before the request
-			handled bool // the partition begins while an API server would process the request
+			handled bool // the partition begins while the server processes the request
 			do      func(s *regiontest.Server) regiontest.Action
 			applied bool
 		}{
@@ -79,7 +80,8 @@ func TestNoCutHidesAnEffect(t *testing.T) {
 				objects, err := s.Objects(widgets.GroupResource())
 				require.NoError(t, err)
 				require.Equal(t, tc.applied, len(objects) == 1)
-				// Over TLS the connection existed, so even the first request may have been sent.
+				// Over TLS the connection exists already, so the client may have sent even a request
+				// that the server did not accept.
 				require.Equal(t, !tc.before || door == "TLS", attempt.Sent())
 			})
 		}

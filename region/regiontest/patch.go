@@ -70,7 +70,8 @@ func unsupportedMedia(accepted string) error {
 	}}
 }
 
-// patch computes the patched object from the currently stored one, and stores it.
+// patch applies a patch to the object that is stored now, stores the result, and returns it with the
+// HTTP status code. It returns errRaced if another write came first.
 func (s *Server) patch(c *call, kind types.PatchType, data []byte) (int, *item, error) {
 	c.warnings = nil
 	live := s.store.get(c.resource.gr(), c.key())

@@ -50,7 +50,8 @@ func (c *call) minimum() (uint64, error) {
 	return 0, apierrors.NewBadRequest("invalid resource version: " + err.Error())
 }
 
-// reach waits until the store has the revision at, and fails after 3 seconds.
+// reach waits until the store's revision has reached at. It returns an error after 3 seconds, or when the request's
+// context ends.
 func (s *Server) reach(c *call, at uint64) error {
 	const patience, pause = 3 * time.Second, 50 * time.Millisecond
 	for waited := time.Duration(0); s.store.current() < at; waited += pause {
@@ -66,7 +67,8 @@ func (s *Server) reach(c *call, at uint64) error {
 	return nil
 }
 
-// position is a continue token: the revision of the list and the last key that was returned.
+// position is a continue token: the revision of the list and the last key that was returned. Revision -1 means that
+// the list continues from the current revision.
 type position struct {
 	Version  string `json:"v"`
 	Revision int64  `json:"rv"`
@@ -168,7 +170,8 @@ func (s *Server) serveList(w http.ResponseWriter, c *call) error {
 	return s.writeList(w, c, page, revision, next, remaining)
 }
 
-// expired returns the error of a list from a compacted revision, with a token to continue at the current one.
+// expired returns the error of a list from a compacted revision. If from is set, the error has a token that continues
+// the list from the current revision.
 func expired(from objectKey) error {
 	if from == (objectKey{}) {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -221,8 +224,8 @@ func invalidListOptions(errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 }
 
-// page returns up to limit matching items after from, and the number of items after the page; -1 if this page is the
-// last.
+// page returns up to limit items that match f and come after from; all of them if limit is zero. It also returns the
+// number of items from the next match to the end of items, or -1 if no match follows.
 func (f *filter) page(items []*item, from objectKey, limit int) ([]*item, int) {
 	var page []*item
 	for i, it := range items {

@@ -36,7 +36,7 @@ type Request struct {
 	Resource     string // empty for paths that are not resources, such as discovery
 	Subresource  string
 	Namespace    string
-	Name         string // empty for lists, creations and watches of many
+	Name         string // from the path: empty for lists, watches and creations
 	FieldManager string
 	DryRun       bool
 	Code         int   // of the response; zero while in progress or without a response
@@ -57,10 +57,11 @@ type call struct {
 	warnings []string
 	id       int // in the history
 
-	unauthenticated error // why the user is not known
+	unauthenticated error // the error of authenticate; nil if the user is known
 }
 
-// parse reads verb and object from the path of r.
+// parse returns a call with the verb, the object and the options that the method, the path and the
+// query of r name.
 func parse(r *http.Request) *call {
 	c := &call{http: r, query: r.URL.Query()}
 	c.Time, c.Method, c.Path = time.Now(), r.Method, r.URL.Path
@@ -171,7 +172,8 @@ func (h *history) list() []Request {
 	return list
 }
 
-// reset forgets all requests; those in progress are not recorded later.
+// reset removes all requests from the history. The later results of requests in progress are not
+// recorded.
 func (h *history) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -39,11 +39,12 @@ type resource struct {
 
 // objectRules are the rules that differ between built-in and custom types.
 type objectRules interface {
-	// normalize drops unknown fields and sets defaults, in place if possible. It returns the dropped fields.
+	// normalize drops unknown fields of o and sets defaults. It may modify o. unknown has a message
+	// for each dropped field.
 	normalize(o object) (normal object, unknown []string, err error)
 	// prepare sets the fields that only the server sets. old is nil for a creation.
 	prepare(r *resource, o, old object)
-	// validate returns why o is invalid, or nil. old is nil for a creation.
+	// validate returns an error if o is invalid. old is nil for a creation.
 	validate(r *resource, o, old object, subresource string) error
 }
 
@@ -88,7 +89,7 @@ func (c *catalogue) remove(gr schema.GroupResource) {
 	}
 }
 
-// all returns the resources by group, version and name.
+// all returns the resources, ordered by group, version and name.
 func (c *catalogue) all() []*resource {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

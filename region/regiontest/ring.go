@@ -18,9 +18,9 @@ import (
 
 var _ region.Directory = (*Ring)(nil)
 
-// Ring is a region.Directory of servers in memory. Each has a kube-system namespace with its own UID, so they are
-// different clusters for every client. It does not probe: the health of its connections stays Unknown. Safe for
-// concurrent use.
+// Ring is a region.Directory of servers in memory. Each server has a kube-system namespace with its own UID, so the
+// servers are different clusters for every client. A Ring does not probe its connections, so their health stays
+// Unknown. It is safe for concurrent use.
 type Ring struct {
 	mu       sync.Mutex
 	servers  map[region.PeerName]*Server
@@ -68,7 +68,7 @@ func (r *Ring) Close() {
 	}
 }
 
-// Server returns the server of a peer, even after it has left; nil if there never was one.
+// Server returns the server of a peer, even after the peer has left, or nil if no peer of this name has ever joined.
 func (r *Ring) Server(name region.PeerName) *Server {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,8 +133,8 @@ func (r *Ring) Leave(name region.PeerName) error {
 	return r.publish()
 }
 
-// Serve sets the regions of a peer and publishes a new Snapshot. It fails, and changes nothing, if another peer serves
-// one of them.
+// Serve sets the regions of a peer to keys and publishes a new Snapshot. It returns an error, and changes nothing, if
+// another peer serves one of keys or if the peer is not in the ring.
 func (r *Ring) Serve(name region.PeerName, keys ...region.Key) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *Ring) Serve(name region.PeerName, keys ...region.Key) error {
 	return err
 }
 
-// publish makes the Snapshot of the current members. The caller holds the lock.
+// publish makes the Snapshot of the current members and wakes the calls of Watch. The caller holds the lock.
 func (r *Ring) publish() error {
 	var peers []region.Peer
 	for _, name := range slices.Sorted(maps.Keys(r.members)) {
@@ -170,7 +170,7 @@ func (r *Ring) publish() error {
 	return nil
 }
 
-// Snapshot returns the current view.
+// Snapshot returns the current Snapshot.
 func (r *Ring) Snapshot() *region.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,7 +33,7 @@ type custom struct {
 	whole       schemavalidation.SchemaValidator
 	status      schemavalidation.SchemaValidator // nil without a schema for status
 	expressions *cel.Validator                   // nil without rules
-	preserve    bool                             // keeps unknown fields everywhere
+	preserve    bool                             // spec.preserveUnknownFields of the CRD
 
 	hashing sync.Once
 	hash    string // of the OpenAPI schema
@@ -81,7 +81,8 @@ func (t *custom) normalize(o object) (object, []string, error) {
 	return o, unknown, nil
 }
 
-// coerce drops fields that are not in the schema, as the real server does when it decodes.
+// coerce drops fields that are not in the schema, as the real server does when it decodes, and
+// returns their paths.
 func (t *custom) coerce(o object) ([]string, error) {
 	kind, apiVersion := o["kind"], o["apiVersion"]
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(o, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})

@@ -13,7 +13,7 @@ import (
 )
 
 // validateMetadata checks the metadata of objects embedded in o. Since Kubernetes 1.37 objectmeta.Validate has a
-// context parameter; this code compiles with both versions.
+// context parameter; this code compiles with and without that parameter.
 func validateMetadata(o object, s *structuralschema.Structural) field.ErrorList {
 	switch validate := any(objectmeta.Validate).(type) {
 	case func(*field.Path, any, *structuralschema.Structural, bool) field.ErrorList:

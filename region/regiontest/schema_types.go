@@ -8,12 +8,13 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// typeConverter returns a converter for merges by the type's own schema: lists by key, sets, atomic parts.
+// typeConverter returns a converter with which a server-side apply merges by the type's own schema:
+// the items of lists by key, sets, and atomic fields as a whole.
 func (t *custom) typeConverter(r *resource) (managedfields.TypeConverter, error) {
 	return managedfields.NewTypeConverter(map[string]*spec.Schema{r.kind: t.openAPI(r)}, t.preserve)
 }
 
-// openAPI returns the schema with the fields that every object has.
+// openAPI returns the schema of the type, with apiVersion, kind and metadata added.
 func (t *custom) openAPI(r *resource) *spec.Schema {
 	s := t.structural.ToKubeOpenAPI()
 	if s.Properties == nil {

@@ -26,25 +26,27 @@ type Options struct {
 	// Definitions are further CRDs, already compiled. NewServer panics if the server would reject one.
 	Definitions *Definitions
 
-	// Tokens maps bearer tokens to users. If it is not nil, other tokens are rejected with 401. If it is nil, a request
-	// with any token, or without one, is made by the user "system:admin" in the group "system:masters".
+	// Tokens maps bearer tokens to users. If it is not nil, the server rejects other tokens with 401, and a request
+	// without a token has the user system:anonymous. If it is nil, a request with any token, or without one, has the
+	// user system:admin in the group system:masters. A client certificate takes precedence over a token.
 	Tokens map[string]User
 
-	// Authorize is called before each request. Its error is the reason in a 403 of the usual form. If the request
-	// impersonates a user, Authorize is called several times: with the verb "impersonate" for the user and each UID,
-	// group and extra value, as the impersonator, and last for the request itself. Nil allows everything.
+	// The server calls Authorize before it executes a request. An error is the reason in a 403 of the usual form. If
+	// the request impersonates a user, the server calls Authorize several times: with the verb "impersonate" for the
+	// user and each UID, group and extra value, as the impersonator, and last for the request itself. Nil allows
+	// everything.
 	Authorize func(Request) error
 
 	// KeepNamespaceContent leaves a deleted namespace Terminating with all its content, as an API server without a
-	// namespace controller does. By default the server deletes the content, and removes the namespace with the last
-	// object.
+	// namespace controller does. By default the server deletes the content, and removes the namespace when its last
+	// object is gone.
 	KeepNamespaceContent bool
 
-	// History is the number of recorded requests. Zero: 10000.
+	// History is the number of latest requests that the server records. Zero: 10000.
 	History int
 
-	// Events is the number of latest changes per resource that the server keeps at least for watches; it compacts older
-	// ones. Zero: all.
+	// Events limits the history of changes that the server keeps for watches. For each resource it keeps at least this
+	// number of latest changes, and at most twice as many; it compacts older ones. Zero: it keeps all changes.
 	Events int
 }
 
@@ -102,16 +104,16 @@ func NewServer(opts Options) *Server {
 }
 
 // Close ends all watches, drops the pending writes of ApplyLate and closes the listeners. It waits for the writes and
-// listeners, not for the watches. Later requests fail as if the server were unreachable. It is idempotent.
+// listeners, not for the watches. Later requests fail as if the server were unreachable. Close is idempotent.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() { close(s.closed) })
 	s.late.Wait()
 }
 
 // Partition makes the server unreachable, or reachable again. While it is unreachable, requests fail with a connection
-// error, and running watches are ended. A request that the server accepted before is executed, and its response is
-// lost: the connection is reset. Only a request that the server did not accept is refused (ECONNREFUSED), and only by
-// the transport of Config; over TLS it is reset too. It is idempotent.
+// error, and running watches end. If the server has already accepted a request, it executes the request, and the
+// response is lost: the connection is reset. The transport of Config refuses (ECONNREFUSED) a request that the server
+// did not accept; over TLS the connection is reset in this case, too. Partition is idempotent.
 func (s *Server) Partition(cut bool) {
 	s.cut.Store(cut)
 	if cut {
@@ -123,7 +125,7 @@ func (s *Server) Partition(cut bool) {
 // gets 410 Gone.
 func (s *Server) Compact() { s.store.compact() }
 
-// Requests returns the recorded requests, oldest first. It is a copy.
+// Requests returns a copy of the recorded requests, oldest first.
 func (s *Server) Requests() []Request { return s.history.list() }
 
 // Reset forgets the history of requests and all faults. Objects stay.
@@ -141,7 +143,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, c)
 }
 
-// receive records and accepts a request. After an error the request has no effect.
+// receive records r and accepts it. It returns an error if the server is partitioned or closed: then the request has no
+// effect.
 func (s *Server) receive(r *http.Request) (*call, error) {
 	c := parse(r)
 	c.unauthenticated = s.authenticate(c)
@@ -153,7 +156,8 @@ func (s *Server) receive(r *http.Request) (*call, error) {
 	return c, nil
 }
 
-// answer executes an accepted request. If the connection breaks from here on, the response is lost.
+// answer executes an accepted request, and applies the fault that matches it. If the server is partitioned by the end
+// of the execution, the response is lost.
 func (s *Server) answer(w http.ResponseWriter, c *call) {
 	rw := &responseWriter{ResponseWriter: w}
 	defer func() {
@@ -216,7 +220,8 @@ func (s *Server) handle(w http.ResponseWriter, c *call) {
 	}
 }
 
-// misplaced reports whether the path lacks the namespace of the object, or has one for an object without a namespace.
+// misplaced reports whether the path names a namespaced object without its namespace, or a cluster-scoped object with a
+// namespace.
 func (c *call) misplaced() bool {
 	if c.resource.namespaced {
 		return c.Namespace == "" && c.Name != ""

@@ -56,7 +56,8 @@ func widget(name string, size int64) *unstructured.Unstructured {
 	}}
 }
 
-// With KeepNamespaceContent, a deleted namespace keeps its content, as without a namespace controller.
+// With KeepNamespaceContent, a deleted namespace stays Terminating and keeps its content, as without
+// a namespace controller. By default the namespace and its content are gone.
 func TestKeepNamespaceContent(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}, KeepNamespaceContent: keep})
@@ -109,7 +110,8 @@ func TestCreateGetUpdateDelete(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// Requests are in the order of arrival, with a full history, with a partial one, and after Reset.
+// Requests returns the latest requests, at most five, in the order of their arrival: with a history
+// that is not full, that is full, and that has overflowed, each after a Reset.
 func TestRequestsAreOldestFirst(t *testing.T) {
 	t.Parallel()
 	s := regiontest.NewServer(regiontest.Options{History: 5})
@@ -133,7 +135,7 @@ func TestRequestsAreOldestFirst(t *testing.T) {
 	}
 }
 
-// Any value of the query parameter watch except 0 and false requests a watch, as on a real server.
+// Each of the forms below of the query parameter watch requests a watch, as on a real server.
 func TestEveryFormOfWatchStreams(t *testing.T) {
 	t.Parallel()
 	s := regiontest.NewServer(regiontest.Options{})

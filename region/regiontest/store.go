@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// object is a decoded API object. Once stored it is never modified.
+// object is a decoded API object. A stored object is never modified.
 type object = map[string]any
 
 // objectKey is the key of an object in its table.
@@ -48,16 +48,16 @@ type table struct {
 	items   map[objectKey]*item
 	log     []change
 	changed chan struct{} // closed and replaced by each write
-	closed  bool          // the resource is no longer served
+	closed  bool          // the resource is no longer served, or Load has replaced the table
 
-	compacted uint64 // changes up to here are no longer in the log
+	compacted uint64 // the log lacks the changes up to this revision
 }
 
 // store is the state of one server.
 type store struct {
 	mu        sync.RWMutex
 	revision  uint64
-	compacted uint64 // the revision at the last call of compact
+	compacted uint64 // the revision at the last call of compact or Load
 	keep      int    // changes kept per table; zero: all
 	tables    map[schema.GroupResource]*table
 }
@@ -118,7 +118,7 @@ func (s *store) put(gr schema.GroupResource, key objectKey, old *item, next obje
 }
 
 // remove deletes old and returns its last state: last or, if last is nil, the state of old. The caller must not use
-// last afterwards.
+// last afterwards. It fails with errRaced if another write came first.
 func (s *store) remove(gr schema.GroupResource, old *item, last object) (*item, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,8 @@ func encode(key objectKey, o object, revision uint64) (*item, error) {
 	return &item{key: key, object: o, raw: raw, revision: revision}, nil
 }
 
-// append records c as the next revision. The caller holds the write lock.
+// append records c as the next revision, and drops old changes of t if the log is too long. The caller holds the write
+// lock.
 func (s *store) append(t *table, c change) {
 	s.revision++
 	c.revision = s.revision
@@ -190,9 +191,9 @@ func (s *store) compact() {
 	}
 }
 
-// list returns the items of gr in one namespace, or in all if namespace is empty, by namespace and name. The items are
-// those of revision at; of the current revision if at is zero. It returns the revision of the list, and false if that
-// revision is compacted.
+// list returns the items of gr in one namespace, or in all if namespace is empty, ordered by namespace and name. The
+// items are those of revision at, or of the current revision if at is zero. list also returns this revision. The bool
+// is false if the revision is compacted.
 func (s *store) list(gr schema.GroupResource, namespace string, at uint64) ([]*item, uint64, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -227,8 +228,8 @@ func (s *store) list(gr schema.GroupResource, namespace string, at uint64) ([]*i
 	return items, at, true
 }
 
-// since returns the changes of gr after revision at, the current revision, and a channel that the next change closes.
-// ok is false if changes after at were compacted, open is false if the resource is no longer served.
+// since returns the changes of t after revision at, the current revision, and a channel that the next change closes. ok
+// is false if changes after at were compacted. open is false if gr is no longer served, or if Load has replaced t.
 func (s *store) since(gr schema.GroupResource, t *table, at uint64) (changes []change, now uint64, next <-chan struct{}, ok, open bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -236,7 +237,8 @@ func (s *store) since(gr schema.GroupResource, t *table, at uint64) (changes []c
 	return t.log[i:len(t.log):len(t.log)], s.revision, t.changed, at >= t.compacted, !t.closed && s.tables[gr] == t
 }
 
-// watched returns the table to watch, the current revision, and the compacted revision.
+// watched returns the table of gr, the current revision, and the revision up to which the changes of the table are
+// compacted.
 func (s *store) watched(gr schema.GroupResource) (t *table, now, compacted uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,7 +54,8 @@ func age(stamp string) string {
 	return metatable.ConvertToHumanReadableDateType(t)
 }
 
-// customColumns returns the columns that a CRD prints. If the CRD defines none, the columns are name and age.
+// customColumns returns the columns of a custom type's table: the name and the columns of
+// definitions, or the name and the age if definitions is empty.
 func customColumns(definitions []apiextensionsv1.CustomResourceColumnDefinition) ([]column, error) {
 	if len(definitions) == 0 {
 		creation := column{

@@ -69,7 +69,8 @@ func (s *Server) createByUpdate(w http.ResponseWriter, c *call, o object) error 
 	return s.writeItem(w, c, http.StatusCreated, it)
 }
 
-// checkUID compares the UID that the client gives, if any, with that of the stored object.
+// checkUID returns a conflict if given has a UID that is not the UID of stored. stored is nil if the object does not
+// exist.
 func (c *call) checkUID(given, stored object) error {
 	uid, have := text(metadataOf(given)["uid"]), ""
 	if stored != nil {
@@ -105,8 +106,8 @@ func (c *call) liveCopy(live *item) object {
 
 const optimisticLock = "the object has been modified; please apply your changes to the latest version and try again"
 
-// replace stores next in place of live. The caller must not use next afterwards. errRaced means that live has changed:
-// start again from the stored object.
+// replace stores next in place of live. The caller must not use next afterwards. If another write came first, replace
+// returns errRaced, and the caller must start again from the stored object.
 func (s *Server) replace(c *call, live *item, next object) (*item, error) {
 	r := c.resource
 	old := r.served(live.object)
@@ -142,7 +143,8 @@ func (s *Server) replace(c *call, live *item, next object) (*item, error) {
 	return it, s.updated(c, it)
 }
 
-// checkVersion compares the resourceVersion of the client with the stored one.
+// checkVersion returns nil if next has the resourceVersion of live, or if next has none and the type allows
+// unconditional updates. Otherwise it returns an error.
 func (c *call) checkVersion(live *item, next object) error {
 	given := text(metadataOf(next)["resourceVersion"])
 	if given == "" || given == "0" {
@@ -162,7 +164,7 @@ func (c *call) checkVersion(live *item, next object) error {
 	return nil
 }
 
-// keepSystemFields copies the fields that no client can change.
+// keepSystemFields copies to next the metadata of old that no client can change.
 func (r *resource) keepSystemFields(next, old object) {
 	m, before := metadataOf(next), metadataOf(old)
 	if text(m["uid"]) == "" {
@@ -232,7 +234,8 @@ func take(m, from map[string]any, name string) {
 	}
 }
 
-// updated runs the follow-up actions of a change.
+// updated establishes a CRD after a change of the CRD itself. It does nothing after a change of the status, and for
+// objects of other types.
 func (s *Server) updated(c *call, it *item) error {
 	if c.resource.gr() == crdResource && c.Subresource == "" {
 		return s.establish(it)

@@ -106,7 +106,8 @@ func tooOld(at, compacted uint64) error {
 	return apierrors.NewResourceExpired("too old resource version: " + strconv.FormatUint(at, 10) + " (" + strconv.FormatUint(compacted, 10) + ")")
 }
 
-// checkWatchOptions reports whether the client requests the current state as initial events that end with a bookmark.
+// checkWatchOptions validates the options of a watch. initial reports whether the client requests the
+// current state as initial events that end with a bookmark.
 func (c *call) checkWatchOptions() (initial bool, err error) {
 	path := field.NewPath("resourceVersionMatch")
 	match, send := c.query.Get("resourceVersionMatch"), c.query.Get("sendInitialEvents")
@@ -136,7 +137,8 @@ func (s *Server) failWatch(w http.ResponseWriter, c *call, err error) {
 	watch.send("ERROR", statusOf(err))
 }
 
-// present sends all current objects as ADDED and returns their revision.
+// present sends the objects of revision at that match the filter as ADDED events; the current objects
+// if that revision is compacted. It returns the revision of these objects.
 func (w *watcher) present(at uint64) uint64 {
 	items, revision, ok := w.s.store.list(w.c.resource.gr(), w.c.Namespace, at)
 	if !ok {
@@ -150,14 +152,16 @@ func (w *watcher) present(at uint64) uint64 {
 	return revision
 }
 
-// initialEnd sends the bookmark after the initial events.
+// initialEnd sends the bookmark that ends the initial events, if the client accepts bookmarks.
 func (w *watcher) initialEnd(revision uint64) {
 	if w.bookmarks {
 		w.bookmark(revision, map[string]any{metav1.InitialEventsAnnotationKey: "true"})
 	}
 }
 
-// run sends the changes after w.at until ctx ends, the timeout passes, or the resource is no longer served.
+// run sends the changes after w.at. It returns when ctx ends, the timeout passes, the server is
+// closed, the resource is no longer served, a change that the client has not received is compacted,
+// or a write to the client fails.
 func (w *watcher) run(ctx context.Context, t *table, timeout <-chan time.Time) {
 	ticker := time.NewTicker(bookmarkPeriod)
 	defer ticker.Stop()
@@ -195,7 +199,8 @@ func (w *watcher) run(ctx context.Context, t *table, timeout <-chan time.Time) {
 	}
 }
 
-// change sends c as seen through the filter: an object that leaves the selection is DELETED.
+// change sends c as a client with this filter sees it: an object that no longer matches is DELETED.
+// It returns false if a write to the client fails.
 func (w *watcher) change(c change) bool {
 	before, after := w.filter.matches(c.old), !c.gone && w.filter.matches(c.item)
 	switch {
@@ -216,7 +221,8 @@ func (w *watcher) change(c change) bool {
 	}
 }
 
-// withRevision returns a copy of o whose metadata may get another resourceVersion.
+// withRevision returns a copy of o whose resourceVersion the caller may change. The copy shares all
+// other fields with o.
 func withRevision(o object) object {
 	other := make(object, len(o))
 	for k, v := range o {

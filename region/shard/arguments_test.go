@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// A missing argument is named in the error.
+// If an argument is missing, the function does not panic, and its error names the argument.
 func TestArguments(t *testing.T) {
 	api, err := region.APIFor(&rest.Config{Host: "https://plane.invalid"})
 	require.NoError(t, err)

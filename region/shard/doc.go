@@ -20,8 +20,9 @@
 //     last renewal.
 //   - Clocks are never compared. A Lease is live while its resourceVersion changes within its duration, by the observer's
 //     clock. renewTime is for people only.
-//   - A replica with a broken watch declares no other dead. It must first observe, in the same watch, a renewal of its own
-//     Lease that it began after the other's deadline. A watch that has silently stopped moves no keys.
+//   - A replica with a broken watch declares no other replica dead. Before it declares another replica dead, it must
+//     begin a renewal of its own Lease after the other's deadline, and then observe this renewal in the same watch. A
+//     watch that has silently stopped moves no keys.
 //   - A replica that cannot renew its Lease, or was paused, owns nothing from the moment when the others may take over: Owns
 //     checks the clock on each call.
 //   - Leases of dead replicas are deleted after ten times their duration.

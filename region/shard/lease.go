@@ -18,7 +18,7 @@ import (
 // Label marks the Leases of a group; its value is the group.
 const Label = "region.atoll.dev/shard-group"
 
-// FieldManager owns the written fields of a Lease.
+// FieldManager is the field manager of the writes of Leases.
 const FieldManager = "atoll-shard"
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}

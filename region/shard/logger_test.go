@@ -12,7 +12,8 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// With Options.Logger, Members whose context has no logger log why nothing happens.
+// If the plane is unreachable, Members log the error to Options.Logger, even if the context of
+// Start has no logger.
 func TestLogger(t *testing.T) {
 	lines := logtest.New()
 	members, err := shard.New(logtest.Unreachable(t), "default", "loops", shard.Options{Logger: lines.Logger()})

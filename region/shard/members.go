@@ -36,7 +36,7 @@ type Members struct {
 	started          atomic.Bool
 
 	changed    chan struct{}  // the cache has changed
-	hurry      chan struct{}  // renew now
+	hurry      chan struct{}  // requests an early renewal
 	deadLeases chan *deletion // Leases to delete
 
 	until atomic.Pointer[time.Time] // from then on this replica owns nothing, unless it renews before
@@ -56,8 +56,9 @@ type view struct {
 	next       chan struct{} // closed when there is a newer view
 }
 
-// New makes Members of the replicas with the same group, a DNS-1123 label, in the same namespace of plane. It does no
-// I/O and starts nothing; see Start. Errors name the wrong argument or option.
+// New makes Members for this replica. The replicas with the same group in the same namespace of plane share the keys.
+// namespace and group must be DNS-1123 labels. New does no I/O and starts nothing; see Start. Errors name the wrong
+// argument or option.
 func New(plane region.API, namespace, group string, opts Options) (*Members, error) {
 	if argument.Missing(plane) {
 		return nil, errors.New("shard: plane is nil; use region.APIFor, or a Conn of a Ring")
@@ -122,8 +123,9 @@ func (m *Members) Watch(ctx context.Context) iter.Seq[uint64] {
 	}
 }
 
-// Start keeps this replica a member until ctx ends, deletes its Lease, which takes up to a third of Options.Lease,
-// waits for its goroutines, then returns nil. Errors of the plane do not end it: it retries. Call it once.
+// Start keeps this replica a member until ctx ends. Then it waits for its goroutines, deletes the replica's Lease,
+// which takes up to a third of Options.Lease, and returns nil. Errors of the plane do not end it: it retries. Call it
+// once.
 func (m *Members) Start(ctx context.Context) error {
 	if m.client == nil {
 		return errors.New("shard: the Members were not made by New")
@@ -221,8 +223,8 @@ func (m *Members) judge(ctx context.Context, renewals <-chan renewal) {
 	}
 }
 
-// sweep requests the deletion of the Lease of one replica that has been dead for long. Each such Lease is deleted by
-// the replica that owns its name as a key.
+// sweep requests the deletion of a Lease whose replica has been dead for long. To divide this work, each replica
+// deletes only the Leases whose names it owns as keys.
 func (m *Members) sweep(r *roster, j judgement, now time.Time) {
 	all := candidates(j.live)
 	for _, identity := range j.corpses {
@@ -261,7 +263,7 @@ func (m *Members) leave(ctx context.Context) {
 			return fmt.Errorf("shard: read Lease %s/%s: %w", m.namespace, leaseName(m.group, m.opts.Identity), err)
 		}
 		if holderOf(lease) != m.holder {
-			return nil // it belongs to another run
+			return nil // the Lease belongs to another run with the same identity
 		}
 		only := (&replica{uid: lease.GetUID(), version: lease.GetResourceVersion()}).precondition()
 		return m.remove(ctx, lease.GetName(), only)

@@ -119,7 +119,7 @@ type replica struct {
 func api(t *testing.T, s *regiontest.Server, l *line) region.API {
 	t.Helper()
 	config := s.Config()
-	config.BearerToken = rightstest.Program // any user, where the server has no tokens
+	config.BearerToken = rightstest.Program // a server without tokens accepts any token
 	if l != nil {
 		l.next = config.Transport
 		config.Transport = l

@@ -17,7 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-// Replicas join, die and leave with the Role that "atollctl rbac" prints, and each of its rights is used.
+// Replicas join, die and leave with the Role that "atollctl rbac" prints. No request is denied, and
+// each right of the Role is used.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		role := rights.Shards(namespace)
@@ -26,7 +27,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		t.Cleanup(s.Close)
 		all := several(t, s, 2)
 		all[0].die()
-		time.Sleep(time.Hour) // its Lease is deleted
+		time.Sleep(time.Hour) // the Lease of the dead replica is deleted
 		synctest.Wait()
 		ctx, stop := context.WithCancel(t.Context())
 		start(ctx, t, s, shard.Options{Identity: "one-that-goes"})

@@ -21,8 +21,8 @@ type roster struct {
 	others    map[string]*replica // by identity
 	sent      []renewal           // own successful renewals that the cache has not shown yet, oldest first
 	renewed   time.Time           // when the last successful renewal began
-	confirmed time.Time           // when the last renewal that the cache has shown began: the cache includes everything before
-	holder    string              // in our own Lease in the cache
+	confirmed time.Time           // when the last renewal that the cache has shown began: the cache has all earlier changes
+	holder    string              // the holder in this replica's own Lease in the cache
 }
 
 // replica is the state of another replica's Lease.
@@ -37,8 +37,8 @@ type replica struct {
 func (r *replica) deadline() time.Time { return r.seen.Add(r.duration) }
 
 const (
-	keepCorpses = 10 // durations
-	keepSent    = 10 // renewals: a more stale cache shows the last one in the end
+	keepCorpses = 10 // a dead replica's Lease is deleted after this number of its durations
+	keepSent    = 10 // the number of renewals to remember: a staler cache shows the last of them in the end
 )
 
 // renewal records the result of an own renewal.

@@ -18,14 +18,15 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Choose returns the clusters for an object, sorted by name: all that the policy allows and that
-// may have a share, or MaxClusters of them. It is pure, and does not depend on the order of the
-// names in clusters and present.
+// Choose returns the clusters for an object, sorted by name: all clusters that the policy allows,
+// or MaxClusters of them. It is pure, and does not depend on the order of the names in clusters and
+// present.
 //
 // present lists the clusters that the object has. These are chosen first. A cluster that joins
-// therefore replaces no other, and when clusters leave, only those clusters are replaced. New
-// clusters are taken from all groups of SpreadBy in turn, and within a group by a hash of uid and
-// name: always the same for one object, and evenly over many objects.
+// therefore replaces no other, and when clusters leave, only those clusters are replaced. Choose
+// takes each further cluster from the group of SpreadBy with the fewest chosen clusters. Within a
+// group a hash of uid and name decides: always in the same way for one object, and evenly over many
+// objects.
 //
 // A Holding cluster is chosen only if it is present. A Draining cluster is never chosen, nor is a
 // cluster whose share in the policy has the maximum zero, or the weight zero and no minimum. A
@@ -98,7 +99,8 @@ func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share) {
 	return s
 }
 
-// take chooses n of the clusters, and all of them if n is zero. It prefers the clusters in present.
+// take chooses n of the clusters, or all of them if n is zero or they are fewer. It prefers the
+// clusters in present.
 func take(clusters []splitter.Cluster, n int, spreadBy []string, uid types.UID, present []string) []splitter.Cluster {
 	if n <= 0 || len(clusters) <= n {
 		return clusters

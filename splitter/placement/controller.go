@@ -55,8 +55,8 @@ type Options struct {
 	Others []schema.GroupVersionResource
 	// Default is the policy for objects in any namespace that no PlacementPolicy selects; nil: no policy.
 	Default *v1alpha1.PlacementPolicySpec
-	// Periods are the times that pass before a changed readiness of a cluster takes effect. Use the same as for the
-	// Splitter.
+	// Periods are the times that pass before a changed readiness of a cluster takes effect. Use the same
+	// Periods as for the Splitter.
 	splitter.Periods
 	// Linger is how long an object that keeps its name stays in a cluster after it was placed elsewhere; zero: 5
 	// minutes. Pods that still run in the cluster may need the object.
@@ -74,7 +74,8 @@ type Options struct {
 // Observer has functions that a Controller calls on events. Any of them may be nil. They must not
 // block and must be safe for concurrent use.
 type Observer struct {
-	// Placed is called after the Controller wrote the placement of an object, and after a failed attempt.
+	// Placed is called after the Controller wrote the placement of an object, and after such a write failed
+	// with an error other than a Conflict or NotFound.
 	Placed func(context.Context, PlacedEvent)
 }
 
@@ -98,9 +99,9 @@ func (o *Observer) placed(ctx context.Context, e PlacedEvent) {
 
 var gvrOfPolicies = v1alpha1.GroupVersion.WithResource("placementpolicies")
 
-// New returns a Controller for one API server. It watches clusters, which permits only one watch: do not pass the
-// value that the Splitter has. New does no I/O; see Start. It fails if a resource is listed twice or the default
-// policy's selectors cannot be read.
+// New returns a Controller for one API server. The Controller watches clusters, which permits only one watch: do
+// not pass the value that the Splitter has. New does no I/O; see Start. It fails if a resource is listed twice or
+// the default policy's selectors cannot be read.
 func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, error) {
 	switch {
 	case argument.Missing(up):
@@ -220,7 +221,7 @@ func stripWorkload(obj *unstructured.Unstructured) {
 	}
 }
 
-// stripOther returns a func that removes all fields but metadata, and of a Service also keeps the selector. Thus
+// stripOther returns a func that removes all fields but the metadata and, of a Service, the selector. Thus
 // the data of Secrets are not kept in memory.
 func stripOther(resource string) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
@@ -312,7 +313,7 @@ func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
 	}
 }
 
-// followers requeues the objects that the workloads refer to.
+// followers requeues the objects that the workloads refer to, and all Services of the namespace.
 func (c *Controller) followers(namespace string, ws ...workload) {
 	for _, k := range c.kinds {
 		switch {

@@ -18,7 +18,7 @@ import (
 type facts struct {
 	obj     *unstructured.Unstructured
 	before  state
-	placed  bool // the object was placed before
+	placed  bool // the object has the placement annotation
 	divided bool // a Splitter divides the object
 
 	clusters []splitter.Cluster

@@ -31,13 +31,13 @@
 //   - A cluster that joins replaces no other. When clusters leave, only the objects that they had
 //     are placed anew. The order in which objects are read does not matter.
 //   - An object is placed in its new clusters before it leaves the old ones. A workload leaves a
-//     cluster when its shard there is gone, which the Splitter deletes as replicas become
-//     available elsewhere. An object that keeps its name stays for Options.Linger, and a
-//     dependent as long as a workload that refers to it. If no cluster can be chosen, the object
-//     stays in its clusters.
-//   - An object leaves all clusters only by the mode None, or when the last reference to a
-//     dependent ends. An object whose policy was deleted stays in its clusters. So do all objects
-//     in a namespace with an unreadable policy.
+//     cluster when its shard there is gone. The Splitter deletes the shard as replicas become available
+//     elsewhere. An object that keeps its name stays for Options.Linger. A dependent stays at least as
+//     long as a workload in that cluster refers to it. If no cluster can be chosen, the object stays in
+//     its clusters.
+//   - An object leaves all clusters only if its policy has the mode None. A dependent also leaves all
+//     clusters when no workload refers to it any longer. An object whose policy was deleted stays in
+//     its clusters. So do all objects in a namespace with an unreadable policy.
 //   - An unreachable cluster keeps its objects for Periods.Grace, and after that until they are
 //     placed elsewhere.
 //   - The Controller does not touch labels that it did not write: neither those of other tools,
@@ -49,13 +49,13 @@
 //   - Nothing is written when nothing differs, also not after a restart.
 //
 // Not guaranteed:
-//   - That clusters are chosen by their room. Place keeps each workload below the pods that a
-//     cluster can hold, as far as its SyncTarget reports that; the sum over workloads is not
-//     checked.
-//   - That Options.Linger holds over a restart: its start is kept in memory only, and begins
-//     anew.
-//   - That groups stay even: present clusters are kept, even if a new group has fewer chosen
-//     clusters.
+//   - That clusters are chosen by their room. Place adds no replicas of a workload beyond the number of
+//     pods that a cluster can hold, if its SyncTarget has this number. The sum over several workloads
+//     is not limited.
+//   - That Options.Linger holds over a restart: the Controller keeps the start of this period in memory
+//     only, so the whole period begins anew.
+//   - That the groups of spreadBy stay even: present clusters are kept, even if a new group has fewer
+//     chosen clusters.
 //   - That volumes follow: a PersistentVolumeClaim that is placed in another cluster gets a new,
 //     empty volume there.
 //   - That kinds without replicas, a DaemonSet or CronJob for instance, are available in the new

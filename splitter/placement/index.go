@@ -61,7 +61,7 @@ func newIndex() *index {
 }
 
 // shardOf reads the parent and cluster of a shard. It returns false if the object is not a shard. A
-// copy of a shard under another name, labels included, is not a shard.
+// copy of a shard that has another name is not a shard, even with the shard's labels.
 func shardOf(obj *unstructured.Unstructured) (shard, bool) {
 	annotations := obj.GetAnnotations()
 	s := shard{types.UID(obj.GetLabels()[v1alpha1.ParentLabel]), annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]}

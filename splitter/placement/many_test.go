@@ -16,8 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// With hundreds of clusters that have long names and bounds, and that the objects are leaving,
-// annotations and objects stay within the size limits of an API server.
+// 300 clusters have long names, and the policy has bounds for 256 of them. A ConfigMap is leaving
+// 299 clusters, and a workload is placed in all 300. The annotations of each of these objects stay
+// below half of the size that an API server permits. The whole ConfigMap stays below 256 KiB.
 func TestHundredsOfClusters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

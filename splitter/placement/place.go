@@ -17,11 +17,11 @@ import (
 
 // Place is the splitter.Placement over the clusters in a parent's annotations, which a Controller
 // writes. Controller and Splitter communicate only through objects, and may run in two processes. A
-// cluster that the parent is leaving gets no replicas and loses the present ones. In all other
-// clusters replicas stay, even if the cluster drains or is lost, until the annotations list better
-// clusters. For a parent without the annotations Place returns splitter.ErrUndecided. At most a
-// quarter of the replicas move at once. No cluster gets more replicas than the number of pods that
-// it can hold, but present replicas stay.
+// cluster that the parent is leaving gets no replicas and loses the present ones. In the other
+// clusters of the annotations replicas stay, even if the cluster drains or is lost, until the
+// Controller changes the annotations. For a parent without the annotations Place returns
+// splitter.ErrUndecided. At most a quarter of the replicas move at once. No cluster gets more
+// replicas than the number of pods that it can hold, but present replicas stay.
 func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
 	if parent == nil {
 		return splitter.Demand{}, nil, errors.New("placement: parent is nil")

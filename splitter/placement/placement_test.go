@@ -90,7 +90,8 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// A delayed write fails with a Conflict, and the object is reconciled again.
+// An object changes while the Controller's write to it is delayed. The write fails with a Conflict,
+// and the Controller decides again.
 func TestStatesAreComparedAndSwapped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -111,8 +112,9 @@ func TestStatesAreComparedAndSwapped(t *testing.T) {
 	})
 }
 
-// A replica leaves a cluster only after another replica is available elsewhere. Until then, the
-// objects to which the pods refer are in both clusters.
+// A replica leaves a draining cluster only after another replica is available in the new cluster.
+// The ConfigMap that the pods refer to stays in the draining cluster until the workload has left
+// it.
 func TestDrainDoesNotDip(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -240,7 +242,7 @@ func TestDependents(t *testing.T) {
 		require.Equal(t, "(reference)", w.annotation(configMaps, "volume", "placed-by"))
 
 		// A dependent that is created later follows its workload too. A dependent that no workload
-		// refers to any longer is removed, after a delay.
+		// refers to any longer leaves all clusters after Linger.
 		w.patch(deployments, "web", `{"spec":{"template":{"spec":{"volumes":[{"name":"v","configMap":{"name":"next"}}]}}}}`)
 		w.configMap("next", "")
 		w.rest()
@@ -257,8 +259,8 @@ func TestDependents(t *testing.T) {
 	})
 }
 
-// An object of another API group does not count as a dependent if its resource has the same name as
-// one that pods refer to.
+// Pods refer to Secrets of the core group. An object of another API group, whose resource is also
+// named secrets, does not count as a dependent.
 func TestDependentsAreOfTheCoreGroup(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -317,7 +319,8 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 	})
 }
 
-// While the workloads cannot be read, any of them may refer to a dependent: the dependent stays.
+// After a restart, the Controller cannot list workloads or policies for some time. It writes
+// nothing: a workload that it has not read may refer to a dependent.
 func TestNotKnownIsNotAbsent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -433,7 +436,8 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 		require.Equal(t, "b,c,z", w.targets(configMaps, "partly"))
 		require.Equal(t, "stays", labels["theirs"])
 
-		// The Controller reverts changes of its own labels and annotations.
+		// The Controller undoes changes that another client makes to the Controller's labels and
+		// annotations.
 		w.patch(configMaps, "partly", `{"metadata":{"labels":{"state.workload.kcp.io/c":null},"annotations":{"splitter.atoll.dev/placed-by":"me"}}}`)
 		w.rest()
 		require.Equal(t, "b,c,z", w.targets(configMaps, "partly"))

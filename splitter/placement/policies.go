@@ -97,8 +97,8 @@ func versionOf(obj *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %d", obj.GetUID(), obj.GetGeneration())
 }
 
-// decides returns the policy that selects an object. It fails if any policy of the namespace cannot
-// be read, since the unreadable policy might select the object.
+// decides returns the policy that selects an object, or false if no policy does. It fails if any
+// policy of the namespace cannot be read, since the unreadable policy might select the object.
 func (p *policies) decides(obj *unstructured.Unstructured, divided bool) (policy, bool, error) {
 	p.mu.Lock()
 	list := p.of[obj.GetNamespace()]

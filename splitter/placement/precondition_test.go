@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
-// If a policy was replaced in the meantime, its status is not written to the new policy of the same
-// name.
+// While the Controller's write of a policy's status is delayed, the policy is deleted, and a new
+// policy gets its name. The delayed write fails with a Conflict and does not change the new policy.
 func TestAStatusReachesOnlyThePolicyItIsFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

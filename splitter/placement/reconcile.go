@@ -109,7 +109,8 @@ func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured
 	return f, nil
 }
 
-// fresh reports whether the caches of all workloads, which refer to other objects, are fresh.
+// fresh reports whether the caches of all resources in Options.Workloads are fresh: any workload may refer to
+// an object.
 func (c *Controller) fresh() bool {
 	return !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
 }

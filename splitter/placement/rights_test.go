@@ -22,8 +22,8 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// The printed role is enough to place a workload and one dependent of each kind, and the Controller
-// uses each right in the role.
+// The rights in rights.Placement are enough to place a workload and one dependent of each kind, and
+// the Controller uses each of them.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var crds []*apiextensionsv1.CustomResourceDefinition

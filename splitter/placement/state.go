@@ -46,8 +46,8 @@ func newDivision(spec v1alpha1.PlacementPolicySpec, clusters []string) *division
 	return d
 }
 
-// read reads the state of an object from its annotations. placed is false if the object was never
-// placed. On an error, all of the state but the division is valid.
+// read reads the state of an object from its annotations. placed is false if the object has no
+// placement annotation. On an error, all of the state but the division is valid.
 func read(obj *unstructured.Unstructured) (s state, placed bool, err error) {
 	annotations := obj.GetAnnotations()
 	_, placed = annotations[v1alpha1.PlacementAnnotation]
@@ -84,7 +84,7 @@ func split(text string) []string {
 func (s state) stays() []string { return without(s.clusters, s.leaving) }
 
 // next returns the clusters of the next state, and those of them that the object is leaving. The next
-// state has all clusters in wanted, and each other cluster in the list there for which held returns
+// state has all clusters in wanted, and each other cluster of the argument there for which held returns
 // true; the object is leaving these other clusters. none means that the object shall have no clusters.
 // If wanted is empty and none is false, no cluster can be chosen, and the object stays in its clusters.
 func next(wanted, there []string, none bool, held func(cluster string) bool) (clusters, leaving []string) {

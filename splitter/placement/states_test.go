@@ -90,8 +90,10 @@ func merge(is map[string]string, change any) map[string]string {
 	return all
 }
 
-// From any annotations and labels of an object, with or without a policy, a few decisions reach a
-// placement that follows the policy and that further decisions do not change.
+// An object has arbitrary values in the Controller's annotations and labels. The test applies each
+// decision to the object; one of the first five decisions changes nothing. Then the object is
+// leaving no cluster, and the labels of other clients are as before. If a policy selects the object
+// and can choose a cluster, the object is placed in the clusters that the policy chooses.
 func TestStatesOfPlacements(t *testing.T) {
 	most, states := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

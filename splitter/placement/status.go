@@ -42,8 +42,8 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	return 0, err
 }
 
-// misread returns a message about the chosen clusters whose weights cannot be read. It names the
-// first few. It is empty if all weights can be read.
+// misread returns a message about the chosen clusters whose weights cannot be read. The message
+// names at most ten of them. It is empty if all weights can be read.
 func misread(chosen []string, clusters []splitter.Cluster) (message string) {
 	const few = 10
 	n := 0

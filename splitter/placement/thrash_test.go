@@ -34,7 +34,7 @@ type thrash struct {
 	stop      func()
 }
 
-// seeds returns the number of runs. ATOLL_THRASH sets a greater number.
+// seeds returns the number of runs of each kind: ATOLL_THRASH, or two.
 func seeds(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("ATOLL_THRASH"))
@@ -45,10 +45,10 @@ func seeds(t *testing.T) int {
 }
 
 // Clusters drain, become unreachable and return, policies and workloads are edited, shards are deleted
-// by hand, writes fail and the controller restarts. At each moment annotations and labels agree. In
-// the runs in which no cluster becomes unreachable and no shard is deleted, all replicas of the
-// workload stay available. In the end each object is placed as the policy requires, and the
-// Controller writes nothing.
+// by hand, writes fail and the controller restarts. At each moment the annotations and the labels of a
+// ConfigMap name the same clusters. In the runs in which no cluster becomes unreachable and no shard
+// is deleted, all replicas of the workload stay available. In the end each object is placed as the
+// policy requires, and the Controller writes nothing.
 func TestThrash(t *testing.T) {
 	for seed := range seeds(t) {
 		for name, lossy := range map[string]bool{"moves": false, "losses": true} {
@@ -121,8 +121,8 @@ func (x *thrash) run(lossy bool) {
 	require.Empty(t, x.writes(), "at rest")
 }
 
-// tick lets one second pass. One replica becomes available in each cluster, and surplus replicas
-// are removed. It returns the number of available replicas.
+// tick lets one second pass. In each cluster one more of the desired replicas becomes available, and
+// surplus replicas are removed. It returns the number of available replicas.
 func (x *thrash) tick() (works int64) {
 	synctest.Wait()
 	here := map[types.UID]bool{}

@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// Each missing argument is named in the error.
+// If an argument is missing, New, NewFleet and Sync return an error that names it. The methods of a zero Controller or
+// Fleet return an error that names its constructor.
 func TestArguments(t *testing.T) {
 	api, err := region.APIFor(&rest.Config{Host: "https://plane.invalid"})
 	require.NoError(t, err)

@@ -68,7 +68,7 @@ func (p *comparison) types() []runtimeschema.GroupResource {
 }
 
 // sources returns the definitions of a type in all targets that serve or define it, except definitions that this
-// package pushed or that are being deleted. It returns false if a target did not answer, or if there are no targets.
+// package pushed or that are being deleted. known is false if a target did not answer, or if there are no targets.
 func (p *comparison) sources(gr runtimeschema.GroupResource) ([]source, bool, error) {
 	var out []source
 	known := len(p.targets) > 0 // without targets, it is unknown whether any has the type
@@ -93,7 +93,7 @@ func (p *comparison) sources(gr runtimeschema.GroupResource) ([]source, bool, er
 	return out, known, nil
 }
 
-// pull defines one type upstream if targets serve it. If no target serves it any longer, pull treats the pulled
+// pull defines one type upstream if targets serve it. If no target serves the type any longer, pull treats the pulled
 // definition as an orphan.
 func (p *comparison) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
 	present := p.up.crds[gr.String()]
@@ -126,7 +126,7 @@ func (p *comparison) pull(ctx context.Context, gr runtimeschema.GroupResource, r
 		p.add(compare(state, present, sources))
 		return
 	}
-	// A target that did not answer may depend on the present definition: the new one must not accept more.
+	// A target that did not answer may depend on the present definition: the new one must not accept more objects.
 	bound := !known && present != nil
 	if bound {
 		sources = append(sources, source{Upstream, portable(present)})
@@ -145,7 +145,7 @@ func (p *comparison) pull(ctx context.Context, gr runtimeschema.GroupResource, r
 	p.add(p.define(ctx, p.up, state, present, wanted))
 }
 
-// isManaged reports whether this package created a definition by a pull or by a push: how is pulled or pushed.
+// isManaged reports whether this package created a definition in the way that how names: pulled or pushed.
 func isManaged(crd *apiextensionsv1.CustomResourceDefinition, how string) bool {
 	return crd != nil && crd.Labels[ManagedLabel] == how
 }
@@ -154,8 +154,8 @@ func (p *comparison) anyServes(gr runtimeschema.GroupResource) bool {
 	return slices.ContainsFunc(p.targets, func(t *side) bool { _, ok := t.served[gr]; return ok && t.err == nil })
 }
 
-// push defines one type in the targets if it is defined upstream, and otherwise withdraws it from them. It pushes a
-// pulled definition only in the direction Both.
+// push defines one type in the targets if it is defined upstream. Otherwise it treats each definition that it pushed
+// before as an orphan. It pushes a pulled definition only in the direction Both.
 func (p *comparison) push(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
 	origin := p.up.crds[gr.String()]
 	if origin != nil && (!origin.DeletionTimestamp.IsZero() || isManaged(origin, pulled) && rule.Direction != Both) {
@@ -170,7 +170,8 @@ func (p *comparison) push(ctx context.Context, gr runtimeschema.GroupResource, r
 	}
 }
 
-// withdraw handles a target's definition of a type that is not defined upstream.
+// withdraw treats a target's definition of a type as an orphan if this package pushed it. The type is not defined
+// upstream.
 func (p *comparison) withdraw(ctx context.Context, gr runtimeschema.GroupResource, rule Rule, t *side) {
 	present := t.crds[gr.String()]
 	if t.knows(gr.Group) && isManaged(present, pushed) {
@@ -216,7 +217,8 @@ func (p *comparison) pushTo(
 	p.add(p.define(ctx, t, state, present, wanted))
 }
 
-// compare reports how a definition of another manager differs from those of other sides.
+// compare completes the state of present, a definition that this package did not create. The state reports how present
+// differs from the definitions of the other sides, and whether all sides accept every object of present.
 func compare(state State, present *apiextensionsv1.CustomResourceDefinition, sources []source) State {
 	state.Reason = Foreign
 	agreed, differences, err := agree(append([]source{{state.Side, portable(present)}}, sources...))

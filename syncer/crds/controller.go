@@ -112,8 +112,9 @@ func (c *Controller) States() []State {
 	return slices.Clone(c.states)
 }
 
-// Sync makes one pass and returns the state of each type. It blocks until every side has answered or timed out. It
-// returns an error if the targets are misconfigured or ctx has ended; all other failures are in the states.
+// Sync makes one pass and returns the state of each type. It blocks until the pass is complete; it waits for each side
+// no longer than the timeouts in Options. It returns an error if the targets are misconfigured or ctx has ended; all
+// other failures are in the states.
 func (c *Controller) Sync(ctx context.Context) ([]State, error) {
 	if c.opts.Upstream == nil {
 		return nil, errNotMade

@@ -128,7 +128,7 @@ func (w *world) drop(side, plural string) {
 	require.NoError(w.t, w.apis[side].Dynamic().Resource(definitions).Delete(w.t.Context(), plural+".example.com", metav1.DeleteOptions{}))
 }
 
-// object creates an object and returns it as stored.
+// object creates an object and returns it as the server stored it.
 func (w *world) object(side, plural string, size int64) (*unstructured.Unstructured, error) {
 	kind := strings.ToUpper(plural[:1]) + plural[1:len(plural)-1]
 	return w.objects(side, plural).Create(w.t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -195,8 +195,8 @@ func TestPullNegotiates(t *testing.T) {
 	require.Equal(t, `spec.size: maximum: narrows: a {"value":5}, b {"value":3}`, state.Differences[0].String())
 	require.Equal(t, 3, w.maximum(crds.Upstream, "things"))
 
-	// The upstream definition becomes wider when all targets allow it, and as narrow as necessary while it has no
-	// objects.
+	// The upstream definition becomes wider when all targets allow it. While it has no objects, it becomes narrower
+	// when a target requires that.
 	w.define("b", "things", `{type: integer, maximum: 4}`)
 	w.sync()
 	require.Equal(t, 4, w.maximum(crds.Upstream, "things"))
@@ -215,7 +215,7 @@ func TestPullNegotiates(t *testing.T) {
 	require.Equal(t, 2, w.maximum(crds.Upstream, "things"))
 	require.Equal(t, metav1.ConditionFalse, state.Condition().Status)
 
-	// An unreachable target does not make the upstream definition wider.
+	// While a target is unreachable, the upstream definition does not become wider.
 	w.servers["b"].Partition(true)
 	states := w.sync()
 	require.Equal(t, crds.Unknown, states[" b"].Reason)
@@ -320,7 +320,8 @@ func TestRemovalOfWhatWasPulled(t *testing.T) {
 	require.Empty(t, w.sync())
 }
 
-// A type of one target is pulled and then pushed to the other target. The pushed definition is not pulled again.
+// A type that one target defines is pulled, and then pushed to the other target. The pushed definition is not pulled
+// again.
 func TestBoth(t *testing.T) {
 	w := newWorld(t, rule(crds.Both, true), "a", "b")
 	w.define("a", "things", `{type: integer, maximum: 5}`)

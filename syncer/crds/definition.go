@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// ManagedLabel marks every definition that this package creates: "pulled" or "pushed".
+	// ManagedLabel marks every definition that this package creates. Its value is "pulled" or "pushed".
 	ManagedLabel = "types.atoll.dev/managed"
 	// SourcesAnnotation names the sides from which a definition comes, for human readers.
 	SourcesAnnotation = "types.atoll.dev/sources"
@@ -34,7 +34,7 @@ type source struct {
 }
 
 // portable returns a definition that another API server can have: without conversion webhook, UID and status, and with
-// served versions only. If there was a webhook, only the storage version is kept.
+// served versions only. If the definition has a conversion webhook, portable keeps only the storage version.
 func portable(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	out := &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
@@ -74,7 +74,7 @@ func elect(crd *apiextensionsv1.CustomResourceDefinition) {
 var errNoVersion = errors.New("the sides have no version in common")
 
 // agree returns a definition whose objects all sources accept, and the differences between the sources. The definition
-// has the versions that all sources have.
+// has the versions that all sources have in common.
 func agree(sources []source) (*apiextensionsv1.CustomResourceDefinition, []schema.Difference, error) {
 	out := portable(sources[0].crd)
 	out.Annotations = portable(sources[0].crd).Annotations
@@ -127,8 +127,8 @@ func find(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextens
 	return nil
 }
 
-// join reduces v to the parts that other has too: the status subresource; and the scale subresource and the selectable
-// fields, if they are equal. A side without the status subresource cannot keep the status apart from the spec.
+// join reduces v to what other has too: the status subresource, and those of the scale subresource and the selectable
+// fields that are equal. A side without the status subresource cannot keep the status apart from the spec.
 func join(v, other *apiextensionsv1.CustomResourceDefinitionVersion) {
 	a, b := v.Subresources, other.Subresources
 	switch {
@@ -176,7 +176,8 @@ func complete(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 	return out
 }
 
-// narrows returns why wanted would reject objects that present accepts, or "" if it accepts all of them.
+// narrows returns why wanted would reject objects that present accepts, with the differences. It returns "" if wanted
+// accepts all of them.
 func narrows(present, wanted *apiextensionsv1.CustomResourceDefinition) (string, []schema.Difference) {
 	for _, v := range present.Spec.Versions {
 		if !v.Served || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {

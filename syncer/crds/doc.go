@@ -1,9 +1,10 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crds syncs the definitions of types between one API server, the upstream, and others, the targets. A type
-// that targets serve and the upstream lacks is pulled: it becomes a CustomResourceDefinition upstream, with a schema
-// that all targets accept. A type that is defined upstream and missing in a target is pushed.
+// Package crds syncs the definitions of types between one API server, the upstream, and others, the targets, as a
+// [Policy] asks. A type that targets serve and the upstream lacks is pulled: it becomes a CustomResourceDefinition
+// upstream, with a schema that all these targets accept. A type that is defined upstream and missing in a target is
+// pushed.
 //
 //	c, err := crds.New(crds.Options{
 //		Upstream: upstream,
@@ -21,17 +22,19 @@
 //   - A definition that this package did not create is never changed or removed. It is compared, and the differences
 //     are reported.
 //   - Every object that a pulled definition accepts upstream is accepted by every target that serves the type (see
-//     package schema). The definition becomes wider when all targets allow it. It becomes narrower only while it has no
-//     objects, since existing ones might be rejected afterwards; until then the differences are reported.
+//     package schema). If all targets allow it, the definition becomes wider. If it has to become narrower, it does so
+//     only while it has no objects, since existing ones might be rejected afterwards; until then the differences are
+//     reported.
 //   - A failure of one type or target does not stop another: [Controller.States] has the state of each type on each
 //     side, with its reason.
-//   - Absence is not deletion. A definition is removed only if its [Rule] asks for it, if it has no objects, and if
-//     every configured target has answered and none serves the type (for a pushed one: if the upstream has answered and
-//     does not define it). The removal is conditional on UID and resourceVersion, so it never removes a definition that
-//     was changed meanwhile. Stopping, or changing the policy, removes nothing.
+//   - Absence is not deletion. A definition is removed only if its [Rule] asks for it and it has no objects. In
+//     addition, for a pulled definition every configured target must have answered, and no target may serve the type.
+//     For a pushed definition the upstream must have answered, and must not define the type. The removal is
+//     conditional on UID and resourceVersion, so it never removes a definition that has changed meanwhile. Stopping,
+//     or changing the policy, removes nothing.
 //   - At rest nothing is written. Each pass lists the metadata of the definitions and reads discovery. It reads a
-//     definition again only if its resourceVersion has changed, and an OpenAPI document only if the hash in its URL has
-//     changed.
+//     definition again only if its resourceVersion has changed. It reads an OpenAPI document again only if the hash in
+//     its URL has changed, or if the URL has no hash.
 //
 // # Not guaranteed
 //

@@ -50,7 +50,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	states, err := c.Sync(context.Background()) // or c.Start, which goes on
+	states, err := c.Sync(context.Background()) // c.Start repeats this until its context ends
 	for _, s := range states {
 		fmt.Println(s.Type, s.Side, s.Reason, s.From, err)
 	}

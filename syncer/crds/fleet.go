@@ -45,7 +45,7 @@ func NewFleet(up region.API, targets *targets.Controller, opts Options) (*Fleet,
 	return f, nil
 }
 
-// list returns the connected clusters, except a SyncTarget named like the upstream.
+// list returns the connected clusters, except the one whose SyncTarget is named "upstream".
 func (f *Fleet) list() []Target {
 	var all []Target
 	for name, api := range f.targets.Connected() {
@@ -106,8 +106,8 @@ func (f *Fleet) reportTypes(asked map[string]region.API, states []State) {
 	}
 }
 
-// incompatibleTypes returns the types that are incompatible between a target and the upstream. known is false if either did not
-// answer.
+// incompatibleTypes returns the types that are incompatible between a target and the upstream. known is false if the
+// target or the upstream did not answer.
 func incompatibleTypes(name string, states []State) (incompatible []string, known bool) {
 	known = true
 	for _, s := range states {

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// A Fleet runs beside the Controller of an upstream, and syncs the definitions of types between the upstream and
-// its clusters.
+// A Fleet runs beside a targets.Controller, and syncs the definitions of types between the upstream and that
+// Controller's clusters.
 func ExampleNewFleet() {
 	upstream := regiontest.NewServer(regiontest.Options{})
 	defer upstream.Close()
@@ -33,7 +33,7 @@ func ExampleNewFleet() {
 		fmt.Println(err)
 		return
 	}
-	states, err := fleet.Sync(context.Background()) // or fleet.Start beside clusters.Start, which go on
+	states, err := fleet.Sync(context.Background()) // fleet.Start, beside clusters.Start, repeats this until its context ends
 	fmt.Println(len(states), err)
 	// Output: 0 <nil>
 }

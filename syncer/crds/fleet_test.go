@@ -52,8 +52,8 @@ func (w *world) eventually(what string, holds func() bool) {
 	}
 }
 
-// A type that two clusters define with different scopes is named in the conditions of both SyncTargets. Another type is
-// synced in both clusters.
+// If two clusters define a type with different scopes, the conditions of both SyncTargets name the type. Another type
+// is synced in both clusters.
 func TestOneBadTypeStopsNoOther(t *testing.T) {
 	w := newWorld(t, crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both}}, "a", "b", "upstream-too")
 	crd, err := config.CRD("synctargets.workload.kcp.io")
@@ -95,7 +95,7 @@ func TestOneBadTypeStopsNoOther(t *testing.T) {
 	register("b", "b")
 	for _, name := range []string{"a", "b"} {
 		for _, kind := range []string{"TypesDefined", "TypesCompatible"} {
-			// The syncer may report goods as incompatible while they are new to it.
+			// While the type goods is new to the syncer, the syncer may report it as incompatible.
 			w.eventually(name+" names the incompatible type and no other", func() bool {
 				got := w.conditionOf(name, kind)
 				return strings.HasPrefix(got, "False Incompatible ") && strings.Contains(got, "words.example.com (Incompatible: ") && !strings.Contains(got, "goods")
@@ -117,7 +117,7 @@ func TestOneBadTypeStopsNoOther(t *testing.T) {
 			return err == nil
 		})
 	}
-	// A SyncTarget named "upstream" does not affect the others.
+	// A SyncTarget named "upstream" does not affect the other SyncTargets.
 	register(crds.Upstream, "upstream-too")
 	w.eventually("the condition reports the reserved name", func() bool { return strings.Contains(w.conditionOf(crds.Upstream, "TypesDefined"), "is reserved") })
 	w.drop("b", "words")
@@ -136,7 +136,7 @@ func TestNewFleet(t *testing.T) {
 	require.ErrorContains(t, err, "up is nil")
 }
 
-// A cluster that connects during a pass is reported only after the next pass.
+// If a cluster connects during a pass and does not answer in the next one, the Fleet reports its types as unknown.
 func TestFleetSpeaksOfWhomItHasAsked(t *testing.T) {
 	w := newWorld(t, crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both}}, "a", "b")
 	crd, err := config.CRD("synctargets.workload.kcp.io")

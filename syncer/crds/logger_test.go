@@ -13,8 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// A program that gives a logger, and starts its loops with a context without one, finds the cause of a failure in its
-// log.
+// Start logs why it makes no progress to the Logger of the options, also if its context has no logger.
 func TestLogger(t *testing.T) {
 	api := logtest.Unreachable(t)
 	list := func() []crds.Target { return []crds.Target{{Name: "cluster-1", API: api}} }

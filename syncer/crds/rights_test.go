@@ -21,7 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/crds"
 )
 
-// The role that package rights defines for each side is sufficient for a Controller, and each right in it is used.
+// The role that package rights defines for each side is sufficient for a Controller, and the Controller uses each
+// right in it.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	t.Parallel()
 	goods, words := schema.GroupResource{Group: "example.com", Resource: "goods"}, schema.GroupResource{Group: "example.com", Resource: "words"}

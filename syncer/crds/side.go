@@ -42,7 +42,7 @@ type served struct {
 	resource metav1.APIResource
 }
 
-// content is an OpenAPI document and the URL that it was read from, which contains its hash.
+// content is an OpenAPI document and the URL from which it was read. The URL usually contains a hash of the document.
 type content struct {
 	url      string
 	document *schema.Document

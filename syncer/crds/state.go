@@ -24,10 +24,11 @@ const (
 	Served Reason = "Served"
 	// Foreign means that the side has a definition that this package did not create. Its differences are reported.
 	Foreign Reason = "Foreign"
-	// Incompatible means that no object would be accepted by all sides, or that the sides have no version in
-	// common.
+	// Incompatible means that no object would be accepted by all sides, that the sides have no version in common, or
+	// that their definitions have different scopes or kinds.
 	Incompatible Reason = "Incompatible"
-	// Narrowing means that the new definition would accept less than the present one, and there are objects.
+	// Narrowing means that the new definition would accept less than the present one, and the type has objects or may
+	// have some.
 	Narrowing Reason = "Narrowing"
 	// Unreadable means that the type's schema could not be read or converted.
 	Unreadable Reason = "Unreadable"
@@ -36,10 +37,10 @@ const (
 	// Unknown means that a side did not answer, or that a write of the definition failed and is repeated in the next
 	// pass.
 	Unknown Reason = "Unknown"
-	// Orphaned means that the definition of this package is still present, and no other side serves or defines the type
-	// any longer.
+	// Orphaned means that the definition of this package is still present, and no other side serves or defines the
+	// type any longer.
 	Orphaned Reason = "Orphaned"
-	// Removed means that an orphaned definition was removed.
+	// Removed means that an orphaned definition was removed, or is being removed.
 	Removed Reason = "Removed"
 )
 
@@ -61,9 +62,9 @@ type State struct {
 	Differences []schema.Difference
 }
 
-// Condition returns the state as a condition of type TypeSynced, without a transition time: True if the side serves the
-// type itself or has a definition whose objects all sides accept, Unknown if the reason is Unknown, and False
-// otherwise.
+// Condition returns the state as a condition of type TypeSynced, without a transition time. The status is True if the
+// side serves the type itself, or has a definition whose objects all sides accept. It is Unknown if the reason is
+// Unknown, and False otherwise.
 func (s State) Condition() metav1.Condition {
 	status := metav1.ConditionFalse
 	switch s.Reason {
@@ -82,7 +83,7 @@ func (s State) Condition() metav1.Condition {
 // Observer receives state changes. A nil Observer and nil fields are allowed. Hooks are called synchronously, one after
 // the other, and must return quickly.
 type Observer struct {
-	// Changed is called when the reason or the message of a type on a side differs from the pass before.
+	// Changed is called for each type on a side whose reason or message differs from the last pass, or that is new.
 	Changed func(ctx context.Context, s State)
 }
 

@@ -18,7 +18,8 @@ import (
 // manager is the field manager of the definitions.
 const manager = "atoll-types"
 
-// define creates or updates a definition, unless existing objects might be rejected afterwards.
+// define creates or updates a definition, unless existing objects might be rejected afterwards. It returns the state
+// that results.
 func (p *comparison) define(ctx context.Context, s *side, state State, present, wanted *apiextensionsv1.CustomResourceDefinition) State {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
@@ -55,7 +56,9 @@ func (p *comparison) define(ctx context.Context, s *side, state State, present, 
 	return state
 }
 
-// orphan removes a definition that this package created and that has no origin any longer, if the rule allows it.
+// orphan removes a definition that this package created and whose type no other side has any longer, if the rule
+// allows that and the type has no objects. It removes nothing if known is false: then a side that may have the type
+// did not answer.
 func (p *comparison) orphan(ctx context.Context, s *side, present *apiextensionsv1.CustomResourceDefinition, rule Rule, known bool) State {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
@@ -89,7 +92,7 @@ func (p *comparison) orphan(ctx context.Context, s *side, present *apiextensions
 	return state
 }
 
-// empty reports whether there are no objects of a type, in any namespace.
+// empty reports whether the type of a definition has no objects in any namespace.
 func (s *side) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	for _, v := range crd.Spec.Versions {
 		if !v.Served {

@@ -15,15 +15,15 @@ import (
 type Relation string
 
 const (
-	// Equal means that both accept the same objects.
+	// Equal means that both schemas accept the same objects.
 	Equal Relation = "Equal"
-	// Subset means that the second accepts all objects that the first does, and perhaps more.
+	// Subset means that the second schema accepts all objects that the first one accepts, and perhaps more.
 	Subset Relation = "Subset"
-	// Superset means that the first accepts all objects that the second does, and perhaps more.
+	// Superset means that the first schema accepts all objects that the second one accepts, and perhaps more.
 	Superset Relation = "Superset"
-	// Overlap means that neither is known to accept all objects of the other.
+	// Overlap means that neither schema is known to accept all objects of the other one.
 	Overlap Relation = "Overlap"
-	// Disjoint means that no object is accepted by both.
+	// Disjoint means that no object is accepted by both schemas.
 	Disjoint Relation = "Disjoint"
 )
 
@@ -33,8 +33,8 @@ type Comparison struct {
 	Differences []Difference
 }
 
-// Compare compares the objects that a and b accept. Equal, Subset and Superset are certain; Overlap is also returned if
-// none of them could be proven. It returns an error for schemas that [Negotiate] rejects.
+// Compare compares the objects that a and b accept. Equal, Subset and Superset are certain; Overlap is also returned
+// if none of these three could be proven. It returns an error for schemas that [Negotiate] rejects.
 func Compare(a, b Side) (*Comparison, error) {
 	n, err := Negotiate(a, b)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -58,8 +58,8 @@ func Compare(a, b Side) (*Comparison, error) {
 	return out, nil
 }
 
-// Accepts reports whether outer accepts every object that inner accepts, without dropping a field. Then a type's
-// schema may change from inner to outer while objects of it exist. If it returns false, the differences are the
+// Accepts reports whether outer accepts every object that inner accepts, without dropping a field. Then the schema of
+// a type may change from inner to outer while the type has objects. If Accepts returns false, the differences are the
 // causes. It also returns false if it could not prove that outer accepts every object.
 func Accepts(outer, inner *apiextensionsv1.JSONSchemaProps) (bool, []Difference, error) {
 	c, err := Compare(Side{Name: "inner", Schema: inner}, Side{Name: "outer", Schema: outer})
@@ -76,8 +76,8 @@ func Accepts(outer, inner *apiextensionsv1.JSONSchemaProps) (bool, []Difference,
 	return false, why, nil
 }
 
-// harmless reports whether some defaults of outer certainly do not change which objects outer accepts: those that
-// result has and inner does not have. It returns true if outer has no rules about the fields with these defaults.
+// harmless reports whether the defaults that result has and inner does not have certainly do not change which objects
+// outer accepts. It returns true if outer has no rules about the fields with these defaults.
 func harmless(result, inner, outer *apiextensionsv1.JSONSchemaProps) bool {
 	rules := &references{names: map[string]bool{}}
 	rules.gather(outer)

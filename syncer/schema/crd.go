@@ -66,9 +66,9 @@ func (r Resource) GroupVersionKind() runtimeschema.GroupVersionKind {
 // CRD has a selector only if the status holds the selector as a string. Built-in types have no such field, so an
 // autoscaler has to run where the pods are.
 //
-// kube-apiserver rejects CRDs in groups without a dot ("apps", "batch"), whatever their annotations, and in the core
-// group: only a control plane without this check can define those. For groups of the Kubernetes community (*.k8s.io,
-// *.kubernetes.io) it requires an annotation, which the CRD has.
+// kube-apiserver rejects CRDs in groups without a dot ("apps", "batch"), whatever their annotations: only a control
+// plane without this check can define them. For the core group CustomResourceDefinition returns an error. For groups
+// of the Kubernetes community (*.k8s.io, *.kubernetes.io) kube-apiserver requires an annotation, which the CRD has.
 func (d *Document) CustomResourceDefinition(r Resource) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if r.Group == "" {
 		return nil, fmt.Errorf("CRD of %s: a CRD cannot be in the core group", r.Plural)

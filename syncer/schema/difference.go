@@ -14,7 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Effect is the consequence of a difference for the result.
+// Effect is the consequence of a difference for the result, the negotiated schema.
 type Effect string
 
 const (
@@ -92,8 +92,8 @@ func (n *negotiator) sorted() []Difference {
 	return n.differences
 }
 
-// compare reports a keyword if its value in the result differs from its value in one of the views, and returns
-// result. A side without a view accepts any value, and is reported without a value.
+// compare reports a keyword if its value in the result differs from its value in one of the views, and returns result.
+// A side without a view accepts any value, and the report has no value for it.
 func compare[T any](n *negotiator, at position, keyword string, effect Effect, views []view, value func(*apiextensionsv1.JSONSchemaProps) T, result T) T {
 	values := make([]any, len(views))
 	for i, v := range views {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// decode returns a value with integers as int64, as API servers do.
+// decode returns the value of j, with integers as int64, as API servers do.
 func decode(j apiextensionsv1.JSON) (any, error) {
 	if len(j.Raw) == 0 {
 		return nil, nil
@@ -30,8 +30,8 @@ func key(j apiextensionsv1.JSON) string {
 	return canonical(value)
 }
 
-// enum keeps the values that are in all enums and that every side and the result accept. The result may have a format
-// as a clause of allOf, which rejects values other than strings.
+// enum keeps the values that are in all enums and that every side and the result accept. It returns false if no value
+// is left. The result may have a format as a clause of allOf: such a clause rejects values other than strings.
 func (n *negotiator) enum(at position, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
 	limited := slices.DeleteFunc(slices.Clone(views), func(v view) bool { return len(v.s.Enum) == 0 })
 	if len(limited) == 0 {
@@ -69,8 +69,8 @@ func (n *negotiator) enum(at position, views []view, out *apiextensionsv1.JSONSc
 	return true
 }
 
-// preferred returns the one of two equal numbers that is written with a fraction. API servers cut off the fraction of a
-// value before they compare it with an integer such as 1 in an enum, but not with 1.0.
+// preferred returns that one of two equal numbers which is written with a fraction. If an enum has an integer such as
+// 1, API servers cut off the fraction of a value before they compare it. They do not do this if the enum has 1.0.
 func preferred(a, b apiextensionsv1.JSON) apiextensionsv1.JSON {
 	if bytes.ContainsAny(b.Raw, ".eE") && !bytes.HasPrefix(b.Raw, []byte(`"`)) {
 		return b

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// generator makes random schemas and objects. It takes only its seed from rapid, whose numbers are mostly small and
-// would give schemas that are too much alike.
+// generator makes random schemas and objects. It takes only its seed from rapid: the numbers of rapid are mostly
+// small, and would give schemas that are too much alike.
 type generator struct {
 	r     *rand.Rand
 	plain bool // without defaults, rules and unknown fields

@@ -78,8 +78,8 @@ func (j *judge) admit(o map[string]any) (map[string]any, []string, error) {
 }
 
 // lists returns an error for each list in place of a string. kube-apiserver does not check the type where a string has
-// a format and the value is a list, so a side without the format would reject an object of the other side. Negotiation
-// does not cover this case.
+// a format and the value is a list. So one side can store a list, and another side whose string has no format rejects
+// it. Negotiation does not cover this case.
 func lists(value any, s *structuralschema.Structural, path *field.Path) field.ErrorList {
 	if s == nil {
 		return nil

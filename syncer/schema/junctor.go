@@ -53,7 +53,8 @@ func clauses(s *apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaPr
 	return out
 }
 
-// typesOnly reports whether anyOf is the usual companion of x-kubernetes-int-or-string, which adds nothing to it.
+// typesOnly reports whether anyOf is the usual companion of x-kubernetes-int-or-string, which restricts nothing
+// further.
 func typesOnly(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	return len(anyOf) == 2 && canonical(anyOf[0]) == `{"type":"integer"}` && canonical(anyOf[1]) == `{"type":"string"}`
 }

@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// array merges the keywords of lists.
+// array merges the keywords of lists. It returns false if no length of a list is possible.
 func (n *negotiator) array(at position, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
 	out.MinItems = compare(n, at, "minItems", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinItems }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinItems }))
 	out.MaxItems = least(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxItems })

@@ -50,7 +50,7 @@ func (l *listKeys) joinKeys(keys []string) {
 	l.keys = both
 }
 
-// fit adapts the rules to the schema of the items. If that schema cannot meet them, the list may have at most one
+// fit adapts the rules to the schema of the items. If that schema cannot meet the rules, the list may have at most one
 // item. Keys without a default become required in the schema.
 func (l *listKeys) fit(item *apiextensionsv1.JSONSchemaProps) {
 	if refusesAll(item) {
@@ -86,7 +86,8 @@ func demand(s *apiextensionsv1.JSONSchemaProps, name string) {
 	}
 }
 
-// atomic reports whether server-side apply replaces values as a whole, as it must with items of a set.
+// atomic reports whether server-side apply replaces values of the schema as a whole, as it must with the items of a
+// set.
 func atomic(s *apiextensionsv1.JSONSchemaProps) bool {
 	switch s.Type {
 	case "object":

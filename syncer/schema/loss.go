@@ -10,15 +10,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Losses compares the schemas of one type on two servers for objects that are stored on the first and then written to
-// the second. It returns a difference for each field that the second server drops and each bound by which it rejects a
-// value, sorted by path and keyword, and none if every object passes unchanged except for defaults of the second
-// server.
+// Losses compares the schemas of one type on two servers for objects that are stored on the first server and then
+// written to the second one. It returns a difference for each field that the second server drops, and for each bound
+// by which it rejects a value, sorted by path and keyword. Defaults of the second server are no loss.
 //
-// Stored objects already have the defaults of the first server, so those of the second may differ. In Values, the first
-// is from and the second is to. An empty result is certain. A reported difference may be harmless: Losses also returns
-// a difference if it cannot prove that no object is affected. It returns an error for schemas that [Negotiate] rejects.
-// It is pure.
+// Stored objects already have the defaults of the first server, so those of the second may differ. In Values, the
+// first is from and the second is to. If the result is empty, the second server certainly admits each stored object
+// and drops no field of it. A reported difference may be harmless: Losses also returns a difference if it cannot prove
+// that no object is affected. It returns an error for schemas that [Negotiate] rejects. It is pure.
 func Losses(from, to Side) ([]Difference, error) {
 	if from.Schema != nil && to.Schema != nil {
 		if canonical(essence(from.Schema)) == canonical(essence(to.Schema)) && canonical(from.Schema) == canonical(to.Schema) {
@@ -39,14 +38,15 @@ func Losses(from, to Side) ([]Difference, error) {
 	}), nil
 }
 
-// below reports whether path is a part of whole. Then a conflict at path is also the cause of a conflict at whole.
+// below reports whether the place at path is within the place at whole. Then a conflict at path is also the cause of a
+// conflict at whole.
 func below(path, whole string) bool {
 	rest, ok := strings.CutPrefix(path, whole)
 	return ok && rest != "" && (whole == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// defaulted returns a copy of outer for objects that already have the defaults of inner. The fields with a default
-// in inner have that default in the copy too, and are not required there.
+// defaulted returns a copy of outer for objects that already have the defaults of inner. A field that has a default in
+// inner has the same default in the copy, and is not required there.
 func defaulted(outer, inner *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	out := outer.DeepCopy()
 	takeDefaults(out, inner)

@@ -29,7 +29,7 @@ type view struct {
 	side     int
 	s        *apiextensionsv1.JSONSchemaProps
 	preserve bool // keeps undeclared fields
-	scalars  bool // keeps only scalars and lists of them: additionalProperties: true
+	scalars  bool // keeps only scalars and lists of scalars, as with additionalProperties: true
 	refers   *references
 }
 
@@ -47,7 +47,7 @@ func (v view) anyScalar() view {
 	return view{side: v.side, s: &apiextensionsv1.JSONSchemaProps{}, scalars: true, refers: v.refers}
 }
 
-// same reports whether two sides treat the place alike and keep more than scalars there.
+// same reports whether two sides treat the place alike, and keep objects there too.
 func (v view) same(o view) bool {
 	return !v.scalars && !o.scalars && v.preserve == o.preserve && (v.s == o.s || equality.Semantic.DeepEqual(o.s, v.s))
 }
@@ -66,7 +66,7 @@ func kindOf(s *apiextensionsv1.JSONSchemaProps) string {
 
 const intOrString = "int-or-string"
 
-// commonKind returns the type of the values that both types include. It returns false if there are none.
+// commonKind returns the type of the values that both types include. It returns false if no value has both types.
 func commonKind(a, b string) (string, bool) {
 	if a > b {
 		a, b = b, a
@@ -82,7 +82,8 @@ func commonKind(a, b string) (string, bool) {
 	return "", false
 }
 
-// kindOfAll returns the type of the values that the types of all views include. It returns false if there are none.
+// kindOfAll returns the type of the values that the types of all views include. It returns false if no value has all
+// these types.
 func kindOfAll(views []view) (kind string, ok bool) {
 	kind = kindOf(views[0].s)
 	for _, v := range views[1:] {
@@ -160,7 +161,7 @@ func (n *negotiator) documentation(at position, views []view, out *apiextensions
 	compare(n, at, "externalDocs", Cosmetic, views, func(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.ExternalDocumentation { return s.ExternalDocs }, out.ExternalDocs)
 }
 
-// scalar reports whether values contain no objects.
+// scalar reports whether the values that a schema accepts contain no objects.
 func scalar(s *apiextensionsv1.JSONSchemaProps) bool {
 	switch kindOf(s) {
 	case "object", "":

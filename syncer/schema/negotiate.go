@@ -62,9 +62,9 @@ func Negotiate(sides ...Side) (*Negotiation, error) {
 	return &Negotiation{Schema: result, Differences: differences}, nil
 }
 
-// ConflictError is returned if no object is accepted by all sides.
+// ConflictError is the error of Negotiate if no object is accepted by all sides.
 type ConflictError struct {
-	// Differences has at least one whose effect is Conflicts.
+	// Differences contain at least one difference whose Effect is Conflicts.
 	Differences []Difference
 }
 
@@ -82,7 +82,7 @@ func (e *ConflictError) Error() string {
 // depthLimit bounds the nesting of a schema.
 const depthLimit = 200
 
-// supported returns an error for keywords that structural schemas must not have.
+// supported returns an error if a schema, or a schema in it, is not structural or is nested too deep.
 func supported(path string, s *apiextensionsv1.JSONSchemaProps, depth int) error {
 	if s == nil {
 		return nil
@@ -101,7 +101,8 @@ func supported(path string, s *apiextensionsv1.JSONSchemaProps, depth int) error
 	return nil
 }
 
-// structural checks the keywords of one schema, without the schemas in it.
+// structural returns an error if the keywords of one schema are not allowed in a structural schema. It does not check
+// the schemas in it.
 func structural(s *apiextensionsv1.JSONSchemaProps) error {
 	switch {
 	case s.Ref != nil:

@@ -202,8 +202,8 @@ func TestAccepts(t *testing.T) {
 	require.True(t, ok)
 }
 
-// doc.go mentions lists for strings with a format. If API servers begin to reject them, remove that note, the func
-// lists of the tests, and noListForString.
+// API servers accept a list for a string with a format, and reject it for a string without one: see doc.go. If they
+// begin to reject it for both, remove that note, the func lists of the tests, and noListForString.
 func TestListsForStringsWithAFormat(t *testing.T) {
 	for schema, taken := range map[string]bool{`{type: string}`: false, `{type: string, format: date}`: true} {
 		j, err := newJudge(in(t, schema))

@@ -28,7 +28,7 @@ type field struct {
 	defaulted map[int]bool // the sides that have a default
 }
 
-// object merges the keywords of objects.
+// object merges the keywords of objects. It returns false if no object is possible.
 func (n *negotiator) object(at position, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
 	out.MinProperties = compare(n, at, "minProperties", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinProperties }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinProperties }))
 	if kind != "object" && kind != "" {
@@ -86,7 +86,7 @@ func (n *negotiator) embedded(at *position, views []view, out *apiextensionsv1.J
 	return true
 }
 
-// mapType merges the map type, which server-side apply uses. It does not change which objects are accepted.
+// mapType merges the map type, which server-side apply uses. The map type does not change which objects are accepted.
 func (n *negotiator) mapType(at position, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	mapType := func(s *apiextensionsv1.JSONSchemaProps) string {
 		if s.XMapType == nil {
@@ -178,9 +178,10 @@ func (n *negotiator) property(at position, views []view, out *apiextensionsv1.JS
 	return true
 }
 
-// sharedDefault returns the default of a merged field, nil if it has none, and whether objects must set the field. They
-// must if a side without a default requires the field, if the sides have different defaults, if a side without the
-// default may have rules about the field, or if the merged schema does not accept the default.
+// sharedDefault returns the default of a merged field, nil if it has no default, and whether objects must set the
+// field. They must set it in these cases: a side without a default requires the field; the sides have different
+// defaults; a side without the default may have rules about the field; or the merged schema does not accept the
+// default.
 func (f *field) sharedDefault(merged *apiextensionsv1.JSONSchemaProps) (shared *apiextensionsv1.JSON, _ bool) {
 	demanded := f.demanded || len(f.defaults) > 1
 	if demanded {
@@ -226,7 +227,7 @@ func (n *negotiator) undeclared(at position, views []view, f *field) {
 	n.differences = append(n.differences, Difference{Path: at.path, Keyword: "properties", Effect: Narrows, Values: list, Reason: "some sides keep any value here"})
 }
 
-// defaults reports the defaults that differ from the one of the result.
+// defaults reports the defaults that differ from the default in the result.
 func (n *negotiator) defaults(at position, f *field, result *apiextensionsv1.JSON) {
 	n.differences = slices.DeleteFunc(n.differences, func(d Difference) bool { return d.Path == at.path && d.Keyword == "default" })
 	reason := ""
@@ -240,8 +241,9 @@ func (n *negotiator) defaults(at position, f *field, result *apiextensionsv1.JSO
 	n.report(at, "default", effect, f.views, each(f.views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.Default }), result, reason)
 }
 
-// dropped removes a field that some side does not have, or for which no value is accepted by all. It returns false if
-// an object without the field is impossible, or if a side with a default for the field could then reject the object.
+// dropped removes a field that some side does not have, or for which no value is accepted by all sides. It returns
+// false if an object without the field is impossible, or if a side with a default for the field could then reject the
+// object.
 func (n *negotiator) dropped(at position, views []view, out *apiextensionsv1.JSONSchemaProps, name string, f *field, rest remainder) bool {
 	if f.demanded {
 		n.conflict(at, "required", views, func(s *apiextensionsv1.JSONSchemaProps) any { return sortedSet(s.Required) }, fmt.Sprintf("%s is required and cannot be set", name))

@@ -122,7 +122,7 @@ const nodeLimit = 50_000
 // quantity is the pattern of a quantity in a string.
 const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 
-// converter converts one kind.
+// converter converts the schema of one kind.
 type converter struct {
 	document *Document
 	open     map[string]bool // the references that are being resolved
@@ -130,7 +130,7 @@ type converter struct {
 	nodes    int
 }
 
-// anything accepts and keeps any value.
+// anything returns a schema that accepts and keeps any value.
 func anything(description string) *apiextensionsv1.JSONSchemaProps {
 	return &apiextensionsv1.JSONSchemaProps{Description: description, XPreserveUnknownFields: new(true)}
 }
@@ -178,8 +178,8 @@ func (c *converter) convert(path string, s *spec.Schema) (*apiextensionsv1.JSONS
 	return out, nil
 }
 
-// reference returns the name that a schema refers to, directly or in its only reference in allOf, and the other clauses
-// of allOf.
+// reference returns the name that a schema refers to, and the clauses of allOf that are not references. The reference
+// is the schema itself, or the only reference in its allOf.
 func reference(s *spec.Schema) (string, []spec.Schema, error) {
 	name, rest := s.Ref.String(), []spec.Schema(nil)
 	for _, clause := range s.AllOf {
@@ -241,7 +241,7 @@ func (c *converter) own(path string, s *spec.Schema, allOf []spec.Schema) (*apie
 	return out, nil
 }
 
-// union returns the schema of a value of several types, or nil.
+// union returns the schema of a value that may have one of several types. It returns nil if s is not such a schema.
 func union(s *spec.Schema) *apiextensionsv1.JSONSchemaProps {
 	types := slices.Clone([]string(s.Type))
 	for _, list := range [][]spec.Schema{s.OneOf, s.AnyOf} {

@@ -44,8 +44,8 @@ func (c *converter) listType(s *spec.Schema, out *apiextensionsv1.JSONSchemaProp
 	out.XListType = &listType
 }
 
-// documented returns the list type and the keys of a schema, or if it has none, those that follow from the merge key of
-// strategic merge patches.
+// documented returns the list type and the keys of a schema. If the schema has no list type, documented returns those
+// that follow from the merge key of strategic merge patches.
 func documented(s *spec.Schema, item *apiextensionsv1.JSONSchemaProps) (listType string, keys []string) {
 	listType, _ = s.Extensions.GetString("x-kubernetes-list-type")
 	keys, _ = s.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
@@ -57,7 +57,7 @@ func documented(s *spec.Schema, item *apiextensionsv1.JSONSchemaProps) (listType
 	if mergeKey == "" {
 		return "set", keys
 	}
-	// Two ports may have the same number and different protocols. The merge key does not tell them apart.
+	// Two ports may have the same number and different protocols, so the merge key alone does not identify a port.
 	if _, ok := item.Properties["protocol"]; ok {
 		return "map", []string{mergeKey, "protocol"}
 	}

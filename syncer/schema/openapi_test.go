@@ -35,7 +35,8 @@ func documents(t testing.TB) map[string]*schema.Document {
 	return out
 }
 
-// kube-apiserver accepts the schema of each kind in the documents, and negotiating it with itself does not change it.
+// For each kind in the documents, kube-apiserver accepts the schema that Schema returns, and negotiating this schema
+// with itself does not change it.
 func TestEveryBuiltInKind(t *testing.T) {
 	kinds := 0
 	for name, d := range documents(t) {
@@ -56,7 +57,7 @@ func TestEveryBuiltInKind(t *testing.T) {
 	require.Greater(t, kinds, 20)
 }
 
-// Real manifests keep every field under the converted schemas.
+// A server that has a converted schema stores every field of the manifests in testdata.
 func TestManifestsKeepEveryField(t *testing.T) {
 	all := documents(t)
 	data, err := os.ReadFile("testdata/manifests.yaml")
@@ -80,7 +81,7 @@ func TestManifestsKeepEveryField(t *testing.T) {
 		stored, unknown, err := j.admit(o)
 		require.NoError(t, err, o["kind"])
 		require.Empty(t, unknown, o["kind"])
-		// Only list keys are filled in.
+		// The server fills in keys of lists only.
 		require.Empty(t, cmp.Diff(o, stored, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == `["protocol"]` }, cmp.Ignore())))
 		seen++
 	}
@@ -202,7 +203,7 @@ func TestSchemaOfDocumentRefuses(t *testing.T) {
 	}
 }
 
-// For any document there is a schema that can be negotiated, or an error.
+// For each kind that a document declares, Schema returns an error, or a schema that Negotiate accepts on both sides.
 func FuzzReadDocument(f *testing.F) {
 	f.Add([]byte(`{"components":{"schemas":{"t":{"type":"object","x-kubernetes-group-version-kind":[{"group":"example.com","version":"v1","kind":"Thing"}],"properties":{"spec":{"$ref":"#/components/schemas/t"},"list":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["a"],"items":{"type":"object","properties":{"a":{"type":"string","default":"x"}}}}}}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -17,13 +17,13 @@ import (
 
 func unmarshal(text []byte, into any) error { return json.Unmarshal(text, into) }
 
-// party is a side with its server.
+// party is a side, with a judge that admits objects as the server of the side does.
 type party struct {
 	schema.Side
 	*judge
 }
 
-// parties draws schemas of one type that API servers accept.
+// parties draws n schemas of one type. API servers accept each of them.
 func parties(t *rapid.T, g generator, n int) []party {
 	base := g.resource()
 	for installable(base) != nil {
@@ -57,7 +57,7 @@ func sides(list []party) []schema.Side {
 	return out
 }
 
-// accepts checks that the server admits an object stored by another server, and drops no field.
+// accepts checks that the server of p admits an object that another server has stored, and drops no field of it.
 func accepts(p party, stored map[string]any) error {
 	_, unknown, err := p.admit(stored)
 	if err != nil {
@@ -80,7 +80,8 @@ func explain(list []party, n *schema.Negotiation, doc map[string]any, err error)
 	return out
 }
 
-// Every side admits each object that the result admits and keeps all of its fields, and API servers accept the result.
+// API servers accept a negotiated schema. If a server with that schema admits an object, the server of each side
+// admits the stored object and drops no field of it.
 func TestResultIsAcceptedByEverySide(t *testing.T) {
 	negotiated, admitted, documents := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -143,7 +144,8 @@ func TestIdentity(t *testing.T) {
 	})
 }
 
-// The order of the sides does not matter: the results are equal except for descriptions.
+// The order of the sides does not matter: either Negotiate returns an error for both orders, or the schemas are equal
+// except for descriptions.
 func TestCommutative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := parties(t, newGenerator(t), 3)
@@ -161,7 +163,7 @@ func TestCommutative(t *testing.T) {
 	})
 }
 
-// Negotiating the result with a side again changes nothing.
+// If Negotiate gets its own result and one of the sides, it returns a schema that is equivalent to the result.
 func TestIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := parties(t, newGenerator(t), 2)
@@ -177,9 +179,9 @@ func TestIdempotent(t *testing.T) {
 	})
 }
 
-// The order in which three schemas are negotiated, two at a time, does not matter if their intersection is exact:
-// without open objects beside maps, and without defaults that a later side rejects. One order may return a conflict
-// where another returns a schema that accepts no object.
+// If three schemas are negotiated two at a time, the order does not matter: the results are equivalent. One order may
+// return a conflict where another order returns a schema that accepts no object. The test leaves out defaults, rules
+// and unknown fields, for which the intersection is not exact.
 func TestAssociative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGenerator(t)
@@ -198,7 +200,7 @@ func TestAssociative(t *testing.T) {
 	})
 }
 
-// impossible checks that a result accepts no object.
+// impossible checks that a result rejects ten random objects.
 func impossible(t *rapid.T, list []party, n *schema.Negotiation, why error) {
 	g := newGenerator(t)
 	j, err := newJudge(n.Schema)
@@ -221,8 +223,8 @@ func fold(a, b, c party) (*schema.Negotiation, error) {
 	return schema.Negotiate(schema.Side{Name: "result", Schema: n.Schema}, c.Side)
 }
 
-// equivalent checks that each object that one of two results admits is stored unchanged by the other. A value that
-// neither accepts may be an error for one and dropped by the other.
+// equivalent checks two results with random objects: if one result admits an object, the other one stores that object
+// unchanged. A value that neither result accepts may be an error for one and dropped by the other.
 func equivalent(t *rapid.T, list []party, a, b *schema.Negotiation) {
 	g := newGenerator(t)
 	ja, errA := newJudge(a.Schema)
@@ -264,7 +266,8 @@ func undocumented(s *props) *props {
 	return s
 }
 
-// If Accepts returns true, outer stores every object of inner.
+// If Accepts returns true, a server with the schema outer admits each object that a server with inner has stored, and
+// drops no field of it.
 func TestAcceptsIsCertain(t *testing.T) {
 	yes := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,12 +13,13 @@ type remainder int
 const (
 	restDropped remainder = iota // pruned
 	restAny                      // kept unchanged
-	restScalars                  // kept, without the fields of objects in them
+	restScalars                  // kept, but objects in them lose their fields
 	restSchema                   // kept if additionalProperties accepts them
 	restRefused                  // an error
 )
 
-// restOf returns the common treatment of undeclared fields.
+// restOf returns the treatment of undeclared fields in the result: the strictest one of all views. If only some of the
+// sides refuse undeclared fields, the result drops them.
 func restOf(at position, views []view) remainder {
 	var found [restRefused + 1]int
 	for _, v := range views {
@@ -58,7 +59,8 @@ func restOne(v view) remainder {
 	return restDropped
 }
 
-// mergeUndeclared merges the treatment of undeclared fields. It returns false if that is not possible.
+// mergeUndeclared merges the treatment of undeclared fields. It returns false if the sides' treatments cannot be
+// merged.
 func (n *negotiator) mergeUndeclared(at position, views []view, out *apiextensionsv1.JSONSchemaProps, undeclared remainder) bool {
 	if undeclared == restSchema && at.meta && len(out.Properties) > 0 {
 		n.conflict(at, "additionalProperties", views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.AdditionalProperties }, "metadata cannot be limited by properties and by additionalProperties")
@@ -77,8 +79,8 @@ func (n *negotiator) mergeUndeclared(at position, views []view, out *apiextensio
 	return true
 }
 
-// setRest writes the treatment of undeclared fields. API servers allow either properties or a schema for all other
-// fields: if the sides have both, the other fields are dropped.
+// setRest writes the treatment of undeclared fields. API servers allow either properties, or a schema for all other
+// fields. If the sides together have both, the result drops the other fields.
 func (n *negotiator) setRest(at position, views []view, out *apiextensionsv1.JSONSchemaProps, rest remainder) {
 	switch rest {
 	case restAny:

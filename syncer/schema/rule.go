@@ -5,13 +5,16 @@ package schema
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// rules joins the CEL rules of all sides. A rule keeps its meaning only if each part of the object that it may refer to
-// has the same type in the result. If not, no object is accepted here.
+// rules joins the CEL rules of all sides. A rule keeps its meaning only if each part of the object that it may refer
+// to has the same type in the result. If a rule cannot keep its meaning, no object is accepted here, and rules returns
+// false.
 func (n *negotiator) rules(at position, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
 	found := map[string]apiextensionsv1.ValidationRule{}
 	sides := make([]any, len(views))
@@ -73,16 +76,17 @@ func hasRules(s *apiextensionsv1.JSONSchemaProps) bool {
 		s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil && hasRules(s.AdditionalProperties.Schema)
 }
 
-// sameShape reports whether two schemas have the same types for CEL where r may refer to them, and returns the first
-// path where they differ.
+// sameShape reports whether two schemas have the same types for CEL at each place to which r may refer. If not, it
+// returns the path of a place where the types differ.
 func sameShape(path string, a, b *apiextensionsv1.JSONSchemaProps, r *references) (string, bool) {
 	if shape(a) != shape(b) {
 		return path, false
 	}
-	for name, property := range a.Properties {
+	for _, name := range slices.Sorted(maps.Keys(a.Properties)) {
 		if !r.mayName(name) {
 			continue
 		}
+		property := a.Properties[name]
 		other, ok := b.Properties[name]
 		if !ok {
 			return join(path, name), false

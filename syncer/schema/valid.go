@@ -72,8 +72,8 @@ func allValidatable(list []apiextensionsv1.JSONSchemaProps) (out []spec.Schema) 
 	return out
 }
 
-// checkedFormat returns the format of a schema. It returns "" for a format of numbers if the type is not a number,
-// since API servers then ignore the format.
+// checkedFormat returns the format of a schema. It returns "" for a format of numbers, and for int-or-string, if the
+// type is not a number, since API servers then ignore the format.
 func checkedFormat(s *apiextensionsv1.JSONSchemaProps) string {
 	number := s.Type == "integer" || s.Type == "number"
 	if !number && (s.Format == intOrString || slices.Contains(numberFormats, s.Format)) {
@@ -122,7 +122,8 @@ func keepsField(name string, value any, s *apiextensionsv1.JSONSchemaProps, pres
 	return preserve
 }
 
-// allValues reports whether the predicate named is returns true for a value and for all declared values in it.
+// allValues passes value, and each declared value in it, to its function parameter. It reports whether all calls
+// returned true.
 func allValues(value any, s *apiextensionsv1.JSONSchemaProps, is func(any, *apiextensionsv1.JSONSchemaProps) bool) bool {
 	if s == nil {
 		return true
@@ -191,7 +192,7 @@ func identity(item any, list *apiextensionsv1.JSONSchemaProps) string {
 }
 
 // consistent reports whether a field's default is accepted after the defaults below it are filled in. API servers do
-// not check this when a CRD is created.
+// not check this when a CRD is created. If the field has rules, the defaults below must not change its default.
 func consistent(s *apiextensionsv1.JSONSchemaProps) bool {
 	value, err := decode(*s.Default)
 	if err != nil {

@@ -81,8 +81,9 @@ func fractional(f *float64) bool {
 	return f != nil && (*f != math.Trunc(*f) || math.Abs(*f) >= 1<<63)
 }
 
-// tightest returns the tightest bound: the least of upper bounds (sign 1), the greatest of lower ones (sign -1). Among
-// bounds with equal integral parts it is exclusive if any is, since integers are compared with the integral part.
+// tightest returns the tightest bound: the least of upper bounds (sign 1), the greatest of lower ones (sign -1). Of
+// bounds with equal integral parts, one exclusive bound makes the result exclusive, since API servers compare integers
+// with the integral part.
 func tightest(bounds []bound, sign float64) bound {
 	var out bound
 	for _, b := range bounds {
@@ -112,7 +113,7 @@ func tightest(bounds []bound, sign float64) bound {
 // number.
 var numberFormats = []string{"int32", "int64", "float", "double"}
 
-// numberFormat returns the smallest format of numbers, or "".
+// numberFormat returns the smallest format of numbers that a view has, or "".
 func (n *negotiator) numberFormat(at position, views []view, kind string) string {
 	format := func(s *apiextensionsv1.JSONSchemaProps) string {
 		switch {
@@ -171,7 +172,7 @@ func impossible(kind string, low, high bound) bool {
 	return from > to || kind == "number" && from == to && (low.Exclusive || high.Exclusive)
 }
 
-// strings merges the keywords of strings.
+// strings merges the keywords of strings. It returns false if no length of a string is possible.
 func (n *negotiator) strings(at position, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
 	out.MinLength = compare(n, at, "minLength", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinLength }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinLength }))
 	out.MaxLength = compare(n, at, "maxLength", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxLength }, least(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxLength }))

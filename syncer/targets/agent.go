@@ -37,7 +37,8 @@ type Agent struct {
 	running *syncer.Syncer
 }
 
-// NewAgent checks opts, whose Heartbeat is 20 s if it is zero. It does no I/O and starts nothing; see Start.
+// NewAgent returns an Agent, or an error if an API is nil or an option is invalid. If the Heartbeat of opts is not
+// positive, it is 20 s. NewAgent does no I/O and starts nothing; see Start.
 func NewAgent(up, down region.API, opts syncer.Options) (*Agent, error) {
 	if opts.Heartbeat <= 0 {
 		opts.Heartbeat = 20 * time.Second
@@ -104,7 +105,7 @@ func (a *Agent) Start(ctx context.Context) error {
 	}
 }
 
-// syncerRun is one run of the Syncer, for the SyncTarget with that UID.
+// syncerRun is one run of the Syncer. uid is the UID of the SyncTarget that it runs for.
 type syncerRun struct {
 	uid    types.UID
 	cancel context.CancelFunc
@@ -120,7 +121,8 @@ func (w *syncerRun) end() {
 	w.cancel, w.uid = nil, ""
 }
 
-// reconcile starts or stops the Syncer by the state of the SyncTarget. It returns the retry delay; 0: until an event.
+// reconcile starts or stops the Syncer by the state of the SyncTarget. It returns the retry delay; 0 means until an
+// event.
 func (a *Agent) reconcile(ctx context.Context, work *syncerRun) time.Duration {
 	target := &v1alpha1.SyncTarget{}
 	obj, ok := a.targets.Get(types.NamespacedName{Name: a.opts.Target})

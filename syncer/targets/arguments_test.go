@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// Constructors name a missing argument in their error. Methods of a zero value name the constructor.
+// If an argument is missing, NewAgent, New and Manifests return an error that names it. Start of a zero Agent or
+// Controller returns an error that names its constructor.
 func TestArguments(t *testing.T) {
 	api, err := region.APIFor(&rest.Config{Host: "https://plane.invalid"})
 	require.NoError(t, err)

@@ -48,10 +48,11 @@ func (c *Controller) report(ctx context.Context, target *v1alpha1.SyncTarget, al
 	return err
 }
 
-// SetTypes records the incompatible types of a SyncTarget, each with the reason as text: its cluster and the upstream
-// do not accept the same objects of such a type. known is false until both sides have answered. The Controller reports
-// the types in the condition TypesDefined, and Syncers report them in TypesCompatible. A target without a record has no
-// condition TypesDefined. It does not block and is safe for concurrent use.
+// SetTypes records the types of which the cluster of a SyncTarget and the upstream do not accept the same objects.
+// Each entry of incompatible has a type and the reason, as text. known is false until both sides have answered. The
+// Controller reports the types in the condition TypesDefined, and Syncers report them in TypesCompatible. A SyncTarget
+// for which SetTypes was not called has no condition TypesDefined. SetTypes does not block and is safe for concurrent
+// use.
 func (c *Controller) SetTypes(target string, incompatible []string, known bool) {
 	next := condition{v1alpha1.SyncTargetConditionTypesDefined, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCompatible, ""}
 	switch {

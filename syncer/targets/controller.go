@@ -61,7 +61,7 @@ func New(up region.API, opts Options) (*Controller, error) {
 	return c, nil
 }
 
-// queueAll queues every SyncTarget, and every connected cluster, whose SyncTarget may be gone.
+// queueAll queues every SyncTarget, and every connected cluster, since its SyncTarget may be gone.
 func (c *Controller) queueAll() {
 	for _, key := range c.targets.Keys() {
 		c.queue.Add(key.Name)

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The kubeconfig is in the SyncTarget, as in the demonstration. When the SyncTarget is deleted, its objects lose our
-// finalizer, and the downstream objects stay.
+// A Controller runs a Syncer for a SyncTarget that has a kubeconfig in its spec. When the SyncTarget is deleted, its
+// upstream objects lose our finalizer, and the downstream objects stay.
 func TestTargetIsServedAndLetGo(t *testing.T) {
 	f := newFleet(t)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -35,8 +35,8 @@ func TestTargetIsServedAndLetGo(t *testing.T) {
 	require.Nil(t, f.up.get(configMaps, "a"))
 }
 
-// The kubeconfig is in a Secret, which is the safe form. An error in the kubeconfig is reported. A later change of
-// the kubeconfig does not restart the Syncer.
+// A Controller reads the kubeconfig from the Secret that the SyncTarget names, and reports a missing Secret and an
+// invalid kubeconfig. A later change of the kubeconfig does not restart the Syncer.
 func TestTargetOfASecret(t *testing.T) {
 	f := newFleet(t)
 	f.register(target, map[string]any{"kubeconfigSecret": map[string]any{"name": "k", "namespace": "default"}})
@@ -70,7 +70,8 @@ func TestTargetsTrust(t *testing.T) {
 	require.Nil(t, f.controller.Syncer("other"))
 }
 
-// A SyncTarget without a kubeconfig is left to a Syncer elsewhere.
+// A Controller starts no Syncer for a SyncTarget without a kubeconfig, and changes nothing in it. When the SyncTarget
+// gets a kubeconfig, the Controller starts a Syncer.
 func TestTargetWithoutKubeconfig(t *testing.T) {
 	f := newFleet(t)
 	f.register(target, map[string]any{})
@@ -84,7 +85,7 @@ func TestTargetWithoutKubeconfig(t *testing.T) {
 	f.eventually("the downstream object", func() bool { return f.down.get(configMaps, "a") != nil })
 }
 
-// A restart of the process changes nothing.
+// A restart of the process removes no finalizer and writes nothing downstream.
 func TestTargetsRestart(t *testing.T) {
 	f := newFleet(t)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})

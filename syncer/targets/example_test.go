@@ -36,7 +36,7 @@ func ExampleNew() {
 	// Output: <nil> true
 }
 
-// The manifests can be printed as YAML and applied by hand.
+// Manifests returns the objects of an installation in the order in which they can be applied.
 func ExampleManifests() {
 	manifests, err := targets.Manifests(targets.Install{
 		Target: "my-cluster", Upstream: "1d0e2c5a-0000-4000-8000-000000000000", Kubeconfig: []byte("apiVersion: v1\nkind: Config\n"),
@@ -56,7 +56,7 @@ func ExampleManifests() {
 	// <nil>
 }
 
-// An Agent inside a cluster syncs for one SyncTarget while that exists.
+// An Agent inside a cluster syncs for one SyncTarget while the SyncTarget exists.
 func ExampleNewAgent() {
 	upstream, cluster := regiontest.NewServer(regiontest.Options{Name: "up"}), regiontest.NewServer(regiontest.Options{Name: "down"})
 	defer upstream.Close()

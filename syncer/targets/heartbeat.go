@@ -18,15 +18,15 @@ type lastHeartbeat struct {
 	seen  time.Time
 }
 
-// A heartbeat counts as silent when it stands still for Options.Heartbeat times silence, and for leastSilence at least,
-// since times in a status are whole seconds.
+// A heartbeat counts as silent when it has stood still for silence times Options.Heartbeat. It must also have stood
+// still for leastSilence, since times in a status are whole seconds.
 const (
 	silence      = 4
 	leastSilence = 3 * time.Second
 )
 
-// untilSilent returns how much longer the heartbeat of a SyncTarget has to stand still to count as silent; zero if it is
-// silent.
+// untilSilent returns how much longer the heartbeat of a SyncTarget has to stand still to count as silent. It returns
+// zero if the heartbeat counts as silent.
 func (c *Controller) untilSilent(target *v1alpha1.SyncTarget) time.Duration {
 	var value time.Time
 	if beat := target.Status.LastSyncerHeartbeatTime; beat != nil {

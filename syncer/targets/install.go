@@ -28,7 +28,8 @@ type Install struct {
 	Kubeconfig []byte
 	// Image is the container image of a program that takes the arguments of examples/syncer. Required.
 	Image string
-	// Types are the types to sync: the syncer gets rights on no others. Nil: syncer.WorkloadTypes. Empty is an error.
+	// Types are the types to sync. The syncer gets rights on these types only. Nil: syncer.WorkloadTypes. Empty is an
+	// error.
 	Types []schema.GroupResource
 	// Permit lists the powers that authors of upstream objects may have: see syncer.Options.Permit. A type that needs
 	// another Power is an error.

@@ -45,8 +45,8 @@ func (c *Controller) kubeconfig(ctx context.Context, target *v1alpha1.SyncTarget
 	return data, nil
 }
 
-// refuse returns the conditions for a kubeconfig that is not accepted. It returns no conditions if a Syncer runs,
-// since that Syncer keeps its connection.
+// refuse returns the conditions for a kubeconfig that is not accepted. It returns no conditions if the cluster is
+// connected already, since that connection stays.
 func (c *Controller) refuse(ctx context.Context, target *v1alpha1.SyncTarget, why error) []condition {
 	logging.From(ctx).Info("A kubeconfig is not accepted", "target", target.Name, "reason", why.Error())
 	if c.get(target.Name) != nil {

@@ -39,9 +39,9 @@ type Options struct {
 	// It is called again and again, so credentials may be short-lived. It may block, must be safe for concurrent use,
 	// and is required if Mode ever returns Pull.
 	Install func(ctx context.Context, target *v1alpha1.SyncTarget) (Install, error)
-	// Configure changes the Options of the Syncer of a SyncTarget; Target and Heartbeat are set. In Pull mode its Types
-	// are the types whose objects are released when the SyncTarget is deleted; nil: those that Install names. It must
-	// be safe for concurrent use. May be nil.
+	// Configure changes the Options of the Syncer of a SyncTarget; Target and Heartbeat are set before. In Pull mode,
+	// the Types in opts are the types whose objects are released when the SyncTarget is deleted; nil: the types that
+	// Install names. Configure must be safe for concurrent use. May be nil.
 	Configure func(target *v1alpha1.SyncTarget, opts *syncer.Options)
 	// Trust allows contents of kubeconfigs that are not accepted by default.
 	Trust region.Trust

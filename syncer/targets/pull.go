@@ -110,8 +110,8 @@ func reasonOf(err error) v1alpha1.SyncTargetConditionReason {
 	return v1alpha1.SyncTargetReasonUnreachable
 }
 
-// apply applies one object. An object in our namespace is ours. Any other object must have our label, or must not
-// exist yet.
+// apply applies one object. Every object in our own namespace is ours. Any other object must have our label, or must
+// not exist yet.
 func (e *engaged) apply(ctx context.Context, obj *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, synctarget.RequestTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (e *engaged) apply(ctx context.Context, obj *unstructured.Unstructured) err
 	return nil
 }
 
-// getOwn returns a cluster-scoped object, or errForeign if it does not have the label of the owner.
+// getOwn returns a cluster-scoped object, or errForeign if the InstallationLabel of the object is not owner.
 func (e *engaged) getOwn(ctx context.Context, gvr schema.GroupVersionResource, name, owner string) (*metav1.PartialObjectMetadata, error) {
 	there, err := e.conn.Metadata().Resource(gvr).Get(ctx, name, metav1.GetOptions{})
 	if err == nil && there.Labels[InstallationLabel] != owner {

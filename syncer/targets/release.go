@@ -17,7 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// release ends the Syncer of a SyncTarget that is being deleted, and releases its objects and then the SyncTarget.
+// release ends the Syncer of a SyncTarget that is being deleted. Then it removes the finalizer of the target from the
+// upstream objects, and our finalizer from the SyncTarget.
 func (c *Controller) release(ctx context.Context, target *v1alpha1.SyncTarget) (time.Duration, error) {
 	if !hasFinalizer(target) {
 		c.stop(target.Name)
@@ -39,8 +40,8 @@ func (c *Controller) release(ctx context.Context, target *v1alpha1.SyncTarget) (
 	return 0, c.removeFinalizer(ctx, target)
 }
 
-// installedTypes selects the types that the installed Syncer syncs, whose objects may have its finalizer; all types if
-// Install fails.
+// installedTypes selects the types that the installed Syncer syncs, whose objects may have its finalizer. It selects
+// all types if Install fails.
 func (c *Controller) installedTypes(ctx context.Context, target *v1alpha1.SyncTarget) syncer.TypeFilter {
 	in, err := c.opts.Install(ctx, target)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Rights returns the least rules that suffice upstream for a Controller in a Mode whose clusters sync those types. opts
-// are the Options of the Syncers in Push mode; their Target is ignored. The rules do not include get of the Secrets
-// that hold kubeconfigs.
+// Rights returns the least rules that suffice upstream for a Controller in a Mode whose clusters sync the given types.
+// opts are the Options of the Syncers in Push mode; their Target is ignored. The rules do not include get of the
+// Secrets that hold kubeconfigs.
 func Rights(mode Mode, opts syncer.Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
 	own := v1alpha1.Resource("synctargets")
 	status := synctarget.Allow(v1alpha1.Resource("synctargets/status"), "patch")
@@ -35,8 +35,8 @@ func Rights(mode Mode, opts syncer.Options, types ...schema.GroupResource) []rba
 	return append(rules, synctarget.Allow(own, "get", "list", "patch", "watch"), status)
 }
 
-// InstallRights returns the least rules that suffice downstream for a Controller to install and remove a Syncer of
-// those types. They include all rights of the Syncer, because an API server lets a client grant only rights that it
+// InstallRights returns the least rules that suffice downstream for a Controller to install and remove a Syncer of the
+// given types. They include all rights of the Syncer, because an API server lets a client grant only rights that it
 // holds. Types that need a Power which opts.Permit lacks are left out. Install.Unscheduled needs
 // syncer.UnscheduledRights in addition.
 func InstallRights(opts syncer.Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
@@ -67,7 +67,7 @@ func InstallRights(opts syncer.Options, types ...schema.GroupResource) []rbacv1.
 	return rules
 }
 
-// permitted returns those of the types that may be synced with those powers.
+// permitted returns those of the types that may be synced with the powers in permit.
 func permitted(permit []syncer.Power, types []schema.GroupResource) []schema.GroupResource {
 	return slices.DeleteFunc(slices.Clone(types), func(gr schema.GroupResource) bool { return syncer.CheckTypes(permit, gr) != nil })
 }

@@ -44,9 +44,9 @@ func granted(t *testing.T, s rights.Syncing) *rightstest.Grants {
 	return rightstest.Of(cluster, namespaced)
 }
 
-// In each mode, the roles that package rights defines are sufficient for a Controller, which uses all its rights on
-// SyncTargets, Secrets, Namespaces and ClusterRoles. TestRightsOfASyncer of package syncer covers the rights of a
-// Syncer.
+// In each mode, the roles that package rights defines are sufficient for a Controller. The Controller uses all its
+// rights on SyncTargets, Secrets, Namespaces and ClusterRoles. TestRightsOfASyncer of package syncer covers the rights
+// of a Syncer.
 func TestRightsOfTargets(t *testing.T) {
 	for _, mode := range []targets.Mode{targets.Push, targets.Pull, targets.None} {
 		t.Run(string(mode), func(t *testing.T) {

@@ -31,8 +31,8 @@ func (c *Controller) uninstallFrom(ctx context.Context, target *v1alpha1.SyncTar
 	return c.uninstall(ctx, target, e)
 }
 
-// uninstall deletes the installed objects, one step per call. It returns the object that it waits for; empty if none
-// is left.
+// uninstall deletes the installed objects, one step per call. It returns the object that it waits for; "" if nothing
+// of the installation is left.
 func (c *Controller) uninstall(ctx context.Context, target *v1alpha1.SyncTarget, e *engaged) (left string, err error) {
 	in, err := c.ownInstall(ctx, target)
 	if err != nil {

@@ -44,7 +44,7 @@ var (
 	syncTargets         = schema.GroupVersionResource{Group: "workload.kcp.io", Version: "v1alpha1", Resource: "synctargets"}
 )
 
-// side is one of the two API servers. The methods of the test use client, the program uses api.
+// side is one of the two API servers. The methods of side use client, and the program uses api.
 type side struct {
 	*regiontest.Server
 	t      *testing.T

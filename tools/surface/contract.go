@@ -30,9 +30,9 @@ func contractsOf(p *types.Package) []contract {
 	return found
 }
 
-// called has the methods that the standard library and Kubernetes look for. The value is either the
-// function that looks for the method, or the interface of the method, from a package that ours need
-// not import.
+// called maps each method that the standard library or Kubernetes looks for to the function that
+// looks for it, or to the interface of the method. A package may have such a method without importing
+// the package of the interface.
 var called = map[string]string{
 	"Error":       "error",
 	"Unwrap":      "errors.Is and errors.As",

@@ -18,7 +18,8 @@ type entry struct {
 	reason string // why it is exported without a user in code
 }
 
-// entries returns the identifiers in order. Reasons that the types do not show come from written.
+// entries returns the identifiers in order. The reason of an identifier without users is the one
+// in written, or else the reason that the types show.
 func (s *surface) entries(written map[string]string) []entry {
 	parts := s.parts()
 	var list []entry
@@ -72,7 +73,8 @@ func within(id identifier, pkg string) string {
 	return id.String()
 }
 
-// parts returns, for each type, the first identifier whose declaration names it.
+// parts returns, for each type, the first identifier in alphabetical order whose declaration
+// names the type.
 func (s *surface) parts() map[identifier]identifier {
 	parts := map[identifier]identifier{}
 	for id, o := range s.declared {

@@ -17,8 +17,8 @@ type identifier struct {
 
 func (i identifier) String() string { return i.pkg + "." + i.name }
 
-// identify returns the identifier of a package-level object or method; false for any other
-// object and for those of other modules.
+// identify returns the identifier of an exported package-level object or method of this
+// module. It returns false for any other object.
 func identify(o types.Object) (identifier, bool) {
 	if o == nil || o.Pkg() == nil || !o.Exported() {
 		return identifier{}, false
@@ -38,7 +38,8 @@ func identify(o types.Object) (identifier, bool) {
 	return identifier{pkg, receiver.Obj().Name() + "." + o.Name()}, true
 }
 
-// named returns the named type of t or of what t points to; nil for any other type.
+// named returns the named type of t, or of the type that t points to; nil for any other
+// type.
 func named(t types.Type) *types.Named {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()

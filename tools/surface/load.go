@@ -53,7 +53,8 @@ func (s *surface) load(dir string) error {
 	return errors.Join(errs...)
 }
 
-// declare adds what p exports.
+// declare adds the identifiers and interfaces that p exports, and the interfaces that the imports of
+// p export.
 func (s *surface) declare(p *packages.Package) {
 	scope := p.Types.Scope()
 	for _, name := range scope.Names() {

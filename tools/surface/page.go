@@ -34,7 +34,7 @@ func readReasons(path string) (map[string]string, error) {
 }
 
 // verdict returns an error that names the identifiers without user and reason, and the reasons
-// that nothing needs.
+// in written that no identifier needs.
 func verdict(entries []entry, written map[string]string) error {
 	unused := maps.Clone(written)
 	var errs []error

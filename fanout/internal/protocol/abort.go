@@ -11,8 +11,8 @@ import (
 // An abortJob deletes the operation's own reservations.
 type abortJob struct{ m *Machine }
 
-// begin deletes the operation's own reservations: the primary first, so that no commit can land
-// while the secondaries are being deleted.
+// begin begins to delete the operation's own reservations: the primary first, so that no commit can
+// be applied while the secondaries are being deleted. An adoption has nothing to delete and ends.
 func (j abortJob) begin() {
 	m := j.m
 	m.Stopping = true
@@ -28,7 +28,7 @@ func (j abortJob) begin() {
 	m.spawn(taskFence, m.Record.Primary.Peer)
 }
 
-// A fenceTask deletes the operation's own primary.
+// A fenceTask deletes the operation's own primary, unless a read shows that it is committed.
 type fenceTask struct{ strand }
 
 func (s fenceTask) step(r Reply) {
@@ -80,10 +80,10 @@ func (s fenceTask) takeDown(o Object) {
 	s.send(stepDelete, deleteObject(s.Peer, o))
 }
 
-// tookDown records that the primary with the UID uid is deleted or terminating and was not
-// committed. That proves the abort, with one exception: the commit may have been sent to a primary
-// with another UID. A create that was sent twice can be applied after the first object was
-// committed and removed.
+// tookDown records that the primary with the UID uid was not committed, and is deleted or
+// terminating. This proves the abort, unless a commit may have been sent to a primary with another
+// UID: a create that was sent twice can be applied a second time, after the first primary was
+// committed and removed. Then the ending is Ended.
 func (j abortJob) tookDown(uid string) {
 	m := j.m
 	m.Result.Ending = Aborted
@@ -102,7 +102,8 @@ func (j abortJob) gone() {
 	}
 }
 
-// unfenced ends the strand although the primary may still exist.
+// unfenced ends the strand although the primary may still exist. If a commit may have been sent,
+// the ending is InDoubt.
 func (s fenceTask) unfenced() {
 	m := s.m
 	peer := s.Peer
@@ -118,7 +119,7 @@ func (s fenceTask) unfenced() {
 func (j abortJob) leave(peer string) {
 	m := j.m
 	if m.Withdrawn {
-		// The operation's record is gone, so an object that appears late is dead.
+		// The central record of the operation is deleted, so an object that appears late is dead.
 		return
 	}
 	m.Result.Keep = true
@@ -140,9 +141,9 @@ func (j abortJob) afterFencing() {
 	}
 }
 
-// clean deletes the operation's secondaries. If the primary is missing, it may have been committed,
-// and its home may have moved. So an Everywhere operation with the ending Ended first searches for
-// its home.
+// clean deletes the operation's secondaries. If the ending of an Everywhere operation is Ended, its
+// missing primary may have been committed, and the home may have moved. Such an operation searches
+// for the home before it deletes secondaries.
 func (j abortJob) clean() {
 	m := j.m
 	if m.central() && m.Op.Mode == Everywhere && m.Result.Ending == Ended && !m.Searched {
@@ -200,8 +201,8 @@ func (s cleanTask) afterRead(r Reply) {
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && abortJob{m}.ours(r.Object):
 		s.send(stepDelete, deleteObject(s.Peer, r.Object))
 	case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.inEffectElsewhere():
-		// The object's first home was restored and lacks the object. Another peer may be its home
-		// or may become it.
+		// The peer of the first home was restored and lacks the object. An object in another peer
+		// may be the home by now, or may become it.
 		m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Suspect, s.Peer
 		m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
 		s.finish()
@@ -213,9 +214,10 @@ func (s cleanTask) afterRead(r Reply) {
 	}
 }
 
-// inEffectElsewhere reports whether o, in a peer other than its first home, shows that the object is in
-// effect although the first home no longer has it: o is evidence of its primary, or is Active and
-// names a home that replaced a lost one. An object that a person has released shows nothing.
+// inEffectElsewhere reports whether o shows that the object is in effect, although the peer of its
+// first home no longer has it. o was read in another peer. It shows this if it is evidence of its
+// primary, or if it is Active and names a home that replaced a lost one. An object whose removal a
+// person has released shows nothing.
 func (o Object) inEffectElsewhere() bool {
 	return !o.Released && (o.Evidence(Everywhere) || o.active() && o.Home.Term > 0 && o.Home.Term%generation == 0)
 }

@@ -71,8 +71,7 @@ func (s acquireTask) step(r Reply) {
 	case stepStray:
 		s.afterStray(r)
 	case stepFence:
-		// Read again after any reply: if the primary was deleted, its secondary is dead, which the
-		// next read finds.
+		// Read the object that has the name again: if its primary was deleted, the object is dead.
 		s.takeover(r)
 	case stepRemove:
 		if r.Class == Applied || r.Code == NotFound {
@@ -117,8 +116,9 @@ func (s acquireTask) afterStray(r Reply) {
 	s.judged(v, Object{})
 }
 
-// takeover reads again after an attempt to delete the object that holds the name. It fails the
-// strand if the peer refuses the attempt or stays unavailable.
+// takeover handles the reply to a request that should settle the object which has the name, such as
+// a delete or a fence. It reads this object again. It fails the strand instead if the peer rejected
+// the request, is not configured, or stays unavailable.
 func (s acquireTask) takeover(r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
@@ -243,8 +243,8 @@ func (s acquireTask) ownObject() {
 	}
 }
 
-// judged acts on the verdict about the secondary that holds the name; y is its primary, or zero if
-// the primary was not found.
+// judged acts on the verdict v on s.X, the secondary that has the name. y is the primary of s.X, or
+// the zero Object if no primary was read.
 func (s acquireTask) judged(v verdict, y Object) {
 	m := s.m
 	at := s.X.Of(m.Op.Mode).Peer
@@ -283,8 +283,10 @@ func (s acquireTask) judged(v verdict, y Object) {
 	}
 }
 
-// linger waits until the object that holds the name is deleted. A Hasty operation waits at most for
-// a lease, or for a few quanta if the lease is shorter.
+// linger waits one quantum and then reads the object that has the name again, in case it was
+// deleted. It fails the strand instead if the operation is stopping or its deadline has passed. It
+// also fails the strand of a Hasty operation after a lease, or after a few quanta if the lease is
+// shorter.
 func (s acquireTask) linger() {
 	m := s.m
 	s.Tries++

@@ -46,7 +46,7 @@ const (
 )
 
 // action is one step of the scheduler. a is the number of a process, a message or a peer, depending
-// on the kind. b is that of a peer, a process or a record, for kinds that need a second number.
+// on the kind. Some kinds need a second number: b is the number of a peer, a process or a record.
 type action struct {
 	kind kind
 	a, b uint8
@@ -56,8 +56,8 @@ func (c Command) remote() bool {
 	return c.onRecord() && c.Verb != Forget || c.Verb == Read || c.Verb == Create || c.Verb == Put || c.Verb == Delete
 }
 
-// rivalPending reports whether the reservation that p gave way to, or found in its way, is still
-// undecided.
+// rivalPending reports whether the rival of p may yet be committed. The rival is the reservation to
+// which p gave way, or which p found in its way.
 func (w *world) rivalPending(p *proc) bool {
 	at := w.store.index(p.result.HolderAt)
 	if at < 0 {
@@ -243,7 +243,7 @@ func (w *world) sweepAt(i, at, lease int) {
 		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.holds(), Limit: w.cfg.limit(), Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
-		// A sweeper has the peers that it sweeps configured.
+		// A sweep that lists an object in a peer always has this peer configured.
 		if j == at || !w.settling && !w.cfg.givenUp || !w.forced(j) && (peerName(j) != w.cfg.loss.peer || !w.dismissed(j)) {
 			op.Peers = append(op.Peers, peerName(j))
 		}

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// afterReserving claims the name in the other peers. It begins those creates only after the reply
-// to the create of the primary. So two operations with different targets cannot both reach their
-// commit. Each would need a secondary in the other operation's target, which was created after its
-// own primary and before the other primary. Then each primary would be older than the other one.
+// afterReserving begins to create the secondaries, after the target has replied to the create of
+// the primary. So two operations with different targets cannot both commit. Each of them would need
+// a secondary in the target of the other operation, created after its own primary, and before the
+// other operation's primary took the name there. So each primary would be older than the other one.
 func (j addJob) afterReserving() {
 	m := j.m
 	if m.Stopping || m.Expired {
@@ -22,8 +22,8 @@ func (j addJob) afterReserving() {
 	j.claimOthers()
 }
 
-// claimOthers takes the name in the other peers and, in parallel, reads the PeerSets and the
-// namespace's owner, on which the commit depends.
+// claimOthers takes the name in each configured peer except the target. In parallel it reads the
+// PeerSets and the namespace's owner, on which the commit depends.
 func (j addJob) claimOthers() {
 	m := j.m
 	m.enter(claiming)
@@ -66,8 +66,8 @@ func (s peerSetTask) step(r Reply) {
 	}
 }
 
-// misfit ends the strand because its peer is no member. This reason replaces any other: in a peer
-// that was never made a member, all other requests fail too.
+// misfit ends the strand because its peer has no PeerSet, and so is no member. Its reason replaces
+// an earlier reason: in a peer that was never made a member, the other requests fail, too.
 func (s peerSetTask) misfit(problem string) {
 	m := s.m
 	if m.Result.Reason != Membership {
@@ -77,8 +77,8 @@ func (s peerSetTask) misfit(problem string) {
 }
 
 // An ownerTask reads the owner of the namespace in the target after the primary was created there.
-// A removal of the owner marks the owner first and lists the namespace afterwards. So either this
-// read finds the mark, or the list of the removal finds the primary.
+// A removal of the owner first commits in the owner and then lists the namespace. So either this
+// read finds the removal in the owner, or the list of the removal finds the primary.
 type ownerTask struct{ strand }
 
 func (s ownerTask) step(r Reply) {
@@ -100,7 +100,8 @@ func (s ownerTask) step(r Reply) {
 	}
 }
 
-// A beatTask writes a heartbeat every half lease while names are being taken.
+// A beatTask raises the primary's heartbeat every half lease while the operation creates its
+// secondaries.
 type beatTask struct{ strand }
 
 func (s beatTask) step(r Reply) {
@@ -129,9 +130,10 @@ func (s beatTask) step(r Reply) {
 	}
 }
 
-// afterClaiming compares the claims with the membership in the PeerSet of the primary's peer. That
-// PeerSet was read after the primary existed. A join adds the newcomer to the membership before it
-// lists the primaries: either the join lists this primary, or the PeerSet has the newcomer.
+// afterClaiming compares the configured peers, which all hold the name for this operation by now,
+// with the PeerSets. The PeerSet of the primary's peer was read after the primary was created. A
+// join adds the newcomer to this PeerSet before it lists the primaries. So either the join lists
+// this primary, or the PeerSet lists the newcomer.
 func (j addJob) afterClaiming() {
 	m := j.m
 	if m.Stopping || m.Expired {
@@ -149,8 +151,9 @@ func (j addJob) afterClaiming() {
 	m.spawn(taskAdvance, "")
 }
 
-// membership compares the configured peers with the PeerSets. It returns the problem, or "" if they
-// agree. All configured peers hold a claim by now.
+// membership compares the configured peers with the members that the target's PeerSet lists, and
+// checks that the PeerSet of each other peer lists the target. It returns the first problem, or ""
+// if it finds none.
 func (j addJob) membership() string {
 	m := j.m
 	if m.Set.Self.Peer != m.Op.Target {
@@ -189,8 +192,9 @@ func (j addJob) membership() string {
 	return ""
 }
 
-// afterAdvancing sends the commit if the log has stored that a commit may have been sent. If the
-// log could not be written, or the operation must stop, it sends none.
+// afterAdvancing sends the commit if the log has stored that a commit may be sent. It sends none if
+// the log could not be written, another coordinator has taken over the entry, or the operation must
+// stop.
 func (j commitJob) afterAdvancing() {
 	m := j.m
 	if m.Result.Reason == TakenOver {
@@ -198,8 +202,8 @@ func (j commitJob) afterAdvancing() {
 		return
 	}
 	if m.Stopping || m.Expired {
-		// The log may state that a commit may have been sent, but this process has sent none since
-		// that write.
+		// The log may state that a commit may be sent, but this process has sent none since it
+		// wrote the log.
 		m.because(Late, "")
 		switch {
 		case m.Op.Action == Add:

@@ -5,10 +5,10 @@ package protocol
 
 import "strings"
 
-// An adoption gives the protocol control of an object that a person applied. It creates the guards
-// first and writes the claim last, in one conditional write. The object is never Reserved, so no
-// process may fence it. A failed adoption deletes nothing: a secondary names the UID of the
-// unclaimed object, so it is valid while that object exists, and dead afterwards.
+// An adoption gives the protocol control of an object that a person applied. It creates the
+// secondaries first and writes the claim last, in one conditional write. The object is never
+// Reserved, so no process may fence it. A failed adoption deletes nothing: a secondary names the
+// UID of the unclaimed object, so it is valid while that object exists, and dead afterwards.
 
 // adoptionOf returns the operation ID in the claims of an adoption of the object with the UID uid.
 // The ID is the same for every coordinator: so claims with one ID belong to one object, also after
@@ -17,7 +17,7 @@ func adoptionOf(uid string) string { return adoptionPrefix + uid }
 
 const adoptionPrefix = "adopt-"
 
-// Begins returns the action that c's operation began as: Add or Adopt.
+// Begins returns the action of the operation that c names: Add or Adopt.
 func (c Claim) Begins() Action {
 	if strings.HasPrefix(c.Operation, adoptionPrefix) {
 		return Adopt
@@ -68,8 +68,8 @@ func (s meetTask) step(r Reply) {
 	}
 }
 
-// met accepts the object in the strand's peer as the one to adopt, or reports the holder of the
-// name.
+// met accepts s.X as the object to adopt, or fails the strand with the reason why it cannot be
+// adopted. If s.X is a secondary, met reads its primary before it fails the strand.
 func (s meetTask) met() {
 	m := s.m
 	o := s.X
@@ -124,8 +124,8 @@ func (j adoptJob) afterMeeting() {
 	}
 }
 
-// unadopted ends an adoption without effect. Its guards stay: they are valid while the object
-// exists.
+// unadopted ends an adoption without effect. Its secondaries stay: they are valid while the object
+// that was to be adopted exists.
 func (j adoptJob) unadopted() {
 	m := j.m
 	if m.Unsure {
@@ -142,8 +142,8 @@ func (j adoptJob) guards(o Object) bool {
 	return m.Op.Action == Adopt && o.Claimed && !o.Primary(m.Op.Mode) && !o.Terminating && o.Of(m.Op.Mode) == m.Record.Primary
 }
 
-// waiting completes o, a secondary of an unclaimed object. A replica of an Everywhere object gets
-// revision 0, because the content that is finally committed may differ.
+// waiting completes o, the secondary that an adoption creates. A replica gets revision 0, because a
+// person may edit the object before the adoption commits, so the committed content may be another.
 func (j adoptJob) waiting(o Object) Object {
 	m := j.m
 	o.Claim.Operation = adoptionOf(m.Primary.UID)
@@ -248,7 +248,7 @@ func (s adoptTask) afterRead(r Reply) {
 	case m.Expired && !m.Unsure:
 		s.fail(Late)
 	default:
-		// A person edited the object: adopt its present content.
+		// A person may have edited the object: adopt its present content.
 		m.Primary = o
 		s.sendPut()
 	}

@@ -39,7 +39,7 @@ func (j addJob) satisfies(y Object) bool {
 // Everywhere object to every peer.
 func (j addJob) alreadyDone() {
 	m := j.m
-	m.Result.Pending = nil // leftover claims of this operation are not replicas of the committed object
+	m.Result.Pending = nil // the committed object does not wait for peers with a leftover of this operation
 	m.Primary = m.Result.Holder
 	m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Primary.UID}
 	if m.Op.Mode == Once && m.Op.Action == Adopt && m.Resumed {

@@ -49,8 +49,8 @@ func (w *world) strays(add func(k kind, a, b int)) {
 	}
 }
 
-// misdirected returns the reply to a command that reaches the wrong cluster, or false if m does not
-// reach it.
+// misdirected returns the reply to message m and true if m reaches the other ring's cluster. It
+// returns false if m does not.
 func (w *world) misdirected(m message) (Reply, bool) {
 	if !w.astray.now || m.cmd.Peer != w.cfg.astray {
 		return Reply{}, false

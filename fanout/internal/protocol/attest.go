@@ -16,8 +16,9 @@ const lifetime = 1_000_000_000
 // now.
 func nextLife(epoch int64) int64 { return (epoch/lifetime + 1) * lifetime }
 
-// restoredSince reports whether a peer was restored, or has rejoined, between two reads of its
-// PeerSet. then and now are the epochs that the first and the second read returned.
+// restoredSince reports whether the epochs of two reads of a peer's PeerSet show that the peer was
+// restored, or has rejoined, between these reads. then is the epoch of the first read, now that of
+// the second.
 func restoredSince(then, now int64) bool {
 	return now < then || now/lifetime != then/lifetime
 }
@@ -55,8 +56,8 @@ func (s attestTask) step(r Reply) {
 	}
 }
 
-// forgotten sets the ending Ended: the primary's peer was restored since the commit may have
-// been sent, so it is unknown whether the commit was in effect.
+// forgotten sets the ending Ended: the primary's peer was restored since the operation began, so it
+// is unknown whether the commit was in effect before the restore.
 func (j endJob) forgotten() {
 	m := j.m
 	m.Result.Ending = Ended

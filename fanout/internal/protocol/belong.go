@@ -22,15 +22,16 @@ const (
 	OfAnother
 )
 
-// Sighting is the evidence of an operation that the peers of a ring hold.
+// Sighting states whether the peers of a ring show an operation, and whether all members were read.
 type Sighting struct {
 	Found  bool // an object or a PeerSet shows the operation
 	Unread bool // a member was not read
 }
 
-// Belong judges an operation of a log by the ring in which it began. An entry of the first release
-// names no ring: it belongs to each ring whose peers show the operation and, if the operation is
-// effectless, to every ring.
+// Belong returns the relation between an operation of a log and the ring of the configured peers.
+// entry is the Origin that the operation's log entry stores, now is the Origin of the ring. An
+// entry of the first release stores no ring. Its operation belongs to each ring whose peers show
+// the operation and, if the operation is effectless, to every ring.
 func Belong(entry, now Origin, effectless bool, seen Sighting) Belonging {
 	switch {
 	case entry.Known():
@@ -49,8 +50,8 @@ func Belong(entry, now Origin, effectless bool, seen Sighting) Belonging {
 
 // Effectless reports whether an open operation has no effect anywhere and its recovery gives it
 // none: no commit was sent, or the log has recorded its end without effect. The result is false for
-// an adoption, because recovery runs an adoption again. undecided is true if a central record
-// decides this add of the first release and the record is undecided.
+// an adoption, because recovery runs an adoption again. An add of the first release that a central
+// record decides has no effect while the record is undecided: then the caller sets undecided.
 func Effectless(op Operation, record Record, state string, undecided bool) bool {
 	switch {
 	case op.Action == Adopt:
@@ -68,8 +69,8 @@ func Effectless(op Operation, record Record, state string, undecided bool) bool 
 // recovery gives it none. Recovery does not begin a change that cannot have taken a slot.
 func EffectlessChange(record ChangeRecord) bool { return record.Anchor == "" }
 
-// Shows reports whether object o is evidence of an operation with one of ids, or is the primary
-// in record or a secondary of it.
+// Shows reports whether object o shows an operation of the log: o names an operation with one of
+// ids, or o is the primary in record, or a secondary of this primary.
 func (o Object) Shows(record Record, ids ...string) bool {
 	if uid := record.Primary.UID; uid != "" && (o.UID == uid || o.Claimed && o.Claim.Of.UID == uid) {
 		return true
@@ -84,8 +85,8 @@ func (o Object) Shows(record Record, ids ...string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool { return id != "" && slices.Contains(names, id) })
 }
 
-// Shows reports whether a PeerSet is evidence of a change of the membership: the change holds its
-// slot, or the PeerSet lists the cluster of the change under the name of the peer concerned.
+// Shows reports whether PeerSet s shows the change op of the membership: an attempt of op holds the
+// slot of s, or s knows the peer concerned as the cluster with the UID op.UID.
 func (s PeerSet) Shows(op ChangeOperation) bool {
 	if id := s.Change.ID; id != "" && (id == op.ID || strings.HasPrefix(id, op.ID+"-")) {
 		return true

@@ -16,9 +16,10 @@ import (
 
 var joinB = change("j", Join, "b")
 
-// beyond are changes of the membership in the smallest rings that allow them, each with the rules
-// that it needs. Each change is explored to the end, or to a greater depth than that of the
-// shortest schedule that goes wrong without one of the rules.
+// beyond are configurations with changes of the membership, in the smallest rings that allow them.
+// rules names rules that the configuration needs: if one of them is broken, a schedule goes wrong.
+// TestExploreBeyond explores the configuration to the end, or deeper than the shortest such
+// schedule of each rule.
 var beyond = []struct {
 	cfg   config
 	rules []string
@@ -41,8 +42,8 @@ var beyond = []struct {
 		plans: []plan{known(1, add("y", "a", 2, "q"))}}, []string{"objects of a rejoining peer are guarded before it is a member"}},
 }
 
-// TestExploreBeyond explores each configuration of beyond to its end, or deeper than the
-// counterexamples which the configuration has without one of its rules. ATOLL_EXPLORE=deep runs it.
+// TestExploreBeyond explores each configuration of beyond to its end, or deeper than the shortest
+// schedule that goes wrong if one of its rules is broken. ATOLL_EXPLORE=deep runs it.
 func TestExploreBeyond(t *testing.T) {
 	if os.Getenv("ATOLL_EXPLORE") != "deep" {
 		t.Skip("ATOLL_EXPLORE is not deep: these configurations take minutes")
@@ -70,8 +71,8 @@ func TestExploreBeyond(t *testing.T) {
 	docpage.Section(t, "exploration.md", "beyond", b.String())
 }
 
-// wrongAfter returns the length of the shortest schedule of cfg that goes wrong without the
-// rule.
+// wrongAfter returns the number of steps of the shortest schedule of cfg that goes wrong if the
+// rule is broken.
 func wrongAfter(t *testing.T, cfg config, rule string) int {
 	t.Helper()
 	for _, b := range allMutants() {

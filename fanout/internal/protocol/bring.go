@@ -8,8 +8,10 @@ import "slices"
 // A bringJob brings a committed object to every peer that must have it.
 type bringJob struct{ m *Machine }
 
-// begin copies a committed object to every peer that must have it and activates it. Any process
-// may run it, at any time and repeatedly.
+// begin begins to bring a committed object to every peer that must have it, and notifies the kind.
+// If the home has moved or was edited, begin first searches for the home or commits the edit. If
+// the object is being removed, begin ends the operation. Any process may run it, at any time and
+// repeatedly.
 func (j bringJob) begin() {
 	m := j.m
 	if m.Op.Mode == Everywhere && m.Primary.Claimed && !m.Primary.Primary(Everywhere) {
@@ -76,8 +78,9 @@ func (j bringJob) spread(kind task) {
 	}
 }
 
-// afterBringing starts the strands of the other peers once the membership is known, and then
-// ends the operation.
+// afterBringing starts the strands of the peers other than the primary's, once the membership is
+// known. When these strands have ended, it does the work that they found to be necessary, such as
+// a mend, or ends the operation.
 func (j bringJob) afterBringing() {
 	m := j.m
 	if m.Op.Mode == Everywhere || m.Op.Action == Sweep {
@@ -114,9 +117,9 @@ func (j bringJob) afterBringing() {
 	j.brought()
 }
 
-// reaches reports whether there is another peer to bring the object to. The PeerSet of a
-// rejoining peer lists only the other members; the change that readmits the peer uses that
-// list.
+// reaches reports whether the object must be brought to a peer other than the primary's. Usually
+// the members include the primary's peer. The PeerSet of a rejoining peer lists only the other
+// members: an operation of the rejoin counts them, and other operations do not use that PeerSet.
 func (j bringJob) reaches() bool {
 	m := j.m
 	return len(m.Set.reached()) > 1 || !m.passing() && removeJob{m}.accompanied() || m.outside(m.Op.Met.Claim.Peer)

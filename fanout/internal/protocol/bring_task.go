@@ -5,10 +5,10 @@ package protocol
 
 import "slices"
 
-// A bringTask makes the replica in its peer equal to the primary. Its order makes it safe: read the
-// replica, then the membership, then the primary, then write on the version of the replica that was
-// read. A removal that commits after the primary was read finds the replica's peer among the
-// members.
+// A bringTask makes the replica in its peer equal to the primary. The order of its steps makes it
+// safe: it reads the replica, then the membership, then the primary, and then writes on the version
+// of the replica that it read. A removal that commits after the primary was read finds the
+// replica's peer among the members.
 type bringTask struct{ secondaryTask }
 
 func (s bringTask) step(r Reply) {
@@ -76,8 +76,8 @@ func (s bringTask) afterReplica(r Reply) {
 	}
 }
 
-// absent creates the replica. If the operation must prove the primary, it reports the peer as
-// unproved instead.
+// absent creates the replica, unless the peer is evacuated. If Op.Prove is set, absent creates
+// nothing and reports the peer as unproved.
 func (s bringTask) absent() {
 	m := s.m
 	switch {

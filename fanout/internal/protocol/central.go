@@ -13,8 +13,8 @@ type Decision struct {
 	UID, RV   string
 	Committed bool
 	Of        Ref // once committed: the primary
-	// Taken: another coordinator has taken over the operation. From then on only that coordinator
-	// writes the record, and it withdraws a pending record.
+	// Taken: another coordinator has taken over the operation, and withdraws the record if the
+	// record is pending. The coordinator that reads Taken leaves the record alone.
 	Taken bool
 }
 
@@ -22,8 +22,8 @@ type Decision struct {
 const (
 	// ReadRecord reads a record, from a quorum.
 	ReadRecord Verb = "read-record"
-	// Withdraw aborts an add: it ends a pending record if UID and RV still match. Any process may
-	// send it.
+	// Withdraw aborts an add: it ends a pending record if the record has UID and RV. Any process
+	// may send it.
 	Withdraw Verb = "withdraw"
 )
 
@@ -57,8 +57,8 @@ func (m *Machine) decided(d Decision) {
 	m.Record.Committed = true
 }
 
-// ours reports whether an abort of this operation deletes o. An abort does not delete a bound
-// claim, because its record was committed.
+// ours reports whether an abort of this operation deletes its reservation o. In an add of the first
+// release, o must be an undecided claim: a bound claim stays, because its record was committed.
 func (j abortJob) ours(o Object) bool {
 	m := j.m
 	if m.central() {

@@ -49,7 +49,8 @@ func (w *world) adopt(i, j int) {
 	w.run(i, p.m.Start())
 }
 
-// operationOf returns the operation in the record with this ID.
+// operationOf returns the operation of the plan to which the record with this ID belongs, under
+// this ID. If the plan was retried, its operation has another ID than the plan.
 func (w *world) operationOf(id string) Operation {
 	for _, p := range w.procs[:len(w.cfg.plans)] {
 		if p.op.ID[:1] == id[:1] {

@@ -79,8 +79,8 @@ func (s convertTask) sendPut(x Object) {
 	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: centralJob{m}.converted(x), UID: x.UID, RV: x.RV})
 }
 
-// retake handles a write of a claim that was not acknowledged: it reads the claim again, or
-// ends the strand unconfirmed.
+// retake handles a read or write of a claim that failed: it reads the claim again. It ends the
+// strand unconfirmed if the peer rejected the request, is not configured, or stays unavailable.
 func (s sealedTask) retake(r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
@@ -123,7 +123,8 @@ func (s bindTask) step(r Reply) {
 // A sealedTask is a task that binds a guard or a claim to its primary.
 type sealedTask struct{ strand }
 
-// sendBind binds claim X to the primary that its record names.
+// sendBind binds s.X, a guard or a claim of the first release, to the primary that the parameter of
+// names.
 func (s sealedTask) sendBind(of Ref) {
 	x := s.X
 	x.Bound = of
@@ -131,9 +132,9 @@ func (s sealedTask) sendBind(of Ref) {
 }
 
 // afterBinding continues as after any commit. The record is deleted last, when none of its claims
-// is undecided. A peer that has left the ring since need not bind its claim. The departure is read
-// in the target's PeerSet after the target's object came into force: so a peer that rejoins later
-// gets its secondary again.
+// is undecided. A claim in a peer that has left the ring does not count: afterBinding learns in the
+// target's PeerSet, read after the target's object came into force, which peers have left. So a
+// peer that rejoins after this read gets its secondary from the rejoin.
 func (j centralJob) afterBinding() {
 	m := j.m
 	asked := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Task == taskLook })
@@ -162,9 +163,9 @@ func (j centralJob) afterBinding() {
 	}
 }
 
-// recover settles an operation by its record: it aborts a pending record and finishes a
-// committed one. It rolls no pending record forward, because the record's create may have been
-// sent twice.
+// recover reads the record of the operation. After that, afterRecord aborts a pending record and
+// finishes a committed one. It rolls no pending record forward, because the record's create may
+// have been sent twice.
 func (j centralJob) recover() {
 	m := j.m
 	m.spawn(taskRecord, "")

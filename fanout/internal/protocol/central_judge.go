@@ -127,7 +127,8 @@ func (s judgeTask) decideByPrimary(r Reply) {
 // A secondaryTask is a task that makes a peer hold a secondary of the primary.
 type secondaryTask struct{ strand }
 
-// rivalRecord deletes the undecided claim X if its record is gone.
+// rivalRecord deletes the undecided claim X if r, the reply to a read of its record, shows that X
+// is dead.
 func (s secondaryTask) rivalRecord(r Reply) {
 	if judgeRecord(s.X, r) == dead {
 		s.send(stepRemove, deleteObject(s.Peer, s.X))
@@ -136,8 +137,9 @@ func (s secondaryTask) rivalRecord(r Reply) {
 	s.obstructed(s.X, s.Peer)
 }
 
-// help brings y in peer into force, as its record decided, and reads again. If only the log has the
-// content, help waits for a process that reads the log.
+// help brings y in peer into force, as its record decided. After that the strand reads the object
+// in its own peer again. If only the log has the content, or y is being deleted, help waits for
+// another process instead.
 func (s acquireTask) help(peer string, y Object) {
 	m := s.m
 	if m.Op.Inert || y.Terminating {

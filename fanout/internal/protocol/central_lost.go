@@ -53,7 +53,7 @@ func (s departedTask) step(r Reply) {
 func (m *Machine) departed(peer string) bool { return slices.Contains(m.Departed, peer) }
 
 // afterInquiring searches for the home of an Everywhere object whose target has left the ring
-// or whose record is gone. It ends every other operation.
+// or whose record is gone. Otherwise it ends the operation.
 func (j centralJob) afterInquiring() {
 	m := j.m
 	slices.Sort(m.Departed)

@@ -16,8 +16,8 @@ type record struct {
 	d  Decision
 	// history: the record has ended and still occupies its name.
 	history bool
-	// holder is the process that works on the record: 0 is the record's creator, 1 + i the adopter
-	// i.
+	// holder is the process that works on the record: 0 is the record's creator, 1 + i is process
+	// i, an adopter.
 	holder int
 }
 
@@ -27,7 +27,7 @@ func central(p plan) plan {
 	return p
 }
 
-// onRecord reports whether c goes to the central store.
+// onRecord reports whether c goes to the central log.
 func (c Command) onRecord() bool {
 	switch c.Verb {
 	case Propose, ReadRecord, Decide, Withdraw:
@@ -40,7 +40,8 @@ func (s *store) find(op string) int {
 	return slices.IndexFunc(s.records, func(r record) bool { return r.op == op })
 }
 
-// applyRecord carries out a command on the central store.
+// applyRecord carries out a command on the central log. It returns the reply, and the rule that the
+// command breaks or "". retained keeps ended records as history.
 func (s *store) applyRecord(c Command, retained bool) (Reply, string) {
 	i := s.find(c.Record)
 	yes := func(d Decision) Reply { return Reply{Class: Applied, Code: OK, Decision: &d} }
@@ -107,7 +108,7 @@ func (s *store) applyRecord(c Command, retained bool) (Reply, string) {
 	return Reply{Class: Applied, Code: OK}, broken
 }
 
-// carryRecord applies message m to the central store, as carry does to a peer.
+// carryRecord applies message m to the central log, as carry does to a peer.
 func (w *world) carryRecord(m message) Reply {
 	if s := w.early(m.cmd); s != "" {
 		w.fault(s)

@@ -51,16 +51,16 @@ type ChangeResult struct {
 	Peer     string
 	Problem  string  // explanation for people
 	Blocking []Found // objects in Peer that keep it from joining or leaving
-	Lost     []Found // guards in other members whose object a restored peer no longer has
+	Lost     []Found // secondaries in other members whose primary a restored peer no longer has, and which got no home
 	Left     []Found // unclaimed objects that stay in a leaving peer, for a person to decide about
 	Pending  []string
 	Keep     bool // the log's entry must stay
 }
 
 // Change is a machine, like Machine, that changes the membership. Only one change runs at a
-// time: it holds a slot in the PeerSet of every member and of the peer concerned, and each of
-// its PeerSet writes requires that slot. Any process may repeat any of its steps at any time,
-// so recovery runs it again.
+// time: it holds the slots in the PeerSets of all members and of the peer concerned, except of
+// a peer that it removes by force. To write a PeerSet it must hold the slot there. Any process
+// may repeat any of its steps at any time, so recovery runs the change again.
 type Change struct {
 	Op      ChangeOperation
 	Record  ChangeRecord
@@ -74,7 +74,7 @@ type Change struct {
 	Absent        []string           // peers without a PeerSet
 	Order         []string           // peers whose slots are taken, in this order
 	At            int                // index of the current peer in Order or ring()
-	Runs          int                // how often it restarted
+	Runs          int                // how often the change restarted
 	Rounds        int                // how often a peer was listed again
 	Later         []changeStrand     // sub-operations in namespaces, which run after those of the owners
 	Worked        bool               // the last list found work
@@ -98,7 +98,7 @@ type changePhase string
 const (
 	chBeginning  changePhase = "beginning"
 	chLooking    changePhase = "looking"   // reading all PeerSets
-	chAdvancing  changePhase = "advancing" // making durable that the anchor may be taken
+	chAdvancing  changePhase = "advancing" // writing to the log that the anchor's slot may be taken
 	chTaking     changePhase = "taking"    // taking the slots
 	chReleasing  changePhase = "releasing" // freeing the slots, except the anchor's
 	chFreeing    changePhase = "freeing"   // freeing the anchor's slot
@@ -133,8 +133,8 @@ func NewChange(op ChangeOperation) *Change {
 	return c
 }
 
-// RecoverChange returns a machine that continues a change whose process ended. It does not
-// begin a change that had not begun.
+// RecoverChange returns a machine that continues a change whose process ended. If the change
+// has taken no slot, the machine takes none either, and ends.
 func RecoverChange(op ChangeOperation, record ChangeRecord) *Change {
 	c := NewChange(op)
 	c.Record, c.Resumed, c.Phase = record, true, chLooking
@@ -192,7 +192,7 @@ func (c *Change) take() []Command {
 	return out
 }
 
-// id returns the ID of the change in the slots. Each attempt has its own.
+// id returns the ID of the change in the slots. Each attempt has an ID of its own.
 func (c *Change) id() string {
 	if c.Record.Attempt == 0 {
 		return c.Op.ID

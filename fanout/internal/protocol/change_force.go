@@ -5,10 +5,11 @@ package protocol
 
 import "slices"
 
-// A peer that is removed by force may leave behind a change that cannot continue without it,
-// and whose progress differs from member to member. The removal by force holds the slots of all
-// members and makes their lists equal: all drop a peer that the anchor has dropped, and all add
-// a peer that any other member has added.
+// A peer that is removed by force may leave behind a change that cannot continue without this
+// peer, and whose progress differs from member to member. The removal by force holds the slots
+// of all remaining members and makes their lists equal. All of them drop each peer that the
+// anchor has dropped. They list each peer that the anchor lists, in the most advanced state
+// that one of them has for this peer.
 
 // A forceJob removes an unreachable member from the ring.
 type forceJob struct{ c *Change }

@@ -27,9 +27,10 @@ func (j joinJob) quarantined(set PeerSet) PeerSet {
 	return set
 }
 
-// foreign returns a peer whose PeerSet belongs to another ring than the anchor's, and the message
-// for people, or two empty strings. A member without a ring ID has not received the ID yet. A
-// newcomer with a ring ID comes from another ring if this ring has no ID.
+// foreign returns a peer whose PeerSet belongs to another ring than the anchor's PeerSet, and a
+// message for people. It returns two empty strings if it finds no such peer. A member without a
+// ring ID belongs to this ring: it has not received the ID yet. If this ring has no ID, a newcomer
+// with a ring ID belongs to another ring.
 func (j joinJob) foreign() (peer, problem string) {
 	c := j.c
 	ring := c.Sets[c.Record.Anchor].Ring
@@ -53,15 +54,15 @@ func (j joinJob) otherRing(set PeerSet) bool {
 	return set.Ring != "" && set.Ring != c.Sets[c.Record.Anchor].Ring
 }
 
-// returned reports whether the newcomer was removed by force: the objects that had their home in it
-// may have another home by now, or none.
+// returned reports whether the newcomer was removed by force. Then the objects that had their home
+// in it may have another home by now, or none.
 func (j joinJob) returned() bool {
 	c := j.c
 	return c.Sets[c.Op.Peer].forced(c.Op.Peer)
 }
 
-// listedByAny reports whether a member lists the newcomer: its join was interrupted, or it is a
-// member that was restored.
+// listedByAny reports whether a member lists the newcomer. Then a join of the newcomer was
+// interrupted, or the newcomer is a member that was restored.
 func (j joinJob) listedByAny() bool {
 	c := j.c
 	return slices.ContainsFunc(c.ring(), func(p string) bool { return c.Sets[p].Lists(c.Op.Peer) })
@@ -114,9 +115,9 @@ func (j joinJob) enlist() {
 	j.survey()
 }
 
-// mayFollowAnother reports whether another process may have worked on the join before. If that process was
-// killed after it created a secondary and before it read the primary again, the newcomer may have a
-// dead secondary.
+// mayFollowAnother reports whether another process may have worked on this join, too. If that
+// process was killed after it created a secondary and before it read the primary again, the
+// newcomer may have a dead secondary.
 func (j joinJob) mayFollowAnother() bool {
 	c := j.c
 	return c.Resumed || c.Op.Anchor != "" || c.Runs > 0
@@ -131,8 +132,9 @@ func (j joinJob) survey() {
 	listJob{c}.begin(chCovering, c.ring()[0])
 }
 
-// covered returns the peers whose objects are listed for the newcomer. After the first round it
-// includes the newcomer: an object that is being removed there may have obstructed that round.
+// covered returns the peers whose objects are listed to give the newcomer their secondaries. After
+// the first round it includes the newcomer: an object in the newcomer that is being removed may
+// have obstructed the first round.
 func (j joinJob) covered() []string {
 	c := j.c
 	if c.Rounds > 0 {

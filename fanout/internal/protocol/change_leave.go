@@ -7,8 +7,8 @@ package protocol
 type leaveJob struct{ c *Change }
 
 // begin starts the leave once all slots are held, or continues where another process stopped. A
-// write of the first member's PeerSet decides: it drops the peer, or it marks the change over and
-// so refuses the leave.
+// write of the PeerSet of the first other member decides: it drops the peer, or it marks the change
+// over and so refuses the leave.
 func (j leaveJob) begin() {
 	c := j.c
 	set, ring := c.Sets[c.Op.Peer], c.ring()
@@ -58,7 +58,7 @@ func (j leaveJob) left() {
 	}
 }
 
-// refuse refuses the leave at the first member.
+// refuse refuses the leave: it marks the change over at the first other member.
 func (j leaveJob) refuse() {
 	c := j.c
 	c.enter(chRefusing)

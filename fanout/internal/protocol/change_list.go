@@ -112,7 +112,8 @@ func (j listJob) settling(f Found) (Operation, bool) {
 		return Operation{}, false
 	case !o.Undecided() && !joinJob{c}.listedByAny():
 		// No member lists the newcomer, so this secondary is no evidence. A write from the time
-		// when the newcomer was a member, such as the end of a move, may still be on its way to it.
+		// when the newcomer was a member, such as the end of a move, may be on its way to the
+		// secondary: the delete voids that write.
 		return Operation{Action: Discard}, true
 	default:
 		return Operation{Action: Sweep, Watch: true}, true
@@ -240,17 +241,17 @@ func (j listJob) subbed(key string, op Operation, r Result) {
 	}
 }
 
-// stuck records that peer keeps the change from continuing. The peer of the phase is then listed
-// again.
+// stuck records that peer keeps the change from continuing. The phase then lists its objects once
+// more.
 func (j listJob) stuck(peer string) { j.c.Stuck, j.c.StuckAt = true, peer }
 
-// pending records a sub-operation that peers have not confirmed.
+// pending records a sub-operation that some peers have not confirmed.
 func (j listJob) pending(found Found, op Operation, r Result) {
 	c := j.c
 	held := op.Action == Cover && r.HolderAt != ""
 	switch {
 	case held && r.Holder.Leaving():
-		// Only the end of its removal frees the name, and any process may end it.
+		// Only the end of the holder's removal frees the name, and any process may end that removal.
 		j.stuck(r.HolderAt)
 		c.start(j.strandFor(Operation{Action: Sweep}, r.HolderAt, Found{found.Key, found.Mode, r.Holder}))
 	case held && !op.Met.Claimed:

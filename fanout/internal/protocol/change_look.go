@@ -11,7 +11,7 @@ import (
 // A lookJob reads every PeerSet, to find the ring and the progress of the change.
 type lookJob struct{ c *Change }
 
-// begin reads every PeerSet, to find the ring and the progress of this change.
+// begin reads the PeerSet of every configured peer, except that of a peer to be removed by force.
 func (j lookJob) begin() {
 	c := j.c
 	c.enter(chLooking)
@@ -45,8 +45,9 @@ func (s lookSetTask) step(r Reply) {
 	}
 }
 
-// afterLooking takes the anchor's slot, or continues the change if it holds that slot. A begun
-// change that no longer holds the anchor's slot is over: it never takes that slot twice.
+// afterLooking begins the change, or continues it if it holds the anchor's slot. A change that has
+// begun and no longer holds the anchor's slot is over, because a change takes that slot only once:
+// afterLooking frees its other slots.
 func (j lookJob) afterLooking() {
 	c := j.c
 	begun := c.Record.Anchor != "" && (c.Held || c.Resumed || c.Op.Anchor != "")
@@ -125,7 +126,8 @@ func (j anchorState) dropped(peer string) bool {
 	return false
 }
 
-// departed reports whether a peer that is not configured has left the ring.
+// departed reports whether a full member lists peer as departed. It is for a peer that is not
+// configured.
 func (j anchorState) departed(peer string) bool {
 	c := j.c
 	for _, set := range c.Sets {
@@ -136,16 +138,16 @@ func (j anchorState) departed(peer string) bool {
 	return false
 }
 
-// anchorless reports whether no process ends the change at the anchor, because the anchor is not
+// anchorless reports whether the change cannot be ended at the anchor, because the anchor is not
 // configured or was removed by force.
 func (j anchorState) anchorless() bool {
 	c := j.c
 	return !slices.Contains(c.Op.Peers, c.Record.Anchor) || j.cut() && !j.vacated()
 }
 
-// vacated reports whether the anchor had left the ring when its slot was taken: another member
-// lists the departure, and not as a removal by force. Such an anchor is reachable, so its slot is
-// freed.
+// vacated reports whether the anchor had left the ring when its slot was taken: a full member lists
+// the anchor as departed, and no full member lists it as removed by force. Such an anchor is
+// reachable, so its slot is freed.
 func (j anchorState) vacated() bool {
 	c := j.c
 	given := false

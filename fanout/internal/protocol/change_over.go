@@ -33,8 +33,8 @@ func (j closeJob) release() {
 func (j closeJob) free() {
 	c := j.c
 	if (anchorState{c}).anchorless() {
-		// The anchor has left the ring. A change that readmits the anchor takes its slot, whatever
-		// the slot holds.
+		// The anchor's slot is not freed: a change that readmits the anchor takes the slot,
+		// whatever the slot holds.
 		j.conclude()
 		return
 	}

@@ -45,7 +45,7 @@ func (c *Change) next() {
 type writeJob struct{ c *Change }
 
 // witness returns the peer whose PeerSet is read between the read and the write of peer's PeerSet,
-// or "" if the write needs no witness. The write is sent only if the witness still agrees.
+// or "" if the write needs no witness. The write is sent only if vouches accepts that PeerSet.
 func (j writeJob) witness(peer string) string {
 	c := j.c
 	if c.Phase == chReleasing && !(anchorState{c}).anchorless() {
@@ -57,7 +57,7 @@ func (j writeJob) witness(peer string) string {
 	return ""
 }
 
-// vouches reports whether set, the PeerSet of the witness, still permits the write.
+// vouches reports whether set, the PeerSet of the witness, permits the write.
 func (j writeJob) vouches(set PeerSet) bool {
 	c := j.c
 	if c.Phase == chReleasing {

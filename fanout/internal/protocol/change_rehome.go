@@ -5,9 +5,9 @@ package protocol
 
 import "slices"
 
-// rehoming returns the sub-operation for an object whose home may have been lost, or false if the
-// object needs none. Such an object names a peer that is no member, or it names a home that
-// replaces a lost one and may be unfinished.
+// rehoming returns the sub-operation for an object in a remaining member, or false if the object
+// needs none. The home of an object may have been lost if the object names a home in a peer that is
+// no member, or a home that replaces a lost one and may be unfinished.
 func (j listJob) rehoming(f Found) (Operation, bool) {
 	c := j.c
 	o := f.Object

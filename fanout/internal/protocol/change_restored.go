@@ -6,9 +6,9 @@ package protocol
 import "slices"
 
 // A member that was restored from an older state rejoins under the slots of all members. The other
-// members still list it, so secondaries of its primaries stay valid. Its objects count only if the
-// other members confirm them. If the restored member lost an object, the object's guards stay, and
-// are reported.
+// members still list it, so secondaries of its primaries stay valid. The restored member's objects
+// count only if the other members confirm them. If the restored member lost an object, the object's
+// guards stay, and are reported.
 
 // restored reports whether the change readmits a member that the other members still list.
 func (c *Change) restored() bool {
@@ -18,8 +18,10 @@ func (c *Change) restored() bool {
 // A restoreJob makes a restored member a member again.
 type restoreJob struct{ c *Change }
 
-// reborn reports whether a peer has rejoined since the change began. A restored peer is already
-// a full member by all lists, so its epoch decides.
+// reborn reports whether the epoch of own, the newcomer's PeerSet, shows that the newcomer has
+// rejoined since the change began. The lists of members do not show this: a restored peer is a full
+// member in all of them before it rejoins. For a change that is no rejoin, or that was found in a
+// slot, reborn returns true.
 func (j restoreJob) reborn(own PeerSet) bool {
 	c := j.c
 	return c.Op.Kind != Return || c.Op.Anchor != "" || own.Epoch/lifetime > c.Record.Epoch/lifetime
@@ -36,8 +38,8 @@ func (j restoreJob) inventory(found []Found) {
 	}
 }
 
-// forgotten reports whether f, found in another member, names an object that the rejoining peer
-// does not have, or an elected replica, which may be gone by now.
+// forgotten reports whether f is a secondary in another member whose primary the restored peer no
+// longer has, or a secondary that names an elected replica, which may be gone by now.
 func (j restoreJob) forgotten(f Found) bool {
 	c := j.c
 	o := f.Object
@@ -78,7 +80,8 @@ func (j restoreJob) reportLost(f Found) {
 	}
 }
 
-// withhold leaves the peer Quarantined until a person has decided about its objects.
+// withhold ends the change and leaves the peer Quarantined. A person must decide about the objects
+// in Result.Blocking before the peer can rejoin.
 func (j restoreJob) withhold() {
 	c := j.c
 	closeJob{c}.begin()

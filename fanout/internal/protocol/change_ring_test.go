@@ -92,8 +92,9 @@ func withoutBy(departed []Departure) []Departure {
 	return departed
 }
 
-// TestAChangeRefusesAnotherRing: every kind of change refuses a PeerSet of another ring before
-// it writes anything.
+// TestAChangeRefusesAnotherRing: a join or a rejoin is aborted, before it writes any PeerSet, if
+// the newcomer or a member belongs to another ring than the anchor. A newcomer without a ring ID
+// joins, and a member without a ring ID is no reason to refuse.
 func TestAChangeRefusesAnotherRing(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    ChangeKind
@@ -105,6 +106,8 @@ func TestAChangeRefusesAnotherRing(t *testing.T) {
 		"join a ring without an ID":      {Join, map[string]string{"a": "", "b": ""}, "r2", "c"},
 		"comeback":                       {Return, map[string]string{"a": "r1", "b": "r1"}, "r2", "c"},
 		"members of two rings":           {Join, map[string]string{"a": "r1", "b": "r2"}, "", "b"},
+		"leave a ring that is two":       {Leave, map[string]string{"a": "r1", "b": "r2"}, "r1", "b"},
+		"force-remove from two rings":    {Force, map[string]string{"a": "r1", "b": "r2"}, "", "b"},
 		"a member without an ID":         {Join, map[string]string{"a": "r1", "b": ""}, "r1", ""},
 		"the anchor is the one without":  {Join, map[string]string{"a": "", "b": "r1"}, "", ""},
 		"a newcomer without an ID joins": {Join, map[string]string{"a": "r1", "b": "r1"}, "", ""},

@@ -38,8 +38,8 @@ func (j slotsJob) takeNext() {
 func (j slotsJob) order(anchor PeerSet) []string {
 	c := j.c
 	order := slices.DeleteFunc(anchor.names(c.Op.Peer), func(p string) bool {
-		// A peer that the other members have dropped need not be configured any longer. verify
-		// finds that the anchor still lists that peer.
+		// A peer that another full member has dropped need not be configured any longer. verify
+		// finds that the anchor still lists this peer.
 		_, read := c.Sets[p]
 		return !read && anchorState{c}.dropped(p)
 	})
@@ -176,10 +176,10 @@ func (s takeSlotTask) afterPut(r Reply) {
 	}
 }
 
-// usurps reports whether a removal by force takes an occupied slot from the change that holds it,
-// because that change cannot finish without the removed peer. The other change is over then, and
-// may be requested again. A process that can still reach the anchor of the other change does not
-// continue it, because the members' lists differ.
+// usurps reports whether a removal by force takes an occupied slot from the other change that holds
+// it, because the other change cannot finish without the removed peer. The other change is over
+// then, and may be requested again. Even a process that can reach the anchor of the other change
+// does not continue that change, because the members' lists differ.
 func (s takeSlotTask) usurps() bool {
 	c := s.c
 	return c.Op.Kind == Force && s.Tries > 0 && s.Seen == sign(s.Set)

@@ -98,7 +98,7 @@ func (s changeHandle) again(next step) {
 }
 
 // failed handles a request that did not succeed: it stops the change if the request was denied,
-// and retries it otherwise.
+// and repeats the request otherwise.
 func (s changeHandle) failed(r Reply) {
 	if r.Code == Denied {
 		s.refuse(Refused, "")
@@ -157,7 +157,8 @@ func (s changeBeatTask) step(r Reply) {
 	}
 }
 
-// sendSet writes a PeerSet, on condition of the version that was read.
+// sendSet writes set, with the next epoch, into the strand's peer, if the PeerSet there has the
+// version set.RV.
 func (s changeHandle) sendSet(next step, set PeerSet) {
 	set.Epoch++
 	s.send(next, Command{Verb: PutPeerSet, Peer: s.Peer, RV: set.RV, Set: &set})
@@ -165,7 +166,7 @@ func (s changeHandle) sendSet(next step, set PeerSet) {
 
 // A writeSetTask writes the PeerSet that the phase wants into its peer, if the change holds the
 // peer's slot. If the phase has a witness, the task reads the witness's PeerSet between the read
-// and the write, and writes only if the witness still agreed.
+// and the write, and writes only if writeJob.vouches accepts that PeerSet.
 type writeSetTask struct{ changeHandle }
 
 func (s writeSetTask) step(r Reply) {
@@ -245,5 +246,5 @@ type edited uint8
 const (
 	changed   edited = iota
 	unchanged        // the PeerSet is already as wanted
-	elsewhere        // another process has made another change: read all PeerSets again
+	elsewhere        // another process has continued the change, with another result: read all PeerSets again
 )

@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// clear deletes the guards or replicas in all members. It reads the members after the commit, and a
-// confirmation from before the commit does not count.
+// clear begins to delete the guards or replicas in all members. It reads the members again: a list
+// that was read before the commit does not count.
 func (j removeJob) clear() {
 	m := j.m
 	m.Stopping = false
@@ -82,7 +82,7 @@ func (s clearTask) found(o Object) {
 	case o.Terminating:
 		s.retry(stepReread)
 	default:
-		// A peer that was restored meanwhile may have the object in effect again.
+		// The primary's peer may have been restored meanwhile, and have the object in effect again.
 		s.X = o
 		s.send(stepPrimary, readObject(m.Record.Primary.Peer))
 	}
@@ -99,7 +99,7 @@ func (s clearTask) removed(o Object) bool {
 // earlier home of the same object.
 func (s clearTask) other(o Object) {
 	m := s.m
-	later := m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin // an object with the same name
+	later := m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin // o belongs to another object of this name
 	replica := m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere)
 	if later || !replica {
 		s.cleared()

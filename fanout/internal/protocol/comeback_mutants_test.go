@@ -17,7 +17,8 @@ func comeback(m mutant) config {
 //
 // No mutant leaves out only the state Quarantined, which marks the peer before its objects are
 // settled, because such a mutant breaks nothing. The peer gets the state Joining before any member
-// lists it, and an add whose target is the peer reads its state after the add's primary exists.
+// lists it, and an add whose target is the peer reads the peer's state after the add's primary
+// exists.
 var comebackMutants = []broken{
 	{n: "N39", rule: "reservations in a rejoining peer are fenced", want: "I2", cfg: comeback(mutant{
 		told: func(w *world, p *proc, c Command, r Reply) Reply {

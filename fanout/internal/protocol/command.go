@@ -18,9 +18,9 @@ const (
 	Create Verb = "create"
 	// Read reads the object of the operation's name in Peer, from a quorum.
 	Read Verb = "read"
-	// Put replaces the object in Peer by Object if UID and RV still hold.
+	// Put replaces the object in Peer by Object if that object has UID and RV.
 	Put Verb = "put"
-	// Delete deletes the object in Peer if UID and RV still hold.
+	// Delete deletes the object in Peer if that object has UID and RV.
 	Delete Verb = "delete"
 
 	// ReadPeerSet reads Peer's PeerSet, from a quorum.
@@ -41,7 +41,7 @@ const (
 	// Release notifies the kind that Object is about to be deleted in Peer.
 	Release Verb = "release"
 
-	// PutPeerSet replaces Peer's PeerSet by Set if its RV still holds; without an RV it creates
+	// PutPeerSet replaces Peer's PeerSet by Set if that PeerSet has RV; without an RV it creates
 	// the PeerSet.
 	PutPeerSet Verb = "put-peerset"
 	// Survey lists the objects of every kind in Peer. It leaves out unclaimed objects of a kind
@@ -126,7 +126,7 @@ type Reply struct {
 	PeerSet     PeerSet
 	Occupants   []Occupant
 	Requests    Requests  // of a Count
-	Decision    *Decision // the record
+	Decision    *Decision // of a verb on records: the record
 	Found       []Found   // of a Survey
 	Result      Result    // of a Sub
 }

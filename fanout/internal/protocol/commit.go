@@ -8,8 +8,8 @@ package protocol
 type commitJob struct{ m *Machine }
 
 // begin sends the commit. For an Everywhere kind it reads the members at the same time, which saves
-// activation a round trip. The order is still correct: the replies to the creates count as reads of
-// the replicas, and came first.
+// activation a round trip. Activation must read the replicas before the members: the replies to the
+// creates, which have arrived, count as these reads.
 func (j commitJob) begin() {
 	m := j.m
 	m.spawn(taskCommit, m.Record.Primary.Peer)

@@ -17,14 +17,14 @@ type plan struct {
 // config is a model to explore.
 type config struct {
 	name     string
-	states   int // how many are explored at least, even if the run is content with fewer
+	states   int // how many states the deep exploration visits at least, even if ATOLL_STATES is lower
 	mode     Mode
 	peers    int
 	plans    []plan
 	sweepers int // how many sweeps may be under way at once
 
 	committed   string // the payload of an object that is committed at peer a from the start
-	moved       string // the peers to which the object's home moved since, in this order; no replica names a later home
+	moved       string // the peers to which that object's home has moved, in order; the other replicas name its first home
 	late        string // the peers whose replica is still Reserved
 	strangers   string // the peers that hold persons' objects
 	committedAt int    // 1 + the peer of the committed object; 0: the first
@@ -39,7 +39,7 @@ type config struct {
 	noticed     bool    // no process believes the restored peer from some time after the restore
 	inTurn      bool    // a change begins when the one before it is over
 	helpers     int     // how many processes continue changes that they find
-	reads       bool    // a changer's reads of PeerSets may be late
+	reads       bool    // a change's reads of PeerSets may be late
 	replies     bool    // a reply is a step of its own and may arrive late
 	lodger      *config // operations in the namespace that the object owns, with machines of their own
 	tenant      int     // 1 + the peer in which an object appears in the namespace that the object owns

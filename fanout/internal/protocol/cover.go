@@ -6,8 +6,8 @@ package protocol
 // A coverJob makes sure that a primary has its secondaries in the peers that become members.
 type coverJob struct{ m *Machine }
 
-// begin ensures that the primary Op.Met has its secondaries in the peers Into. Into has the
-// newcomers, or all members if the primary's own peer is a newcomer.
+// begin begins to give the primary Op.Met its secondaries in the peers Op.Into. Usually these peers
+// are the newcomer if Op.Met is in a member, and the members if Op.Met is in the newcomer.
 func (j coverJob) begin() {
 	m := j.m
 	m.Primary = m.Op.Met
@@ -45,16 +45,16 @@ func (j coverJob) follow() {
 	}
 }
 
-// maybeJudgedBefore reports whether the secondary in the strand's peer may have been judged by an earlier
-// membership. A secondary that names a departed peer is dead. When that peer has rejoined, the
-// secondary is alive again, but a process that judged it before may still be about to delete it.
+// maybeJudgedBefore reports whether another process may have judged the secondary in the strand's
+// peer while the primary's peer was departed. Such a process found the secondary dead. When the
+// primary's peer has rejoined, the secondary is alive, but the process may be about to delete it.
 func (s secondaryTask) maybeJudgedBefore() bool {
 	m := s.m
 	return m.Op.Action == Cover && !s.Fresh
 }
 
-// renew writes a secondary again with a new heartbeat only, which voids any delete that was
-// decided on its earlier version.
+// renew writes secondary X once more and changes only its heartbeat. This voids every delete that
+// was decided on an earlier version of X.
 func (s secondaryTask) renew() {
 	x := s.X
 	x.Heartbeat++
@@ -74,8 +74,8 @@ func (s secondaryTask) obstructed(o Object, peer string) {
 	s.unconfirmed()
 }
 
-// unproved ends the strand, whose peer holds no secondary of the primary. The primary's peer was
-// restored, and the primary may have been removed after the backup was made.
+// unproved ends the strand and reports that its peer holds no secondary of the primary. The
+// primary's peer was restored, and the primary may have been removed after the backup was made.
 func (s secondaryTask) unproved() {
 	m := s.m
 	m.Result.Unproved = append(m.Result.Unproved, s.Peer)
@@ -88,7 +88,7 @@ func (s secondaryTask) rival() {
 	m := s.m
 	switch {
 	case s.X.Undecided():
-		// A reservation must be settled here: sweeps visit members only.
+		// X must be settled here: its peer may be a newcomer, and sweeps visit members only.
 		s.send(stepRivalRecord, readRecord(s.X.Claim.Operation))
 	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 		s.obstructed(s.X, s.Peer)
@@ -97,9 +97,9 @@ func (s secondaryTask) rival() {
 	}
 }
 
-// rivaled ends the strand because secondary X of another primary has the name; y is the reply to
-// the read of the other primary. If one of the two primaries is committed, a later round finds only
-// that one. If the operation must prove its primary, X may be evidence of a primary that the
+// rivaled ends the strand because X, a secondary of another primary, has the name. y is the reply
+// to a read of X's primary. If X's primary or the operation's primary is committed, a later round
+// finds only the committed one. If Op.Prove is set, X may be evidence of a primary that the
 // restored peer has forgotten. Then X's primary is the newer one, and the operation's primary stays
 // unproved.
 func (s secondaryTask) rivaled(y Reply) {
@@ -115,8 +115,9 @@ func (s secondaryTask) rivaled(y Reply) {
 	s.unconfirmed()
 }
 
-// discard deletes Op.Met in a peer that is no member, if Op.Met is still a reservation. It also
-// deletes a secondary there, if the PeerSet of its peer still shows that the peer is no member.
+// discard begins to delete Op.Met, an object in a peer that is no member. The task reads the object
+// again. It deletes a primary if the primary is Reserved, and a secondary if the PeerSet of its
+// peer, read after the secondary, is neither Active nor Joining.
 func (j coverJob) discard() {
 	m := j.m
 	m.enter(covering)

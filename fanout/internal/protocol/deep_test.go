@@ -3,7 +3,7 @@
 
 package protocol
 
-// deep are the configurations that take minutes.
+// deep are configurations whose exploration takes minutes.
 var deep = []config{
 	{name: "two adds, timeout, crash", peers: 2, timeouts: 1, crashes: 1,
 		plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},

@@ -11,15 +11,16 @@
 // in parallel, and each works in one peer or on the log. Jobs and tasks are types without state,
 // each with the rules of one subject: acquireTask decides about an object that has the name
 // already, removeJob about the order of a removal. The state is in Machine and Strand, which are
-// plain data. A Change of the membership is built in the same way and runs operations of its own.
-// Pure functions judge an object by another one that was read: judge, judgeStray, judgeRecord and
-// the methods of Object.
+// plain data. A Change, the machine of a change of the membership, is built in the same way and
+// runs operations of its own. Pure functions judge the objects, PeerSets and records that were
+// read: judge, judgeStray, judgeRecord and the methods of Object.
 //
 // docs/fanout-specification.md states the guarantees of the protocol: at most one peer owns a name;
-// every committed object is guarded in every peer; an acknowledged commit stays until a removal;
-// the endings committed and aborted are reported only with proof.
+// a committed object has a guard or a replica in every other Active member; a committed object
+// stays until its removal is committed; the endings committed and aborted are reported only with
+// proof.
 //
-// The protocol does not guarantee progress without replies. Each attempt is a command of its own
-// and is never repeated implicitly, so that the runtime can classify it as not applied, applied or
-// unknown.
+// The protocol does not guarantee progress without replies. Each attempt is a command of its own,
+// and the runtime must not repeat a command by itself. So the runtime can classify each attempt as
+// not applied, applied or unknown.
 package protocol

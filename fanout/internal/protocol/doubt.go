@@ -10,8 +10,8 @@ import "slices"
 // if a member that was full before it was read holds nothing of the object, a removal deleted
 // the object, and the evidence comes from a restore.
 
-// doubt reads X again after its primary was missing: a removal may have deleted
-// both between the two reads.
+// doubt reads X again, because X's primary was missing: a removal may have deleted
+// X and its primary since X was read.
 func (s judgeTask) doubt() {
 	s.send(stepUnchanged, readObject(s.Peer))
 }

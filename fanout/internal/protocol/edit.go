@@ -8,15 +8,16 @@ package protocol
 // may commit it.
 const EditOperation = "edit"
 
-// Edited reports whether the content of home o was changed without a revision. The edit
-// requests the next revision and has no effect in any peer before that.
+// Edited reports whether the content of home o was changed without a revision. Such an edit
+// requests the next revision. It takes effect in no other peer before that revision is
+// committed.
 func (o Object) Edited() bool {
 	return o.InEffect() && o.Stage == Active && o.Primary(Everywhere) && !o.Home.Yielded &&
 		o.Digest != "" && o.Revision.Digest != "" && o.Digest != o.Revision.Digest
 }
 
-// accepted returns home o with the revision that its edit requests. The content stays as it was
-// read, and the write carries its resource version.
+// accepted returns home o with the revision that its edit requests. The content and the resource
+// version stay as they were read.
 func (o Object) accepted() Object {
 	o.Revision = Revision{Number: o.Revision.Number + 1, Operation: EditOperation, Digest: o.Digest}
 	o.History = append(append([]Revision(nil), o.History...), Revision{Number: o.Revision.Number, Operation: EditOperation})

@@ -9,10 +9,11 @@ import "strings"
 // may have been committed there. So a secondary that was written after the commit is evidence,
 // and no reply of its primary's peer makes it dead.
 
-// Evidence reports whether secondary o proves the commit of its primary. A guard proves it if it
-// was bound after the commit, and a replica if it is in effect; neither proves it while it is being
-// deleted. A claim under a central log may be bound while its target is still Reserved, so it
-// proves nothing.
+// Evidence reports whether secondary o proves the commit of its primary. A bound guard proves it,
+// and so does an Active replica. Exceptions: an object that is being deleted, a replica that was
+// home and has our finalizer, and a replica that names an elected replica prove nothing. A guard of
+// an add of the first release proves nothing either, because it may be bound while the object in
+// the target is Reserved.
 func (o Object) Evidence(mode Mode) bool {
 	if !o.Claimed || o.Terminating || o.Primary(mode) {
 		return false
@@ -23,9 +24,8 @@ func (o Object) Evidence(mode Mode) bool {
 	return o.Stage == Active && !o.Home.Yielded && !o.former(mode)
 }
 
-// contradicted returns the verdict on secondary o if the primary that o names is not committed. The
-// verdict is lost if o is evidence, until the peer has rejoined or a person decides, and v
-// otherwise.
+// contradicted returns the verdict on secondary o, whose primary is missing or not committed. The
+// verdict is lost if o is evidence and no person has released it, and v otherwise.
 func (o Object) contradicted(mode Mode, v verdict) verdict {
 	if o.Evidence(mode) && !o.Released {
 		return lost
@@ -33,8 +33,8 @@ func (o Object) contradicted(mode Mode, v verdict) verdict {
 	return v
 }
 
-// verdict judges secondary x, from the reply to a read of its primary. A secondary in the restored
-// peer Op.Doubted proves nothing, so its verdict is never lost.
+// verdict judges secondary x. r is the reply to a read of its primary. A secondary in the newcomer
+// Op.Doubted proves nothing, so its verdict is never lost.
 func (m *Machine) verdict(x Object, r Reply) verdict {
 	v := judge(m.Op.Mode, x, r)
 	if v == lost && m.Op.Doubted != "" && x.Claim.Peer == m.Op.Doubted {
@@ -44,12 +44,13 @@ func (m *Machine) verdict(x Object, r Reply) verdict {
 	return v
 }
 
-// passing reports whether this operation is not part of the change that readmits the primary's
-// peer. Such an operation reads the peer's PeerSet again before it creates evidence: the peer
-// may have been restored between the reads of its PeerSet and of the primary.
+// passing reports whether this operation is no part of a join or rejoin. Such an operation reads
+// the PeerSet of the primary's peer once more before it creates evidence: the peer may have been
+// restored between the reads of its PeerSet and of the primary.
 func (m *Machine) passing() bool { return m.Op.Doubted == "" }
 
-// evidence reports whether x proves the commit of its primary.
+// evidence reports whether x proves the commit of its primary. An object that a person has
+// released, and an object in the newcomer Op.Doubted, prove nothing.
 func (m *Machine) evidence(x Object) bool {
 	return x.Evidence(m.Op.Mode) && !x.Released && (m.Op.Doubted == "" || x.Claim.Peer != m.Op.Doubted)
 }

@@ -6,7 +6,6 @@ package protocol
 import (
 	"fmt"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,12 +40,6 @@ func TestExploreDeep(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ATOLL_STATES")); err == nil {
 		enough = n
 	}
-	// Otherwise the garbage collection takes a third of the time.
-	percent, limit := debug.SetGCPercent(300), debug.SetMemoryLimit(6<<30)
-	t.Cleanup(func() {
-		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
-	})
 	all := slices.Concat(smallConfigs(), deepConfigs())
 	rows := make([]figures, len(all))
 	t.Run("configurations", func(t *testing.T) {
@@ -54,7 +47,6 @@ func TestExploreDeep(t *testing.T) {
 			t.Run(cfg.name, func(t *testing.T) {
 				t.Parallel()
 				rows[i] = explore(t, cfg, max(enough, cfg.states))
-				debug.FreeOSMemory()
 			})
 		}
 	})

@@ -105,8 +105,9 @@ func (j findJob) found(o Object, peer string) {
 	}
 }
 
-// same reports whether o is or may be the object of the operation. An Everywhere object is
-// identified by the UID of its former primary, or by the claim that all its replicas carry.
+// same reports whether o is, or may be, the object of the operation. An Everywhere object is this
+// object if it has the UID in Record.Primary, or if its claim names the operation Record.Origin:
+// the claims of an object and all its replicas name the same operation.
 func (j findJob) same(o Object) bool {
 	m := j.m
 	switch {
@@ -188,9 +189,10 @@ func (j findJob) onward() bool {
 	return m.Phase == finding && m.Op.Action == Remove && m.Op.Mode == Once && m.Op.Patience == Onward
 }
 
-// unguarded reports whether an unreachable peer can hold only an uncommitted object, or an object
-// whose removal is committed. A member proves that if it lists the unreachable peers, was Active
-// before it was read, and has no guard: every Active member has a guard of a committed object.
+// unguarded reports whether the unreachable peers can hold only an uncommitted object, or an object
+// whose removal is committed. A member proves this if its PeerSet lists the unreachable peers and
+// has the state Active, and a read after that finds no object of the name in the member. For every
+// Active member has a guard of a committed object.
 func (j findJob) unguarded() bool {
 	m := j.m
 	for peer, set := range m.Sets {

@@ -3,14 +3,15 @@
 
 package protocol
 
-// This file models the add of the first release under a central log; this release only settles
-// such adds. The record is the commit point, so the add claims the name in all peers at once.
-// No program of this release starts it.
+// This file models the add of the first release that a record in a central log decides. The
+// commit is a write of the record, so the add claims the name in all peers at once. No program
+// of this release starts such an add; this release only settles them.
 
 const (
 	// Propose creates the record of the machine's operation, pending.
 	Propose Verb = "propose"
-	// Decide makes the pending record Committed, for Object.Bound, if UID and RV still match.
+	// Decide commits the pending record, with Object.Bound as its primary, if the record has UID
+	// and RV.
 	Decide Verb = "decide"
 
 	proposing Phase = "proposing"
@@ -277,7 +278,8 @@ func (m *Machine) stepDecide(i int, r Reply) {
 	}
 }
 
-// doubtful asks again, or ends strand i: in doubt if a commit may have been applied.
+// doubtful lets strand i read again from step next after a pause. If the strand has read often
+// enough, doubtful ends it, with the ending InDoubt if a commit may have been applied.
 func (m *Machine) doubtful(i int, next step) {
 	s := &m.Strands[i]
 	if s.Tries++; s.Tries < (commitJob{m}).askLimit() {
@@ -291,9 +293,10 @@ func (m *Machine) doubtful(i int, next step) {
 	m.strand(i).finish()
 }
 
-// undone handles the loss of the record of strand i. If a commit may have been applied, the strand
-// reads the target: a committed record is deleted only when no claim is undecided. Otherwise the
-// strand ends.
+// undone lets strand i find out how the add ended, because its record is gone. If a commit may have
+// been applied, the strand reads the target: a committed record is deleted only when no claim is
+// undecided, so a claim that is Reserved there proves the abort. If no commit may have been
+// applied, the add is Aborted.
 func (m *Machine) undone(i int) {
 	m.Withdrawn = true
 	m.because(Fenced, "")

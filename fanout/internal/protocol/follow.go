@@ -15,9 +15,10 @@ func (s attempt) uncommitted() {
 	s.fail(Homeless)
 }
 
-// A followTask follows the homes to the present home. A home may have yielded to a replica that is
-// not home yet. Then the task makes the replica home, or makes the old home take its place back if
-// the replica is gone or being deleted.
+// A followTask reads the home that an object names, then the home that this one names, and so on up
+// to the present home. A home may have yielded to a replica that is not home yet. Then the task
+// makes the replica home. If the replica is gone or being deleted, the task makes the old home home
+// again.
 type followTask struct{ strand }
 
 func (s followTask) step(r Reply) {
@@ -73,7 +74,7 @@ func (s followTask) pursue() {
 	}
 }
 
-// pursued acts on the object y that X names as its home, read after X.
+// pursued acts on r, the reply to a read of the home that X names. The read began after X was read.
 func (s followTask) pursued(r Reply) {
 	m := s.m
 	switch r.Code {
@@ -113,7 +114,7 @@ func (s followTask) led(r Reply) {
 		s.X, s.Peer = y, at.Peer
 		s.pursue()
 	default:
-		// A removal by force of another peer, which is not finished, will make y the home.
+		// An unfinished removal by force of another peer will make y the home.
 		s.failAt(Homeless, at.Peer)
 	}
 }
@@ -150,7 +151,7 @@ func (s followTask) halt(r Reply) {
 	}
 }
 
-// regained ends the strand with the primary found.
+// regained ends the strand: o, in peer at, is the primary.
 func (s followTask) regained(o Object, at string) {
 	m := s.m
 	m.Primary = o

@@ -10,8 +10,8 @@ import (
 )
 
 // TestAnUpdateWhoseEditedHomeIsGoneHasEnded recovers an update that was committed. A person has
-// edited the object's home, and the home disappears while the recovery commits the edit. Another
-// home may have replaced it, and may lack the update.
+// edited the object's home, and the home disappears while the recovery commits the edit. The result
+// is Ended: another home may have replaced the first one, and may lack the update.
 func TestAnUpdateWhoseEditedHomeIsGoneHasEnded(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -68,7 +68,8 @@ func givenUp() (*world, Operation) {
 }
 
 // TestAnHeirInANewcomerIsBroughtAlong removes a peer by force while another one joins. Only the
-// newcomer has a replica in effect of an Account whose home is lost.
+// newcomer has an Active replica of an Account whose home is lost. The succession makes this
+// replica the home, and creates an Active replica in the remaining member.
 func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 	w, op := givenUp()
 	cells := w.store.cells
@@ -83,7 +84,8 @@ func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 }
 
 // TestAnHeirTakesTheNameFromALateReservation removes a peer by force while another peer joins. In
-// the joining peer a late request has created a reservation of the name.
+// the joining peer a late request has created a reservation of the name. The succession replaces
+// the reservation by an Active replica.
 func TestAnHeirTakesTheNameFromALateReservation(t *testing.T) {
 	w, op := givenUp()
 	cells := w.store.cells
@@ -100,7 +102,8 @@ func TestAnHeirTakesTheNameFromALateReservation(t *testing.T) {
 }
 
 // TestALeaveIsNotDecidedByAPeerThatWasGivenUp runs a leave whose coordinator does not know that
-// the ring removed its first member by force and admitted another one.
+// the ring removed its first member by force and admitted another one. The leave is aborted, and
+// its peer stays Active.
 func TestALeaveIsNotDecidedByAPeerThatWasGivenUp(t *testing.T) {
 	sets := ringOf(map[string]string{"a": "ring", "b": "ring"})
 	now := *sets["b"]

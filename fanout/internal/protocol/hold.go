@@ -21,10 +21,10 @@ type HoldReason string
 const (
 	// HoldOccupied: the namespace has objects. The hold ends when they are gone.
 	HoldOccupied HoldReason = "Occupied"
-	// HoldUnknown: a member did not list the namespace. The hold ends when all reply.
+	// HoldUnknown: a member did not list the namespace. The hold ends when all members list it.
 	HoldUnknown HoldReason = "Unknown"
-	// HoldTooMany: more removals are requested than the limit. The hold ends when a person releases
-	// it.
+	// HoldTooMany: more removals are requested than the limit allows. The hold ends when a person
+	// releases the removal.
 	HoldTooMany HoldReason = "TooMany"
 )
 

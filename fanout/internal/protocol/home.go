@@ -6,8 +6,8 @@ package protocol
 // The primary of an Everywhere object may move. A process that finds a yielded primary follows
 // it, to a higher term only, and finishes or reverts a move that was interrupted.
 
-// elects reports whether o has yielded its home to x, found in peer, and x is not the home yet. Until
-// then a process may only make x the home, and must not judge x as a secondary.
+// elects reports whether o has yielded to x, found in peer, and x is not the home yet. As long as
+// this holds, a process may only make x the home, and must not judge x as a secondary.
 func (o Object) elects(peer string, x Object) bool {
 	return o.Home.Yielded && o.Home.Ref == Ref{Peer: peer, UID: x.UID} && x.term() < o.term()
 }
@@ -43,8 +43,8 @@ func (m *Machine) strayed(o Object) bool {
 	return m.Op.Mode == Everywhere && o.UID == m.Record.Primary.UID && o.Claimed && o.Stage != Reserved && !o.Primary(Everywhere)
 }
 
-// regain searches for the lost primary by its claim, since another object may have its name by
-// now.
+// regain begins to search for the primary, which is not where it was last known to be. It searches
+// by the operation in the primary's claim, because another object may have the name by now.
 func (j findJob) regain() {
 	m := j.m
 	m.Astray, m.Present = false, false

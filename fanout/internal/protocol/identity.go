@@ -15,7 +15,7 @@ type Presence struct {
 	Set    PeerSet
 }
 
-// Standing is how far the replies of a peer count.
+// Standing states whether the replies of a peer count and, if they do not, why.
 type Standing uint8
 
 // The standings of a peer.
@@ -51,7 +51,7 @@ const (
 type Identification struct {
 	Standing Standing
 	// Of WrongCluster: the property that differs, its found and its wanted value, and the peers
-	// that know the wanted value. By is empty if the peer's own PeerSet or the known ring decides.
+	// that know the wanted value. By is empty if the peer's own PeerSet decides.
 	Mismatch    Mismatch
 	Found, Want string
 	By          []string
@@ -68,8 +68,9 @@ func (i Identification) Trusted() bool { return i.Standing == Believed || i.Stan
 // Identify judges the peers that replied. A peer's PeerSet must have the peer's name and its
 // cluster's UID. Where the peers disagree about a UID or a ring, the larger group decides; without
 // a larger group all of them are refused. ring is the ID of the ring that the caller already knows,
-// or empty; a known ring decides instead of the larger group. A PeerSet without a ring ID
-// contradicts no other.
+// or empty; a known ring decides instead of the larger group. Rings are compared only if both
+// PeerSets have a ring ID. Last, Identify compares each PeerSet's epoch with the epochs that the
+// other peers have noted for it.
 func Identify(ring string, peers map[string]Presence) map[string]Identification {
 	j := jury{ring: ring, peers: peers, out: map[string]Identification{}}
 	for peer, p := range peers {
@@ -94,8 +95,8 @@ func Identify(ring string, peers map[string]Presence) map[string]Identification 
 	return j.out
 }
 
-// aged returns the standing Returned if another peer has noted a higher epoch for peer's PeerSet,
-// and peer's present standing otherwise.
+// aged returns the standing Returned if another peer has noted a higher epoch for peer's PeerSet.
+// Otherwise it returns the judgement that j.out has for peer.
 func (j *jury) aged(peer string, p Presence) Identification {
 	old := Identification{Standing: Returned, Epoch: p.Set.Epoch, Noted: p.Set.Epoch}
 	for _, other := range slices.Sorted(maps.Keys(j.peers)) {
@@ -300,8 +301,9 @@ func (j *jury) enrolled(peer string, p Presence) Identification {
 	return Identification{Standing: NotMember}
 }
 
-// Ring returns the ID of the ring that more than half of a believed peer's listed members name in
-// their own PeerSets, or "". A caller may rely on that ring from then on.
+// Ring returns the ID of the ring of the Believed peers, if the peers that are Believed and have
+// this ID in their PeerSets are more than half of the members that one of them lists. Otherwise it
+// returns "". A caller may rely on the returned ring from then on.
 func Ring(peers map[string]Presence, judged map[string]Identification) string {
 	count := map[string]int{}
 	for peer, p := range peers {

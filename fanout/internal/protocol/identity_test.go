@@ -11,8 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ringed returns the PeerSets of a and b in the ring {a, b, p}. The UID of a cluster is "u" and its
-// peer's name; in another ring it is "v" and that name.
+// ringed returns peers a and b of one ring. Their PeerSets list p as a member if entry is
+// "present", as departed if entry is "departed", and not at all if entry is "absent". The UID of
+// each cluster is "u" and the peer's name.
 func ringed(ring, entry string) map[string]Presence {
 	members := []Member{{Peer: "a", UID: "ua", State: peerActive}, {Peer: "b", UID: "ub", State: peerActive}}
 	var departed []Departure
@@ -101,7 +102,8 @@ func TestIdentifyTable(t *testing.T) {
 	require.Equal(t, 900, n)
 }
 
-// foreign returns another ring whose peers have the same names.
+// foreign returns the peers of a ring of other clusters. The UID of each cluster is "v" and the
+// peer's name.
 func foreign(ring string, names ...string) map[string]Presence {
 	return ringNamed("v", ring, names...)
 }
@@ -118,8 +120,9 @@ func ringNamed(prefix, ring string, names ...string) map[string]Presence {
 	return out
 }
 
-// TestIdentifyTwoAgainstEachOther: two peers that contradict each other are both refused,
-// unless the ring is known.
+// TestIdentifyTwoAgainstEachOther: two peers that contradict each other are both refused. If the
+// caller knows the ring of one of them, or a third peer agrees with one of them, only the other
+// one is refused.
 func TestIdentifyTwoAgainstEachOther(t *testing.T) {
 	for _, rings := range [][2]string{{"", ""}, {"r", "s"}, {"r", ""}, {"", "s"}} {
 		one, other := ringNamed("u", rings[0], "a", "b"), foreign(rings[1], "a", "b")
@@ -181,7 +184,9 @@ func TestIdentifyAPeerThatWasGivenUp(t *testing.T) {
 }
 
 // TestIdentifyProperty draws kubeconfigs that lead to two rings whose peers have the same
-// names, peers that do not answer, and credentials without the right to read the UID.
+// names, peers that do not answer, and credentials without the right to read the UID. Identify
+// never trusts peers of both rings. It believes the peers of the ring that the caller knows. If
+// the caller knows no ring, it trusts only peers of the ring with more votes.
 func TestIdentifyProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e"}[:rapid.IntRange(1, 5).Draw(t, "peers")]

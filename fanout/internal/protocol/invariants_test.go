@@ -109,8 +109,9 @@ func (w *world) judgeRemoval(p *proc) {
 }
 
 // brings reports whether a process other than judged is bringing op's object to peer, or has
-// crashed while it did so. That process runs another operation, or has taken over op's entry. If
-// the primary is gone by then, the process itself deletes the secondaries that it has created.
+// crashed and may have been doing so. That process runs another operation, or has taken over op's
+// entry. A secondary that it has created is no leftover of op: if the primary is gone, that process
+// deletes the secondary.
 func (w *world) brings(judged *proc, op, peer string) bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool {
 		if p.m == nil {

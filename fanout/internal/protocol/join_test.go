@@ -5,9 +5,8 @@ package protocol
 
 import "slices"
 
-// everywhere reports whether every Active replica in an active member has at least revision n of
-// the object that the add operation created. It returns true if that object is being removed or
-// gone.
+// everywhere reports whether every Active replica in a member has at least revision n. It is about
+// the object whose claim names operation, and returns true if this object is being removed or gone.
 func (w *world) everywhere(operation string, n int64) bool {
 	if !slices.ContainsFunc(w.store.cells, func(c cell) bool {
 		return c.obj != nil && c.obj.Primary(w.cfg.mode) && c.obj.Committed() && c.obj.Claim.Operation == operation

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// keyer writes a world as bytes that are equal if two worlds behave alike. UIDs and
-// resource versions are only compared for equality, so they are renamed in the order in
+// keyer writes a world as bytes. Two worlds with equal bytes behave alike. Machines compare
+// UIDs and resource versions only for equality, so the keyer renames them in the order in
 // which they appear.
 type keyer struct {
 	buf   []byte
@@ -21,11 +21,17 @@ type keyer struct {
 var keySeed = maphash.MakeSeed()
 
 func (k *keyer) s(s string) {
-	if uid, ok := strings.CutPrefix(s, adoptionOf("")); ok {
-		s = adoptionOf("")
+	if uid, ok := strings.CutPrefix(s, adoptionPrefix); ok {
+		s = adoptionPrefix
 		k.id(uid)
 	}
-	k.buf = append(k.buf, s...)
+	k.joined(s, "")
+}
+
+// joined writes a+b as one string.
+func (k *keyer) joined(a, b string) {
+	k.buf = append(k.buf, a...)
+	k.buf = append(k.buf, b...)
 	k.buf = append(k.buf, 0)
 }
 

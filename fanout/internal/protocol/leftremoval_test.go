@@ -11,8 +11,8 @@ import (
 )
 
 // TestARejoinEndsARemovalThatHoldsItsName restores A with an object that was removed after the
-// backup. B had a later object of the name, whose removal is committed, and the process that removed
-// it has stopped. The rejoin of A must end this removal by itself.
+// backup. B has a later object of the name, whose removal is committed. The process of this removal
+// stopped before it deleted the object. The rejoin of A must end this removal by itself.
 func TestARejoinEndsARemovalThatHoldsItsName(t *testing.T) {
 	for name, mode := range map[string]Mode{"once": Once, "everywhere": Everywhere} {
 		t.Run(name, func(t *testing.T) {

@@ -100,7 +100,8 @@ func (w *world) resides() bool {
 	})
 }
 
-// checkLodger checks the invariants of the namespace in every state.
+// checkLodger checks the invariants of the lodger's world, and that the owner exists while an
+// object in its namespace is in effect. It returns the first violation, or "".
 func (w *world) checkLodger() string {
 	if w.lodger == nil {
 		return ""
@@ -144,8 +145,8 @@ func within(p plan) plan {
 	return p
 }
 
-// lodgings are configurations in which an object is added to, or adopted in, the namespace
-// while its owner is removed.
+// lodgings are configurations in which an object is added to a namespace, or adopted there,
+// while the owner of the namespace is removed.
 var lodgings = []config{
 	{name: "owner's removal, an add at home", mode: Everywhere, peers: 2, committed: "p", plans: []plan{removal("r")},
 		lodger: &config{peers: 2, plans: []plan{within(add("t", "a", 1, "s"))}}},

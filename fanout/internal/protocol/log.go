@@ -44,7 +44,7 @@ func (j endJob) conclude(e Ending) {
 		m.spawn(taskAdvance, "")
 	case m.Result.Reason == LogFailed:
 	case m.Withdrawn:
-		// The record is deleted already.
+		// The central record, which is the log's entry, is deleted already.
 	default:
 		m.spawn(taskForget, "")
 	}
@@ -110,17 +110,17 @@ func (s logTask) step(r Reply) {
 		s.finish()
 		m.Result.Reason, m.Result.Peer = TakenOver, ""
 	default:
-		// If the result is unknown, the log may hold that a commit may have been sent, and a
-		// recovery would send it. A recovery runs an adoption again in any case.
+		// If the result is unknown, the log may state that a commit may be sent, and a recovery
+		// would send the commit. A recovery runs an adoption again in any case.
 		m.LogUnsure = r.Class == Unknown || m.Op.Action == Adopt
 		s.fail(LogFailed)
 	}
 }
 
 // unended changes the ending to InDoubt if the entry could not be ended here and another process
-// may still bring the operation into effect. A coordinator that took the entry over, or a recovery,
-// runs an adoption again. It also sends the commit of an update, a removal or a move again, if that
-// may have been sent before. An add is committed only by its own process.
+// may bring the operation into effect: a coordinator that took the entry over, or a recovery. Such a
+// process runs an adoption again. It sends the commit of an update, a removal or a move again
+// if the entry states that a commit may have been sent. An add is committed only by its own process.
 func (j endJob) unended(r Reply) {
 	m := j.m
 	if m.Op.Action == Add || !m.Record.Committing && m.Op.Action != Adopt || m.Result.Ending != Aborted && m.Result.Ending != Ended {

@@ -19,7 +19,7 @@ var losses = []config{
 	{name: "A is lost while D joins, answers after all, crash", peers: 4, ring: 3, crashes: 1, loss: loss{peer: "a", returns: true}, changes: changes(joinD, forceA)},
 }
 
-// lossesDeep are configurations like losses that take longer.
+// lossesDeep are configurations like those in losses, whose exploration takes longer.
 var lossesDeep = []config{
 	{name: "C is lost while A leaves, and comes back", peers: 3, loss: loss{peer: "c", returns: true}, changes: changes(leaveA, forceC, returnC)},
 	{name: "A is lost while B leaves, and joins again", peers: 3, loss: loss{peer: "a", returns: true}, changes: changes(leaveB, forceA, change("h", Join, "a"))},

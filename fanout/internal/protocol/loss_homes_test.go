@@ -9,10 +9,11 @@ var (
 	// formerReturns has a former home in a peer that rejoins after the object was removed.
 	formerReturns = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2, moved: "a", givenUp: true, inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{removal("r")}}
-	// updateAtLost has an update of a home in a peer that rejoins.
+	// updateAtLost has an update of a home in a peer that is removed by force and rejoins.
 	updateAtLost = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2, inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{update("x", "q")}}
-	// removalAtLost has a removal of an object whose home is replaced.
+	// removalAtLost has a removal of an object whose home is replaced, because the home's peer is
+	// removed by force.
 	removalAtLost = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2,
 		changes: changes(forceB), plans: []plan{removal("r")}}
 	// deletedMove has a delete of a home that has yielded to a peer that is lost.

@@ -6,16 +6,14 @@ package protocol
 import "slices"
 
 var (
-	// lateLeave has a peer that leaves and joins again, while another process still works on its
-	// leave.
+	// lateLeave has a peer that leaves and joins again, while another process works on the leave.
 	lateLeave = config{mode: Everywhere, peers: 2, committed: "p", inTurn: true, helpers: 1, changes: changes(leaveB, change("j", Join, "b"))}
-	// moveToNewcomer has a move to a peer that joins, and a removal that does not know the peer
-	// yet.
+	// moveToNewcomer has a move to a peer that joins, and a removal of the object.
 	moveToNewcomer = config{mode: Everywhere, peers: 2, ring: 1, committed: "p", changes: changes(change("j", Join, "b")),
 		plans: []plan{move("m", "b"), removal("r")}}
 )
 
-// returnsDeep are configurations like returns that take longer.
+// returnsDeep are configurations like those in returns, whose exploration takes longer.
 var returnsDeep = []config{
 	titled("a move to a peer that joins, removal", moveToNewcomer),
 	{name: "a move to a peer that is given up and comes back, removal", states: 2_500_000, mode: Everywhere, peers: 2, committed: "p", inTurn: true,

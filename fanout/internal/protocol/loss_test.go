@@ -46,7 +46,7 @@ func (w *world) givenUp() bool {
 	return !slices.ContainsFunc(w.procs, func(p *proc) bool { return w.about(p, Force) && p.state != done })
 }
 
-// about reports whether p is a change of the lost peer, of one of kinds.
+// about reports whether p runs a change of one of kinds that is about the lost peer.
 func (w *world) about(p *proc, kinds ...ChangeKind) bool {
 	return p.change != nil && !p.change.helper && p.change.op.Peer == w.cfg.loss.peer && slices.Contains(kinds, p.change.op.Kind)
 }
@@ -69,8 +69,8 @@ func (w *world) due(p *proc) bool {
 }
 
 // concludeLoss runs after the last fault. It lets the lost peer return if the configuration says
-// so, and ends each process that, because of the loss, can no longer begin or waits for an
-// unreadable rival.
+// so. It ends each process that can no longer begin its change of the lost peer, and each process
+// that waits for a rival in the lost peer.
 func (w *world) concludeLoss() {
 	if w.cfg.loss.peer == "" {
 		return
@@ -159,8 +159,7 @@ func (w *world) releaseSkipped() {
 	}
 }
 
-// missing reports whether the peer in the reference of is up and does not have the object in that
-// reference.
+// missing reports whether the peer of.Peer is up and has no object with the UID of.UID.
 func (w *world) missing(of Ref) bool {
 	at := w.store.index(of.Peer)
 	y := w.store.cells[at].obj
@@ -213,16 +212,16 @@ func (w *world) dismissed(i int) bool {
 	})
 }
 
-// suspended reports whether r is decided for an object in a peer that is up and whose join was
-// refused: the record waits for a person, like the object.
+// suspended reports whether record r is committed for an object in the lost peer, which is up again
+// and is no member. A person must decide about the object, and the record waits for this.
 func (w *world) suspended(r record) bool {
 	return r.d.Committed && !w.losing.down && w.cfg.loss.peer == r.d.Of.Peer && !w.member(w.store.index(r.d.Of.Peer))
 }
 
-// configured returns the peers that a process has configured when it begins. Without a loss these
-// are the peers in the parameter now. With a loss these are the peers in the parameter all. Once
-// the world is settled, or always if cfg.givenUp is set, the lost peer is left out as soon as a
-// member lists it as departed, unless it is the peer in the parameter about.
+// configured returns the peers that a process has configured when it begins. If no peer is lost in
+// this configuration, it returns the parameter now, and otherwise the parameter all. It leaves out
+// the lost peer if three conditions hold: a member lists this peer as departed, this peer is not
+// the parameter about, and the world is settling or cfg.givenUp is set.
 func (w *world) configured(now, all []string, about string) []string {
 	peer := w.cfg.loss.peer
 	switch {

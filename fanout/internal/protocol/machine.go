@@ -57,12 +57,12 @@ type centralRecord struct {
 	Departed  []string // peers that a member lists as departed
 }
 
-// search is the state of the search for a primary, by findJob.
+// search is the state of findJob, which searches for a primary.
 type search struct {
 	Astray   bool   // the primary is not where it was last known to be
 	Lead     Object // the object in LeadAt that names the next home; without a claim: search all peers
 	LeadAt   string
-	Named    string // the operation in the claim of the replica whose UID the operation names
+	Named    string // the operation in the claim of the replica with the UID Op.UID
 	Searched bool   // all peers were searched for the primary
 }
 
@@ -89,9 +89,9 @@ func New(op Operation) *Machine {
 	return m
 }
 
-// Recover returns a machine that settles an operation whose process ended; record is its
-// state in the log. Op's Patience does not apply, because no caller waits: a peer that does
-// not answer is left to the next recovery.
+// Recover returns a machine that settles op, whose process has ended. record is the state of
+// the operation in the log. Op's Patience does not apply, because no caller waits: a peer that
+// does not answer is left to the next recovery.
 func Recover(op Operation, record Record) *Machine {
 	op.Patience = Hasty
 	m := New(op)
@@ -144,8 +144,9 @@ func (m *Machine) Handle(r Reply) []Command {
 	return m.take()
 }
 
-// Expire marks the caller's deadline as passed. From then on an operation that is not
-// committed is aborted, and the result of a commit attempt is looked up.
+// Expire marks the caller's deadline as passed. From then on the machine aborts the operation
+// if it is not committed. After an attempt to commit, it first finds out by reads whether the
+// commit was applied.
 func (m *Machine) Expire() []Command {
 	m.Expired = true
 	return nil

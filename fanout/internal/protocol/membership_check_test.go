@@ -15,13 +15,13 @@ func (w *world) forced(i int) bool {
 	})
 }
 
-// member reports whether the objects in peer i count.
+// member reports whether peer i is a full member, so that its objects count.
 func (w *world) member(i int) bool {
 	set := w.store.cells[i].set
 	return set != nil && (set.Self.State == peerActive || set.Self.State == peerLeaving) && !w.forced(i)
 }
 
-// outsider reports whether peer i need not hold any object.
+// outsider reports whether peer i is no Active member, so that it need not hold any object.
 func (w *world) outsider(i int) bool {
 	return !w.member(i) || w.store.cells[i].set.Self.State != peerActive
 }
@@ -58,8 +58,8 @@ func (w *world) unlike() string {
 }
 
 // withheld reports whether peer i is a member whose comeback was refused because of objects
-// in it: it stays in quarantine until a person has decided about them and requests the
-// comeback again.
+// in this peer. The peer stays in quarantine until a person has decided about these objects
+// and requests the comeback again.
 func (w *world) withheld(i int) bool {
 	set := w.store.cells[i].set
 	return set != nil && set.Self.State == peerQuarantined && !w.forced(i) && slices.ContainsFunc(w.procs, func(p *proc) bool {

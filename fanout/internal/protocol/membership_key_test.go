@@ -25,7 +25,7 @@ func (k *keyer) set(s *PeerSet) {
 	k.b(s.Change.Over)
 }
 
-// lives writes how often each peer has rejoined.
+// lives writes the number of rejoins that each peer's epoch shows.
 func (k *keyer) lives(epochs map[string]int64) {
 	for i := range 8 {
 		if epoch, ok := epochs[peerName(i)]; ok {
@@ -35,12 +35,12 @@ func (k *keyer) lives(epochs map[string]int64) {
 }
 
 func (k *keyer) members(s *PeerSet) {
-	k.s(s.Self.Peer + s.Self.State)
+	k.joined(s.Self.Peer, s.Self.State)
 	for _, m := range s.Members {
-		k.s(m.Peer + m.State)
+		k.joined(m.Peer, m.State)
 	}
 	for _, d := range s.Departed {
-		k.s(d.Peer + d.How)
+		k.joined(d.Peer, d.How)
 	}
 }
 
@@ -92,7 +92,7 @@ func (k *keyer) change(ch *changer) {
 		if s.Over {
 			continue
 		}
-		k.s(string(s.Task) + s.Peer)
+		k.joined(string(s.Task), s.Peer)
 		k.s(string(s.Step))
 		k.n(s.Tries)
 		k.n(s.Quiet)

@@ -5,7 +5,7 @@ package protocol
 
 import "reflect"
 
-// carryChange applies a command of a changer.
+// carryChange applies message m, a command of a process that changes the membership.
 func (w *world) carryChange(m message) Reply {
 	p := w.procs[m.proc]
 	ok := Reply{Class: Applied, Code: OK}

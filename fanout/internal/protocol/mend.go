@@ -6,7 +6,7 @@ package protocol
 // Normally a replica is never ahead of its home. If a replica is ahead, or has another operation's
 // revision under the home's number, the home's peer was restored from an older state. Neither
 // revision confirms the other: the home gets the content of the later operation, under a number
-// above both.
+// above the numbers of both revisions.
 
 // Mend is a conflict of revisions that was reconciled: Kept is in effect under Number, and
 // the content of Dropped is in effect in no peer.

@@ -31,7 +31,9 @@ func (o Object) takenBack(peer string) Object {
 // A moveJob makes the replica in the target the home.
 type moveJob struct{ m *Machine }
 
-// begin makes sure that the target of the move has a replica with the home's content.
+// begin makes sure that the target of the move has a replica with the home's content. If the home
+// is in the target already, or need not move, begin brings the object to all members instead. If
+// the move is not possible, begin ends it.
 func (j moveJob) begin() {
 	m := j.m
 	switch {

@@ -5,7 +5,8 @@ package protocol
 
 import "slices"
 
-// moveMutants break the rules that keep a single home, and its revisions, while it moves.
+// moveMutants break the rules that hold while a home moves: the object has one home, and no
+// committed revision is lost.
 var moveMutants = []broken{
 	{"N36", "a home yields before the next one takes its place", config{
 		mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b")},

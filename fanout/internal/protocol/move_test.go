@@ -31,8 +31,8 @@ type latest struct {
 	revision   Revision
 }
 
-// homes records the state of a home in peer after a write of o. No revision may be lost
-// from one home to the next.
+// homes records the state of a home in peer after a write of o. It reports a violation if o
+// lacks a revision that an earlier home of the object had.
 func (w *world) homes(peer string, o Object) {
 	lost := w.forced(w.store.index(peer))
 	switch {
@@ -183,9 +183,9 @@ func TestMoveReportsWhatHasTheNameInItsTarget(t *testing.T) {
 	}
 }
 
-// judgeEnded checks that an operation that returned Ended has no effect. Objects in a peer
-// that was removed by force are outside the membership, as in I1 and I7: no process that
-// settles an operation can know of them.
+// judgeEnded checks that no object of an add that returned Ended is in effect, if the add is
+// of an Everywhere object. Objects in a peer that was removed by force do not count, as in I1
+// and I7: no process that settles an operation can know of them.
 func (w *world) judgeEnded(p *proc) {
 	if p.op.Action != Add || w.cfg.mode != Everywhere {
 		return
@@ -245,7 +245,7 @@ var successionsSmall = []config{
 	{name: "the home is lost while it moves", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{move("m", "b")}},
 }
 
-// successionsDeep are configurations like successionsSmall that take longer.
+// successionsDeep are configurations like those in successionsSmall, whose exploration takes longer.
 var successionsDeep = []config{
 	{name: "the home is lost, an update, a crash", mode: Everywhere, peers: 3, committed: "p", crashes: 1, changes: changes(forceA), plans: []plan{update("x", "q")}},
 	{name: "the home is lost, an update, a timeout", mode: Everywhere, peers: 3, committed: "p", timeouts: 1, changes: changes(forceA), plans: []plan{update("x", "q")}},

@@ -80,8 +80,9 @@ func TestScrapped(t *testing.T) {
 	}
 }
 
-// TestHeartbeat delays the last reservation of an add, next to a sweeper that would fence the add
-// after a lease. Time passes for both alike. (N22)
+// TestHeartbeat delays the last reservation of an add, while a sweeper watches the primary of the
+// add. Time passes equally for the add and the sweeper. The sweeper fences the primary only if the
+// heartbeats of the add do not change the primary's resource version. (N22)
 func TestHeartbeat(t *testing.T) {
 	// fenced reports whether the sweeper fences the reservation.
 	fenced := func(m mutant) bool {

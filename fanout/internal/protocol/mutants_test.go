@@ -219,8 +219,8 @@ var mutants = []broken{
 	}, want: "I2"},
 }
 
-// earlyMembers returns a mutant in which tasks of one kind read outdated PeerSets. The parameter
-// used is the kind of these tasks; the parameter read is the phase whose PeerSets they get.
+// earlyMembers returns a mutant in which the tasks of the kind used read outdated PeerSets: those
+// that the peers had in the phase read.
 func earlyMembers(read Phase, used task) func(*world, *proc, Command, Reply) Reply {
 	return func(w *world, p *proc, c Command, r Reply) Reply {
 		if p.m.Phase == read {

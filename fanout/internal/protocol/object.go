@@ -54,7 +54,7 @@ type Claim struct {
 	Peer        string
 	Target      string
 	Of          Ref    // of a secondary: its primary
-	Record      string // of a claim under a central log: the UID of its record
+	Record      string // of a claim of the first release: the UID of its record in the central log
 }
 
 // Revision identifies a content of an Everywhere object.
@@ -99,7 +99,7 @@ type Object struct {
 	Revision  Revision
 	History   History
 	Home      Home
-	Bound     Ref // of a secondary: its primary, written after the decision
+	Bound     Ref // of a guard, or of a claim of the first release: its primary, written after the commit
 
 	Valve    bool // of a kind whose plain deletes request a removal and commit nothing
 	Held     Held // why the requested removal is held, as last recorded on the object
@@ -114,7 +114,7 @@ type Object struct {
 	Digest string
 }
 
-// Primary reports whether o, in the peer that its claim names, is the object that decides.
+// Primary reports whether o is the primary. It assumes that o is in the peer that o's claim names.
 func (o Object) Primary(mode Mode) bool {
 	if !o.Claimed {
 		return false

@@ -27,8 +27,8 @@ const (
 	Discard Action = "discard"
 )
 
-// logged reports whether the log has the operation. The next process that lists the object
-// repeats an operation that is not logged.
+// logged reports whether the operation has an entry in the log. If a process stops during an
+// operation without an entry, the next process that lists the object runs the operation again.
 func (o Operation) logged() bool {
 	switch o.Action {
 	case Add, Update, Remove, Adopt:
@@ -63,9 +63,9 @@ type Operation struct {
 	Digest      string   // digest of the request
 	Payload     string   // stands for the content
 	Start       int64
-	UID         string   // of a removal or adoption: if set, only the object with this UID is meant
+	UID         string   // if set, only the object with this UID, or with a replica with this UID, is meant
 	Base        int64    // of an update: the revision that it replaces; 0 replaces any
-	Met         Object   // of a sweep, cover, resignation or discard: the object as listed
+	Met         Object   // of an operation that has no entry in the log: the object as listed
 	Into        []string // of a cover: its peers; of a succession or resignation: all remaining members; of a move of Met: its target
 
 	Central  bool   // of an add of the first release: a record in a central log decides it
@@ -74,8 +74,8 @@ type Operation struct {
 	Within   bool   // the namespace's owner must be Active
 	Holds    bool   // the object owns a namespace that must be empty to remove it
 	Limit    Limit  // of a sweep: how many removals plain deletes may request at once
-	Prove    bool   // of a cover: a missing secondary is evidence against the primary, and is not created
-	Doubted  string // a restored peer that comes back: its objects prove nothing
+	Prove    bool   // of a cover: a missing secondary is reported in Result.Unproved, and is not created
+	Doubted  string // of an operation of a join or rejoin: the newcomer, whose secondaries prove no commit
 	Patience Patience
 	// Epochs are the epochs of the peers' PeerSets, as last read before the operation
 	// began.
@@ -164,7 +164,7 @@ type Result struct {
 	Durable   bool     // every other member was read to hold evidence of the operation
 	Unproved  []string // of a cover: full members that have no secondary of the primary
 	Mend      Mend     // of an Everywhere object: the revisions that were reconciled
-	Removed   bool     // of a sweep: a dead object was deleted
+	Removed   bool     // of a sweep or discard: an object was deleted; of a resignation: the former home was written
 	Mended    bool     // of a sweep: an object was repaired
 	Keep      bool     // the log's entry must stay
 }

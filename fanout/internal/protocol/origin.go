@@ -44,7 +44,8 @@ func (o Origin) renamed(now Origin) bool {
 	return len(o.Clusters) > 1
 }
 
-// OriginOf returns the ring of the believed peers, with all members that they list.
+// OriginOf returns the Origin of the ring of the peers whose Standing in judged is Believed. Its
+// clusters are those of the members that the PeerSets of these peers list.
 func OriginOf(peers map[string]Presence, judged map[string]Identification) Origin {
 	o := Origin{Clusters: map[string]string{}}
 	for peer, p := range peers {

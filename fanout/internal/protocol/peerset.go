@@ -63,8 +63,9 @@ type Note struct {
 	Epoch     int64
 }
 
-// Notes returns, for each member, the notes that the member may store, given the PeerSets that were
-// read and are believed. It leaves out members whose slot is taken.
+// Notes returns the notes that each member's PeerSet is to store, by the member's name. sets are
+// the PeerSets that were read, without those of wrong clusters. Notes leaves out a peer that is no
+// full member by its own PeerSet, and a peer whose slot is taken.
 func Notes(sets map[string]PeerSet) map[string][]Note {
 	out := map[string][]Note{}
 	for peer, set := range sets {
@@ -105,8 +106,8 @@ func (s PeerSet) Lists(peer string) bool {
 	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Peer == peer })
 }
 
-// Gone reports whether peer has departed and is no member again: objects that name it are
-// dead.
+// Gone reports whether s lists peer as departed and not as a member. Secondaries that name a
+// departed peer are dead; for an Active replica judgeStray makes an exception.
 func (s PeerSet) Gone(peer string) bool {
 	return !s.Lists(peer) && s.departed(peer)
 }
@@ -160,8 +161,8 @@ func (s PeerSet) with(m Member) PeerSet {
 	return s
 }
 
-// without returns s with d's peer among the departed, and not among the members. If d has no UID,
-// it gets the UID that s knows.
+// without returns s with d's peer among the departed, and not among the members, and without notes
+// about that peer. If d has no UID, it gets the UID that s knows.
 func (s PeerSet) without(d Departure) PeerSet {
 	if d.UID == "" {
 		d.UID = s.cluster(d.Peer)

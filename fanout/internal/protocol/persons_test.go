@@ -88,7 +88,8 @@ func describePerson(k kind, at string) string {
 	}
 }
 
-// strangers checks the invariant of objects without a claim in every state.
+// strangers returns a violation if a peer has a committed object of the name while an Active member
+// has an object without a claim.
 func (w *world) strangers() string {
 	owner := ""
 	for i, c := range w.store.cells {

@@ -29,8 +29,8 @@ const (
 	dropping   Phase = "dropping"  // removing our finalizer
 	following  Phase = "following" // following a primary that has moved
 	electing   Phase = "electing"  // preparing the replica that a primary moves to
-	surveying  Phase = "surveying" // reading the members' objects, for an object that lost its home
-	freezing   Phase = "freezing"  // making the replicas of such an object name the elected replica
+	surveying  Phase = "surveying" // reading the object in all members, because its home was lost or is to be compared
+	freezing   Phase = "freezing"  // making the replicas of an object without a home name the elected replica
 	crowning   Phase = "crowning"  // making the elected replica home
 	resigning  Phase = "resigning" // deleting a former home
 	sealing    Phase = "sealing"   // binding guards after the commit

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// proc is a coordinator, or a sweep.
+// proc is a process: a coordinator with its operation or its change of the membership, or a sweep.
 type proc struct {
 	op      Operation // the operation of the current attempt
 	m       *Machine  // nil: not begun, crashed or over

@@ -11,7 +11,7 @@ import (
 )
 
 // graph holds the states and edges of an exploration. It finds the states from which the
-// model can no longer come to rest, which no state shows by itself.
+// model can no longer come to rest. No state shows this by itself.
 type graph struct {
 	begin []int32 // the first edge of each state, in the order of the states' numbers
 	edges []int32
@@ -41,7 +41,7 @@ func (g *graph) edge(to int32) {
 // stuck returns how many states have no way to a calm state, and the first such state.
 func (g *graph) stuck() (int, int32) {
 	states := len(g.begin)
-	whence := make([]int32, states+1) // the first edge of each state in from
+	whence := make([]int32, states+1) // by state: the index, in from, of the first edge that leads to it
 	for _, to := range g.edges {
 		whence[to]++
 	}
@@ -98,7 +98,8 @@ func (w *world) calm() bool {
 	return !slices.ContainsFunc(w.net, arrives) && (w.cfg.sweepers == 0 || w.settled() == "")
 }
 
-// TestStuck makes an operation wait for ever, which no state shows by itself.
+// TestStuck makes an operation wait for ever. The exploration finds no state that violates an
+// invariant. But stuck finds the states that have no way to rest.
 func TestStuck(t *testing.T) {
 	e := exploration{graph: &graph{}, cfg: config{
 		peers: 2, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")},

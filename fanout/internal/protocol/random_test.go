@@ -5,7 +5,7 @@ package protocol
 
 import "math/rand/v2"
 
-// draw returns a random configuration with every kind of fault.
+// draw returns a random configuration, in which faults of many kinds may occur.
 func draw(r *rand.Rand) config {
 	cfg := config{
 		name:  "random",

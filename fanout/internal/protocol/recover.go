@@ -8,11 +8,11 @@ import "slices"
 // A recoverJob settles an operation whose process ended.
 type recoverJob struct{ m *Machine }
 
-// begin settles an operation whose process ended. It never commits an add that was not committed,
-// but fences it and deletes its secondaries. An update or a removal has no reservation to fence, so
-// a commit that may have been sent could be applied at any later time. So begin sends that commit
-// again, to the object with the same UID and, for an update, on the same revision. A committed
-// operation is rolled forward.
+// begin begins to settle an operation whose process ended. Recovery never commits an add that was
+// not committed: it fences the add and deletes its secondaries. An update or a removal has no
+// reservation to fence, so a commit that may have been sent could be applied at any later time.
+// Recovery sends such a commit again, to the object with the same UID and, for an update, on the
+// same revision. It rolls a committed operation forward.
 func (j recoverJob) begin() {
 	m := j.m
 	if m.central() {
@@ -96,7 +96,8 @@ func (j recoverJob) afterRecovering() {
 	}
 }
 
-// claimUnsure marks every other peer as one that may hold a secondary, now or later.
+// claimUnsure marks every configured peer except the primary's: it may hold a secondary, now or
+// later.
 func (j recoverJob) claimUnsure() {
 	m := j.m
 	for _, p := range m.Op.Peers {

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRecoveryWaitsForNobody ends an operation of each kind at every command, and recovers it while
-// one peer is unreachable or not configured. The recovery must end without that peer, although the
-// operation is Patient.
+// TestRecoveryWaitsForNobody crashes the process of an operation after each of its commands, for
+// each kind of operation, and recovers the operation while one peer is unreachable or not
+// configured. The recovery must end without that peer, although the operation is Patient.
 func TestRecoveryWaitsForNobody(t *testing.T) {
 	for _, mode := range []Mode{Once, Everywhere} {
 		plans := []plan{add("x", "a", 1, "p"), add("x", "b", 1, "p"), central(add("x", "a", 1, "p")), removal("x"), adoption("x", "a")}
@@ -31,8 +31,8 @@ func TestRecoveryWaitsForNobody(t *testing.T) {
 	}
 }
 
-// recoversFrom ends p after n commands and recovers it without peer. It returns false if p was over
-// before that.
+// recoversFrom crashes the process of p after n commands and recovers p, while each reply of peer is
+// code. It returns false if p is over before it has sent n commands.
 func recoversFrom(t *testing.T, mode Mode, p plan, n int, peer string, code Code) bool {
 	t.Helper()
 	p.op.Patience = Patient
@@ -69,7 +69,8 @@ func recoversFrom(t *testing.T, mode Mode, p plan, n int, peer string, code Code
 }
 
 // TestRemovalAmongOthers recovers a removal whose object is gone, after another object took
-// the name in a peer that the removal does not know.
+// the name in a peer that the removal's coordinator does not have configured. The removal
+// returns Done, and is not in doubt because of the other object.
 func TestRemovalAmongOthers(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 3, committed: "p", crashes: 1, sweepers: 1, plans: []plan{known(2, removal("r")), add("x", "c", 1, "q")}}
 	w := newWorld(&cfg)

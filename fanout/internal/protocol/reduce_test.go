@@ -74,7 +74,8 @@ func (w *world) beginsAlone(i int) bool {
 }
 
 // TestReductionsAreHarmless explores small configurations with and without the reductions: both
-// reach the same states of rest, with the same verdict, and notice the same broken rules.
+// explorations find no violation and reach the same states of rest. Then it breaks rules of the
+// protocol, and explores with the reductions: the exploration notices each broken rule.
 // ATOLL_EXPLORE=deep takes all configurations of up to 20,000 states and all rules; the default is
 // a sample.
 func TestReductionsAreHarmless(t *testing.T) {

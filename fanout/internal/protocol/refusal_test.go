@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEndsWhenRefused lets peers reject one verb for ever. Whatever its patience, a machine
-// must end, after its deadline at the latest, and never retry without a pause.
+// TestEndsWhenRefused lets one peer and the log fail each request of one verb for ever, all with
+// the same reply. Whatever its patience, a machine must end within 300 replies after its deadline
+// at the latest.
 func TestEndsWhenRefused(t *testing.T) {
 	refusals := []Reply{
 		{Class: NotApplied, Code: Denied},
@@ -55,9 +56,9 @@ func ends(t *testing.T, name string, mode Mode, p plan, present int, peer string
 	switch present {
 	case 1:
 		cfg.committed = "p"
-	case 2: // an old reservation
+	case 2: // an older add that crashed after one message
 		cfg.plans = append(cfg.plans, add("z", "a", 0, "z"))
-	case 3: // a younger add that crashed one message later
+	case 3: // a younger add that crashed after two messages
 		cfg.plans = append(cfg.plans, add("z", "b", 9, "z"))
 	}
 	w := newWorld(&cfg)

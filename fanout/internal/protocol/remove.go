@@ -31,9 +31,10 @@ func (j removeJob) begin() {
 	}
 }
 
-// mark continues to the commit. It first writes to the log that a commit may be sent, unless the
-// log of a recovered removal already has that. A removal that found its object Leaving, at a home
-// that was replaced since, has sent no commit yet, and its log entry shows none.
+// mark continues to the commit. Before the commit it writes to the log that a commit may be sent,
+// unless this is a recovery and the log states it already. The log does not state it yet if the
+// removal found its object Leaving, at a home that has been replaced since: such a removal has sent
+// no commit.
 func (j removeJob) mark() {
 	m := j.m
 	if m.Unsure && m.Record.Committing {

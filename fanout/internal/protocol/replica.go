@@ -3,8 +3,8 @@
 
 package protocol
 
-// A replicaTask is a bringTask that has read its replica X and the membership: it makes X equal to
-// the primary, or deletes it.
+// A replicaTask is a bringTask that has read its replica X and the membership. It makes X equal to
+// the primary, or deletes X.
 type replicaTask struct{ secondaryTask }
 
 func (s replicaTask) afterPrimary(r Reply) {
@@ -34,10 +34,10 @@ func (s replicaTask) afterPrimary(r Reply) {
 	}
 }
 
-// follow makes replica X equal to primary y. A replica in effect is evidence of y,
-// so a Reserved one comes into force only if y's peer is still a full member. A Succeed skips
-// the check of y's peer: during a removal by force no peer can rejoin, since all slots are held,
-// and the elected replica may be in a newcomer.
+// follow makes replica X equal to primary y. A replica in effect is evidence of y. So follow
+// activates a Reserved replica only if y's peer is a full member when its PeerSet is read again. An
+// operation of a join or rejoin skips this check. A Succeed skips it, too: during a removal by force
+// no peer can rejoin, since all slots are held, and the elected replica may be in a newcomer.
 func (s replicaTask) follow(y Object) {
 	m := s.m
 	if m.passing() && m.Op.Action != Succeed && s.X.Stage == Reserved {

@@ -15,7 +15,7 @@ var repliesSmall = []config{
 	{name: "join, removal, answers apart", mode: Everywhere, peers: 3, ring: 2, replies: true, committed: "p", changes: changes(joinC), plans: []plan{removal("r")}},
 }
 
-// repliesDeep are configurations like repliesSmall that take longer.
+// repliesDeep are configurations like those in repliesSmall, whose exploration takes longer.
 var repliesDeep = []config{
 	{name: "two adds, two targets, answers apart", peers: 2, sweepers: 1, replies: true, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
 	{name: "two adds, a timeout, answers apart", peers: 2, timeouts: 1, replies: true, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},

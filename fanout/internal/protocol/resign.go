@@ -80,9 +80,10 @@ func (v comparison) successor(own Object) (home Ref, term int64, ok bool) {
 	}
 }
 
-// afterComparing deletes a home that was replaced. It leaves alone a home whose object the
-// members have Active, or hold by a record. Any other home may have been removed since,
-// which cannot be known: Result.Reason is Missing.
+// afterComparing deletes Met if another home has replaced it. It judges a former home, and a
+// home whose removal is committed, as a sweep does. It leaves alone a home whose object the
+// members have Active, or hold by a record. The object of any other home may have been
+// removed since, and nothing in the members shows it: Result.Reason is Missing.
 func (j resignJob) afterComparing() {
 	m := j.m
 	own := m.Primary
@@ -115,8 +116,8 @@ func (j resignJob) afterComparing() {
 	}
 }
 
-// succeededBy deletes Met, a home or former home, because the home in the parameter home has
-// replaced it, in the term given by the parameter term.
+// succeededBy deletes Met, a home or former home, because another home has replaced it. The
+// parameters are the successor and the successor's term.
 func (j resignJob) succeededBy(home Ref, term int64) {
 	m := j.m
 	m.Record.Elect, m.Record.Term = home, term

@@ -15,7 +15,7 @@ import (
 type restoring struct {
 	backup *cell
 	over   bool
-	// The other members noticed the restore, and no longer believe the peer.
+	// The processes have noticed the restore, and no longer believe the peer.
 	noticed          bool
 	quarantinedSince bool // the peer was in quarantine since the restore
 	back             bool // the peer has rejoined since the restore
@@ -130,7 +130,7 @@ func (w *world) cameBack(ch *changer) {
 	}
 }
 
-// counts reports whether the objects in peer i must be correct.
+// counts reports whether the invariants apply to the objects in peer i.
 func (w *world) counts(i int) bool { return w.member(i) && !w.doubtful(i) }
 
 // removed reports whether a removal of the object has begun.
@@ -138,8 +138,9 @@ func (w *world) removed() bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool { return p.op.Action == Remove && p.state != idle })
 }
 
-// durable returns the operations that were reported to be in effect everywhere, with all
-// their guards bound, and that no operation removes.
+// durable returns the operations whose objects must not be lost: the adds that returned Done
+// with Result.Durable, and the add of the object that is committed from the start. It returns
+// none if a removal has begun.
 func (w *world) durable() []string {
 	if w.removed() {
 		return nil
@@ -266,7 +267,8 @@ func (w *world) comeAgain() string {
 	return ""
 }
 
-// forked returns a violation if a replica contradicts the restored home after sweeps.
+// forked returns a violation if, after sweeps, a replica contradicts the restored home, or that
+// home lacks a durable update whose loss no process has reported.
 func (w *world) forked() string {
 	at := w.store.index(w.cfg.restored)
 	if w.cfg.mode != Everywhere || !w.doubtful(at) {

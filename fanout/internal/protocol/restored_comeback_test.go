@@ -25,7 +25,7 @@ var attempted = []config{
 	{name: "A is restored and comes back, X@A, a crash", peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// attemptedDeep are configurations like attempted that take longer.
+// attemptedDeep are configurations like those in attempted, whose exploration takes longer.
 var attemptedDeep = []config{
 	{name: "A is restored and comes back, account added, a crash", mode: Everywhere, peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored and comes back, X@A, a timeout, an expiry", peers: 2, restored: "a", detected: true, timeouts: 1, expiries: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
@@ -33,7 +33,7 @@ var attemptedDeep = []config{
 	{name: "A is restored and comes back, two updates, a timeout, an expiry", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, timeouts: 1, expiries: 1, changes: changes(returnA), plans: []plan{update("x", "q"), update("y", "s")}},
 }
 
-// restoredBackDeep are configurations like restoredBack that take longer.
+// restoredBackDeep are configurations like those in restoredBack, whose exploration takes longer.
 var restoredBackDeep = []config{
 	{name: "A is restored and comes back, account added, a replica deleted", mode: Everywhere, peers: 3, restored: "a", detected: true, deletes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored and comes back, account added, helper", mode: Everywhere, peers: 2, restored: "a", detected: true, helpers: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},

@@ -14,14 +14,14 @@ func (j retireJob) outranked(x Object) bool {
 	return m.Op.Mode == Everywhere && x.Claimed && x.term() > m.Primary.term()
 }
 
-// superseded reports whether x is of the same object in a later generation: its home was
-// made while the home that is known here was absent.
+// superseded reports whether x belongs to the primary's object, in a later generation: the
+// home that x names was made while the primary's peer was no member.
 func (j retireJob) superseded(x Object) bool {
 	m := j.m
 	return j.outranked(x) && m.Primary.Claimed && x.Claim.Operation == m.Primary.Claim.Operation && x.term()/generation > m.Primary.term()/generation
 }
 
-// outdated reports whether x is a replica of the same object that names an earlier home.
+// outdated reports whether x belongs to the primary's object and names an earlier home.
 func (j retireJob) outdated(x Object) bool {
 	m := j.m
 	return m.Op.Mode == Everywhere && x.Claim.Operation == m.Primary.Claim.Operation && x.term() < m.Primary.term()
@@ -31,7 +31,7 @@ func (j retireJob) outdated(x Object) bool {
 // its peer names the present home, or has no object. Until then a former home must stay, because
 // replicas that name it would be judged dead. Former homes of the earliest term come first: in a
 // removal, a former home of an earlier term may still name one of a later term. begin returns false
-// if no former home is left.
+// if it started no strand: a peer has not confirmed, or no further former home is left.
 func (j retireJob) begin(kind task) bool {
 	m := j.m
 	if len(m.Result.Pending) > 0 {

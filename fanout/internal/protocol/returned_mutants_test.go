@@ -13,8 +13,8 @@ func cameBack(mode Mode, m mutant) config {
 	}
 }
 
-// updatedBack returns a configuration with an update of an Account whose home is restored
-// and comes back.
+// updatedBack returns a configuration with an update of an Account, in which the home's peer is
+// restored and comes back.
 func updatedBack(m mutant) config {
 	cfg := cameBack(Everywhere, m)
 	cfg.plans = []plan{update("x", "q")}
@@ -92,7 +92,7 @@ var returnedMutants = []broken{
 
 func anything(Object) bool { return true }
 
-// subs returns a mutant that edits the operations that a changer requests.
+// subs returns a mutant that edits the operations that a change of the membership runs.
 func subs(edit func(*Operation)) func(*world, *proc, Command) Command {
 	return func(_ *world, _ *proc, c Command) Command {
 		if c.Verb == Sub {

@@ -49,7 +49,8 @@ func TestACoverThatMendsAHomeBringsItsReplicas(t *testing.T) {
 }
 
 // TestAnEditOfAHomeThatIsAReservationAgain sweeps a home that a person edited, while the home's
-// peer is restored to a state from before the home's commit.
+// peer is restored to a state from before the home's commit. The sweep does not write the
+// reservation, and reports the peer as unconfirmed.
 func TestAnEditOfAHomeThatIsAReservationAgain(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -70,7 +71,7 @@ func TestAnEditOfAHomeThatIsAReservationAgain(t *testing.T) {
 
 // TestARemovalThatFoundNothingReadsOnceMore recovers a removal that finds its object gone. Before
 // the removal deletes the guards, the object's peer is restored to a state in which the object was
-// in effect.
+// in effect. The guard stays, and so does the removal's entry in the log.
 func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
 	w := newWorld(&config{peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -88,7 +89,8 @@ func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
 }
 
 // TestARemovalFollowsNobodyToAReservation removes an object. The only lead is a replica that is
-// being deleted and names a home that is a reservation again.
+// being deleted and names a home that is a reservation again. The removal is aborted as Homeless,
+// and the reservation stays.
 func TestARemovalFollowsNobodyToAReservation(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -102,8 +104,9 @@ func TestARemovalFollowsNobodyToAReservation(t *testing.T) {
 	require.Equal(t, Reserved, cells[0].obj.Stage)
 }
 
-// TestAnAddBindsNoGuardToAPeerInQuarantine recovers an add whose primary's peer was restored and is
-// in quarantine: the peer's objects may have been removed since the backup.
+// TestAnAddBindsNoGuardToAPeerInQuarantine recovers a committed add. The recovery binds the guard if
+// the primary's peer is Active. It does not if that peer is Quarantined or Joining: then the peer
+// was restored, and its objects may have been removed since the backup.
 func TestAnAddBindsNoGuardToAPeerInQuarantine(t *testing.T) {
 	for state, bound := range map[string]bool{peerActive: true, peerQuarantined: false, peerJoining: false} {
 		w := newWorld(&config{peers: 2, committed: "p"})
@@ -121,7 +124,8 @@ func TestAnAddBindsNoGuardToAPeerInQuarantine(t *testing.T) {
 }
 
 // TestAHomeThatWasForgottenHasNoHeirUnderAnothersName brings a peer back that has forgotten
-// the home of a replica, while another object has the name in a third peer.
+// the home of a replica, while another object has the name in a third peer. The replica is
+// deleted, and the other object stays in effect.
 func TestAHomeThatWasForgottenHasNoHeirUnderAnothersName(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 3, committed: "p"})
 	cells := w.store.cells

@@ -21,7 +21,7 @@ type RingPlan struct {
 	Conflict string
 }
 
-// PlanRing decides about the ring's ID. sets are the PeerSets of believed peers. It plans a write
+// PlanRing decides about the ring's ID. sets are the PeerSets of Believed peers. It plans a write
 // only if the PeerSets of all members were read, list the same members, are of full members and
 // have no membership change under way. Only the first member gets a new ID. So two coordinators
 // that make an ID conflict there, and so does a membership change.

@@ -157,8 +157,9 @@ func slot(id string, peers []string) func(ringWorld) {
 	}
 }
 
-// TestTheRingIDIsMadeOnce lets two coordinators make the ID of a ring in every order, and
-// end at any moment: the members end with one ID, and no ID ever changes.
+// TestTheRingIDIsMadeOnce lets two coordinators make the ID of a ring, in every order of their
+// steps. Each of them may end at any moment. No step changes an ID that a PeerSet has. When both
+// have ended and a further sweep has run, all members have the same ID.
 func TestTheRingIDIsMadeOnce(t *testing.T) {
 	for name, change := range ringChanges {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,8 @@ func manifest(mode Mode, o Object) map[string]any {
 	return spec
 }
 
-// starts returns one object of each kind that the protocol writes.
+// starts returns the objects whose changes the test judges: an object without a claim, and the
+// primaries and secondaries that the protocol writes, in their stages.
 func starts(mode Mode) []Object {
 	primary := Object{Claimed: true, Stage: Reserved, Heartbeat: 1, Payload: "p", Claim: Claim{Operation: "x", Digest: "d", Primary: true, Peer: "a", Target: "a"}}
 	secondary := primary
@@ -82,7 +83,7 @@ func starts(mode Mode) []Object {
 	return []Object{{Payload: "p"}, primary, secondary, claim, bound, committed, replica, moved, frozen, yielded, removed}
 }
 
-// edits returns functions that each change one field of an object.
+// edits returns functions that each make one change to an object.
 func edits() []func(*Object) {
 	var all []func(*Object)
 	set := func(f func(*Object)) { all = append(all, f) }

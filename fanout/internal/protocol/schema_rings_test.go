@@ -43,8 +43,7 @@ func ringStarts() []PeerSet {
 	return []PeerSet{free, held, ring, over}
 }
 
-// ringNeighbours returns the PeerSets that differ from s in one to three fields, one of
-// them the epoch.
+// ringNeighbours returns s with at most two edits, each time with four different epochs.
 func ringNeighbours(s PeerSet) []PeerSet {
 	edits := []func(*PeerSet){
 		func(*PeerSet) {},

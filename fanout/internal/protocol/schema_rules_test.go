@@ -66,12 +66,12 @@ func (j *judges) compare(what any, model, server string) {
 	j.t.Errorf("the model says %q, the API server %q: %+v", model, server, what)
 }
 
-// TestModelKnowsTheSchema lets the model's store and the CRDs judge the same writes, which
-// differ in one or two fields from an object of the protocol. Apart from the differences in
-// stricter and looser, the CRDs enforce every rule that the explorations rely on, and no rule
-// that the explorations do not know.
+// TestModelKnowsTheSchema lets the model's store and the CRDs judge the same writes. Each write
+// makes one or two changes to an object or PeerSet of the protocol. Store and CRD both accept a
+// write, or both reject it, except for the differences in stricter and looser. So the CRDs enforce
+// the rules that the explorations rely on.
 //
-// ATOLL_EXPLORE=deep takes all writes that differ in two fields; the default is every
+// ATOLL_EXPLORE=deep takes all writes that make two changes to an object; the default is every
 // fourth.
 func TestModelKnowsTheSchema(t *testing.T) {
 	stride := 4
@@ -117,8 +117,8 @@ func TestModelKnowsTheSchema(t *testing.T) {
 	}
 }
 
-// neighbours returns the objects that differ from o in one or two fields; of those that
-// differ in two, only every stride-th.
+// neighbours returns o after each single edit, and after two edits: of the pairs of edits it
+// takes only every stride-th.
 func neighbours(o Object, stride int) []Object {
 	seen := map[string]bool{}
 	var near []Object

@@ -4,9 +4,9 @@
 package protocol
 
 // After the commit of an object that exists once, each of its guards is bound to it, by one
-// write that the caller does not wait for. From then on the object is durable: if its peer
-// is restored from a backup older than the commit, the guards hold the name and prove the
-// loss.
+// write that the caller does not wait for. When all guards are bound, the object is durable: if
+// its peer is restored from a backup older than the commit, the guards hold the name and prove
+// the loss.
 
 // A sealJob binds the guards of an object that exists once, after its commit.
 type sealJob struct{ m *Machine }
@@ -38,8 +38,8 @@ func (j sealJob) begin() {
 	}
 }
 
-// Promise returns the result for the caller, before the guards are bound, and whether it is
-// known yet.
+// Promise returns the result for the caller, before the guards are bound, and whether this
+// result is known yet.
 func (m *Machine) Promise() (Result, bool) {
 	r := m.Result
 	r.Ending, r.Primary, r.Pending = Done, m.Record.Primary, nil

@@ -185,7 +185,8 @@ func (w *world) settled() string {
 	return w.outcomes()
 }
 
-// outcomes checks which of the rivals succeeded.
+// outcomes returns a violation if operations failed that must succeed by the configuration, or if
+// not exactly one of the adds was committed although the configuration requires it.
 func (w *world) outcomes() string {
 	adds := 0
 	for i, p := range w.cfg.plans {

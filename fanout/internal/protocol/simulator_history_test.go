@@ -25,7 +25,7 @@ type history struct {
 type deed struct {
 	id     string
 	action Action
-	equal  string // equal in two adds that request the same
+	equal  string // the same text in two adds that request the same object
 	digest string
 	call   int64
 	end    int64 // time of the result; math.MaxInt64: never certain
@@ -39,7 +39,7 @@ type deed struct {
 const (
 	lookup      Action = "look-up"       // a look-up in one peer, which found nothing
 	plainDelete Action = "delete"        // a delete by a person
-	absence     Action = "not in effect" // the claim of an operation that returned Ended
+	absence     Action = "not in effect" // the statement that an operation which returned Ended is not in effect
 )
 
 func (h *history) add(d *deed) *deed {

@@ -74,7 +74,7 @@ func TestHistoryNotices(t *testing.T) {
 }
 
 // TestRemovalOfUnknownPeer removes or updates an object in a peer that the coordinator does
-// not know. The result must not be that the object is absent.
+// not have configured. The result must name this peer, and not report that the object is absent.
 func TestRemovalOfUnknownPeer(t *testing.T) {
 	for mode, want := range map[Mode]Reason{Once: UnknownOwner, Everywhere: Homeless} {
 		for _, p := range []plan{removal("r"), update("r", "q")} {

@@ -77,7 +77,8 @@ func TestRestoredBeforeTheNameWasTakenAgain(t *testing.T) {
 }
 
 // TestARecoveredComebackClaimsNothing recovers a comeback that crashed before it took its
-// first slot. The member is listed as Active all the time.
+// first slot. The recovery returns Ended, and not Done, although all PeerSets list the member
+// as Active. It writes no PeerSet, and a new comeback returns Done.
 func TestARecoveredComebackClaimsNothing(t *testing.T) {
 	sets := ringOf(map[string]string{"a": "r1", "b": "r1"})
 	op := ChangeOperation{ID: "x", Kind: Return, Peer: "a", UID: "ua", Peers: []string{"a", "b"}, Lease: 2}
@@ -90,7 +91,7 @@ func TestARecoveredComebackClaimsNothing(t *testing.T) {
 }
 
 // TestUpdateOfAHomeThatIsDeleted lets another process send the commit of an update, and a person
-// delete the home. The update has the ending Ended, since other members may have its revision.
+// delete the home. The update returns Ended, since replicas may have the update's revision.
 func TestUpdateOfAHomeThatIsDeleted(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, plans: []plan{update("x", "q")}}
 	w := newWorld(&cfg)

@@ -82,7 +82,7 @@ func (s faultKind) counts(events []event) bool {
 	return slices.ContainsFunc(events, func(e event) bool { return e.kind == fault })
 }
 
-// failure is the violation of a seed.
+// failure is a seed whose schedule failed, and the violation.
 type failure struct {
 	seed uint64
 	what string

@@ -24,8 +24,8 @@ func (s *schedule) shrink(what string) (schedule, string) {
 		size := best.size()
 		for i := len(best.cfg.plans) - 1; i >= 0; i-- {
 			if smaller := best.withoutPlan(i); !try(smaller) {
-				// If no object is committed at the start, the plan may not be needed
-				// either.
+				// Perhaps the plan is needed only because an object is committed at the
+				// start.
 				smaller.cfg.committed = ""
 				try(smaller)
 			}
@@ -94,7 +94,7 @@ func (s *schedule) withoutPlan(i int) schedule {
 	return smaller
 }
 
-// ofProcess reports whether e.a is a process.
+// ofProcess reports whether e.a is the number of a process.
 func (e event) ofProcess() bool {
 	switch e.kind {
 	case actRead, actBump, actDelete, actHold, actUnhold, actMove, actCreate, actEdit, actWithdraw, actLose, actRestart, actBackup, actRestore, actNotice, actRelease:
@@ -103,7 +103,8 @@ func (e event) ofProcess() bool {
 	return true
 }
 
-// withoutPeer returns the schedule without the last peer, unless a change is about that peer.
+// withoutPeer returns the schedule without the last peer. It returns the schedule unchanged if a
+// change is about that peer, or if a restore needs the peer.
 func (s *schedule) withoutPeer() schedule {
 	smaller := schedule{cfg: s.cfg, events: s.events}
 	last := peerName(smaller.cfg.peers - 1)

@@ -63,7 +63,7 @@ const (
 	stepSurvey        step = "survey"         // list of all objects in the peer
 	stepTakeBack      step = "take back"      // write that makes a yielded home home again
 	stepTakeDown      step = "take down"      // delete of the operation's own reservation
-	stepTarget        step = "target"         // read of the target after its record is gone
+	stepTarget        step = "target"         // read of the object in the target, because the operation's record is gone
 	stepTargetAgain   step = "target again"   // pause, then read the target again
 	stepUnchanged     step = "unchanged"      // second read of evidence whose primary is missing
 	stepUndid         step = "undid"          // read of the replica after the delete of stepUndo

@@ -188,8 +188,8 @@ func (s *store) delete(at *cell, mode Mode, c Command) (Reply, string) {
 	} else {
 		at.obj = nil
 	}
-	// A server may reply to a delete with a status or with an object: no code may rely on
-	// it.
+	// An API server may reply to a delete with a status or with an object, so no code may rely
+	// on an object in this reply.
 	return Reply{Class: Applied, Code: OK}, broken
 }
 

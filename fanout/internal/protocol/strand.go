@@ -14,7 +14,7 @@ type Strand struct {
 	X, Y   Object // the object that the task reads or writes, and the primary of X
 	Tries  int    // how often a peer did not answer, or an object lingered
 	Turns  int    // how often the name changed its owner
-	Seen   string // incarnation of the rival's primary when last read
+	Seen   string // UID and version, as last read, of the rival's primary or record, or of an object that is read twice
 	Quiet  int    // quanta since Seen changed
 	Unsure bool   // a create of this strand may still be applied
 	Fresh  bool   // X was written by this strand
@@ -25,7 +25,8 @@ type Strand struct {
 type task string
 
 // tries bounds how often a Hasty operation asks a peer that does not answer. takeovers
-// bounds how often any operation begins again because a name changed its owner.
+// bounds how often any operation begins again because a name changed its owner, or an object
+// its home.
 const (
 	tries     = 3
 	takeovers = 16

@@ -27,7 +27,8 @@ type succeedJob struct{ m *Machine }
 // First it makes every replica name the elected replica, so that no late write from the old home
 // can reach a replica. Then the elected replica becomes home, with the latest revision of all
 // replicas. Any process may repeat the succession at any time: a run that cannot continue an
-// earlier one uses a later generation, which wins.
+// earlier one uses a later generation, which wins. If Op.Met is a home in effect, begin only
+// affirms this home.
 func (j succeedJob) begin() {
 	m := j.m
 	if m.Turns++; m.Turns > takeovers {
@@ -48,9 +49,9 @@ func (j succeedJob) begin() {
 	}
 }
 
-// affirm writes home o in peer once more, with a raised heartbeat. A move reads the home before the
-// members. So this write voids each move that read the home before it, above all a move to a peer
-// that was still a member when the move read the members.
+// affirm writes home o in peer once more, with a raised heartbeat. This voids each move that read
+// the home before this write. A move reads the home before it reads the members. So a move that
+// read the members before a peer was removed by force cannot commit after this write.
 func (j succeedJob) affirm(o Object, peer string) {
 	m := j.m
 	m.Record.Elect = Ref{Peer: peer, UID: o.UID}
@@ -86,9 +87,9 @@ func (s surveyTask) step(r Reply) {
 	}
 }
 
-// found ends the strand with o. If o's home is in the restored peer Op.Doubted, the strand reads
-// the home first: if this process is late with the comeback, o may be a replica of an object that
-// was added in that peer after the comeback.
+// found ends the strand with o. If o names a home in the rejoining peer Op.Doubted, the strand
+// reads this home first: if this process is late with the rejoin, o may be a replica of an object
+// that was added in that peer after the rejoin.
 func (s surveyTask) found(o Object) {
 	m := s.m
 	s.X = o
@@ -99,8 +100,9 @@ func (s surveyTask) found(o Object) {
 	s.finish()
 }
 
-// frozen reports whether a replica with home h, of an object whose home was lost, names an elected replica
-// that may not be home yet. Only a succession may make the elected replica home, or name another.
+// frozen reports whether h is the Home of a frozen replica. The home of such a replica was lost, and
+// h names an elected replica that may not be home yet. Only a succession may make the elected
+// replica home, or elect another one.
 func (h Home) frozen() bool { return h.Yielded && h.Term%generation == 0 }
 
 // active reports whether o is Active in its peer, as home or as a replica.
@@ -208,7 +210,8 @@ func (j succeedJob) freeze(heir Ref, term int64) {
 	}
 }
 
-// A freezeTask makes the replica in one member name the elected replica.
+// A freezeTask makes the replica in one member name the elected replica, or deletes the replica if
+// another object has the name.
 type freezeTask struct{ strand }
 
 func (s freezeTask) step(r Reply) {
@@ -315,7 +318,7 @@ func (j succeedJob) afterCrowning() {
 	}
 }
 
-// heir continues with o in peer as home. Result.Revision is o's revision: later ones are
+// heir continues with o in peer as home. Result.Revision is o's revision: later revisions are
 // lost.
 func (j succeedJob) heir(o Object, peer string) {
 	m := j.m

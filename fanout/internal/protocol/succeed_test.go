@@ -10,8 +10,9 @@ import (
 )
 
 // TestAHomeThatWasAddedSinceIsNotForgotten runs a succession of a process that is late with a
-// comeback. An object that was added in the peer since could be taken for forgotten. So the
-// succession reads the home, after the replica that names it, before it elects another home.
+// comeback. The object may have been added in the peer after the comeback, and must not be taken
+// for one that the peer has forgotten. So the succession reads the home after the replica that
+// names it. It elects another home only if the home is absent, or another object is in its place.
 func TestAHomeThatWasAddedSinceIsNotForgotten(t *testing.T) {
 	of := Ref{Peer: "c", UID: "h"}
 	home := Object{UID: "h", RV: "9", Stage: Active, Claimed: true, Claim: Claim{Primary: true, Operation: "x"}}

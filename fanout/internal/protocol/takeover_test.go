@@ -84,7 +84,8 @@ var takeoverMutants = []broken{
 			return r
 		}},
 	}, want: "I4"},
-	// The former owner of the entry has deleted the primary, and left a guard for the log's entry.
+	// The former owner of the entry has deleted the primary, and left a guard to which only the
+	// entry leads.
 	{rule: "a removal that finds its primary gone clears the guards all the same", cfg: config{
 		peers: 2, takers: 1, committed: "p", denials: 1, plans: []plan{removal("r")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {

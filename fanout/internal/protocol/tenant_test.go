@@ -51,7 +51,7 @@ func (w *world) move() {
 	}
 }
 
-// orphaned reports whether the tenant's owner is gone.
+// orphaned reports whether the tenant is in effect and its owner is gone.
 func (w *world) orphaned() bool {
 	if w.tenant != resident {
 		return false

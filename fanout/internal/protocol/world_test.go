@@ -92,7 +92,8 @@ func newWorld(cfg *config) *world {
 	return w
 }
 
-// seed puts a committed object of operation "o" into every peer.
+// seed commits an object by the add "o" in the members. Then it makes the replicas in cfg.late
+// Reserved, and moves the home as cfg.moved requires.
 func (w *world) seed(payload string) {
 	m := New(Operation{
 		ID: "o", Action: Add, Mode: w.cfg.mode, Target: peerName(max(0, w.cfg.committedAt-1)), Payload: payload, Digest: digestOf(payload), Inert: w.cfg.inert, Lease: w.cfg.lease,

@@ -20,16 +20,16 @@ import (
 // Programs returns the path of the executable for each name. It builds the programs that are in
 // neither KUBEBUILDER_ASSETS nor the cache. No names means all programs.
 //
-// It blocks until all executables exist or ctx ends, and reports each build on standard error. It
-// is idempotent and safe for concurrent use, also by several processes. An error names the program
-// and ends with the last lines of the compiler.
+// It blocks until all executables exist, a build fails or ctx ends, and reports each build on
+// standard error. It is idempotent and safe for concurrent use, also by several processes. The
+// error of a failed build names the program, and ends with the last lines of the compiler.
 func Programs(ctx context.Context, names ...string) (map[string]string, error) {
 	b := &builder{log: os.Stderr, assets: os.Getenv("KUBEBUILDER_ASSETS")}
 	return b.programs(ctx, programs(), names)
 }
 
-// builder builds programs of one module into one cache. If module is empty, it is the pinned
-// module; if cache is empty, it is the user's cache.
+// builder builds programs of one module into one cache. An empty module stands for the pinned
+// module, and an empty cache for the user's cache.
 type builder struct {
 	log    io.Writer
 	assets string
@@ -82,7 +82,7 @@ func (c *cache) program(ctx context.Context, p program) (string, error) {
 	return path, c.once(ctx, path, func(piece string) error { return c.compile(ctx, p, piece) })
 }
 
-// compile builds p into the file of the given name.
+// compile builds p into the file at path.
 func (c *cache) compile(ctx context.Context, p program, path string) error {
 	flags, err := c.ldflags(ctx, p)
 	if err != nil {
@@ -116,8 +116,8 @@ func (c *cache) compile(ctx context.Context, p program, path string) error {
 	return nil
 }
 
-// goCommand returns the go command in the pinned module. It gets a process group of its own, so
-// that the compilers end with it.
+// goCommand returns the go command in the pinned module. The command gets a process group of its
+// own, so that the end of ctx also kills its compilers.
 func (c *cache) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = c.module

@@ -91,10 +91,11 @@ func TestTwoProcessesBuildOnce(t *testing.T) {
 	require.Equal(t, 1, built)
 }
 
-// The kernel releases the lock of a killed process.
+// If a process that held the lock was killed, the next build succeeds, and deletes the partial
+// files that the process left.
 func TestLockOfKilledProcess(t *testing.T) {
-	// This go command is a script that builds nothing and ends only when the test removes it, so
-	// the helper holds the lock until it is killed.
+	// The go command of the helper is a script whose build lasts until the test has ended. So the
+	// helper holds the lock until the test kills the helper.
 	b, _ := newBuilder(t, hello)
 	c, err := b.open(t.Context(), "")
 	require.NoError(t, err)
@@ -169,8 +170,8 @@ func TestUnknownProgram(t *testing.T) {
 	require.ErrorContains(t, err, `unknown program "kubelet": want one of etcd, kube-apiserver`)
 }
 
-// The pinned versions can be read, and the executable carries the version that the API server will
-// report.
+// The linker flags of kube-apiserver set the version that the server reports. The test reads the
+// version from the pinned module, and checks only the form of the flags.
 func TestPinnedVersions(t *testing.T) {
 	c, err := (&builder{log: io.Discard, cache: t.TempDir()}).open(t.Context(), "")
 	require.NoError(t, err)

@@ -24,8 +24,8 @@ type cache struct {
 	log    io.Writer
 }
 
-// open finds the pinned module, or the module in a folder of it, and opens the cache directory of
-// its versions.
+// open returns the cache of the module in the folder of the builder's module. It creates the
+// cache's directory, whose name is a hash of the module's versions.
 func (b *builder) open(ctx context.Context, folder string) (*cache, error) {
 	c := &cache{module: b.module, log: b.log}
 	if c.module == "" {
@@ -52,8 +52,8 @@ func (b *builder) open(ctx context.Context, folder string) (*cache, error) {
 	return c, os.MkdirAll(c.dir, 0o755)
 }
 
-// key returns a hash of everything that determines the executables: the pinned modules and the Go
-// toolchain with its target.
+// key returns a hash of the pinned modules and of the Go toolchain with its target. The hash does
+// not cover the edit of a program.
 func (c *cache) key(ctx context.Context) (string, error) {
 	hash := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {

@@ -11,13 +11,13 @@
 //	os.UserCacheDir()/atoll/e2e/<versions>/<program>
 //
 // where <versions> stands for the pinned modules, the Go version, the operating
-// system and the architecture, so that a change of any of them builds anew. The
-// first build of all programs takes about five minutes on two idle cores; the next
-// call takes a few milliseconds.
+// system and the architecture. If any of them changes, the programs are built
+// again. The first build of all programs takes about five minutes on two idle
+// cores; the next call takes a few milliseconds.
 //
 // Guaranteed: a file under its final name is complete; processes that ask at
 // the same time build once and share the result; a failed or interrupted build
-// leaves nothing that a later one could take for a program.
+// leaves no file that a later build could take for a program.
 //
 // Not guaranteed: that executables in KUBEBUILDER_ASSETS have the pinned
 // versions.

@@ -16,8 +16,9 @@ import (
 // cancelled by a context.
 const lockPoll = 100 * time.Millisecond
 
-// lock takes the exclusive lock on a file. The kernel releases it when the process ends, however it
-// ends. lock calls waiting once if another process holds it.
+// lock takes the exclusive lock on a file. The kernel releases the lock when the process ends, also
+// if the process is killed. If another process holds the lock, lock calls waiting once, and then
+// waits until it gets the lock or ctx ends.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperModule and helperCache name environment variables. If they are set, the test binary only
-// builds the program "hello" of the named module into the named cache, and exits.
+// helperModule and helperCache are the names of environment variables. If the first one is set, the
+// test binary only builds the program "hello" of the module in that directory into the cache
+// directory in the second one, and exits.
 const (
 	helperModule = "ATOLL_TEST_MODULE"
 	helperCache  = "ATOLL_TEST_CACHE"

@@ -28,7 +28,7 @@ type program struct {
 	name    string
 	pkg     string        // the import path of its main package
 	version string        // the module whose version it reports
-	usual   time.Duration // build time on two idle cores, after the programs before it
+	usual   time.Duration // build time on two idle cores, after the builds of the programs that precede it
 	edit    *edit         // nil: built unchanged
 	folder  string        // folder, in the pinned module, of the module that pins the program; empty: the pinned module
 }

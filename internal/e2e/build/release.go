@@ -24,8 +24,8 @@ const FirstRelease = "63c2c3e8fb3faeedd5982abd0cb6127b8d3f13cc"
 var ErrNoSource = errors.New("source of the release is unavailable")
 
 // Release returns the path of a program at a commit of this repository. folder names the program,
-// such as examples/atollctl. If the commit lacks the folder, it is taken from the present tree and
-// built against the commit's library.
+// such as examples/atollctl. If the commit lacks the folder, Release builds the folder of the
+// present tree against the commit's library.
 //
 // It builds the program once, into the user's cache, as [Programs] does, and blocks until the
 // executable exists or ctx ends. It is idempotent and safe for concurrent use, also by several
@@ -86,9 +86,9 @@ func (r release) lacks(ctx context.Context) bool {
 	return r.git(ctx, nil, "cat-file", "-e", r.commit+":"+filepath.ToSlash(r.folder)) != nil
 }
 
-// key returns a hash of everything that determines the program: the commit, the name of the folder,
-// and the toolchain. If the commit lacks the folder, the hash also covers the folder's Go files in
-// the present tree.
+// key returns a hash of the commit, the name of the folder, and the toolchain with its target. If
+// the commit lacks the folder, the hash also covers the Go files that the folder has in the present
+// tree.
 func (r release) key(ctx context.Context, c *cache) (string, error) {
 	hash := sha256.New()
 	toolchain, err := c.goOutput(ctx, "env", "GOVERSION", "GOOS", "GOARCH")
@@ -112,8 +112,8 @@ func (r release) key(ctx context.Context, c *cache) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// checkout writes the commit's files below dir. It uses an index of its own, so that the repository
-// does not change.
+// checkout writes the commit's files below dir, and adds the folder of the present tree if the
+// commit lacks the folder. It uses an index of its own, so that the repository does not change.
 func (r release) checkout(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

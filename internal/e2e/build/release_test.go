@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newRepository creates a repository with a commit of a program. It changes the program after the
-// commit.
+// newRepository creates a repository with two commits, and returns the first commit. The second
+// commit changes the library and adds the program "other".
 func newRepository(t *testing.T) (root, commit string) {
 	t.Helper()
 	root = t.TempDir()

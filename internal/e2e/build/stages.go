@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 )
 
-// Stages returns the path of KWOK's "fast" stages: a node is ready at once, a
-// pod runs at once, a Job's pod completes at once, a deleted pod is gone at
-// once. They come from KWOK's own module in the pinned version.
+// Stages returns the path of a file with KWOK's "fast" stages: a node is ready
+// at once, a pod runs at once, a Job's pod completes at once, a deleted pod is
+// gone at once. The stages come from KWOK's own module in the pinned version.
 //
 // It is idempotent and safe for concurrent use, as [Programs] is.
 func Stages(ctx context.Context) (string, error) {

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The resources that the suites add and remove, and the one that lists the members.
+// The resources of the objects that suites add and remove, and of the PeerSets, which list the
+// members.
 var (
 	PeerSets        = schema.GroupVersionResource{Group: "fanout.atoll.dev", Version: "v1alpha1", Resource: "peersets"}
 	ServiceClusters = schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"}

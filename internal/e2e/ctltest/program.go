@@ -36,7 +36,7 @@ func First(t *testing.T) Program {
 	return Program{Name: "first", path: OfFirst(t, "examples", "atollctl")}
 }
 
-// Build builds the program in a folder of the present tree.
+// Build builds the program in a folder of the present tree. It writes the executable to path.
 func Build(t *testing.T, path string, folder ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")

@@ -64,7 +64,8 @@ func NewBy(t *testing.T, program Program, planes []*plane.Plane, n int) *Ring {
 	return r
 }
 
-// By returns the same ring with another program. The shells of both use the same logs.
+// By returns the same ring with another program. The shells of the two rings use the same log
+// files.
 func (r *Ring) By(program Program) *Ring {
 	other := *r
 	other.program = program
@@ -83,8 +84,8 @@ func (r *Ring) Shell(log string, planes ...*plane.Plane) *Shell {
 	return r.shell(log, planes, r.least)
 }
 
-// Sharing returns a shell over the given planes. It uses the log in the central plane, which all
-// such shells share, with the rights of an administrator of the central plane.
+// Sharing returns a shell over the given planes. All such shells share the log in the central
+// plane, and use it with the rights of the central plane's administrator.
 func (r *Ring) Sharing(central *plane.Plane, planes ...*plane.Plane) *Shell {
 	s := r.shell("", planes, r.least)
 	s.flags = append(s.flags[2:], "--log", "kube:"+r.admin[central.Name()])

@@ -52,7 +52,8 @@ func (w *Witness) Stop() {
 // show owners of the time of the backup. Believe ends the doubt.
 func (w *Witness) Doubt(plane string) { w.turn(plane, 1) }
 
-// Believe ends a Doubt: the plane counts as a member again.
+// Believe ends one Doubt of the plane. The witness counts the plane again when each Doubt of the
+// plane has ended.
 func (w *Witness) Believe(plane string) { w.turn(plane, -1) }
 
 func (w *Witness) turn(plane string, by int) {
@@ -70,7 +71,8 @@ func (w *Witness) believed(plane string) (bool, int) {
 	return w.absent[plane] == 0, w.turns[plane]
 }
 
-// Twice returns the proofs that a name had two owners at one moment. A name may have several.
+// Twice returns the proofs that a name had two owners at one moment. The result may have several
+// proofs for one name.
 func (w *Witness) Twice() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +90,8 @@ func (w *Witness) Owners(name string) []Object {
 	return all
 }
 
-// Seen returns how often all planes were read and how many events were watched.
+// Seen returns the number of rounds, in each of which the witness tried to list every plane, and
+// the number of watched events.
 func (w *Witness) Seen() (rounds, events int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// accountsNamespace holds the service accounts of RunAs.
+// accountsNamespace is the namespace of the service accounts that RunAs creates.
 const accountsNamespace = "atoll-e2e"
 
 var (

@@ -66,8 +66,8 @@ func (a *authority) client(user string, groups []string) (pair, error) {
 }
 
 // sign completes a template with a new key, and signs the certificate with a's key. If the template
-// is that of an authority, its certificate and key become a's own, and the certificate signs
-// itself.
+// is that of an authority, the new certificate and key become a's own, and the certificate is
+// self-signed.
 func (a *authority) sign(template *x509.Certificate) (pair, error) {
 	key, keyPEM, err := newKey()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // errNothingSaved is the error of Restore and RestoreSnapshot if Save was not called.
 var errNothingSaved = errors.New("nothing was saved")
 
-// Save keeps the present data for Restore and replaces the data saved before. The plane is down for
-// as long as a Restart takes.
+// Save keeps the present data for Restore, and drops the data of an earlier Save. The plane is down
+// for as long as a Restart takes.
 func (p *Plane) Save(ctx context.Context) error {
 	return p.inTurn(ctx, "save", func() error {
 		for _, process := range p.processes[1:] {
@@ -78,7 +78,7 @@ func restoreArguments(saved string, bump uint64) []string {
 	return args
 }
 
-// restore kills the plane, calls put to replace its data, and starts it.
+// restore kills the plane, calls put to replace the plane's data, and starts the plane.
 func (p *Plane) restore(ctx context.Context, put func() error) error {
 	return p.inTurn(ctx, "restore", func() error {
 		if _, err := os.Stat(p.saved()); errors.Is(err, os.ErrNotExist) {

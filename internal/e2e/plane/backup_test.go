@@ -24,7 +24,7 @@ func TestRestoreSetsBack(t *testing.T) {
 	planetest.Apply(t, p, "{apiVersion: v1, kind: Namespace, metadata: {name: before}}")
 	require.NoError(t, p.Save(t.Context()))
 	planetest.Apply(t, p, "{apiVersion: v1, kind: Namespace, metadata: {name: after}}")
-	for _, restore := range []func(context.Context) error{ // saved data can be restored again
+	for _, restore := range []func(context.Context) error{ // the data of one Save can be restored several times
 		p.Restore,
 		func(ctx context.Context) error { return p.RestoreSnapshot(ctx, 0) },
 		func(ctx context.Context) error { return p.RestoreSnapshot(ctx, bump) },

@@ -36,8 +36,8 @@ func (p *Plane) Config() *rest.Config {
 	}
 }
 
-// ConfigOf parses a kubeconfig of this package, also without a client side
-// limit on the rate of requests.
+// ConfigOf parses a kubeconfig of this package. Like the result of Config, the
+// configuration has no client side limit on the rate of requests.
 func ConfigOf(kubeconfig []byte) (*rest.Config, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {

@@ -52,7 +52,8 @@ func (p *Plane) Kill(ctx context.Context) error {
 
 // Restart stops the running processes in an orderly way, and starts the plane again with the same
 // data, address, certificates and tokens. It also works after Kill and after a failed Restart. ctx
-// limits the time until the plane is ready; if it is not ready by then, no process of it runs.
+// limits the time until the plane is ready. If the plane is not ready by then, Restart fails and
+// kills all processes of the plane.
 func (p *Plane) Restart(ctx context.Context) error {
 	return p.inTurn(ctx, "restart", func() error {
 		p.end(ctx)

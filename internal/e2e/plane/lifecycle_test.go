@@ -23,8 +23,8 @@ import (
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// listen opens and closes a listener on an address, which fails while another process listens
-// there.
+// listen opens and closes a listener on an address. It fails while another socket is bound to the
+// address.
 func listen(t *testing.T, address string) error {
 	t.Helper()
 	var config net.ListenConfig
@@ -150,7 +150,7 @@ func TestStartRespectsContext(t *testing.T) {
 	go func() {
 		_, err := plane.Start(ctx, plane.Options{
 			Name: "late", Dir: dir,
-			// Nothing listens there, so the API server cannot become ready.
+			// Nothing listens at this address, so the API server cannot become ready.
 			APIServerFlags: []string{"--etcd-servers=unix://nobody:1"},
 		})
 		ended <- err

@@ -28,7 +28,8 @@ type Options struct {
 	Nodes int
 
 	// APIServerFlags are added to those of kube-apiserver, such as
-	// "--runtime-config=apps/v1=false". The last of two equal flags counts.
+	// "--runtime-config=apps/v1=false". If a flag is given twice, the last one
+	// counts.
 	APIServerFlags []string
 
 	// AnyGroup makes the API server accept CustomResourceDefinitions in groups without a dot, such

@@ -47,9 +47,10 @@ type Plane struct {
 }
 
 // Start builds missing programs, starts a plane, and returns when its API server is ready and, with
-// Pods, its nodes are. ctx limits the start, not the life of the plane, which ends with Stop. If
-// Start fails, no process runs and the directory is kept; the error contains the last lines of the
-// failing process's log and names the directory.
+// Pods, its nodes are ready. ctx limits the start, not the life of the plane, which ends with Stop.
+// If Start fails, no process runs, and Start keeps the directory. If it fails while the programs
+// start, the error names the directory. If a program has ended, the error also contains the last
+// lines of the program's log.
 func Start(ctx context.Context, options Options) (*Plane, error) {
 	options, err := options.withDefaults()
 	if err != nil {

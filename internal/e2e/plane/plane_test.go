@@ -30,8 +30,9 @@ func TestMain(m *testing.M) {
 	os.Exit(planetest.Run(m))
 }
 
-// orphanHelper names an environment variable. If it holds a directory, the test binary starts a
-// plane there, prints its process IDs, and never stops it.
+// orphanHelper is the name of an environment variable. If the variable holds a directory, the test
+// binary starts a plane in the directory, prints the IDs of the plane's processes, and never stops
+// the plane.
 const orphanHelper = "ATOLL_TEST_ORPHAN"
 
 func startAndHang() int {

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port is a loopback port that is bound, but not listened on, for as long as its plane exists.
-// kube-apiserver binds it as well, with --permit-port-sharing. The binding keeps other processes
-// from the port before the API server starts and while it is down, so no other process can take the
-// port between its choice and its use. A bound socket that does not listen gets no connections.
+// port is a loopback port. This process keeps a socket bound to it, without listening, for as long
+// as the plane exists. kube-apiserver binds the port as well, with --permit-port-sharing. The
+// socket keeps other processes from the port before the API server starts and while it is down. A
+// bound socket that does not listen gets no connections.
 type port struct {
 	number int
 	fd     int

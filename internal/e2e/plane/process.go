@@ -64,7 +64,7 @@ func run(dir, logs, name, path string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// running reports whether the process has not been reaped yet.
+// running reports whether the process runs. It returns false once the process has been reaped.
 func (p *process) running() bool {
 	select {
 	case <-p.exited:

@@ -68,7 +68,8 @@ func (p *Plane) await(ctx context.Context, what string, probe func(context.Conte
 	})
 }
 
-// awaitReady waits until the API server is ready and has created its default objects.
+// awaitReady waits until the API server is ready and has created the namespaces kube-system and
+// default.
 func (p *Plane) awaitReady(ctx context.Context) error {
 	err := p.await(ctx, "kube-apiserver to be ready", func(ctx context.Context) error {
 		return readyz(ctx, p.client, p.Server())

@@ -110,8 +110,9 @@ func controllerManagerArguments() []string {
 
 func schedulerArguments() []string { return controllerArguments() }
 
-// controllerArguments returns the arguments that disable a controller's own server, so that it
-// needs no port, and remove its client-side rate limit.
+// controllerArguments returns the common arguments of kube-controller-manager and kube-scheduler.
+// They disable the program's own server, so that the program needs no port, and raise its
+// client-side rate limit.
 func controllerArguments() []string {
 	return []string{
 		"--kubeconfig=kubeconfig",

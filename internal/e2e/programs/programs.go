@@ -6,8 +6,9 @@
 // Package programs pins the programs that make up a real control plane.
 //
 // Nothing imports it: the build tag keeps it out of every build, and go.mod
-// beside it pins the versions that the package build compiles. It is a module of
-// its own so that the programs' dependencies never meet the library's.
+// beside it pins the versions that the package build compiles. It is a module
+// of its own, so that the programs' dependencies do not change the versions of
+// the library's dependencies.
 //
 // To move to another version, change go.mod (the 33 replaces follow
 // k8s.io/kubernetes: v1.N.P goes with v0.N.P) and run go mod tidy.

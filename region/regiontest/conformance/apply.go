@@ -237,7 +237,7 @@ func managersOf(o *unstructured.Unstructured) []string {
 	return found
 }
 
-// fieldsOf returns the fields of one manager.
+// fieldsOf returns the fields, as JSON, in the first entry of manager, or "" without an entry.
 func fieldsOf(o *unstructured.Unstructured, manager string) string {
 	for _, m := range o.GetManagedFields() {
 		if m.Manager == manager {

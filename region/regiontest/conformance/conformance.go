@@ -49,7 +49,8 @@ func cases() []testCase {
 	return all
 }
 
-// Run runs the cases as parallel subtests against the server of config, with the rights of an administrator.
+// Run runs the cases as parallel subtests against the server of config. The user of config must be an administrator.
+// Run also fails t if differences.go declares a difference in a fact that no case asserts.
 func Run(t *testing.T, config *rest.Config, kind Kind) {
 	var mu sync.Mutex
 	used := map[string]bool{}

@@ -165,7 +165,8 @@ func definitions() []testCase {
 	}
 }
 
-// condition returns status and reason of one condition.
+// condition returns the status and the reason of the condition whose type is kind, or "" if o does
+// not have the condition.
 func condition(o *unstructured.Unstructured, kind string) string {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	i := slices.IndexFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == kind })

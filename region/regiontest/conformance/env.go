@@ -129,7 +129,8 @@ func (e *env) namespace() {
 	require.NoError(e, err)
 }
 
-// widgets creates a CRD in the case's group, changed by change, and returns a client of it in the case's namespace.
+// widgets creates the CRD of widgets in the case's group, after change has edited it, and returns a client of widgets
+// in the case's namespace.
 func (e *env) widgets(change ...func(crd map[string]any)) dynamic.ResourceInterface {
 	e.Helper()
 	e.namespace()
@@ -137,7 +138,7 @@ func (e *env) widgets(change ...func(crd map[string]any)) dynamic.ResourceInterf
 	return e.Dynamic.Resource(e.gvr()).Namespace(e.Namespace)
 }
 
-// gvr returns the resource that widgets serves.
+// gvr returns the resource of the CRD that the method widgets creates.
 func (e *env) gvr() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: e.Group, Version: "v1", Resource: "widgets"}
 }
@@ -162,7 +163,7 @@ func (e *env) crd(change ...func(crd map[string]any)) {
 	e.served(e.Group, "widgets")
 }
 
-// served waits until the first version of a CRD is served.
+// served waits until the server serves version v1 of a custom type.
 func (e *env) served(group, plural string) {
 	e.Helper()
 	e.until("the CRD is served", func() bool {
@@ -171,7 +172,8 @@ func (e *env) served(group, plural string) {
 	})
 }
 
-// until waits for a condition that is expected soon.
+// until waits until holds returns true. It fails the case if the case's context ends first. what describes the
+// condition in the failure.
 func (e *env) until(what string, holds func() bool) {
 	e.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -193,7 +195,7 @@ type answer struct {
 	Text   string
 }
 
-// do makes a raw request. path begins with a slash; header lists pairs.
+// do sends a raw request. path begins with a slash. header lists names, each followed by its value.
 func (e *env) do(method, path string, body any, header ...string) answer {
 	e.Helper()
 	var payload []byte
@@ -225,7 +227,7 @@ func (e *env) do(method, path string, body any, header ...string) answer {
 	return reply
 }
 
-// path returns the path of the widgets in the case's namespace.
+// path returns the path of the widget name in the case's namespace, or of all widgets if name is empty.
 func (e *env) path(name string) string {
 	path := "/apis/" + e.Group + "/v1/namespaces/" + e.Namespace + "/widgets"
 	if name != "" {

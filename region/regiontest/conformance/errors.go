@@ -27,7 +27,7 @@ func schemaOf(group, version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
 }
 
-// continueOf returns the token of an expired list.
+// continueOf returns the continue token in the error of an expired list, or "" without a token.
 func continueOf(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

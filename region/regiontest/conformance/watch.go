@@ -16,7 +16,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// events receives n events of a watch and returns type, name and size of each.
+// events receives n events of w and returns the type of each, and the name and size of its object. If
+// the watch ends first, the last element is "END". If the case's context ends first, the last element
+// is "NOTHING MORE".
 func (e *env) events(w watch.Interface, n int) []string {
 	e.Helper()
 	found := []string{}

@@ -30,10 +30,10 @@ type Write struct {
 	Before, After *unstructured.Unstructured
 }
 
-// turns allows one write at a time. Nil allows all.
+// turns lets only one client write at a time. A nil turns lets all clients write at once.
 type turns chan struct{}
 
-// take waits for a turn. giveBack ends it.
+// take waits for a turn. giveBack ends the turn.
 func (t turns) take() (giveBack func()) {
 	if t == nil {
 		return func() {}
@@ -42,7 +42,7 @@ func (t turns) take() (giveBack func()) {
 	return func() { <-t }
 }
 
-// carryOut sends a write and calls Scenario.Always for it.
+// carryOut sends a write. If the server executes the write, carryOut records it and calls Scenario.Always.
 func (d *door) carryOut(r *http.Request, p Point, info requestinfo.Info, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	if d.run.scenario.Always == nil {
 		resp, err := send(r)
@@ -52,7 +52,7 @@ func (d *door) carryOut(r *http.Request, p Point, info requestinfo.Info, send fu
 		return resp, err
 	}
 	defer d.run.users.turns.take()()
-	// Judge the write even if the loop is stopped now: the server executes it anyway.
+	// Judge the write even if the loop is stopped now: the server may execute it anyway.
 	ctx := context.WithoutCancel(r.Context())
 	w := Write{Point: p, FieldManager: r.URL.Query().Get("fieldManager")}
 	var err error

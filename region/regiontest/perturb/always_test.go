@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// keepsCopies rejects the deletion of a copy whose ConfigMap exists.
+// keepsCopies returns an error if w deleted a copy in down although its ConfigMap exists in up.
 func keepsCopies(ctx context.Context, w perturb.Write, access perturb.Access) error {
 	if w.Server != "down" || w.Verb != "delete" {
 		return nil
@@ -36,7 +36,8 @@ func keepsCopies(ctx context.Context, w perturb.Write, access perturb.Access) er
 	return fmt.Errorf("the copy of %s was deleted", w.Name)
 }
 
-// The end state does not show that a copy was deleted and created again.
+// The mistaken copier deletes a copy and creates it again, which the end state does not show. Find
+// reports it only with Scenario.Always, and does not report the right copier.
 func TestAlwaysFindsWhatTheEndDoesNotShow(t *testing.T) {
 	edits := perturb.Options{Only: func(p perturb.Plan) bool { return p[0].Kind == perturb.EditBefore && p[0].Of.Server == "down" }}
 	mistaken, right := scenario(copier{startsAnew: true}), scenario(copier{})
@@ -52,7 +53,8 @@ func TestAlwaysFindsWhatTheEndDoesNotShow(t *testing.T) {
 	require.Empty(t, perturb.Find(t, right, edits).Failures, "of a controller that is right")
 }
 
-// Always gets each write with the object before and after it, including late writes and excluding rejected ones.
+// Always is called for each write that a server has executed, with the object before and after the
+// write. This includes late writes and excludes rejected ones.
 func TestAlwaysSeesEachWrite(t *testing.T) {
 	value := func(o map[string]any) any { return o["data"].(map[string]any)["value"] }
 	shown := func(plan perturb.Plan) []string {

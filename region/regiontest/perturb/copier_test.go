@@ -26,7 +26,8 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// copier copies each ConfigMap of up to down, with client-go's informer and queue. Its fields enable mistakes.
+// copier copies each ConfigMap of the server up to the server down, with client-go's informer and
+// queue. Its fields enable mistakes.
 type copier struct {
 	mixesReads      bool // copies the cached object with the resourceVersion of a live read
 	countsEvents    bool // records how often an object changed, counted by events

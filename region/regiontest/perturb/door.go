@@ -23,7 +23,7 @@ import (
 
 type roundTripper = http.RoundTripper
 
-// door is the connection of one instance of a loop to a server. It applies the faults.
+// door is the connection of one instance of a loop to a server. It applies the faults of the plan.
 type door struct {
 	run      *run
 	server   string
@@ -56,12 +56,12 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// send sends a request to the server.
 func (d *door) send(r *http.Request) (*http.Response, error) {
 	return d.run.sendTracked(d.instance, d.next, r)
 }
 
-// of returns the point of a request. A watch has one point for all objects that it may show.
+// of returns the point of a request, with N zero. The point of a watch has neither namespace, name
+// nor subresource, so all watches of a loop on one resource share it.
 func (d *door) of(verb string, info requestinfo.Info) Point {
 	p := Point{
 		Loop: d.instance.loop, Server: d.server, Verb: verb, Subresource: info.Subresource,

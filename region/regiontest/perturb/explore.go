@@ -16,12 +16,13 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// Options configure Explore. The zero value runs every plan of one fault.
+// Options configure Explore. The zero value runs each plan that has one fault, except plans of the Kind RestoreUnder.
 type Options struct {
-	// Plans bounds the number of plans with one fault. The choice covers loops, writes and kinds evenly. Zero: all.
+	// Plans bounds the number of plans that have one fault. The choice covers loops, writes and kinds evenly. Zero: no
+	// bound.
 	Plans int
 
-	// Pairs is the number of additional random plans with two faults.
+	// Pairs is the number of additional random plans, each with two faults.
 	Pairs int
 
 	// Seed determines the choice of plans. Zero: 1.
@@ -37,18 +38,19 @@ type Options struct {
 	// RestoreUnder adds plans of the Kind RestoreUnder.
 	RestoreUnder bool
 
-	// Only, unless nil, selects the plans for which it returns true.
+	// Only, unless nil, selects plans: Explore calls it for each plan that has one fault, and leaves the plan out if
+	// Only returns false.
 	Only func(Plan) bool
 }
 
 // Report summarizes the runs of Explore.
 type Report struct {
-	Writes, Events int  // of the undisturbed run
-	Plans          int  // number of plans with one fault
-	Runs           int  // disturbed runs
+	Writes, Events int  // of the undisturbed run; with Settle, Writes counts all runs
+	Plans          int  // number of plans with one fault, before Options.Plans bounds them
+	Runs           int  // number of plans or seeds that were run
 	Missed         int  // faults whose point the run did not reach
-	MostWrites     int  // of one disturbed run
-	Busiest        Plan // of the run with MostWrites
+	MostWrites     int  // greatest number of writes in one of these runs
+	Busiest        Plan // the plan of the run with MostWrites; if it failed, in its shortest form
 	Failures       []Failure
 }
 
@@ -65,8 +67,9 @@ func (r Report) String() string {
 		r.Writes, r.Events, r.Plans, r.Runs, r.Missed, r.MostWrites, r.Busiest, len(r.Failures))
 }
 
-// Explore runs the scenario undisturbed, and then with each plan, and fails t with the shortest failing plan, as a Go
-// test that runs it again. Each run has a bubble of testing/synctest, so t must not be in one. It blocks.
+// Explore runs the scenario undisturbed, and then once with each plan. If plans fail, it fails t and prints the
+// shortest of them as a Go test that repeats the run. Unless Options.Real is set, each run has a bubble of
+// testing/synctest, so t must not be in a bubble. Explore returns when all runs have ended.
 func Explore(t *testing.T, s Scenario, opts Options) Report {
 	t.Helper()
 	report := Find(t, s, opts)
@@ -77,7 +80,8 @@ func Explore(t *testing.T, s Scenario, opts Options) Report {
 	return report
 }
 
-// Find does the same as Explore, but fails t only if an undisturbed run fails, or if two undisturbed runs differ.
+// Find does the same as Explore, but fails t only if an undisturbed run fails, or if two undisturbed runs end in
+// different states.
 func Find(t *testing.T, s Scenario, opts Options) Report {
 	t.Helper()
 	x := &explorer{scenario: &s, real: opts.Real, reference: undisturbed(t, &s, opts.Real)}
@@ -127,7 +131,7 @@ func (x *explorer) choose(t *testing.T, opts Options) []Plan {
 	return slices.Concat(sample(all, opts.Plans, random), pairs(all, opts.Pairs, random))
 }
 
-// restorable returns which servers can be restored.
+// restorable reports, for each server by name, whether it is Restorable.
 func (s *Scenario) restorable() (map[string]bool, error) {
 	servers, err := s.Servers()
 	if err != nil {
@@ -143,7 +147,7 @@ func (s *Scenario) restorable() (map[string]bool, error) {
 	return restorable, nil
 }
 
-// try runs a plan. It reports a failing plan in its shortest form.
+// try runs a plan and adds the result to the report. If the plan fails, try first shortens it.
 func (x *explorer) try(t *testing.T, plan Plan) {
 	t.Helper()
 	result, err := x.judge(t, plan)
@@ -197,8 +201,8 @@ func each[T any](t *testing.T, name string, items []T, workers int, do func(*tes
 	})
 }
 
-// undisturbed runs the scenario twice without faults and returns the outcome. It fails t if a run fails, or if the
-// end states differ.
+// undisturbed runs the scenario twice without faults and returns the first outcome. It fails t if a run fails, or if
+// the end states differ.
 func undisturbed(t *testing.T, s *Scenario, real bool) outcome {
 	t.Helper()
 	unbrake()
@@ -216,7 +220,9 @@ func undisturbed(t *testing.T, s *Scenario, real bool) outcome {
 	return first
 }
 
-// Replay runs the scenario with one plan and fails t if the run fails.
+// Replay runs the scenario undisturbed, and then with one plan. It fails t if a run fails, or if the run with the plan
+// ends in another state than the undisturbed one. Each run has a bubble of testing/synctest, so t must not be in a
+// bubble.
 func Replay(t *testing.T, s Scenario, plan Plan) {
 	t.Helper()
 	x := &explorer{scenario: &s, reference: undisturbed(t, &s, false)}
@@ -230,7 +236,8 @@ func Replay(t *testing.T, s Scenario, plan Plan) {
 }
 
 // unbrake removes the handler of apimachinery that makes a caller wait until a millisecond has passed since the last
-// error in the process. Each bubble resets the clock, so the wait would take hours.
+// error in the process. Each bubble starts its clock anew, so the last error may seem to be hours in the future, and
+// the wait would take as long.
 func unbrake() {
 	if handlers := utilruntime.ErrorHandlers; len(handlers) > 1 {
 		utilruntime.ErrorHandlers = handlers[:1]
@@ -247,7 +254,7 @@ func play(t *testing.T, s *Scenario, plan Plan, real bool) (result outcome, err 
 	return result, err
 }
 
-// source returns the Go source of a test with a plan.
+// source returns the Go source of a test that replays p.
 func source(p Plan) string {
 	return "func TestPlan(t *testing.T) {\n\tperturb.Replay(t, scenario(), " + strings.ReplaceAll(p.Source(), "\n", "\n\t") + ")\n}\n"
 }

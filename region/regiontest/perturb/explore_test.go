@@ -28,7 +28,8 @@ func TestARightController(t *testing.T) {
 	require.LessOrEqual(t, report.Missed, report.Runs/20)
 }
 
-// Each mistake is found, by the expected faults and by the plan in docs/perturbation.md.
+// Find finds each of these mistakes of the copier: with every kind of fault in by, and with the plan in
+// docs/perturbation.md.
 func TestSeededMistakes(t *testing.T) {
 	for name, test := range map[string]struct {
 		copier copier
@@ -57,8 +58,8 @@ func TestSeededMistakes(t *testing.T) {
 	}
 }
 
-// Objects that are deleted during the rest at the end are created again, too: here before the third heartbeat of a
-// loop.
+// A fault deletes an object of a user during the rest at the end of the run, before the third heartbeat of a loop.
+// The user creates the object again, so the run ends in the same state as the undisturbed run.
 func TestWhatIsDeletedAtRestIsMadeAgain(t *testing.T) {
 	s := scenario(copier{})
 	s.Loops = []perturb.Loop{{Name: "beats", Run: func(ctx context.Context, access perturb.Access) error {

@@ -34,7 +34,7 @@ func (r *run) supervise(ctx context.Context, loop *Loop) {
 	}
 }
 
-// live runs a loop until it ends.
+// live runs a loop until it ends. In an undisturbed run, a loop that ends before ctx fails the run.
 func (r *run) live(ctx context.Context, loop *Loop) {
 	mine, end := context.WithCancelCause(ctx)
 	defer end(errEnded)
@@ -56,7 +56,8 @@ var (
 	errEnded   = errors.New("it returned no error")
 )
 
-// config returns a configuration for a server, for one instance of a loop.
+// config returns the configuration with which instance i of a loop reaches a server. Its requests
+// meet the faults of the plan.
 func (r *run) config(name string, i *instance) *rest.Config {
 	server, ok := r.servers[name]
 	if !ok {

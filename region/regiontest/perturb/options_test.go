@@ -45,8 +45,8 @@ func TestOnlyLeavesPlansOut(t *testing.T) {
 	require.Equal(t, 4, report.Runs)
 }
 
-// A seed always chooses the same plans, and another seed chooses others. The mistake makes plans visible: failing ones
-// are reported.
+// Find runs the same plans for the same seed, and other plans for another seed. The copier has a mistake, because Find
+// names only the plans that fail.
 func TestSeedChoosesPlans(t *testing.T) {
 	failing := func(seed uint64) []string {
 		var plans []string
@@ -61,7 +61,7 @@ func TestSeedChoosesPlans(t *testing.T) {
 	require.NotEqual(t, first, failing(2))
 }
 
-// With Options.Real, runs take real time, and the faults are applied too.
+// With Options.Real, Find runs a sample of the plans in real time, and the right copier passes.
 func TestRealTime(t *testing.T) {
 	s := scenario(copier{})
 	s.Quiet, s.Rest, s.Limit = 50*time.Millisecond, 100*time.Millisecond, 10*time.Second

@@ -24,25 +24,25 @@ const (
 	// preconditions still hold.
 	ApplyLate Kind = "ApplyLate"
 
-	// EditBefore lets another client edit the object just before the write.
+	// EditBefore lets another client edit the object Fault.Of just before the write.
 	EditBefore Kind = "EditBefore"
-	// DeleteBefore lets another client delete the object just before the write. If it belongs to a user, the user
-	// creates it again when the run has come to rest, or after ten times Scenario.Quiet.
+	// DeleteBefore lets another client delete the object Fault.Of just before the write. If the object belongs to a
+	// user, the user creates it again when the run has come to rest, or after ten times Scenario.Quiet.
 	DeleteBefore Kind = "DeleteBefore"
-	// RemakeBefore lets another client delete the object and create it again just before the write.
+	// RemakeBefore lets another client delete the object Fault.Of and create it again just before the write.
 	RemakeBefore Kind = "RemakeBefore"
 	// Restore stops all loops before the write, restores the server to the state before a step of the script, and
-	// restarts the loops, as one should with a backup of etcd. The users repeat lost steps after the run has come to
-	// rest.
+	// restarts the loops, as one should with a backup of etcd. After the run has come to rest, the users repeat the
+	// steps that the restore has undone.
 	Restore Kind = "Restore"
-	// RestoreUnder restores the server under running loops. No watch shows the restore: a watch that resumes at a
+	// RestoreUnder restores the server while the loops run. No watch shows the restore: a watch that resumes at a
 	// future resource version waits, as on a real server. Plans have this kind only if Options.RestoreUnder is set.
 	RestoreUnder Kind = "RestoreUnder"
 
 	// WatchLate delays this event of the watch and the later ones for ten times Scenario.Quiet, while everything else
 	// continues.
 	WatchLate Kind = "WatchLate"
-	// WatchCut ends the watch before this event. It can be resumed.
+	// WatchCut ends the watch before this event. The loop can resume the watch.
 	WatchCut Kind = "WatchCut"
 	// WatchGap ends the watch before this event, and lets the loop read the resource again only after ten times
 	// Scenario.Quiet, when the history is gone: objects that were created and deleted in the meantime are never
@@ -78,8 +78,8 @@ func (p Point) String() string {
 type Fault struct {
 	Kind Kind
 	At   Point
-	Of   Object // of EditBefore, DeleteBefore and RemakeBefore
-	Step int    // of Restore and RestoreUnder: the server is restored to the state before this step of the script, from 0
+	Of   Object // the object that EditBefore, DeleteBefore or RemakeBefore changes
+	Step int    // Restore and RestoreUnder restore the server to its state before this step of the script, from 0
 }
 
 // Object is an object of a server.

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// singles returns all plans of one fault, for the writes and events of an undisturbed run.
+// singles returns all plans that have one fault, at the writes and events of the undisturbed run reference.
 func singles(s *Scenario, reference outcome, restorable map[string]bool, restores []Kind) []Plan {
 	var plans []Plan
 	add := func(f Fault) { plans = append(plans, Plan{f}) }
@@ -108,7 +108,7 @@ func sample(plans []Plan, n int, random *rand.Rand) []Plan {
 	return taken
 }
 
-// pairs joins n random pairs of single plans.
+// pairs returns n plans, each of which joins two random plans. It returns nil if plans has fewer than two plans.
 func pairs(plans []Plan, n int, random *rand.Rand) []Plan {
 	if len(plans) < 2 {
 		return nil
@@ -120,7 +120,7 @@ func pairs(plans []Plan, n int, random *rand.Rand) []Plan {
 	return joined
 }
 
-// shrink removes faults from a failing plan while it still fails.
+// shrink removes faults from a failing plan while wrong reports that the plan still fails.
 func shrink(plan Plan, wrong func(Plan) bool) Plan {
 	for i := 0; i < len(plan) && len(plan) > 1; {
 		if shorter := slices.Delete(slices.Clone(plan), i, i+1); wrong(shorter) {

@@ -28,7 +28,8 @@ func TestShrinkLeavesOutWhatIsNotNeeded(t *testing.T) {
 	require.Len(t, whole, 3, "shrink does not modify its plan")
 }
 
-// Each kind of fault in each loop is taken once before any is taken twice.
+// Two of the plans have a kind of fault or a loop that no other plan has. sample takes both before it
+// takes further plans with the common kind and loop. sample with n = 0 takes all plans.
 func TestSampleSpreads(t *testing.T) {
 	var plans []Plan
 	for range 50 {

@@ -47,8 +47,9 @@ func besideA(loop func(context.Context, dynamic.ResourceInterface) error) pertur
 	}
 }
 
-// A loop writes once more long after the last step. Objects that a fault at this write deletes are
-// created again too.
+// A loop writes ten minutes after its start, when the script has long ended. A fault at this write
+// deletes the user's object, or restores the server. The user creates the object again, so the run ends
+// in the same state as the undisturbed run.
 func TestLossesDuringTheRestAreRepeated(t *testing.T) {
 	late := besideA(func(ctx context.Context, c dynamic.ResourceInterface) error {
 		for wait := 10 * time.Minute; ; wait = 24 * time.Hour {
@@ -68,7 +69,8 @@ func TestLossesDuringTheRestAreRepeated(t *testing.T) {
 	perturb.Replay(t, late, perturb.Plan{{Kind: perturb.Restore, At: write}})
 }
 
-// A loop that writes while an object is missing comes to rest, because its user creates the object again.
+// A loop writes again and again while the user's object is missing. A fault deletes the object. The
+// loop comes to rest, because the user creates the object again.
 func TestLossesWithoutARestAreRepeated(t *testing.T) {
 	restless := besideA(func(ctx context.Context, c dynamic.ResourceInterface) error {
 		had := false

@@ -55,8 +55,8 @@ func (r *run) sendTracked(i *instance, next roundTripper, req *http.Request) (*h
 	return next.RoundTrip(req)
 }
 
-// restore restores a server to the state before a step of the script. The users will repeat the
-// script from that step on.
+// restore restores a server to the state before a step of the script. For a fault of the Kind
+// Restore it first stops the loops. The users will repeat the script from that step on.
 func (r *run) restore(f Fault) {
 	if f.Kind == Restore {
 		r.stop()

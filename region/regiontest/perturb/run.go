@@ -49,14 +49,15 @@ type trace struct {
 	events []moment
 }
 
-// moment is a point, and the current step of the script.
+// moment is a point that a run reached, and the step of the script at that time.
 type moment struct {
 	Point
 
 	step int
 }
 
-// maxRequests bounds a run, because a loop might send requests forever without time passing.
+// maxRequests is the greatest number of requests in a run. Without it, a loop that sends requests without waiting would
+// keep the time of the bubble from passing.
 const maxRequests = 30_000
 
 // execute runs the scenario with a plan.
@@ -135,8 +136,8 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// conclude waits until the loops have rested at the end of the run. If objects or steps were lost meanwhile, the
-// users repair that, and conclude waits again.
+// conclude waits until the loops have rested for Scenario.Rest. If a fault has deleted objects or undone steps
+// meanwhile, the users make up for it (see heal), and conclude waits again.
 func (r *run) conclude(ctx context.Context) error {
 	for {
 		if err := r.settle(ctx, r.scenario.rest()); err != nil {
@@ -148,8 +149,9 @@ func (r *run) conclude(ctx context.Context) error {
 	}
 }
 
-// heal lets the users repeat lost steps and recreate lost objects, and waits until the loops rest again. It reports
-// whether anything was lost.
+// heal lets the users repeat the steps that a restore has undone and create the objects that another client has
+// deleted, and waits until the loops are at rest. It repeats this until no step and no object is missing, at most 20
+// times. It reports whether any was missing.
 func (r *run) heal(ctx context.Context) (healed bool, _ error) {
 	for range 20 {
 		r.mu.Lock()
@@ -190,8 +192,8 @@ func (r *run) repeat(ctx context.Context, steps []Step) error {
 	return nil
 }
 
-// settle waits until no loop has written for d. Users recreate deleted objects after a while too: a loop may not come
-// to rest without them.
+// settle waits until no loop has written for d. If this takes long, the users meanwhile create deleted objects again,
+// because a loop may not come to rest without them.
 func (r *run) settle(ctx context.Context, d time.Duration) error {
 	began := time.Now()
 	remake := began.Add(r.scenario.lateWatch())
@@ -245,7 +247,8 @@ func (r *run) fail(err error) {
 	}
 }
 
-// arrive numbers a write or an event, and returns the faults that are planned for it. It returns each fault once.
+// arrive records and numbers a write or an event, and returns the faults that are planned for it. It returns each fault
+// once.
 func (r *run) arrive(p Point, event bool) (Point, []Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,7 +265,7 @@ func (r *run) arrive(p Point, event bool) (Point, []Fault) {
 		if f.At == p && !r.struck[i] && f.Kind != Twice {
 			r.struck[i] = true
 			faults = append(faults, f)
-			r.last = time.Now() // give the loops time after it, even in the rest at the end
+			r.last = time.Now() // give the loops time after the fault, even in the rest at the end
 		}
 	}
 	return p, faults
@@ -278,7 +281,8 @@ func (r *run) wrote(p Point) {
 	r.last = time.Now()
 }
 
-// count bounds the requests of a run. Further requests wait for the end of the run, so that time passes.
+// count counts the requests of a run. A request beyond maxRequests fails the run, and waits for the end of the run, so
+// that time passes.
 func (r *run) count(p func() Point) {
 	r.mu.Lock()
 	r.requests++

@@ -15,7 +15,7 @@ import (
 // Server is an API server of a scenario. *regiontest.Server implements it; any reachable API server can be wrapped as
 // one.
 type Server interface {
-	// Config returns a configuration with all rights. It is a copy.
+	// Config returns a configuration with all rights. Each call returns a separate copy.
 	Config() *rest.Config
 }
 
@@ -31,10 +31,10 @@ type Restorable interface {
 // mistake in the scenario. Each call returns a separate Config.
 type Access func(server string) *rest.Config
 
-// Scenario is the subject of a perturbation.
+// Scenario describes API servers, the controllers that run on them, the actions of users, and the checks of a run.
 type Scenario struct {
-	// Servers makes the API servers of one run, with their initial objects. It is called once per run. A server with a
-	// method Close is closed after the run.
+	// Servers makes the API servers of one run, with their initial objects. It is called once per run, and once more by
+	// Explore. A server with a method Close is closed after the run.
 	Servers func() (map[string]Server, error)
 
 	// Loops are the controllers. All run at once.
@@ -43,8 +43,8 @@ type Scenario struct {
 	// Script lists the actions of users. Each step begins once the loops have made no write for Quiet.
 	Script []Step
 
-	// Holds checks the end state of an undisturbed or disturbed run, in addition to the comparison with the undisturbed
-	// one. The Access has all rights. Nil: no further check.
+	// Holds checks the end state of each run, disturbed or not. Explore also compares the end state with the one of the
+	// undisturbed run. The Access has all rights. Nil: no further check.
 	Holds func(context.Context, Access) error
 
 	// Always checks an invariant after each write of a loop that a server has executed, including writes at rest and
@@ -57,7 +57,8 @@ type Scenario struct {
 	// Differ lists fields that may differ between runs.
 	Differ []Field
 
-	// Beats reports whether a loop may make a write at rest, such as a heartbeat. Nil: no write.
+	// Beats reports whether a loop may make the write of this point while it is at rest, such as a heartbeat. Nil: it
+	// may make no write.
 	Beats func(Point) bool
 
 	// Quiet is the time without a write of any loop after which a step begins. Zero: a minute.
@@ -75,11 +76,12 @@ type Loop struct {
 	// Name identifies the loop in plans and failures.
 	Name string
 
-	// Run runs the controller. It blocks until ctx ends, and may return an error earlier: then it is started again
-	// after Restart, as by a supervisor. All its goroutines must have ended when it returns.
+	// Run runs the controller and blocks until ctx ends. If it returns earlier, the package starts it again after
+	// Restart, as a supervisor does; in a run without faults, an earlier return fails the run. All its goroutines must
+	// have ended when it returns.
 	Run func(ctx context.Context, access Access) error
 
-	// Restart is the delay before a restart after a crash. Zero: a second.
+	// Restart is the delay before a restart after a crash or an early return. Zero: a second.
 	Restart time.Duration
 
 	// Single means that the controller must not run twice at the same time. No plan has Twice for it.

@@ -19,7 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// toggler writes the ConfigMap "a" once, or without end if its seed is even; with seed 3 Holds always fails.
+// toggler returns a scenario with a loop that writes the ConfigMap "a" once, or every ten minutes
+// without end if seed is even. With seed 3, Holds returns an error.
 func toggler(seed uint64) Scenario {
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	return Scenario{
@@ -68,7 +69,8 @@ func TestSettleNamesTheSeeds(t *testing.T) {
 	require.Empty(t, Settle(t, 1, 1, toggler).Failures)
 }
 
-// Heartbeats, which a loop may write at rest, are judged too, including the last one.
+// Always is called for heartbeats, too, which a loop may write at rest. With seed 2 it rejects the
+// sixth heartbeat, which is the last one of the run, and the run fails.
 func TestAlwaysJudgesHeartbeats(t *testing.T) {
 	beats := func(seed uint64) Scenario {
 		s := toggler(2)

@@ -28,7 +28,7 @@ type state map[Object]map[string]any
 // transient are resources that record events rather than state.
 var transient = []string{"events", "events.events.k8s.io"}
 
-// eachObject calls visit for all objects of a server.
+// eachObject calls visit for all objects of a server, except those of transient resources.
 func eachObject(ctx context.Context, s Server, visit func(schema.GroupVersionResource, *unstructured.Unstructured)) error {
 	resources, err := resourcesOf(s)
 	if err != nil {
@@ -52,7 +52,8 @@ func eachObject(ctx context.Context, s Server, visit func(schema.GroupVersionRes
 	return nil
 }
 
-// resourcesOf returns the resources of a server that can be listed, in one version each.
+// resourcesOf returns the resources of a server that can be listed, except transient ones, in one
+// version each.
 func resourcesOf(s Server) ([]schema.GroupVersionResource, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(s.Config())
 	if err != nil {
@@ -92,7 +93,8 @@ func find(s Server, resource string) (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, fmt.Errorf("no resource %s is served", resource)
 }
 
-// readState reads the content of all servers.
+// readState reads the content of all servers and reduces it to the fields that must be equal in each
+// run.
 func readState(ctx context.Context, servers map[string]Server, differ []Field) (state, error) {
 	found := state{}
 	uids := map[string]string{}
@@ -112,7 +114,7 @@ func readState(ctx context.Context, servers map[string]Server, differ []Field) (
 	return found, nil
 }
 
-// ofItsOwn are the metadata fields that differ in each run.
+// ofItsOwn are the metadata fields that may differ between two runs.
 var ofItsOwn = []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"}
 
 // normal removes from an object the expected differences between runs.
@@ -154,7 +156,8 @@ var (
 	instant  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 )
 
-// plain replaces times, UIDs and generations by comparable text.
+// plain replaces times, UIDs and observed generations in v by text that is equal in each run, and
+// sorts conditions. generation is the generation of the object that v is part of.
 func plain(v any, generation int64, uids map[string]string) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -21,8 +21,8 @@ func TestFinalizersAreASet(t *testing.T) {
 	require.Error(t, held("a", "b").equals(held("a", "c")))
 }
 
-// Two states with the same conditions in another order are equal, since conditions are a map by
-// type.
+// Two states with the same conditions in another order are equal, since conditions are a map by type.
+// A condition of another type is a difference.
 func TestConditionsAreAMap(t *testing.T) {
 	of := Object{"up", "deployments.apps", "default", "a"}
 	has := func(types ...string) state {
@@ -36,7 +36,8 @@ func TestConditionsAreAMap(t *testing.T) {
 	require.Error(t, has("Ready", "Synced").equals(has("Ready", "Available")))
 }
 
-// An observedGeneration is compared relative to the generation of its object, even in an annotation.
+// Two states are equal if observedGeneration is equally far behind the generation of the object: in
+// the status, and in JSON text in an annotation.
 func TestGenerationsAreRelative(t *testing.T) {
 	of := Object{"up", "deployments.apps", "default", "a"}
 	at := func(generation, observed int64) state {

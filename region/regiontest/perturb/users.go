@@ -27,7 +27,7 @@ import (
 // and RemakeBefore.
 type users struct {
 	servers map[string]Server
-	turns   turns // of all writers, if each write of a loop is judged
+	turns   turns // of users, loops and faults; nil without Scenario.Always
 
 	mu      sync.Mutex
 	owned   map[Object]bool // true: the script wrote it; false: it existed at the start
@@ -73,7 +73,8 @@ func (u *users) objects() map[Object]bool {
 	return maps.Clone(u.owned)
 }
 
-// access returns a configuration for a server, as a user: users own the objects that they write.
+// access returns the configuration with which a user reaches a server. It makes the user the owner of each object that
+// the user writes.
 func (u *users) access(name string) *rest.Config {
 	server, ok := u.servers[name]
 	if !ok {
@@ -152,7 +153,7 @@ func (u *users) wants(of Object) bool {
 	return owned && !u.deleted[of]
 }
 
-// meddle applies fault f to an object. A missing object stays missing.
+// meddle applies fault f to the object f.Of. A missing object stays missing.
 func (u *users) meddle(ctx context.Context, f Fault) error {
 	server := u.servers[f.Of.Server]
 	resource, err := find(server, f.Of.Resource)
@@ -188,7 +189,7 @@ func (u *users) meddle(ctx context.Context, f Fault) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.removed = append(u.removed, r) // retry later: a finalizer keeps the object
+	u.removed = append(u.removed, r) // remake creates it later
 	return nil
 }
 
@@ -227,8 +228,8 @@ func strip(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return anew
 }
 
-// remake recreates the objects that were deleted and are gone. It reports whether any was recreated, or is still
-// pending.
+// remake creates the objects that faults have deleted, unless a finalizer still keeps the deleted object. It reports
+// whether there was any object to create.
 func (u *users) remake(ctx context.Context) (bool, error) {
 	u.mu.Lock()
 	removed := u.removed

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// configMapsOf returns the users of a server, and a client of one of them for ConfigMaps.
+// configMapsOf returns the users of a new server, and a client with which a user writes ConfigMaps.
 func configMapsOf(t *testing.T) (*users, dynamic.ResourceInterface) {
 	t.Helper()
 	server := regiontest.NewServer(regiontest.Options{})
@@ -29,8 +29,8 @@ func configMapsOf(t *testing.T) (*users, dynamic.ResourceInterface) {
 	return u, c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
 }
 
-// An object that its user has deleted, and that only a finalizer keeps, is not created again when another client
-// deletes it too.
+// A user has deleted an object, and only a finalizer keeps it. Then a fault deletes it, too. The users do not plan
+// to create it again.
 func TestDeletedObjectsAreNotRemade(t *testing.T) {
 	for _, kind := range []Kind{DeleteBefore, RemakeBefore} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -48,7 +48,8 @@ func TestDeletedObjectsAreNotRemade(t *testing.T) {
 	}
 }
 
-// An object that was created by apply is applied again, so that a later apply can remove a field.
+// A user has applied an object, and a fault deletes it. The user creates it by the same apply, so that a later
+// apply of the user can remove a field.
 func TestObjectsAreRemadeAsTheyWereMade(t *testing.T) {
 	for _, kind := range []Kind{DeleteBefore, RemakeBefore} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -69,7 +70,8 @@ func TestObjectsAreRemadeAsTheyWereMade(t *testing.T) {
 	}
 }
 
-// An object that a user has deleted and a loop has created is the loop's: it is not created again for the user.
+// A user has deleted an object, and a loop has created an object of the same name. A fault deletes the object of
+// the loop. The user does not create it again.
 func TestWhatUsersDeletedIsNotRemade(t *testing.T) {
 	for _, kind := range []Kind{DeleteBefore, RemakeBefore} {
 		t.Run(string(kind), func(t *testing.T) {

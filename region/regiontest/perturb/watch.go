@@ -20,7 +20,7 @@ import (
 // gap is a period in which a loop cannot read a resource, and after which the history is gone.
 type gap struct {
 	until   time.Time
-	expired bool // the next watch was rejected
+	expired bool // a watch after the gap was rejected
 }
 
 // closed reports whether the resource cannot be read now. A nil gap is never closed.
@@ -32,7 +32,8 @@ func (r *run) gap(p Point) *gap {
 	return r.gaps[p]
 }
 
-// expires reports whether a resuming watch gets "history is gone", once for each gap.
+// expires reports whether the server rejects a watch that resumes at p with 410. It returns true once
+// for each gap.
 func (r *run) expires(p Point) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

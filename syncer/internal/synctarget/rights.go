@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SyncRights returns the rules that a Syncer of those types needs downstream. They include neither the rights to
-// read the capacity nor those that syncer.NamespaceOptions need.
+// SyncRights returns the rules that a Syncer of the given types needs downstream. They do not include the right to
+// list nodes for the capacity, or the rights that syncer.NamespaceOptions need.
 func SyncRights(types []schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{KubeSystem(), Allow(schema.GroupResource{Resource: "namespaces"}, "create")}
 	for _, gr := range types {

@@ -49,7 +49,8 @@ func WriteStatus(ctx context.Context, up region.API, target *v1alpha1.SyncTarget
 	return nil
 }
 
-// HasEnded reports whether the status of a SyncTarget that is being deleted reports that its syncer has ended.
+// HasEnded reports whether the SyncTarget has the condition Ready with the reason Stopped for its present generation.
+// An Agent sets this reason when the SyncTarget is being deleted and its Syncer has ended.
 func HasEnded(target *v1alpha1.SyncTarget) bool {
 	return slices.ContainsFunc(target.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == string(v1alpha1.SyncTargetConditionReady) && c.Reason == string(v1alpha1.SyncTargetReasonStopped) && c.ObservedGeneration == target.Generation

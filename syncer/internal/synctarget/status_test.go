@@ -21,7 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// A status is written only over the version that was read.
+// WriteStatus changes the status of the SyncTarget that was read. If the SyncTarget has changed since then,
+// WriteStatus returns a Conflict and changes nothing.
 func TestWriteStatus(t *testing.T) {
 	crd, err := config.CRD("synctargets.workload.kcp.io")
 	require.NoError(t, err)

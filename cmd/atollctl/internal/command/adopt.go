@@ -54,7 +54,7 @@ them first. The command may be repeated.`, kind.Kind),
 	return c
 }
 
-// checkSubject rejects names that no object of the kind can have.
+// checkSubject returns an error if no object of the kind can have the name and namespace of about.
 func checkSubject(about subject) error {
 	switch {
 	case !about.kind.Namespaced:
@@ -65,7 +65,7 @@ func checkSubject(about subject) error {
 	return checkKey(about.key.Namespace, about.key.Name)
 }
 
-// adoptLine returns the command that adopts the object in peer.
+// adoptLine returns the arguments with which atollctl adopts the object in peer.
 func adoptLine(about subject, peer region.PeerName) string {
 	line := strings.ToLower(about.kind.Kind) + " adopt " + about.key.Name
 	if about.kind.Namespaced {

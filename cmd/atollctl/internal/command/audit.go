@@ -118,8 +118,8 @@ func (s *session) printReport(r *fanout.Report) error {
 	return unread
 }
 
-// wrongPeers reports whether the audit could not read a peer because the peer is the wrong cluster
-// or its identity is unknown. The user must then correct credentials or rights.
+// wrongPeers reports whether the audit could not read some peer, because that peer is the wrong
+// cluster or has an unknown identity. The user must then correct credentials or rights.
 func wrongPeers(r *fanout.Report) bool {
 	for o := range r.Unread.All() {
 		if is(o.Err, fanout.ErrWrongPeer) || is(o.Err, region.ErrIdentityUnknown) {

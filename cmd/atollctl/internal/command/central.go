@@ -17,8 +17,8 @@ import (
 
 const nameLog = "write --log kube:KUBECONFIG, with the kubeconfig of the central plane"
 
-// open opens the log that commands write: a file, or the log in a central plane that coordinators
-// share. The caller must call done.
+// open opens the log that commands write: a log in a file, or the shared log in a central plane. If
+// the error is nil, the caller must call done.
 func (s *session) open(ctx context.Context, create bool, opts wal.Options) (log wal.Log, done func() error, err error) {
 	if s.shared != "" {
 		log, err := s.openCentral()
@@ -31,7 +31,8 @@ func (s *session) open(ctx context.Context, create bool, opts wal.Options) (log 
 	return file, file.Close, nil
 }
 
-// openCentral opens the log in the central plane. It does no network I/O.
+// openCentral opens the log in the central plane to which the kubeconfig of --log leads. It does no
+// network I/O.
 func (s *session) openCentral() (*kubelog.Log, error) {
 	path, ok := strings.CutPrefix(s.shared, "kube:")
 	if !ok || path == "" {
@@ -56,7 +57,8 @@ func (s *session) openCentral() (*kubelog.Log, error) {
 	return log, nil
 }
 
-// describe returns the description of an entry for "kubectl get operations".
+// describe returns the action and the object that "kubectl get operations" shows for the entry e.
+// Both are empty if e cannot be read.
 func describe(e wal.Entry) kubelog.Description {
 	about, err := fanout.Describe(e)
 	if err != nil {

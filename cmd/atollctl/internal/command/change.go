@@ -13,8 +13,9 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// change runs f with a Coordinator that writes to the peers. Before that it checks the peer that
-// the flag names; an empty peer lets the Coordinator choose.
+// change runs f with a Coordinator that writes to the peers. First it checks that peer, the value
+// of the flag, is a configured peer. An empty peer passes this check; the Coordinator then chooses
+// a peer.
 func (s *session) change(ctx context.Context, flag, peer string, f func(*fanout.Coordinator) error) error {
 	if _, err := s.connect(ctx); err != nil {
 		return err
@@ -27,7 +28,7 @@ func (s *session) change(ctx context.Context, flag, peer string, f func(*fanout.
 	return s.coordinate(ctx, f)
 }
 
-// removal holds the flags of commands that remove something.
+// removal holds the flags of commands that remove an object.
 type removal struct {
 	change
 	uid            string

@@ -22,7 +22,8 @@ type peers struct {
 	region.Directory
 }
 
-// connect returns connections to all peers that the flags name, made once. It does no network I/O.
+// connect returns connections to all peers that the flags name. The first call makes the
+// connections; later calls return the same ones. connect does no network I/O.
 func (s *session) connect(ctx context.Context) (region.Directory, error) {
 	if s.peers.Directory != nil {
 		return s.peers.Directory, nil
@@ -129,7 +130,8 @@ func (p peers) names() string {
 	return strings.Join(names, ", ")
 }
 
-// known returns an error if no peer has the name. flag is the flag that gave the name.
+// known returns an error if no configured peer has the name. The error names flag, the flag whose
+// value is the name.
 func (p peers) known(flag string, name string) error {
 	if _, err := p.Conn(region.PeerName(name)); err != nil {
 		return badInput("known peers: "+p.names(), "%s %q: %w", flag, name, region.ErrUnknownPeer)

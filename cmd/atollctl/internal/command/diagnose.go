@@ -19,14 +19,16 @@ import (
 
 const lackTimeout = 3 * time.Second
 
-// lack holds the types, and the PeerSet, that a peer needs and does not have.
+// lack lists the required types that a peer does not serve. peerSet is true if the peer has no
+// PeerSet.
 type lack struct {
 	types   []string
 	peerSet bool
 }
 
-// lacking asks each peer for the types and the PeerSet that all commands need. If a peer lacks any
-// of them, lacking returns the commands that add them, and true. It skips unreachable peers.
+// lacking asks each peer for the types and the PeerSet that commands on a ring need. It returns a
+// remedy for each peer that lacks one of them, and true if any peer does. It skips a peer that it
+// cannot read.
 func (s *session) lacking(ctx context.Context) (remedy string, ok bool) {
 	if s.peers.Directory == nil {
 		return "", false

@@ -3,7 +3,7 @@
 
 // Package command is the command line of atollctl.
 //
-// Each run executes one operation or reads the peers once. If a run is killed, its operation is
-// finished by "wal recover", or by the next run of a changing command, with the same log. Secrets
-// are never printed.
+// A command that changes objects stores its operation in a log. If the process is killed, "wal
+// recover" or the next changing command with the same log finishes or undoes the operation. The
+// package prints no credentials of a kubeconfig.
 package command

@@ -64,7 +64,8 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 	return exitFailed, ""
 }
 
-// outcome classifies errors that report how an operation ended, or which other operation blocks it.
+// outcome returns the exit code and the remedy for an error that reports how an operation ended, or
+// which operation or object blocks the operation. For any other error, ok is false.
 func (s *session) outcome(err error) (code int, remedy string, ok bool) {
 	removal := fmt.Sprintf("remove those, then run %q with the same --wal", s.program+" wal recover")
 	if doubt, ok := find[*fanout.InDoubtError](err); ok {
@@ -96,8 +97,9 @@ func (s *session) outcome(err error) (code int, remedy string, ok bool) {
 	return 0, "", false
 }
 
-// refused reports whether err is a failed check of the request, from before the operation began.
-// Errors from after the beginning name a peer or an outcome.
+// refused reports whether a check of the request returned err before the operation began. An error
+// of a later step names a peer or an outcome, or shows that the log was closed or that the time was
+// over.
 func refused(err error) bool {
 	_, somewhere := find[*region.Error](err)
 	begun := somewhere || is(err, fanout.ErrAborted) || is(err, wal.ErrClosed)
@@ -112,8 +114,8 @@ func conflicting(err error) bool {
 	return held || changed || occupied || blocked
 }
 
-// adoption returns the command that adopts the object which err names, if that object has no claim.
-// Otherwise it returns "".
+// adoption returns a remedy if err names an object without a claim that holds the name: adopt that
+// object, delete it, or choose another name. Otherwise adoption returns "".
 func (s *session) adoption(err error) string {
 	held, ok := find[*fanout.HeldError](err)
 	if !ok || held.Operation != "" {
@@ -127,7 +129,8 @@ func (s *session) adoption(err error) string {
 	return ""
 }
 
-// input reports whether the user's input caused err, and returns the remedy.
+// input reports whether the user can correct the cause of err, such as a flag, a file or a right.
+// It also returns the remedy, which may be empty.
 func (s *session) input(err error) (remedy string, ok bool) {
 	if noSuchType(err) {
 		return fmt.Sprintf("run %q", s.program+" install-crds"), true
@@ -163,7 +166,7 @@ func (s *session) input(err error) (remedy string, ok bool) {
 	return "", false
 }
 
-// answer does the same as input, for the response of an API server.
+// answer is the part of input that classifies the responses of API servers.
 func (s *session) answer(err error) (remedy string, ok bool) {
 	status, ok := find[*apierrors.StatusError](err)
 	if !ok {
@@ -235,7 +238,7 @@ func members(err error) []error {
 	return nil
 }
 
-// oneLine joins the lines of an API server's message, for a cell of a table.
+// oneLine returns the message of err on one line, for example for a cell of a table.
 func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }

@@ -28,7 +28,7 @@ func TestClassify(t *testing.T) {
 	for name, test := range map[string]struct {
 		err    error
 		code   int
-		remedy string // a part of it
+		remedy string // a part of the remedy
 	}{
 		"aborted":                 {aborted(at(region.ErrUnavailable)), exitFailed, ""},
 		"ended":                   {fmt.Errorf("add: %w", fanout.ErrEnded), exitFailed, ""},

@@ -113,7 +113,8 @@ func (s *session) printExplanation(e *fanout.Explanation) error {
 	return s.print(listing{items: []item{{object: object("Explanation", title, fields)}}, single: true})
 }
 
-// sentence prints a short summary of the table below.
+// sentence prints the operation, the state and the cause of e in a few lines. The table follows
+// them.
 func (s *session) sentence(name string, e *fanout.Explanation) {
 	if e.Operation != "" {
 		line := fmt.Sprintf("operation %s: %s %s", e.Operation, or(e.Action), name)

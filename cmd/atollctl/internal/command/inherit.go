@@ -16,9 +16,10 @@ import (
 )
 
 // openOwn opens the log that commands write: the log that --wal names, or the log of the peers'
-// ring. If the common log of the first release exists, openOwn makes it the ring's log, uses it at
-// its present path, settles its operations, or returns an error. If only a damaged common log is
-// left, openOwn prints a warning.
+// ring. The common log is the log that all rings shared in the first release. If --wal is not set
+// and the common log exists, openOwn makes it the ring's log, uses it at its present path, settles
+// its operations, or returns an error: see inherit. If the ring has no log, openOwn also looks for
+// the log that the ring had under an earlier ID: see renamed.
 func (s *session) openOwn(ctx context.Context, create bool, opts wal.Options) (*wal.File, error) {
 	if err := s.ofFile(); err != nil {
 		return nil, err
@@ -51,9 +52,11 @@ func (s *session) openOwn(ctx context.Context, create bool, opts wal.Options) (*
 	return s.openAt(own, create, opts)
 }
 
-// renamed looks for this ring's log under an earlier ID: the CRDs of the first release drop a
-// ring's ID, and the next sweep makes another. The log must have an open operation that began under
-// the earlier ID and belongs to this ring. Logs of other rings are left alone.
+// renamed looks for the log that this ring had under an earlier ID. (The CRDs of the first release
+// drop the ID of a ring, and the next sweep gives the ring another ID.) The log must have an open
+// operation that began under the earlier ID, and CheckLog must confirm that the log belongs to this
+// ring. renamed makes this log the ring's log: see takeOver. It returns the log only if the command
+// must use the log at its present path. renamed changes no log of another ring.
 func (s *session) renamed(ctx context.Context, place logs, own string, opts wal.Options) (*wal.File, error) {
 	opts.Existing, opts.LockTimeout, opts.CompactAbove = true, -1, -1
 	for _, path := range place.existing() {
@@ -63,7 +66,7 @@ func (s *session) renamed(ctx context.Context, place logs, own string, opts wal.
 		}
 		file, err := wal.Open(path, opts)
 		if err != nil {
-			continue // a command for that ring reports the error
+			continue // a command in the ring of this log reports the error
 		}
 		var stays, same bool
 		err = s.with(file, func(c *fanout.Coordinator) error {
@@ -83,7 +86,7 @@ func (s *session) renamed(ctx context.Context, place logs, own string, opts wal.
 	return nil, nil
 }
 
-// begunIn reports whether a log has an open operation that began in the ring.
+// begunIn reports whether a log has an open operation that began in the ring with this ID.
 func begunIn(ctx context.Context, log wal.Log, ring string) bool {
 	for entry, err := range log.Open(ctx) {
 		if about, unread := fanout.Describe(entry); err == nil && unread == nil && about.Ring == ring {
@@ -96,8 +99,10 @@ func begunIn(ctx context.Context, log wal.Log, ring string) bool {
 // earlier is the path of a log that may become the log of the ring, and a description of the log.
 type earlier struct{ path, which string }
 
-// inherit handles the common log before the ring's own log is opened. It returns the common log if
-// the common log cannot be moved and the ring has no log of its own.
+// inherit takes over the common log before the caller opens the ring's own log, whose path is own:
+// see takeOver. It returns the common log only if that log stays at its path and the command must
+// use it there. If only a damaged common log is left, and the ring has its own log, inherit prints
+// a warning.
 func (s *session) inherit(ctx context.Context, own, common string, opts wal.Options) (*wal.File, error) {
 	if !exists(common) && begun(own) {
 		s.warn("a damaged log was set aside beside %s: save what can be read with %q, or move it away", common, s.program+" wal salvage")
@@ -118,9 +123,11 @@ func (s *session) inherit(ctx context.Context, own, common string, opts wal.Opti
 	return nil, errors.Join(err, file.Close())
 }
 
-// takeOver makes an earlier log the ring's own, or settles its operations if the ring already has a
-// log. It returns true if the earlier log cannot be moved; the command then uses it at its present
-// path.
+// takeOver moves an earlier log to own, the path of the ring's log. If a log exists at own,
+// takeOver settles the operations of the earlier log instead. It returns true if the earlier log
+// stays at its path and the command must use it there: the ring of the log is not known yet, or the
+// log is a link or cannot be moved. It returns an error if the log has an operation of another
+// ring.
 func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old earlier) (stays bool, err error) {
 	var foreign, unclear error
 	err = s.with(file, func(c *fanout.Coordinator) error {
@@ -164,7 +171,7 @@ func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old 
 	return true, nil
 }
 
-// settleAll settles the operations of an earlier log and reports each.
+// settleAll settles the open operations of an earlier log, and prints the result of each.
 func (s *session) settleAll(ctx context.Context, c *fanout.Coordinator, file *wal.File, common string) error {
 	for entry, err := range file.Open(ctx) {
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// If the default directory is read-only, a command uses the common log where it is. Without a common
-// log, the command fails and names the remedy.
+// If the default directory is read-only, a command uses the common log at its present path. If the
+// directory has no common log, the command fails and names the remedy.
 func TestReadOnlyDefaultPlace(t *testing.T) {
 	t.Parallel()
 	s := newState(t)

@@ -66,7 +66,8 @@ func (s state) inPlace(t *testing.T, args ...string) (code int, errOut string) {
 	return run.execute(t.Context(), slices.Concat([]string{"atollctl"}, args, s.flags)), text.String()
 }
 
-// forgetRing removes the ring's ID, as in a ring of the first release.
+// forgetRing replaces the PeerSet of each server by a PeerSet without the ring's ID, as the first
+// release writes it.
 func (s state) forgetRing(t *testing.T) {
 	t.Helper()
 	const all = "apis/fanout.atoll.dev/v1alpha1/peersets"
@@ -100,7 +101,7 @@ func (s state) makeID(t *testing.T) {
 	}))
 }
 
-// ringIDs returns the ring IDs of the servers.
+// ringIDs returns the ring ID in the PeerSet of each server.
 func (s state) ringIDs(t *testing.T) (ids []string) {
 	t.Helper()
 	for _, server := range s.servers {
@@ -131,8 +132,8 @@ func (s state) settled(t *testing.T) {
 	s.run(t, exitDone, "audit")
 }
 
-// Several processes find the common log at once: one of them moves it, and no process begins
-// another log.
+// Several runs of a command find the common log at once. One run moves the log to the path of the
+// ring's log, and no run creates another log.
 func TestCommonLogMetAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -145,7 +146,7 @@ func TestCommonLogMetAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for i, code := range codes {
-		if code != exitDone { // it may have timed out waiting for the others
+		if code != exitDone { // the run may have timed out while another run held the log
 			require.Equal(t, exitInput, code, texts[i])
 			require.Contains(t, texts[i], "in use by process")
 		}
@@ -156,9 +157,10 @@ func TestCommonLogMetAtOnce(t *testing.T) {
 	s.settled(t)
 }
 
-// A command that is killed at any of its requests leaves the operation in exactly one log, and the
-// next command settles it. This holds while the common log becomes the ring's log, and if the ring
-// already has a log.
+// The test kills "wal recover" after each of its requests to the first server. If the ring has no
+// log of its own, exactly one log exists afterwards: the common log, or the ring's log. If the ring
+// has a log of its own, that log and the common log exist afterwards. In both cases the next
+// command settles the operation.
 func TestKilledWithTheCommonLog(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -205,7 +207,8 @@ func count(is bool) int {
 	return 0
 }
 
-// A ring without an ID uses the common log, and takes it over when it gets an ID.
+// A command in a ring without an ID uses the common log. After the ring has got an ID, the next
+// command makes the common log the ring's log.
 func TestRingWithoutID(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -240,7 +243,7 @@ func TestRingWithAnotherID(t *testing.T) {
 	left, err := os.ReadFile(s.common())
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(s.common(), path))
-	require.NoError(t, writeFile(another, left)) // its operation began in a ring with another ID
+	require.NoError(t, writeFile(another, left)) // its operation began in the ring ids[0], not in "another"
 	s.forgetRing(t)
 	s.makeID(t)
 	require.NotEqual(t, ids, s.ringIDs(t))
@@ -258,7 +261,7 @@ func TestRingWithAnotherID(t *testing.T) {
 	require.Contains(t, s.errOut.String(), "no open operations")
 }
 
-// A link to the log is not moved.
+// If the path of the common log is a link, a command uses the log and does not move it.
 func TestLinkedCommonLog(t *testing.T) {
 	t.Parallel()
 	s := newState(t)

@@ -26,15 +26,17 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// serverFields are the fields that an API server, a controller or Atoll itself writes.
+// serverFields are the fields that a file must not set, because an API server, a controller or
+// Atoll writes them.
 var serverFields = [][]string{
 	{"spec", "fanout"}, {"status"},
 	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"},
 	{"metadata", "deletionTimestamp"}, {"metadata", "managedFields"}, {"metadata", "selfLink"},
 }
 
-// readObject reads the one object of kind from a file, or from standard input if path is "-". It
-// rejects fields that the kind does not have.
+// readObject reads an object of the kind from the file at path, or from standard input if path is
+// "-". It returns an error unless the input holds exactly one object, with only fields that the
+// kind has and without any of serverFields.
 func (s *session) readObject(path string, kind fanout.Kind) (*unstructured.Unstructured, error) {
 	data, err := s.readFile(path)
 	if err != nil {
@@ -127,8 +129,9 @@ func onlyDocument(data []byte) ([]byte, error) {
 	return found[0], nil
 }
 
-// settle sets a name or namespace in the object from the command line, and fails if the file has
-// another.
+// settle calls set with the name or namespace from the command line, if it is given there. It
+// returns an error if the file has a different one, or if neither the command line nor the file has
+// one.
 func settle(what, given, inFile string, set func(string)) error {
 	switch {
 	case given == "" && inFile == "":

@@ -55,7 +55,7 @@ with the difference; --override replaces it.`,
 	return c
 }
 
-// notInstalled adds a remedy to the error of an installation.
+// notInstalled adds an exit code and a remedy to the error of an installation.
 func (s *session) notInstalled(err error) error {
 	_, foreign := find[*config.ForeignCRDError](err)
 	_, newer := find[*config.NewerCRDError](err)

@@ -19,13 +19,13 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// named reports whether --wal must name an existing log. With a mistyped name, a changing command
-// would begin an empty log although another log has open operations, and "wal recover" would
-// recover nothing.
+// named reports whether --wal names a log that must exist, because --create-wal is not set. Without
+// this rule a mistyped name would go unnoticed: a changing command would begin an empty log
+// although another log has open operations, and "wal recover" would recover nothing.
 func (s *session) named() bool { return s.wal != "" && !s.createWAL }
 
-// openAt opens the log at path. It creates a missing log only if both create and the flags allow
-// that.
+// openAt opens the log at path. It creates a missing log only if create is set, and --wal does not
+// name a log that must exist.
 func (s *session) openAt(path string, create bool, opts wal.Options) (*wal.File, error) {
 	switch {
 	case begun(path):
@@ -47,8 +47,8 @@ func (s *session) openAt(path string, create bool, opts wal.Options) (*wal.File,
 
 var errNoSuchLog = errors.New("there is no log")
 
-// begun reports whether a log exists at path, or a damaged log that package wal set aside beside
-// it.
+// begun reports whether a log exists at path, or whether the directory of path has a damaged log
+// that package wal renamed from path.
 func begun(path string) bool {
 	if exists(path) {
 		return true
@@ -59,7 +59,7 @@ func begun(path string) bool {
 	})
 }
 
-// coordinate runs f with a Coordinator that writes the log.
+// coordinate runs f with a Coordinator that stores its operations in the log.
 func (s *session) coordinate(ctx context.Context, f func(*fanout.Coordinator) error) (err error) {
 	return s.coordinateWith(ctx, true, wal.Options{}, f)
 }
@@ -76,7 +76,8 @@ func (s *session) coordinateWith(ctx context.Context, create bool, opts wal.Opti
 	return s.with(log, f)
 }
 
-// observe runs f with a Coordinator that only reads.
+// observe runs f with a Coordinator that has no log, so it cannot begin an operation. It can read,
+// write PeerSets, and sweep.
 func (s *session) observe(ctx context.Context, f func(*fanout.Coordinator) error) error {
 	if _, err := s.connect(ctx); err != nil {
 		return err
@@ -97,7 +98,7 @@ func (s *session) with(log wal.Log, f func(*fanout.Coordinator) error) error {
 	return s.watched(opts.Observer, func() error { return f(c) })
 }
 
-// step prints one command of the protocol when it has ended.
+// step prints a line for each command of the protocol that has ended.
 func (s *session) step(_ context.Context, e fanout.StepEvent) {
 	if !e.Done {
 		return
@@ -115,10 +116,10 @@ func (s *session) step(_ context.Context, e fanout.StepEvent) {
 	fmt.Fprintln(s.errOut, line)
 }
 
-// noLog is the log of commands that change nothing. It is always empty.
+// noLog is the log of commands that begin no operation. It is always empty.
 type noLog struct{}
 
-var errNoLog = errors.New("this command has no log and changes nothing")
+var errNoLog = errors.New("this command has no log, and begins no operation")
 
 func (noLog) Shared() bool                                          { return false }
 func (noLog) Begin(context.Context, wal.Entry) (wal.Entry, error)   { return wal.Entry{}, errNoLog }

@@ -31,10 +31,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestKill kills a command at each of its writes to the log, before the write has an effect and
-// while requests are in flight, and at each of its requests to each peer, after the request has had
-// its effect. The next run with the same log must finish or abort the operation, so that an audit
-// finds nothing and the command can be repeated.
+// TestKill kills a command before each of its writes to a server, so that this write has no effect,
+// and after each of its requests to each server. The next "wal recover" with the same log must
+// finish or abort the operation. After that an audit finds nothing, and the command can be
+// repeated.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -138,7 +138,8 @@ func (c *cell) killedAt(t *testing.T, m moment, n int, command []string, again [
 }
 
 // rest waits until the servers have finished every request that they received. A request of the
-// killed process may block in a server for a while, and must not take effect after disarm.
+// killed process may block in a server for a while, and must not take effect after the moment is
+// disarmed.
 func (c *cell) rest(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -148,7 +149,7 @@ func (c *cell) rest(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond, "a request is still in progress")
 }
 
-// killer starts a process and kills it at the wanted event.
+// killer starts a process, and kills it at the event for which a moment has armed the killer.
 type killer struct {
 	process *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
@@ -183,7 +184,6 @@ func (k *killer) write() bool {
 	return !k.struck
 }
 
-// kill ends the process.
 func (k *killer) kill() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -197,7 +197,8 @@ func (k *killer) strike() {
 	<-k.ended
 }
 
-// cell is a ring of two servers, a directory, and a log.
+// cell is the environment of a test: a ring of two servers, a directory for files, and the path of
+// a log.
 type cell struct {
 	dir     string
 	log     string

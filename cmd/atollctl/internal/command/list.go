@@ -23,12 +23,14 @@ import (
 const (
 	// stagePending is shown for an object without a claim. Such an object has no effect.
 	stagePending = "Pending"
-	// stageUnknown is shown for an object whose deciding peer could not be read.
+	// stageUnknown is shown for an object if no peer that was read has its primary, and for a peer
+	// whose state could not be read.
 	stageUnknown = "Unknown"
-	// stageHeld is shown for an object that was deleted in its deciding peer, and whose removal
-	// from all peers is not committed.
+	// stageHeld is shown for an object that was deleted in the peer of its primary, while its
+	// removal from all peers is not committed.
 	stageHeld = "Held"
-	// peerAnnotation is added to printed objects, with the name of their peer.
+	// peerAnnotation is the annotation with the name of an object's peer. list adds it to the
+	// objects that it prints.
 	peerAnnotation = "atollctl.atoll.dev/peer"
 )
 
@@ -82,7 +84,8 @@ STAGE is Unknown for an object whose stage only the unread peer knows.`, kind.Ki
 	return c
 }
 
-// sorted returns the objects of all peers by namespace, name and peer.
+// sorted returns the objects of all peers that were read, ordered by namespace, name and peer. It
+// removes the managedFields of the objects, and adds peerAnnotation.
 func sorted(results region.Results[[]unstructured.Unstructured]) ([]copied, error) {
 	var copies []copied
 	for o := range results.All() {
@@ -157,7 +160,8 @@ func (s *session) printObjects(kind fanout.Kind, copies []copied, all bool, unre
 	return s.print(l)
 }
 
-// byName yields, for one name after the other, the objects that the peers have under this name.
+// byName yields, for each name in turn, the objects that the peers have under this name. copies
+// must be ordered by name.
 func byName(copies []copied) func(yield func([]copied) bool) {
 	key := func(c copied) types.NamespacedName {
 		return types.NamespacedName{Namespace: c.obj.GetNamespace(), Name: c.obj.GetName()}
@@ -176,9 +180,10 @@ func byName(copies []copied) func(yield func([]copied) bool) {
 	}
 }
 
-// deciding returns the objects of one name that decide who has it: the committed primary and
-// objects without a claim. If the primary's peer could not be read, or the primary is being moved,
-// deciding returns a guard or replica. It returns nothing for a name that is only reserved.
+// deciding returns the objects of one name that decide its owner: the committed primary, and the
+// objects without a claim. If it finds neither, because the primary's peer is in unread or because
+// the primary is being moved, it returns one guard or replica. It returns nothing if all objects of
+// the name are reservations of peers that were read.
 func deciding(group []copied, unread []string) []copied {
 	var found, standing []copied
 	for _, c := range group {
@@ -235,7 +240,8 @@ func columns(kind fanout.Kind, all bool) []string {
 	return append(names, "Age")
 }
 
-// row returns the row of c. group are the objects of the name, or nil to show c alone.
+// row returns the row of c. group holds the objects of c's name in all peers; it is nil if each
+// object gets a row of its own.
 func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 	all := group == nil
 	var cells []any
@@ -249,7 +255,8 @@ func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 		if _, held := kind.Hold(c.obj); held {
 			stage = stageHeld
 		}
-		// The claim has the role from the beginning, but a primary may have moved since.
+		// The claim has the role with which the object was created. The primary may have moved
+		// since then.
 		if role = string(fanoutv1alpha1.RoleSecondary); c.primary() {
 			role = string(fanoutv1alpha1.RolePrimary)
 		} else if !all {

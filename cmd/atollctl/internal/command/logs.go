@@ -69,8 +69,9 @@ func (l logs) existing() []string {
 	return paths
 }
 
-// salvaged returns the path for the log that "wal salvage" makes from a damaged log: the damaged
-// log's former path, if that was in the default directory, otherwise the path of the common log.
+// salvaged returns the path for the log that "wal salvage" makes from a damaged log. It is the path
+// that the damaged log had at first, if this path is in the default directory, and otherwise the
+// path of the common log.
 func (l logs) salvaged(from string) string {
 	path, _, ok := strings.Cut(from, ".damaged-")
 	if ok && filepath.Base(path) == logName && strings.HasPrefix(path, l.dir+string(filepath.Separator)) {
@@ -118,9 +119,11 @@ func (s *session) own(ctx context.Context, place logs) (path string, found bool,
 	return path, begun(path), nil
 }
 
-// found returns the path of the log for commands that need no peer: the log that --wal names;
-// otherwise the log of the peers' ring, if the flags name peers and these respond within two
-// seconds; otherwise the only log in the default directory, or the common log if no log was begun.
+// found returns the path of the log for commands that need no peer: the log that --wal names.
+// Without --wal, it returns the common log if the default directory has no log. Otherwise, if the
+// flags name peers that respond within two seconds, it returns the log of the peers' ring.
+// Otherwise it returns the only log in the directory. found returns an error if that ring has no
+// log, or if it would have to choose among several logs.
 func (s *session) found(ctx context.Context) (string, error) {
 	if s.wal != "" {
 		return s.wal, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Commands print the errors that the library logs. Its other lines are printed only with -v.
+// A command prints the errors that the library logs. It prints the other lines of the library's log
+// only with -v.
 func TestLogs(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		var errOut bytes.Buffer

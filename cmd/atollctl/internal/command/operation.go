@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// change holds the common flags of commands that change something.
+// change holds the common flags of commands that change an object.
 type change struct {
 	key         string
 	unreachable string
@@ -50,8 +50,8 @@ type subject struct {
 	key  types.NamespacedName
 }
 
-// printOperation prints the result of op, and warns of peers that have yet to confirm. A removal
-// that waits for foreign finalizers is not over.
+// printOperation prints the result of op, and a warning for each peer that has not confirmed op. It
+// returns an error if op waits until other controllers remove their finalizers.
 func (s *session) printOperation(about subject, op *fanout.Operation) error {
 	s.warnPending(op)
 	if s.output == formatName {
@@ -73,8 +73,8 @@ func (s *session) printOperation(about subject, op *fanout.Operation) error {
 	return errors.Join(err, s.finalizers(op))
 }
 
-// finalizers returns an error that names the foreign finalizers for which op waits, and their
-// peers.
+// finalizers returns an error that names the finalizers of other controllers for which op waits,
+// and the peers of these finalizers. It returns nil if op waits for no finalizer.
 func (s *session) finalizers(op *fanout.Operation) error {
 	var peers []string
 	for o := range op.Peers.All() {
@@ -121,8 +121,9 @@ func operationItem(op *fanout.Operation) item {
 	}
 }
 
-// warnPending warns of peers that have yet to confirm a committed operation, or in which an aborted
-// one may have left a reservation.
+// warnPending prints a warning for each peer that has not confirmed a committed operation, and for
+// each peer that may hold a reservation of an aborted operation. It also warns if an earlier
+// operation had the same effect.
 func (s *session) warnPending(op *fanout.Operation) {
 	if op.AlreadyDone {
 		s.warn("an earlier operation had the same effect; nothing was changed")

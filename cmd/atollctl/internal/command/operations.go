@@ -141,7 +141,9 @@ undoes it.`,
 	return c
 }
 
-// settled prints the state of an operation. An aborted operation is not an error.
+// settled prints the state of op, and returns err. If err only reports that op was aborted or has
+// ended, settled prints err as a warning instead. If op is nil, or if the coordinator refused to
+// settle op, settled prints nothing and returns err.
 func (s *session) settled(op *fanout.Operation, err error) error {
 	_, foreign := find[*fanout.ForeignError](err)
 	if op == nil || foreign || is(err, fanout.ErrCommitted) {
@@ -155,8 +157,8 @@ func (s *session) settled(op *fanout.Operation, err error) error {
 	return errors.Join(s.print(listing{columns: operationColumns, items: []item{operationItem(op)}, single: true}), err, s.finalizers(op))
 }
 
-// logged runs f with a Coordinator that writes the log, if the log exists. Without a log, f gets a
-// Coordinator that only reads, which suffices for the state that the peers store.
+// logged runs f with a Coordinator that has the log, if the log exists. Otherwise the Coordinator
+// has no log. It can still explain, resume and abort an operation from the objects in the peers.
 func (s *session) logged(ctx context.Context, f func(*fanout.Coordinator) error) error {
 	if s.shared == "" {
 		found := begun(s.wal)
@@ -176,7 +178,8 @@ func (s *session) logged(ctx context.Context, f func(*fanout.Coordinator) error)
 	return s.coordinateWith(ctx, false, wal.Options{}, f)
 }
 
-// named parses KIND/NAMESPACE/NAME, or KIND/NAME for a kind without namespaces.
+// named parses KIND/NAMESPACE/NAME, or KIND/NAME for a kind without namespaces. If arg has no
+// slash, it may be the ID of an operation, and ok is false.
 func named(arg string) (about subject, ok bool, err error) {
 	kindName, rest, ok := strings.Cut(arg, "/")
 	if !ok {

@@ -75,7 +75,8 @@ func (s *session) peerChange(name, short, long string, f func(*fanout.Coordinato
 	}
 }
 
-// printChange prints the states of the peers after a change.
+// printChange prints the state of each peer after a change of the membership. It warns of each
+// object that the changed peer has lost, and of each object that stays in a peer without a claim.
 func (s *session) printChange(change *fanout.Change) error {
 	l := listing{columns: []string{"Name", "State", "Change", "Result"}}
 	result := string(change.State)

@@ -66,7 +66,8 @@ and the peer is:
 	}
 }
 
-// outlook is the state of a peer, as the peer itself stores it.
+// outlook is the state of a peer: the UID of its cluster, its PeerSet, and the problem with its
+// identity.
 type outlook struct {
 	uid     types.UID
 	state   string
@@ -74,8 +75,9 @@ type outlook struct {
 	problem error // why the peer is not the right cluster; may be nil
 }
 
-// outlooks returns seen with the problem of each peer whose cluster is the wrong one. problems
-// joins these problems; it is nil if all clusters are right.
+// outlooks compares the identities of the clusters with those in the PeerSets. It returns seen,
+// with the field problem set for each peer whose identity is wrong, unknown, or that of a restored
+// peer. problems joins these errors; it is nil if no peer has a problem.
 func (s *session) outlooks(ctx context.Context, seen region.Results[outlook]) (results region.Results[outlook], problems error) {
 	judged := map[region.PeerName]error{}
 	err := s.observe(ctx, func(c *fanout.Coordinator) error {
@@ -98,7 +100,7 @@ func (s *session) outlooks(ctx context.Context, seen region.Results[outlook]) (r
 	return region.ResultsOf("look at peer", all...), region.ResultsOf("identify", wrong...).Err()
 }
 
-// health returns in one word whether the peer is reachable, and the right cluster.
+// health returns one word: "Healthy" if the peer has no problem, otherwise the kind of the problem.
 func (o outlook) health() string {
 	switch {
 	case o.problem == nil:
@@ -115,8 +117,8 @@ func (o outlook) health() string {
 }
 
 const (
-	stateNone  = "None"  // there is no PeerSet
-	stateNoCRD = "NoCRD" // not even the type PeerSet
+	stateNone  = "None"  // the peer has no PeerSet
+	stateNoCRD = "NoCRD" // the peer does not serve the type PeerSet
 )
 
 func inspect(ctx context.Context, c *region.Conn) (outlook, error) {
@@ -233,8 +235,9 @@ ring.`,
 	return c
 }
 
-// noSuchType reports whether err is a peer's response for a type that the peer does not serve.
-// Unlike the response for a missing object, that response names no object.
+// noSuchType reports whether err is a peer's response for a type that the peer does not serve. Such
+// a response names no object, or it is no Status: client-go then adds the cause
+// UnexpectedServerResponse.
 func noSuchType(err error) bool {
 	status, ok := find[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsNotFound(status) {

@@ -23,7 +23,7 @@ func dryRunFlag(c *cobra.Command, mode *string) {
 	_ = c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunServer}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// rehearsed reports whether --dry-run is set.
+// rehearsed reports whether the value of --dry-run requests a dry run.
 func rehearsed(mode string) (bool, error) {
 	switch mode {
 	case "", "none":

@@ -30,7 +30,7 @@ func checkFormat(format string) error {
 	return badInput("use one of "+strings.Join(formats, ", "), "--output %q is not known", format)
 }
 
-// group is the API group of objects that exist only in this command's output.
+// group is the API group and version of objects that exist only in this command's output.
 const group = "atollctl.atoll.dev/v1alpha1"
 
 // listing is the result of a command. For each item it has a row for people and an object for

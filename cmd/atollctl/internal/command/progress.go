@@ -107,8 +107,8 @@ func (d *display) text() []string {
 	return lines
 }
 
-// notices prints a line for each peer that an operation waits for, with the cause, if there is no
-// display.
+// notices prints a line for each peer that an operation waits for, with the cause. It takes the
+// place of display if standard error is not a terminal.
 type notices struct {
 	out      io.Writer
 	progress *fanout.Progress
@@ -142,7 +142,7 @@ func (n *notices) step(ctx context.Context, e fanout.StepEvent) {
 	}
 }
 
-// notice prints one line for each cause.
+// notice prints a line, unless it has printed a line for the same operation, peer and cause.
 func (n *notices) notice(p fanout.PeerProgress, why, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -153,7 +153,8 @@ func (n *notices) notice(p fanout.PeerProgress, why, text string) {
 	}
 }
 
-// waitText returns text with the peer's name, once.
+// waitText returns text with the name of the peer. It adds the name only if text does not begin
+// with it.
 func waitText(p fanout.PeerProgress, text string) string {
 	peer := fmt.Sprintf("peer %s: ", p.Peer)
 	if strings.HasPrefix(text, peer) {

@@ -63,7 +63,7 @@ func TestDisplay(t *testing.T) {
 			time.Sleep(900 * time.Millisecond)
 			require.Empty(t, out.String(), "a quick command shows no progress")
 			time.Sleep(2100 * time.Millisecond)
-			synctest.Wait() // the progress is redrawn at this moment, too
+			synctest.Wait() // show draws the progress at this moment, and may not have finished
 			shown := screen(out.String())
 			require.Len(t, shown, 3)
 			require.Equal(t, "Account acme: eu: held", shown[0])

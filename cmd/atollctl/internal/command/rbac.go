@@ -211,7 +211,6 @@ func (s *session) printRoles(name string, cluster []*rbacv1.ClusterRole, roles [
 	return s.print(l)
 }
 
-// add adds a role.
 func (l *listing) add(role any) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	readTimeout = 10 * time.Second // per peer, so that the others' results are printed in time
+	readTimeout = 10 * time.Second // per peer, so that a peer that hangs does not delay the results of the others
 	pageSize    = 500
 )
 
@@ -48,9 +48,10 @@ func list(ctx context.Context, c *region.Conn, resource schema.GroupVersionResou
 	}
 }
 
-// unread returns an error that names the peers that could not be read, or nil. If the user can
-// correct the cause, such as a missing right or type, the error counts as bad input; an unreachable
-// peer leaves the result in doubt.
+// unread returns nil if err is nil. Otherwise err names the peers that could not be read, and
+// unread adds an exit code and a remedy. The code is exitInput if the user can correct the cause in
+// each of these peers, such as a missing right or type. Otherwise it is exitDoubt, since the result
+// is incomplete.
 func (s *session) unread(err error) error {
 	if err == nil {
 		return nil

@@ -111,7 +111,7 @@ func parseType(text string) (schema.GroupVersionResource, error) {
 	return gvr, nil
 }
 
-// aggregate returns the API of all regions.
+// aggregate returns an API that merges the objects of all regions.
 func (s *session) aggregate(ctx context.Context) (*aggregate.API, error) {
 	d, err := s.connect(ctx)
 	if err != nil {

@@ -86,7 +86,7 @@ func (s *session) release(ctx context.Context, kind fanout.Kind, namespace strin
 	})
 }
 
-// holdText explains why the removal of an object is held.
+// holdText describes the state of a held removal: released, not judged yet, or held for a reason.
 func holdText(held fanout.Hold) string {
 	switch {
 	case held.Released:

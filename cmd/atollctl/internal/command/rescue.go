@@ -95,7 +95,7 @@ func (s *session) printRescue(r *fanout.RescueReport) error {
 	return nil
 }
 
-// busy reports whether another process uses the log.
+// busy reports whether err means that another process uses the log.
 func busy(err error) bool {
 	_, locked := find[*wal.LockedError](err)
 	return locked

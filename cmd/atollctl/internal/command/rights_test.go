@@ -24,8 +24,9 @@ const (
 	clusterYAML = "apiVersion: kubecarrier.io/v1alpha1\nkind: ServiceCluster\nspec: {kubeconfigSecret: {name: db}}\n"
 )
 
-// The servers grant exactly the printed rights, so the success of all commands shows that the
-// printed rights suffice. The test also fails if no command uses a printed right.
+// The servers grant only the rights that "atollctl rbac" and "atollctl rbac --install" print. The
+// commands of the test succeed, so these rights suffice for them. Each printed right is used by
+// some command, except the rights that the test removes from the list.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,15 +75,16 @@ func TestRights(t *testing.T) {
 	for _, r := range granted(rights.Coordinate(), rights.Install()) {
 		printed[r] = true
 	}
-	// API servers check these two rights when an apply creates a CRD, or an upgrade replaces it.
-	// This test does neither.
+	// A real API server also checks the right to create if an apply creates a CRD. The servers of
+	// this test do not. An upgrade that replaces a CRD needs the right to update. This test makes
+	// no such upgrade.
 	types := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	delete(printed, right{"create", types})
 	delete(printed, right{"update", types})
-	// A Role is patched only after a foreign edit.
+	// A command patches a Role only after another client has edited the Role.
 	delete(printed, right{"patch", schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}})
-	// Commands need the rights that they grant in Roles, because an API server lets a client grant
-	// only its own rights. No command has to use them.
+	// An API server lets a client grant only rights that the client has. So commands need the
+	// rights that they grant in Roles, even if they do not use these rights themselves.
 	for _, rules := range account.DefaultRights() {
 		for _, r := range granted(&rbacv1.ClusterRole{Rules: rules}) {
 			require.True(t, printed[r])

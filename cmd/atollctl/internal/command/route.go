@@ -53,8 +53,8 @@ func routesFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVar(file, "routes", "", "`file` that keeps the last known routes")
 }
 
-// routed calls f with a Router that asks the peers for regions that the configuration does not
-// list, and updates the routes in file.
+// routed calls f with a running Router. The Router asks the peers for regions that the
+// configuration does not list. If file is not empty, the Router also stores the routes in the file.
 func (s *session) routed(ctx context.Context, name, file string, f func(*router.Router, region.Key) error) error {
 	k, err := region.ParseKey(name)
 	if err != nil {
@@ -90,7 +90,8 @@ func (s *session) routed(ctx context.Context, name, file string, f func(*router.
 	return err
 }
 
-// refresh asks the peers, and falls back to the routes in the file.
+// refresh asks the peers for the route of k. If that fails, it returns the last known route, with a
+// warning about the age of the route.
 func (s *session) refresh(ctx context.Context, r *router.Router, k region.Key) (router.Route, error) {
 	route, err := r.Refresh(ctx, k)
 	if is(err, region.ErrUnknownRegion) {
@@ -218,7 +219,8 @@ func (s *session) printRouting(ctx context.Context, e router.Explanation) error 
 	return nil
 }
 
-// contact returns the identity of a peer's cluster, or why it cannot be read.
+// contact returns a text with the identity of a peer's cluster, or with the reason why the identity
+// cannot be read.
 func (s *session) contact(ctx context.Context, peer region.PeerName) string {
 	conn, err := s.peers.Conn(peer)
 	if err != nil {

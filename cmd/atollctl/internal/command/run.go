@@ -19,8 +19,8 @@ import (
 )
 
 // Run runs the command line args, whose first element is the program's name, and returns the exit
-// code. It prints results to out and everything else to errOut. When ctx ends, an operation that is
-// not committed is aborted, which may take some seconds more.
+// code. It prints results to out and everything else to errOut. If ctx ends while an operation is
+// not committed, Run aborts the operation, which may take some more seconds.
 func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	s := &session{in: in, out: out, errOut: errOut, getenv: os.Getenv, now: time.Now, terminal: isTerminal(errOut)}
 	return s.execute(ctx, args)
@@ -78,14 +78,16 @@ type session struct {
 
 const exitCodes = `Exit codes:
   0  done; if some peers have yet to confirm, a warning names them
-  1  failed: nothing is in effect; a leftover in an unreachable peer has no
-     effect, and a sweep deletes it
-  2  bad input, and nothing was done; or a peer lacks a type, grants too few
-     rights, or was not named
-  3  conflict: another object has the name, or the object changed or is in use
-  4  not over: in doubt, or committed and waiting until other objects or
-     finalizers are gone; for audit and lists: a peer could not be read
-  5  audit found violations`
+  1  failed: an operation has no effect, unless the error says that it was in
+     effect for a while; a leftover in an unreachable peer has no effect, and a
+     sweep deletes it
+  2  wrong input, wrong cluster or ring, or a peer that lacks a type, grants too
+     few rights or was not named: no operation began; the error names the remedy
+  3  conflict: another object has the name, the object changed or is in use, or
+     the operation is committed or belongs to another coordinator
+  4  not finished or not known: in doubt, committed and waiting until other
+     objects or finalizers are gone, or a peer could not be read
+  5  audit found violations, or account compare found differences`
 
 func (s *session) root() *cobra.Command {
 	root := &cobra.Command{
@@ -168,7 +170,8 @@ func (s *session) run(f func(ctx context.Context, args []string) error) func(*co
 	}
 }
 
-// logger prints the library's errors, and with --verbose all its log lines.
+// logger returns a logger that prints the library's errors, and with --verbose also its lines of
+// verbosity 0.
 func (s *session) logger() logr.Logger {
 	level := slog.LevelError
 	if s.verbose {
@@ -181,7 +184,7 @@ func (s *session) warn(format string, args ...any) {
 	fmt.Fprintf(s.errOut, "warning: "+format+"\n", args...)
 }
 
-// oneArg rejects any other number of arguments, and shows the usage.
+// oneArg returns an error that shows the usage, unless args has exactly one element.
 func oneArg(c *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil

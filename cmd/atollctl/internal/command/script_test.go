@@ -28,16 +28,16 @@ import (
 
 var update = flag.Bool("update", false, "write the expected output of scripts anew")
 
-// The scripts in testdata are command lines as a user types them, run against
-// API servers in memory. They have these commands of their own:
+// TestScripts runs the scripts in testdata against API servers in memory. A script
+// consists of command lines as a user types them. These commands exist only in scripts:
 //
 //	ring NAME...           starts a server with the types of Atoll for each name, and
 //	                       lists the servers in peers.yaml
 //	bare NAME...           does the same as ring, without the types
 //	central NAME           starts a central plane, with the rights that "atollctl rbac
 //	                       --central" prints
-//	used NAME VERB...      fails if a server grants a right that no command has used; rights
-//	                       with these verbs may be unused
+//	used NAME VERB...      fails if the server grants a right that no command has used,
+//	                       except rights with these verbs
 //	atollctl ARG...        runs atollctl, which must exit 0
 //	plugin ARG...          runs atollctl as kubectl-atoll, which must exit 0
 //	exits CODE ARG...      runs atollctl, which must exit with CODE
@@ -45,21 +45,21 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	cut NAME, join NAME    makes a server unreachable, and reachable again
 //	backup NAME, restore NAME  takes a backup of a server, and restores it
 //	lock FILE              keeps a log open until the end of the script
-//	begin FILE ID...       writes entries to a log
+//	begin FILE ID...       begins an entry with each ID in a log
 //	damage FILE ID         makes an entry of a log unreadable
 //	truncate FILE          cuts a file to a sixteenth of its length
 //	heal NAME              ends the faults of a server
 //	fault NAME VERB RESOURCE CODE|drop-request|drop-reply|hang [times]
-//	                       lets requests fail
-//	deny NAME VERB RESOURCE  removes a right
-//	grant NAME VERB RESOURCE  adds a right
-//	get NAME PATH          prints the object at a path of a server's API
-//	create NAME PATH FILE  creates an object there, as a person may
-//	patch NAME PATH FILE   merges a file into it
-//	delete NAME PATH       deletes it
+//	                       lets the server's requests with this verb and resource fail
+//	deny NAME VERB RESOURCE  removes a right from the rights that the server grants
+//	grant NAME VERB RESOURCE  adds a right to the rights that the server grants
+//	get NAME PATH          prints the object at a path of the server's API
+//	create NAME PATH FILE  creates the object in the file at a path, as a person may
+//	patch NAME PATH FILE   merges the file into the object at a path
+//	delete NAME PATH       deletes the object at a path
 //
-// atollctl is given --config peers.yaml and --wal operations.db, unless its
-// arguments name peers or a log.
+// The commands atollctl, exits and pipe add --config peers.yaml unless their arguments
+// name peers, and --wal operations.db --create-wal unless their arguments name a log.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -142,7 +142,7 @@ func TestScripts(t *testing.T) {
 			"damage": func(ts *testscript.TestScript, _ bool, args []string) {
 				image, err := os.ReadFile(ts.MkAbs(args[0]))
 				ts.Check(err)
-				whole, hurt := []byte(args[1]+"\x01"), []byte(args[1]+"\x02") // the version of the record follows the name
+				whole, hurt := []byte(args[1]+"\x01"), []byte(args[1]+"\x02") // in the file, the version of a record follows the ID
 				ts.Check(writeFile(ts.MkAbs(args[0]), bytes.ReplaceAll(image, whole, hurt)))
 			},
 			"deny": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -174,7 +174,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// start starts the servers and writes peers.yaml, which gives each peer a region of its own name.
+// start starts a server for each name. It writes peers.yaml, in which the peer NAME has the region
+// NAME-1.loodse.
 func start(ts *testscript.TestScript, names []string, crds bool) {
 	r := ringOf(ts)
 	var list strings.Builder
@@ -226,7 +227,8 @@ func runScript(ts *testscript.TestScript, want int, in string, args []string) {
 	}
 }
 
-// absolute returns the path of a file of the script.
+// absolute returns arg with the name of a file in it, if it has one, replaced by the path in the
+// directory of the script.
 func absolute(ts *testscript.TestScript, arg string) string {
 	flag, file, ok := strings.Cut(arg, "=")
 	if !ok {

@@ -43,8 +43,8 @@ func compile(names ...string) (*regiontest.Definitions, error) {
 	return regiontest.Compile(crds...)
 }
 
-// server is one peer: an API server in memory that grants exactly the rights that "atollctl rbac"
-// prints.
+// server is a peer or a central plane: an API server in memory. At first it grants the rights of
+// the roles with which serve started it; deny and grant change these rights.
 type server struct {
 	*regiontest.Server
 	kubeconfig []byte
@@ -58,7 +58,7 @@ type server struct {
 	killer  *killer // kills the process that makes the requests; may be nil
 }
 
-// right is a verb on a resource, with its subresource if there is one.
+// right is a verb on a resource or on a subresource.
 type right struct {
 	verb     string
 	resource schema.GroupResource
@@ -74,7 +74,7 @@ func newServer(deferred func(func()), check func(error), name string, crds bool)
 	return serve(deferred, check, name, types, rights.Coordinate(), rights.Install())
 }
 
-// serve starts a server with the types, which grants the roles.
+// serve starts a server that has the types and grants the rights of the roles.
 func serve(deferred func(func()), check func(error), name string, types *regiontest.Definitions, roles ...*rbacv1.ClusterRole) *server {
 	s := &server{used: map[right]bool{}, allowed: granted(roles...)}
 	s.Server = regiontest.NewServer(regiontest.Options{Name: name, Authorize: s.authorize, Definitions: types})
@@ -110,8 +110,8 @@ func granted(roles ...*rbacv1.ClusterRole) []right {
 	return all
 }
 
-// authorize authorizes requests as an API server does with the printed role, without the denied
-// rights.
+// authorize accepts a request if its right is in allowed and not in denied, and records the right
+// as used. It rejects the writes of a process that s.killer has killed.
 func (s *server) authorize(r regiontest.Request) error {
 	if r.Resource == "" { // discovery, which every authenticated user may read
 		return nil
@@ -132,7 +132,8 @@ func (s *server) authorize(r regiontest.Request) error {
 	return nil
 }
 
-// watch lets k count all writes from now on.
+// watch makes k count each write from now on, before the write has an effect. If k is nil, no
+// killer counts the writes.
 func (s *server) watch(k *killer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -127,7 +127,7 @@ that was set aside. Warnings list the lost entries. Then run wal recover, and au
 	}
 }
 
-// logState returns the output for a log as a whole.
+// logState returns the listing with the path, the state and the figures of a log.
 func logState(path, state string, figures map[string]any) listing {
 	l := listing{columns: []string{"Log", "State"}, single: true}
 	fields := map[string]any{"state": state}

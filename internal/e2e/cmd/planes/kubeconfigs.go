@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 )
 
-// kubeconfig is the path of a plane's kubeconfig.
+// kubeconfig is the name of a plane and the path of its kubeconfig.
 type kubeconfig struct {
 	plane, path string
 }

@@ -1,8 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command planes starts real control planes on loopback, writes a kubeconfig for each, and stops
-// them when its command ends or when it is interrupted.
+// Command planes starts real control planes on loopback and writes a kubeconfig for each. It stops
+// the planes when COMMAND ends, or when the program planes is interrupted.
 //
 //	planes [-n N] [-dir DIR] [-controllers] [-pods] [-upstream] [-- COMMAND ARGS...]
 //
@@ -12,7 +12,7 @@
 //
 // In ARGS, the argument {kubeconfigs} stands for "-kubeconfig NAME=PATH" once per plane. The
 // environment variable ATOLL_KUBECONFIGS of COMMAND also lists the planes, as NAME=PATH,NAME=PATH.
-// The exit code is that of COMMAND; go run turns any other code than 0 into 1.
+// The exit code is that of COMMAND; go run turns each code other than 0 into 1.
 package main
 
 import (

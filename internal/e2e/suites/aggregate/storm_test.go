@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
 const (
 	compaction = 10 * time.Second // longer than a list and the start of the next watch take on a busy machine
-	calm       = 2 * time.Second  // between two faults
+	calm       = 2 * time.Second  // time between two faults
 	settle     = 90 * time.Second
 )
 
@@ -58,11 +58,12 @@ type storm struct {
 	steps    map[region.Key][]aggregate.Step
 }
 
-// TestStorm runs merged lists and watches, and an informer, through all faults of regions, under
-// writes. In the end lists and caches equal the union of the regions' objects. Each event of the
-// merged watch fits the events before it: an object is added while the consumer does not have it,
-// and is modified or deleted under the same UID. During a fault in one region, events of the other
-// regions arrive.
+// TestStorm runs a merged list, a merged watch and an informer, while a writer changes the objects
+// of each region, and faults hit one region after the other. In the end the objects of the watch
+// and of the informer's cache equal the objects of the regions that are members then. Each event of
+// the merged watch fits the events before it: an object is added while the consumer does not have
+// it, and is modified or deleted under the same UID. While one region is cut off or down, events of
+// the other regions arrive.
 func TestStorm(t *testing.T) {
 	s := newStorm(t)
 	ctx, cancel := context.WithCancel(t.Context())

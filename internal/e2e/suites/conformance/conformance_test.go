@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance_test runs the conformance list of the in-memory server against a real
+// Package conformance_test runs the conformance tests of the in-memory API server against a real
 // kube-apiserver.
 package conformance_test
 

@@ -37,8 +37,9 @@ const (
 )
 
 // TestDeploy applies the manifests with kubectl, runs the program in two replicas with the Pods'
-// ServiceAccount, and creates, edits and deletes objects. It requires that every loop works and
-// that no request lacks a right. It also requires that every granted right is used, except those in
+// ServiceAccount, and creates, edits and deletes objects. It requires the effects of the loops, and
+// that neither the central plane nor the peer eu rejects a request for lack of a right. It also
+// requires that every granted right is used in one of these two planes, except those in
 // unusedRights and heldOnly.
 func TestDeploy(t *testing.T) {
 	planeOptions, planeLog := audited(t, "plane")
@@ -105,8 +106,8 @@ func apply(t *testing.T, p *plane.Plane, files ...string) {
 	}
 }
 
-// roles returns the roles that are deployed in the central plane, or in each peer. The central
-// plane is a peer, too.
+// roles returns the roles of the central plane if central is set, otherwise those of each peer. The
+// central plane is a peer, too, so it also has the roles of a peer.
 func roles(central bool) (all []*rbacv1.ClusterRole) {
 	for _, loop := range rights.LoopNames() {
 		if loop == "catalog" && !central {
@@ -141,8 +142,8 @@ var unusedRights = map[string]string{
 	"patch accounts.catalog.kubecarrier.io": "the finalizer in a plane that is no peer of the ring",
 }
 
-// requireUsed requires that each granted right, except those in unusedRights and heldOnly, was used
-// somewhere.
+// requireUsed requires that each granted right, except those in unusedRights and heldOnly, is in
+// one of the sets used.
 func requireUsed(t *testing.T, roles []*rbacv1.ClusterRole, used ...map[string]bool) {
 	t.Helper()
 	held := granted(heldOnly())
@@ -154,8 +155,9 @@ func requireUsed(t *testing.T, roles []*rbacv1.ClusterRole, used ...map[string]b
 	}
 }
 
-// heldOnly returns the rights that a program does not use itself. It must hold them only to be
-// allowed to grant them in the Roles of Accounts.
+// heldOnly returns the rights that the program does not use itself. The program has them because an
+// API server lets a client grant only its own rights, and the program grants these in the Roles of
+// Accounts.
 func heldOnly() *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{}
 	for _, rules := range accounts.DefaultRights() {
@@ -164,7 +166,7 @@ func heldOnly() *rbacv1.ClusterRole {
 	return role
 }
 
-// register creates a Peer for p.
+// register creates a Peer for p. It waits until the Peer is Ready and p has a PeerSet.
 func register(t *testing.T, central, p *plane.Plane) {
 	t.Helper()
 	kubeconfig, err := p.KubeconfigFor(peerUser)
@@ -175,9 +177,9 @@ func register(t *testing.T, central, p *plane.Plane) {
 	await(t, p, "peerset.fanout", "get", "peersets.fanout.atoll.dev", "-o", "name")
 }
 
-// play creates objects, edits the objects that the loops derive from them, and deletes all. Each
-// call needs new names for Accounts: without kube-controller-manager the namespaces of deleted
-// Accounts stay Terminating.
+// play creates objects, edits the objects that the loops derive from them, and deletes the objects
+// that it created. Each call needs new names for Accounts: without kube-controller-manager the
+// namespaces of deleted Accounts stay Terminating.
 func play(t *testing.T, central, eu *plane.Plane, time string) {
 	t.Helper()
 	provider, tenant := "provider-"+time, "tenant-"+time
@@ -202,7 +204,7 @@ func play(t *testing.T, central, eu *plane.Plane, time string) {
 	kubectl(t, eu, "delete", in(provider), "regionclaim", "eu-west-1")
 	await(t, central, "Bound", "get", in(provider), "regionclaim", "eu-west-1", "-o", "jsonpath={.status.phase}")
 
-	// The loops revert each edit and deletion by people, also if it happens again.
+	// The loops revert each edit and each deletion by a person, also if the person repeats it.
 	const entry = "eu-west-1."
 	kubectl(t, central, "patch", in(tenant), "regions.catalog.kubecarrier.io", entry+provider, "--type=merge", `--patch={"spec":{"provider":{"name":"mallory"}}}`)
 	await(t, central, provider, "get", in(tenant), "regions.catalog.kubecarrier.io", entry+provider, "-o", "jsonpath={.spec.provider.name}")
@@ -245,7 +247,7 @@ func await(t *testing.T, p *plane.Plane, want string, args ...string) {
 	})
 }
 
-// gone waits until kubectl prints nothing.
+// gone waits until kubectl prints no object.
 func gone(t *testing.T, p *plane.Plane, args ...string) {
 	t.Helper()
 	planetest.Eventually(t, soon, "kubectl "+strings.Join(args, " "), func(context.Context) error {

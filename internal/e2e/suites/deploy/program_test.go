@@ -75,8 +75,9 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs the program with the arguments of the Deployment until stop is called, but with the
-// given kubeconfig and free ports. The program logs its addresses.
+// start runs the program until stop is called. The arguments are those of the Deployment, except
+// for the given kubeconfig and for the ports: the kernel chooses them, and the program logs its
+// addresses.
 func start(t *testing.T, program, kubeconfig, identity string) *replica {
 	t.Helper()
 	r := &replica{log: &output{}}

@@ -22,9 +22,10 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// A coordinator with only the rights of rights.Coordinate creates Roles that real API servers
-// accept. In every peer, alice has the rights of her roles in the namespace of her Account, and no
-// rights elsewhere. When her Account loses a role, she loses its rights.
+// A coordinator with only the rights of rights.Coordinate creates the Roles of an Account on real
+// API servers. In every peer, alice can then list the regions and the RegionClaims in the namespace
+// of her Account, but not the regions in the namespace default. After the Account has lost the role
+// Provider, she cannot list the RegionClaims.
 func TestAccountsGrantRights(t *testing.T) {
 	r := newRing(t, planetest.Shared(t, 3))
 	c, _ := r.coordinator(t, fanout.Options{})

@@ -13,9 +13,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// TestAmbiguity makes the calls of each operation meet ambiguities, through a box before each API
-// server. It runs one case in ATOLL_AMBIGUITY_EVERY (default 4); different calls meet different
-// ambiguities.
+// TestAmbiguity runs the cases of package ambiguitytest on real API servers: a proxy before each
+// server disturbs one call of an operation with one fault. The test runs one case in
+// ATOLL_AMBIGUITY_EVERY (default 4). Different calls begin with different faults.
 func TestAmbiguity(t *testing.T) {
 	ambiguitytest.Run(t, false, ctltest.Count(t, "ATOLL_AMBIGUITY_EVERY", 4), func(t *testing.T) *ambiguitytest.Bench {
 		t.Helper()

@@ -26,8 +26,10 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// For each cause that keeps a peer from taking part, the output names the peer and the cause, and
-// the exit code agrees with the objects in the planes.
+// One peer cannot take part in an operation, for each of several causes: its kubeconfig is wrong,
+// it is frozen or down, a webhook does not answer, or an object has a finalizer. The output of
+// atollctl then names the peer and the cause, and the exit code agrees with the objects in the
+// planes.
 func TestCausesOnRealServers(t *testing.T) {
 	t.Parallel()
 	planes := own(t)
@@ -191,8 +193,8 @@ webhooks:
 
 var webhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 
-// A removal waits while a peer's object has a foreign finalizer: first the primary, then the
-// guards.
+// A removal waits while the primary has a finalizer of another controller, and after that while a
+// guard has one.
 func (c *causes) finalizer(t *testing.T) {
 	shell := c.ring.Shell("finalizer")
 	shell.Succeed(t, c.add(t, "held")...)

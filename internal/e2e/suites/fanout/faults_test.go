@@ -86,8 +86,8 @@ func TestOnePeerDown(t *testing.T) {
 	r.audited(t, c)
 }
 
-// If the target of an add freezes, the outcome of the add is unknown at first. It is determined
-// when the peer responds again.
+// If the target of an add freezes, the outcome of the add is unknown at first. The outcome is
+// determined when the peer responds again.
 func TestOneSlowPeer(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, own(t))
@@ -176,7 +176,8 @@ func TestRightsMissingInOnePeer(t *testing.T) {
 	r.audited(t, c)
 }
 
-// Several coordinators add the same name concurrently: one add is committed.
+// Several coordinators add the same name concurrently. One add succeeds, and each of the other adds
+// returns a HeldError.
 func TestRivals(t *testing.T) {
 	r := newRing(t, planetest.Shared(t, 3))
 	c, _ := r.coordinator(t, fanout.Options{})

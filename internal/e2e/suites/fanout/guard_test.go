@@ -79,9 +79,10 @@ func vault(name string) *unstructured.Unstructured {
 	}}
 }
 
-// TestGuards checks guards without payload on real API servers, with CRD defaults and under the
-// admission policy. The payload of guards of an earlier release is removed once. An add whose guard
-// a CRD rejects fails and leaves no object.
+// TestGuards requires that guards on real API servers have no payload, also with CRD defaults and
+// under the admission policy. An audit with repair removes the payload of guards that an earlier
+// release wrote, and a later sweep writes no guard. An add whose guard the CRD rejects fails and
+// leaves no object.
 func TestGuards(t *testing.T) {
 	planes := planetest.Shared(t, 3)
 	newRing(t, planes) // writes the PeerSets

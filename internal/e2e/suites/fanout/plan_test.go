@@ -75,7 +75,8 @@ func TestPlan(t *testing.T) {
 	r.audited(t, c)
 }
 
-// refuseNamed returns a policy that refuses ServiceClusters of one name.
+// refuseNamed returns a policy and its binding. The policy refuses to create ServiceClusters with
+// the given name.
 func refuseNamed(name, policy string) []*unstructured.Unstructured {
 	object := func(kind string, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

@@ -24,7 +24,7 @@ import (
 
 const claimKey = "policy.example.com/claim"
 
-// secrets returns a kind of Secrets that are the same in all peers, with their claims in an
+// secrets returns the kind Secret as a kind that exists everywhere, with the claims in an
 // annotation.
 func secrets() fanout.Kind {
 	return fanout.Kind{
@@ -108,7 +108,8 @@ func TestAdmissionPolicy(t *testing.T) {
 		require.True(t, apierrors.IsInvalid(err), "%s: %v", tc.name, err)
 		require.ErrorContains(t, err, tc.refused)
 	}
-	// Other fields of the object may be changed by any user with the rights.
+	// Any user with the rights may change other fields of the object, and create a Secret without a
+	// claim.
 	obj, err := client.Get(ctx, name, metav1.GetOptions{})
 	require.NoError(t, err)
 	obj.SetLabels(map[string]string{"example.com/mine": "yes"})

@@ -42,8 +42,10 @@ func restricted(t *testing.T, p *plane.Plane, roles ...any) []byte {
 	return kubeconfig
 }
 
-// Programs with only the rights that package rights lists for them copy Accounts of a central plane
-// to three peers, restore the Accounts' objects there, and remove the copies.
+// The coordinator, the replicator and the controller of Accounts have only the rights that package
+// rights lists for them. They copy an Account of a central plane to three peers, and create a
+// deleted Role of the Account again. They report a peer that does not answer. After the Account is
+// deleted, they remove the copies.
 func TestReplicatorOnRealServers(t *testing.T) {
 	t.Parallel()
 	planes := planetest.Shared(t, 4)

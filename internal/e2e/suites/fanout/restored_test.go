@@ -39,10 +39,12 @@ type restoring struct {
 	durable           fanout.AddOptions
 }
 
-// TestRestoredPeer restores us-east to an older state, from a copy of the data directory and with
-// etcdutl. Each loss is reported, and the peers agree in the end. This holds whether the restore is
-// detected by notes in the other peers or only by their objects. With notes, objects removed after the backup stay
-// removed. A removal that no coordinator ends does not keep the peer from coming back.
+// TestRestoredPeer restores us-east to an older state, from a copy of the data directory or with
+// etcdutl, and brings the peer back with Comeback. Comeback reports the ServiceCluster that us-east
+// has lost, and the peers agree afterwards. This holds if notes in the other peers reveal the
+// restore, and if only their objects do. With notes, Comeback first names the objects that were
+// removed after the backup. A removal that no coordinator ends does not keep the peer from coming
+// back.
 func TestRestoredPeer(t *testing.T) {
 	t.Parallel()
 	r := &restoring{ring: newRing(t, own(t))}
@@ -86,7 +88,8 @@ func (r *restoring) before(t *testing.T, c *fanout.Coordinator) {
 	}
 }
 
-// after makes changes after the backup, which us-east loses by the restore.
+// after makes the changes that us-east loses by the restore: it adds a ServiceCluster and an
+// Account, and updates an Account.
 func (r *restoring) after(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	for _, obj := range []*unstructured.Unstructured{newServiceCluster(r.acme, r.db), newAccount(r.added)} {
@@ -211,8 +214,10 @@ func (r *restoring) unnoticed(t *testing.T, c *fanout.Coordinator, restore func(
 	r.released(t, c, lost)
 }
 
-// left tests a restore while the removal of a later object of the same name is committed in another
-// peer, and no coordinator runs that would end the removal.
+// left tests a restore that brings back a removed object. Another peer has a later object of the
+// same name, which a person has deleted. No coordinator runs that would end the removal of the
+// later object. Comeback ends this removal, and returns a BlockedError with the object that the
+// restore brought back.
 func (r *restoring) left(t *testing.T, c *fanout.Coordinator, restore func(context.Context) error) {
 	t.Helper()
 	name, other := unique("left"), r.planes[2]
@@ -262,7 +267,8 @@ func (r *restoring) released(t *testing.T, c *fanout.Coordinator, uid types.UID)
 	r.audited(t, c)
 }
 
-// requireHeld requires that the name of the lost ServiceCluster cannot be added.
+// requireHeld requires that no add succeeds under the name of the lost ServiceCluster, whichever
+// peer is the target.
 func (r *restoring) requireHeld(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	for _, target := range r.planes {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 // coordinator and no others.
 type ring struct {
 	planes      []*plane.Plane
-	kubeconfigs map[string][]byte // by plane, with the same rights
+	kubeconfigs map[string][]byte // by plane, with the rights of a coordinator
 	byName      map[region.PeerName]*region.Conn
 	conns       region.Directory
 }
@@ -70,7 +70,8 @@ func connect(t *testing.T, p *plane.Plane, kubeconfig []byte) *region.Conn {
 	return conn
 }
 
-// on returns the ring with other connections, for a coordinator of other peers.
+// on returns the same ring with only the given connections, for a coordinator that is configured
+// with these peers.
 func (r *ring) on(conns ...*region.Conn) *ring {
 	return &ring{planes: r.planes, kubeconfigs: r.kubeconfigs, byName: r.byName, conns: region.Fixed(conns...)}
 }
@@ -100,7 +101,7 @@ func trace(t *testing.T) *fanout.Observer {
 	}}
 }
 
-// audited fails the test unless all invariants hold and no operation is pending.
+// audited requires an audit that reads all peers, and finds no violation and no pending operation.
 func (r *ring) audited(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
 	var report *fanout.Report

@@ -39,9 +39,10 @@ func (r *ring) sharing(t *testing.T, identity string, observer *fanout.Observer)
 	return c
 }
 
-// Two coordinators share a log, each through a wrapper. One coordinator leaves the running
-// operation of the other alone. It settles open operations of the first release, whether or not a
-// record has decided them.
+// Two coordinators share a log, each through a wrapper. Recover of one coordinator does not touch
+// an operation on which the other one works. It settles an add that a coordinator of the first
+// release left open. In that release, a record in the central plane decided an operation. Recover
+// commits the add if the record had decided it, and otherwise aborts it.
 func TestSharedLogOnRealServers(t *testing.T) {
 	r := newRing(t, planetest.Shared(t, 3))
 	reached, release := make(chan string, 1), make(chan struct{})
@@ -86,8 +87,9 @@ func TestSharedLogOnRealServers(t *testing.T) {
 	}
 }
 
-// firstRelease writes the objects of an add by a coordinator of the first release that was killed.
-// If decided is set, it was killed after its record had decided the add, otherwise before.
+// firstRelease writes the record and the objects of an add whose coordinator, of the first release,
+// was killed. If decided is set, the kill came after the record had decided the add, and otherwise
+// before. firstRelease returns the name of the object.
 func (r *ring) firstRelease(t *testing.T, namespace string, decided bool) string {
 	t.Helper()
 	const digest = "7f076163fffdbe71041bffbf52961bb3e4ff3a343225d1a268bbce505f6c9e98"

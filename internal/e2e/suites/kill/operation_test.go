@@ -26,12 +26,12 @@ type state struct {
 	role   string // of an Account
 }
 
-// operation is one command.
+// operation is one command with its expected result.
 type operation struct {
 	subject
 	args []string
-	// on returns the state after an operation that is not killed, and the exit code of the
-	// operation.
+	// on gets the state of the subject before the operation. It returns the state after an
+	// operation that is not killed, and the exit code of the operation.
 	on func(state) (state, int)
 }
 
@@ -67,7 +67,7 @@ func (k *killer) operation() operation {
 		role := []string{"Tenant", "Provider"}[k.random.IntN(2)]
 		return operation{tenant, []string{account, "update", "-f", k.account(tenant.name, role)}, func(s state) (state, int) {
 			if s == (state{}) {
-				return s, ctltest.Input // there is no object to update
+				return s, ctltest.Input // the Account does not exist
 			}
 			return state{role: role}, ctltest.Done
 		}}

@@ -15,8 +15,8 @@ import (
 // manifests is the directory of the proposals' manifests, verbatim.
 const manifests = "../../../../config/testdata/mission"
 
-// TestProposals applies the unchanged manifests with each way of applying that kubectl has,
-// statuses included. It requires that kubectl get prints the states of the proposals.
+// TestProposals applies the unchanged manifests in each way that kubectl has, with their statuses.
+// It requires that kubectl get prints the states that the proposals show.
 func TestProposals(t *testing.T) {
 	p := planetest.Shared(t, 1)[0]
 	api(t, p)

@@ -49,13 +49,14 @@ func (r *ring) requireMembers(members []*plane.Plane) {
 }
 
 // requireNothing requires that the guest, which has left, holds no object of the protocol, except
-// guards of committed ServiceClusters. before are the names from before the guest left.
+// guards of committed ServiceClusters. before holds the names of the ServiceClusters that were
+// acknowledged before the guest began to leave.
 //
 // An add that still has the guest configured reserves its ServiceCluster there before it reads the
 // members:
 //
-//   - If it read the old members, and reserved after the guest was emptied, the add is committed.
-//     Its guard stays in the guest and has no effect.
+//   - If the add read the members from before the change, and made its reservation after the guest
+//     was emptied, the add is committed. Its guard stays in the guest and has no effect.
 //   - Otherwise the add is refused and deletes its reservation. If the process of the add was killed,
 //     the next recovery with the guest configured deletes the reservation. The guest may apply a
 //     request of a killed process after that recovery; the entry stays in the log, and a later

@@ -29,16 +29,17 @@ const (
 	forceRemove = "force-remove"
 )
 
-// TestPeers makes a fourth peer join a ring, leave it, join again, be removed by force while it is
-// dead, and come back, repeatedly, while processes add and remove ServiceClusters. Each change is
-// killed at random moments and then repeated: with the same log, after its recovery, or with
-// another log.
+// TestPeers repeats these changes of a ring, while processes add and remove ServiceClusters: a
+// fourth peer joins, leaves, joins again, and is removed by force while it is dead. The process of
+// each change is killed at random moments, and the change is then repeated: with the same log,
+// after a recovery with the same log, or with another log.
 //
-// After each change every member's PeerSet has the right members, and an audit is clean; after a
-// join, the audit may need a sweep before. Acknowledged adds are in every member, and denied ones in none. No name
-// ever has two owners. A peer that has left keeps no object of its time as a member. Adds during
-// the change may leave reservations there; the next recovery with the peer configured deletes those
-// of killed processes.
+// After each change, the PeerSet of every member lists the right members, and an audit finds no
+// violation. After a join, a sweep may be necessary before this audit. Every member has the
+// acknowledged objects that were not removed, and no member has an object of a denied add. No name
+// ever has two owners. The fourth peer keeps no object of the time before it left. An add that runs
+// while the peer leaves may put a reservation into the peer. If the process of this add is killed,
+// the next recovery with the peer configured deletes the reservation.
 //
 // ATOLL_CHANGES is the number of processes to kill for each kind of change.
 func TestPeers(t *testing.T) {
@@ -47,7 +48,7 @@ func TestPeers(t *testing.T) {
 	for _, name := range plane.Names(4) {
 		options = append(options, plane.Options{Name: name})
 	}
-	planes := planetest.NewAll(t, options...) // own planes: one of them is killed
+	planes := planetest.NewAll(t, options...) // not shared planes: the test kills one of them
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := &ring{
@@ -135,8 +136,8 @@ func (r *ring) change(change string) {
 }
 
 // recover settles the operations of killed processes. While the guest is dead, an earlier join or
-// leave that a process with another log completed stays in doubt: the PeerSet of the guest may
-// still have the change in its slot (spec.change).
+// leave that a process with another log completed stays in doubt: spec.change in the PeerSet of the
+// guest may still have the change.
 func (r *ring) recover(change string) {
 	r.t.Helper()
 	if change == forceRemove {

@@ -25,10 +25,10 @@ var (
 	accounts        = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"}
 )
 
-// wrongClusters makes the guest a ring of its own whose peer has the name of a core peer. It then
-// runs the program with wrong kubeconfigs: one kubeconfig leads to the guest, two kubeconfigs are
-// swapped, or two lead to one plane. It requires that the other two core peers hold the same
-// objects as before, and that the guest holds none.
+// wrongClusters makes the guest a ring of its own, whose peer has the name of the core peer b. It
+// then runs atollctl with wrong kubeconfigs: the kubeconfig of b leads to the guest, two
+// kubeconfigs are swapped, or two kubeconfigs lead to one plane. It requires that the core peers a
+// and c hold the same objects as before these runs, and that the guest holds none.
 func (r *ring) wrongClusters() {
 	t := r.t
 	a, b, c := r.core[0], r.core[1], r.core[2]
@@ -72,9 +72,10 @@ func (r *ring) wrongClusters() {
 	require.NoError(t, planetest.Dynamic(t, r.guest.Config()).Resource(peerSets).Delete(t.Context(), "default", metav1.DeleteOptions{}))
 }
 
-// defaultLogs leaves an operation open in the default log of the first release, which all rings
-// shared. The guest's ring, which has a peer of the same name, refuses that log. This ring adopts
-// it; from then on each ring has its own log.
+// defaultLogs leaves an operation of the test's ring open in the default log of the first release,
+// which all rings shared. A command in the guest's ring refuses this log, although the guest's ring
+// has a peer of the same name. A command in the test's ring makes the log the log of its ring.
+// After that, a command in the guest's ring finds no log.
 func (r *ring) defaultLogs(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", home)

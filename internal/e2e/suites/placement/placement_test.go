@@ -212,8 +212,8 @@ func (w *world) eventually(placed, labels string, shards map[string]int64) {
 	})
 }
 
-// rests waits until nothing is written for a while, and returns the resourceVersions of all
-// objects.
+// rests waits until no object is written for the time still, and returns the resourceVersions of
+// all objects.
 func (w *world) rests() (versions map[string]string) {
 	w.t.Helper()
 	planetest.Eventually(w.t, long, "nothing is written", func(ctx context.Context) error {
@@ -253,8 +253,11 @@ func (w *world) versions(ctx context.Context) (map[string]string, error) {
 	return versions, nil
 }
 
-// A workload and the objects that it refers to are placed. They are moved without loss of available
-// replicas, stay unchanged after a restart, and are removed on request.
+// The placement controller places a Deployment, and the objects that the Deployment refers to, in
+// cluster a. When a is drained, the Deployment moves to b: its shard in a loses a replica only
+// after a replica in b has become available. A restart of the controller writes no object. After
+// the policy has got the mode None, the placement and the labels are gone, and no shard has a
+// replica.
 func TestPlacement(t *testing.T) {
 	plane := planetest.Shared(t, 1)[0]
 	api, err := region.APIFor(plane.Config())

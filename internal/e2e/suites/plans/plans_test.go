@@ -21,9 +21,9 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// A splitter and two syncers run on real API servers, with one fault at a write or an event. They
-// reach the same end state as without faults, and stop writing. ATOLL_PLANS is the number of plans
-// to run (default 6); 0 means all.
+// A splitter and two syncers run on real API servers. In each run one fault hits one of their
+// writes or watch events. The loops reach the same end state as without faults, and stop writing. A
+// plan is one such fault; ATOLL_PLANS is the number of plans to run (default 6), and 0 means all.
 func TestPlans(t *testing.T) {
 	plans, err := strconv.Atoi(cmp.Or(os.Getenv("ATOLL_PLANS"), "6"))
 	require.NoError(t, err, "ATOLL_PLANS is a number of plans")
@@ -35,8 +35,8 @@ func TestPlans(t *testing.T) {
 	require.Less(t, report.Missed, report.Runs)
 }
 
-// workloads is a scenario with a ConfigMap that moves between two clusters, and a Deployment that
-// is divided over both.
+// workloads is a scenario with a ConfigMap that moves from one cluster to another, and a Deployment
+// that is divided over the two clusters.
 func workloads(t *testing.T) perturb.Scenario {
 	planes := planetest.Shared(t, 3)
 	servers := map[string]perturb.Server{upstream: server{planes[0]}, "a": server{planes[1]}, "b": server{planes[2]}}

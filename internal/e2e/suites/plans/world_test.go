@@ -36,10 +36,11 @@ var (
 	resourceOf  = map[string]schema.GroupVersionResource{"ConfigMap": configMaps, "Deployment": deployments}
 )
 
-// server is a plane. Each run uses its namespace default, after clear has emptied it.
+// server is a plane. Each run uses the namespace default of the plane, after clear has deleted the
+// objects of the previous run there.
 type server struct{ *plane.Plane }
 
-// clear deletes the objects of the previous run.
+// clear deletes the ConfigMaps and Deployments of the previous run.
 func (s server) clear(ctx context.Context) error {
 	d, err := dynamic.NewForConfig(s.Config())
 	if err != nil {
@@ -123,8 +124,8 @@ func apply(name, manifest string) perturb.Step {
 	}}
 }
 
-// remove is a step in which a user deletes an object upstream and waits for its end, as kubectl
-// does.
+// remove is a step in which a user deletes an object upstream and waits until the object is gone,
+// as kubectl does.
 func remove(name string, gvr schema.GroupVersionResource, object string) perturb.Step {
 	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
 		c, err := client(access, upstream, gvr)

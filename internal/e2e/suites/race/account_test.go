@@ -25,9 +25,9 @@ import (
 //
 //   - the Account is gone with all its ServiceClusters, or
 //   - it exists with all acknowledged ServiceClusters, or
-//   - its removal waits for ServiceClusters. They were added while the removal was committed, or
-//     after its process was killed at the beginning of the commit. The removal ends when they are
-//     removed.
+//   - its removal waits for ServiceClusters. They were added while the commit of the removal was
+//     under way, or after the process of the removal was killed at the beginning of the commit. The
+//     removal ends when these ServiceClusters are removed.
 //
 // The number of rounds is half of ATOLL_ROUNDS.
 func TestAccountRace(t *testing.T) {
@@ -78,7 +78,7 @@ func (r *accountRaces) round(n int) {
 		if r.random.IntN(4) == 0 {
 			kill = 1 + time.Duration(r.random.Int64N(int64(4*r.usual)))
 		}
-		if i > 0 { // a removal takes a while until its commit
+		if i > 0 { // the removal needs some time to reach its commit, so the other processes start later
 			wait = time.Duration(r.random.Int64N(int64(r.usual)))
 		}
 		running.Go(func() {
@@ -152,8 +152,8 @@ func (r *accountRaces) removing() bool {
 	return slices.Contains(slices.Collect(maps.Values(r.stages())), "Removing")
 }
 
-// settled compares the exit codes with the objects in the planes, and checks whether the removal
-// waits.
+// settled compares the exit codes, and waits, with the objects in the planes. waits is true if the
+// recovery left the removal waiting.
 func (r *accountRaces) settled(racers []*racer, waits bool) {
 	r.t.Helper()
 	clusters := map[string]int{}

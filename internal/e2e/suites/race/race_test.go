@@ -29,9 +29,10 @@ func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 // server is frozen for a while, and at times a killed process loses its log. Meanwhile a witness
 // without code of the library reads and watches all planes.
 //
-// No name ever has two owners. An add that exits with 0 owns the name; one that exits with 1 or 3
-// never owned it. A removal that exits with 0 has removed the object; one that exits with 1 or 3 has
-// not. After recovery an audit is clean, and the name can be removed and added again.
+// No name ever has two owners. An add that exits with 0 owns the name; an add that exits with 1 or
+// 3 never owned it. A removal that exits with 0 has removed the object; a removal that exits with 1
+// or 3 has not. After the recovery an audit finds no violation, if necessary after a repair. The
+// object can then be removed, and another object can be added under its name.
 //
 // ATOLL_ROUNDS is the number of rounds, ATOLL_FREEZE the maximum time for which an API server is
 // frozen.
@@ -95,7 +96,7 @@ type racer struct {
 	shell   *ctltest.Shell
 	result  ctltest.Result
 	err     error
-	lost    bool // its log is deleted
+	lost    bool // its log is never used again
 }
 
 func (r *races) manifest(name, payload string) string {
@@ -201,8 +202,8 @@ func (r *races) compare(name string, racers []*racer) {
 	}
 }
 
-// recovered recovers the remaining logs, and requires that an audit is then clean and that no exit
-// code was wrong.
+// recovered recovers the logs that were not lost. It requires that an audit then finds no
+// violation, and that no exit code was wrong.
 func (r *races) recovered(name string, racers []*racer, frozen bool) {
 	r.t.Helper()
 	repair := frozen // the thawed API server may have applied late requests
@@ -229,8 +230,8 @@ func (r *races) recovered(name string, racers []*racer, frozen bool) {
 	require.LessOrEqual(r.t, len(ever), 1, "%v", ever)
 }
 
-// free removes the object that the race left, adds an object with the same name in another peer,
-// and removes this object too.
+// free removes the object that the race left, adds an object with the same name in a random peer,
+// and removes that object, too.
 func (r *races) free(name string) {
 	r.t.Helper()
 	shell := r.ring.Shell("next")

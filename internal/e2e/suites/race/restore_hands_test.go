@@ -37,7 +37,7 @@ type hand struct {
 	broken error
 	codes  map[int]int
 	made   int
-	misled int // operations that were refused with the name of a wrong cluster
+	misled int // operations whose output named a wrong cluster
 }
 
 // acknowledged is the expected state of a name.
@@ -186,8 +186,8 @@ func (h *hand) misleading(r *restores, leads map[string]*plane.Plane) *ctltest.S
 	return r.ring.ShellTo("misled-"+h.names[0], leads)
 }
 
-// requireNotAcknowledged requires that a person may delete o, because no process has acknowledged
-// it. It waits for running operations, since it takes their locks.
+// requireNotAcknowledged requires that no process has acknowledged o, so that a person may delete
+// o. It takes the lock of each hand, and so waits for the running operations.
 func (h *hands) requireNotAcknowledged(t *testing.T, o ctltest.Object) {
 	t.Helper()
 	for _, w := range h.all {
@@ -224,10 +224,11 @@ func (r *restores) requireTruth(losses []loss) {
 			}
 			switch {
 			case was.open:
-			case now.payload == was.payload:
+			case now.payload == was.payload && (was.uid == "" || now.uid == was.uid):
 			case now.payload == "" && was.reported(losses):
 			default:
-				t.Fatalf("%s is %q, but %q was acknowledged and not reported as lost (reported: %v); %s", name, now.payload, was.payload, losses, was.by)
+				t.Fatalf("%s is %q of UID %q, but %q of UID %q was acknowledged and not reported as lost (reported: %v); %s",
+					name, now.payload, now.uid, was.payload, was.uid, losses, was.by)
 			}
 			h.known[name] = now
 		}

@@ -30,14 +30,14 @@ import (
 
 // TestRestores restores a random peer from a backup, in each of its rounds, while processes of
 // atollctl add and remove ServiceClusters. The backup is taken and restored at random moments: as a
-// directory, or with etcdutl, with and without a higher revision. In half of the rounds the other
-// peers have noted the peer's epoch after the backup. Then processes, some of which are
+// directory, or with etcdutl, with and without a higher revision. In half of the rounds, the other
+// peers note an epoch of the peer that is later than the backup. Then processes, some of which are
 // killed, bring the peer back, and a person deletes the objects that these processes name.
 //
 // The witness sees no second owner, except in the restored peer until it is back. After the
-// comeback and the commands that the audit prints, an audit is clean. An acknowledged object is in
-// all planes with its UID, or a finding reported that UID as lost. An object that was denied or
-// removed is in no plane.
+// comeback and the commands that the audit prints, an audit finds no violation. An acknowledged
+// object is in all planes, or a finding reported its loss. An object that was denied or removed is
+// in no plane.
 //
 // Some operations run with kubeconfigs that are swapped, or of which two lead to one cluster. Their
 // output names the wrong cluster, with the exceptions that hand.mislead documents, and no add
@@ -50,7 +50,7 @@ func TestRestores(t *testing.T) {
 	for _, name := range plane.Names(3) {
 		options = append(options, plane.Options{Name: name})
 	}
-	planes := planetest.NewAll(t, options...) // own planes: they are restored
+	planes := planetest.NewAll(t, options...) // not shared planes: the test restores them
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := &restores{
@@ -267,7 +267,7 @@ func (r *restores) forget(at *plane.Plane, name string) {
 	require.NoError(t, err)
 }
 
-// recover settles the open operations of all logs.
+// recover settles the open operations in the logs of all hands.
 func (r *restores) recover() {
 	r.t.Helper()
 	leads := map[string]*plane.Plane{}

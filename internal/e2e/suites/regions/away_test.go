@@ -19,9 +19,9 @@ import (
 // fault begins or ends a fault.
 type fault func(context.Context) error
 
-// peerAway makes us-east unreachable, or makes it reject all requests. Meanwhile the status of its
-// Peer has the reason, nothing is deleted, us-east keeps its regions, and the loops serve the other
-// peers.
+// peerAway makes us-east unreachable, or makes it reject all requests. Meanwhile the condition
+// Reachable of the Peer us-east has the reason, us-east keeps its region, and the loops serve the
+// other peers. After the fault, us-east has the same Accounts, claims and namespaces as before.
 func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	planetest.Apply(t, w.usEast, regionClaim("loodse", "kept"))
 	w.awaitClaim(t, w.usEast, "kept", "Bound")
@@ -54,8 +54,9 @@ func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	w.forget(t, "kept", "other")
 }
 
-// endsIfFailed ends a fault if the test fails before it ends the fault itself. It does nothing
-// after a test that passed: a second restart of the plane would be a fault in the next test.
+// endsIfFailed ends a fault after a test that failed, since such a test may not have ended the
+// fault itself. It does nothing after a test that passed: a second restart of the plane would be a
+// fault in the next test.
 func endsIfFailed(t *testing.T, end fault) {
 	t.Helper()
 	t.Cleanup(func() {

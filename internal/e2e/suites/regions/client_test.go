@@ -72,7 +72,7 @@ func (c *client) await(t *testing.T, what string, resource schema.GroupVersionRe
 	return found
 }
 
-// remove deletes an object and waits for its end.
+// remove deletes an object and waits until the object is gone.
 func (c *client) remove(t *testing.T, resource schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
 	err := c.Resource(resource).Namespace(namespace).Delete(t.Context(), name, metav1.DeleteOptions{})

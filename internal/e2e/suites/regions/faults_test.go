@@ -21,11 +21,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// TestFaults injects one fault after the other. Each test begins and ends with all objects in
-// order.
+// TestFaults injects one fault after the other. Each subtest ends its fault, and waits until the
+// loops have recovered.
 //
-// Meanwhile no region is ever Bound in two planes at once, and objects that no test touches stay as
-// they are: a region in eu-west, and the provider in all planes.
+// Meanwhile no region is ever Bound in two planes at once. The objects that no subtest touches keep
+// their UIDs: a region in eu-west, and the Account of the provider in all planes.
 func TestFaults(t *testing.T) {
 	w := newWorld(t)
 	rotated := newRotations("eu-west", "us-east")
@@ -98,7 +98,8 @@ func (w *world) race(t *testing.T, prefix string, n int) {
 	for i, p := range w.planes {
 		claiming.Go(func() {
 			for region := range n {
-				// Each plane starts with another region, so that each is first for some region.
+				// Each plane starts with another region, so that each plane claims some region
+				// first.
 				name := fmt.Sprintf("%s-%d", prefix, (region+i)%n)
 				if err := p.Apply(t.Context(), []byte(regionClaim("loodse", name))); err != nil {
 					errs[i] = err

@@ -37,7 +37,8 @@ type loops struct {
 	coordinator *fanout.Coordinator
 }
 
-// newProgram makes a replica with the given identity, which shares the work of its group.
+// newProgram returns a replica with the given identity. It shares the work with the other replicas
+// of its group.
 func newProgram(config *rest.Config, group, identity string, observer *region.Observer) (*program, error) {
 	plane, err := region.APIFor(config)
 	if err != nil {
@@ -111,8 +112,8 @@ func (p *program) run(ctx context.Context) error {
 	return together(ctx, ring.Start, peers.Start, claims.Start, coordinator.Start, accounts.Start, upkeep.Start, catalog.Start)
 }
 
-// kinds returns the module's kinds. ServiceClusters that people apply are adopted, since the
-// proposal has no other way to create them.
+// kinds returns account.Kinds, with AdoptApplied set for ServiceClusters: in the proposal, people
+// create ServiceClusters by applying them.
 func kinds() []fanout.Kind {
 	kinds := account.Kinds()
 	for i := range kinds {

@@ -26,8 +26,8 @@ import (
 // manifests is the directory of the proposal's manifests, verbatim.
 const manifests = "../../../../config/testdata/mission"
 
-// TestProposal applies the manifests of the multi-region proposal and waits for the statuses that
-// it prints.
+// TestProposal applies the manifests of the multi-region proposal, and waits for the statuses that
+// the proposal prints.
 func TestProposal(t *testing.T) {
 	w := newWorld(t)
 	central := w.kubectl["central"]
@@ -56,8 +56,8 @@ func TestProposal(t *testing.T) {
 		}
 	}
 
-	// us-east-1 of loodse is claimed in us-east, by a ServiceCluster, and then in
-	// eu-west, where the proposal shows its Conflict.
+	// A ServiceCluster in us-east claims the region us-east-1 of loodse. Then eu-west claims the
+	// same region, as in the proposal, which shows the Conflict there.
 	for _, name := range []string{"loodse", "not-loodse"} {
 		planetest.Apply(t, w.usEast, serviceCluster(name, "us-east-1"))
 		w.of(w.usEast).await(t, "us-east-1 of "+name+" is Bound in us-east", regionClaims, name, "us-east-1",
@@ -168,8 +168,8 @@ func (w *world) tables(t *testing.T) {
 	}
 }
 
-// waits creates a ServiceCluster whose region is claimed in another peer, and then deletes that
-// claim. Until then the ServiceCluster must wait.
+// waits creates a ServiceCluster whose region is claimed in another peer. The ServiceCluster must
+// be Pending until the test deletes this claim.
 func (w *world) waits(t *testing.T) {
 	planetest.Apply(t, w.apSouth, regionClaim("loodse", "moving"))
 	w.awaitClaim(t, w.apSouth, "moving", "Bound")

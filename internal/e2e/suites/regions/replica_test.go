@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// replicaKilled runs two replicas in processes of their own, without other programs, and kills one
-// of them while claims race. The other replica takes over the work of the killed one, and ends
-// cleanly on SIGINT.
+// replicaKilled runs two replicas in processes of their own, without other programs. It kills one
+// of them, and then lets claims race. The other replica takes over the work of the killed one, and
+// ends cleanly on SIGINT.
 func replicaKilled(t *testing.T, w *world) {
 	path := planetest.WriteKubeconfig(t, "central", kubeconfig(t, w.central))
 	victim := spawn(t, path, "victim")

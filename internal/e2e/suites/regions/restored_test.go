@@ -18,9 +18,10 @@ import (
 
 // TestRestored restores us-east to an older state:
 //
-//   - A region that it has given up since the backup stays with its present holder.
-//   - A region that it held, and has not given up, stays with it.
-//   - A region whose claim is not in the backup becomes free.
+//   - A region that us-east has given up since the backup stays with its present holder.
+//   - A region that us-east holds, and whose claim is in the backup, stays with us-east.
+//   - A region that us-east holds, and whose claim is not in the backup, goes to another
+//     peer that claims it.
 //   - An Account added since the backup comes back to us-east. An Account removed since the
 //     backup stays removed everywhere.
 //

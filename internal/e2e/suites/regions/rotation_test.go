@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// rotations has, by peer, the latest event about new credentials from this process's ring.
+// rotations holds, for each peer, the latest RotateEvent of the ring in this process.
 type rotations map[region.PeerName]chan region.RotateEvent
 
 func newRotations(peers ...region.PeerName) rotations {
@@ -90,7 +90,7 @@ func rotate(t *testing.T, w *world, p *program, rotated rotations) {
 			_, err := conn.Dynamic().Resource(namespaces).Get(ctx, "loodse", metav1.GetOptions{})
 			return err
 		}
-		if i == 0 { // the first one writes
+		if i == 0 { // the first client writes, the others read
 			request = func(ctx context.Context) error {
 				label := fmt.Appendf(nil, `{"metadata":{"labels":{"example.org/rotation":"%d"}}}`, requests.Load())
 				_, err := conn.Dynamic().Resource(roles).Namespace("loodse").Patch(ctx, "load", types.MergePatchType, label, metav1.PatchOptions{})

@@ -23,7 +23,7 @@ type witness struct {
 	clients map[string]dynamic.Interface // by plane
 	before  map[string]map[types.NamespacedName]string
 	rounds  int
-	saw     int // number of Bound regions that two rounds confirmed
+	saw     int // how often two consecutive rounds found a region Bound, without a change
 	twice   []string
 	except  []types.NamespacedName // not reported
 }
@@ -63,8 +63,9 @@ func (w *world) watched(t *testing.T, except ...types.NamespacedName) {
 }
 
 // look reads all planes once. A claim with the same resourceVersion in two consecutive rounds had
-// the same state during the whole time between them, also when the first round ended. So if two
-// claims of one region were Bound in both rounds, both were Bound at that moment.
+// the same state during the whole time between these rounds. So if two claims of one region were
+// Bound in the two rounds, without a change, they were Bound at one moment: when the first round
+// ended.
 func (s *witness) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -27,12 +27,13 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// BenchmarkProxy compares alice's requests through the proxy with direct ones to the API server: a
-// GET of 2 KB and a LIST of 1 MB, with client-go's default transport. Batches of both alternate.
-// The metric ratio is the proxy's throughput divided by the direct throughput. The metric
-// plain-ratio is the throughput of a net/http/httputil proxy, divided by the direct throughput;
-// this proxy uses alice's own credentials and only adds the second hop. Clients, proxy, API server
-// and etcd share the machine's cores, so the proxy's CPU time reduces the others' throughput.
+// BenchmarkProxy compares alice's requests through the proxy with direct requests to the API
+// server: a GET of 2 KB and a LIST of 1 MB, with client-go's default transport. Batches of the
+// compared requests alternate. The metric ratio is the proxy's throughput divided by the direct
+// throughput. The metric plain-ratio is the throughput of a plain proxy divided by the direct
+// throughput. The plain proxy, of net/http/httputil, uses alice's own credentials and only adds the
+// second hop. Clients, proxy, API server and etcd share the machine's cores, so the proxy's CPU
+// time reduces the others' throughput.
 func BenchmarkProxy(b *testing.B) {
 	g := newGatewayOf(b, router.Options{Budget: router.Budget{QPS: -1}})
 	namespace := planetest.Namespace(b, g.planes[0])

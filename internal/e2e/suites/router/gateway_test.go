@@ -41,8 +41,8 @@ var (
 // impersonator describes the only rights of the gateway in a plane.
 var impersonator = rights.Impersonation{Users: []string{"alice", "bob"}, Groups: []string{"dev"}}
 
-// gateway is a proxy to two planes, over TLS. It knows its users by their tokens: alice, of the
-// group dev, bob, root and carol.
+// gateway is a proxy to two planes, over TLS. It knows its users by their tokens: alice (in the
+// group dev), bob, root and carol.
 type gateway struct {
 	server *httptest.Server
 	planes []*plane.Plane // of eu and us

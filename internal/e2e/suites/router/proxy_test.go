@@ -54,8 +54,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: readers}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
 `
 
-// formTeam creates the roles and bindings of team. It returns when the API server's authorizer,
-// which watches them, has them.
+// formTeam creates the roles and bindings of team. It returns when the API server's authorizer
+// knows the roles and bindings, which it watches.
 func formTeam(t *testing.T, p *plane.Plane, namespace string) {
 	t.Helper()
 	planetest.Apply(t, p, fmt.Sprintf(team, namespace))

@@ -37,7 +37,8 @@ var (
 	accounts   = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 )
 
-// issuer makes tokens of the gateway's service account in a plane. Each is bound to a Secret.
+// issuer makes tokens of the gateway's service account in a plane. Each token is bound to a Secret
+// of its own.
 type issuer struct {
 	plane           *plane.Plane
 	key             region.Key
@@ -45,7 +46,8 @@ type issuer struct {
 	namespace, name string
 }
 
-// issuerOf reads the gateway's service account in a plane from its token.
+// issuerOf returns the issuer of a plane. It reads the name of the gateway's service account from
+// the gateway's token.
 func (g *gateway) issuerOf(t *testing.T, i int, key region.Key) *issuer {
 	t.Helper()
 	conn, err := g.ring.Conn(region.PeerName(g.planes[i].Name()))
@@ -92,7 +94,8 @@ func peerWith(t *testing.T, p *plane.Plane, token string, key region.Key) region
 	return planetest.PeerAs(t, p, kubeconfig, key)
 }
 
-// revoke invalidates a token. An API server that has seen the token accepts it for 10 more seconds.
+// revoke invalidates the token that is bound to the Secret with the given name. An API server that
+// has seen the token accepts it for 10 more seconds.
 func (i *issuer) revoke(t *testing.T, name string) {
 	t.Helper()
 	require.NoError(t, i.client.Resource(secrets).Namespace(i.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
@@ -107,9 +110,10 @@ func (g *gateway) clientOf(t *testing.T, key region.Key) (*rest.Config, dynamic.
 	return config, planetest.Dynamic(t, config)
 }
 
-// TestRotation replaces the gateway's credentials for eu a hundred times and revokes each old
-// token. It replaces the credentials for us only after us has rejected them. The gateway has only
-// the rights of rights.Impersonate. None of alice's requests may fail.
+// TestRotation replaces the gateway's credentials for eu a hundred times. Each time except the
+// first, it revokes the preceding token. It replaces the credentials for us once, after us has
+// rejected them. The gateway has only the rights of rights.Impersonate. None of alice's requests
+// may fail.
 func TestRotation(t *testing.T) {
 	g := newGatewayOf(t, router.Options{Budget: router.Budget{QPS: -1}})
 	namespace := planetest.Namespace(t, g.planes...)
@@ -158,7 +162,7 @@ func TestRotation(t *testing.T) {
 		})
 	}
 	select {
-	case <-g.source.asked: // drop a value from the start
+	case <-g.source.asked: // drop a value from before the rotation
 	default:
 	}
 	// The second token is provided as soon as us rejects the first one; requests wait for it.
@@ -246,7 +250,7 @@ func TestRefusedGateway(t *testing.T) {
 	inProtobuf := http.Header{"Accept": {"application/vnd.kubernetes.protobuf"}}
 
 	// The gateway may not impersonate carol. The server's message depends on earlier requests of
-	// the gateway, so the test repeats them.
+	// the gateway, so the test sends its requests twice.
 	for range 2 {
 		for path, header := range map[string]http.Header{list: {}, list + "?watch=true": {}, exec: upgrade, "/version": {}, list + "?limit=1": inProtobuf} {
 			code, body := ask(g, "token-of-carol", path, header)

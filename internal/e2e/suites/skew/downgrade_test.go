@@ -7,15 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// downgrade returns to the first release: first to its programs, with the present CRDs, then also
-// to its CRDs. Finally it upgrades the ring again.
+// downgrade returns to the first release: first it changes the programs and keeps the present CRDs,
+// then it also changes the CRDs. Finally it upgrades the ring again.
 func (w *world) downgrade() {
 	t := w.t
 	ring := w.ring()
 	here := state(w.core[1].Name())
 
-	// With the present CRDs, the programs of the first release can do everything but change the
-	// membership.
+	// With the present CRDs, the programs of the first release recover, add, remove and repair.
 	w.present.Shell("last", w.core...).Succeed(t, w.add("last", w.core[1])...)
 	w.kill(w.present, "last", "put ServiceCluster", w.add("cut", w.core[1])...)
 	w.recover(w.first, "last")
@@ -45,7 +44,8 @@ func (w *world) downgrade() {
 	w.repair(w.present)
 	require.NotEmpty(t, w.ring())
 	require.NotEqual(t, ring, w.ring())
-	// The log belongs to the old ring ID, but is accepted: the members are the same clusters.
+	// The log names the former ID of the ring. It is accepted nevertheless, because the members are
+	// the same clusters.
 	w.recover(w.present, "open")
 	require.Equal(t, here, w.clusterAt("open"))
 	w.repair(w.present)

@@ -59,8 +59,8 @@ func (w *world) mix(steps int) {
 }
 
 // refused requires that the first release cannot change the membership. If lease is set, it also
-// requires that the first release cannot recover a killed change of the present release, for which
-// the recovery waits for a lease.
+// requires that the first release cannot recover a killed change of the present release. This check
+// takes a lease, because the recovery waits for one.
 func (w *world) refused(lease bool) {
 	t := w.t
 	join := []string{"peer", "join", w.guest.Name()}
@@ -82,7 +82,8 @@ func (w *world) refused(lease bool) {
 }
 
 // worker runs operations in sequence on names of its own. Each operation uses one of the two
-// releases, and all use one log. It kills some operations, and recovers them with either release.
+// releases; all operations of a worker use one log. The worker kills some operations, and recovers
+// them with either release.
 type worker struct {
 	*world
 	number          int

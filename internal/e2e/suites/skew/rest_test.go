@@ -149,9 +149,9 @@ func (l *loops) stop() {
 	require.NoError(l.w.t, l.cmd.Wait())
 }
 
-// versions returns the versions of all objects that either release writes in the members. A PeerSet
-// counts without its metadata, notes and epoch, because the present release writes notes once a
-// minute.
+// versions returns the versions of the objects in the members, of the kinds that the two releases
+// write. A PeerSet counts without its metadata, notes and epoch, because the present release writes
+// notes once a minute.
 func (w *world) versions() map[string]string {
 	w.t.Helper()
 	versions := map[string]string{}

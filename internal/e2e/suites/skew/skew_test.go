@@ -27,9 +27,9 @@ const usual = 12
 
 // TestSkew makes a ring with the first release, leaves operations open, upgrades the ring, runs
 // both releases in it concurrently, and downgrades it. No acknowledged object is lost, no name has
-// two owners, and the releases do not overwrite each other repeatedly. Once the ring has an ID,
-// changes of the membership by the first release are refused with a message that asks for its
-// upgrade.
+// two owners, and the two releases do not overwrite each other's writes without end. Once the ring
+// has an ID, an API server rejects changes of the membership by the first release, with a message
+// to upgrade it.
 //
 // ATOLL_SKEW is the number of operations of each worker of the mixed ring.
 func TestSkew(t *testing.T) {
@@ -74,7 +74,7 @@ func (w *world) either(random *rand.Rand) *ctltest.Ring {
 	return []*ctltest.Ring{w.first, w.present}[random.IntN(2)]
 }
 
-// other returns the release that r is not.
+// other returns the release other than r.
 func (w *world) other(r *ctltest.Ring) *ctltest.Ring {
 	if r == w.first {
 		return w.present

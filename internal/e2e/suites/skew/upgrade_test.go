@@ -56,7 +56,8 @@ func (w *world) upgrade() {
 	for _, log := range slices.Backward(logs) {
 		w.recover(w.present, log)
 	}
-	// While the ring has no ID, the first release can change the membership with these CRDs.
+	// While the ring has no ID, the first release can change the membership, also with the present
+	// CRDs.
 	w.first.Shell("guest", w.all()...).Succeed(t, "peer", "join", w.guest.Name())
 	w.first.Shell("guest", w.all()...).Succeed(t, "peer", "leave", w.guest.Name())
 

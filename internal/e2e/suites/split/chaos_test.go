@@ -39,8 +39,9 @@ const everywhere = `{state.workload.kcp.io/cluster-1: Sync, state.workload.kcp.i
 
 // In each of ATOLL_SPLIT_CHAOS rounds one server is stopped, another is cut off the network, the
 // process is killed twice at random moments, CRDs are created and deleted, and workloads are
-// created, changed, rescheduled, drained and deleted. In the end all sides agree: no object is lost
-// or left over, permanent objects keep their UIDs, and foreign objects are unchanged.
+// created, changed, rescheduled, drained and deleted. In the end the upstream and the clusters
+// agree: no object is lost or left over, permanent objects keep their UIDs, and foreign objects are
+// unchanged.
 func TestChaos(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -127,8 +128,9 @@ func (w *world) forget(side, plural string) {
 	require.NoError(w.t, w.clients[side].Resource(definitions).Delete(w.t.Context(), plural+".example.com", metav1.DeleteOptions{}))
 }
 
-// round stops a server and cuts another off, changes objects meanwhile, and brings the servers
-// back. It returns how often the process was killed in the middle of a placement.
+// round stops one server and cuts another server off the network. It changes objects meanwhile, and
+// brings the servers back. It returns how often the process was killed in the middle of a
+// placement.
 func (w *world) round(i int, stopped, cut string) (midst int) {
 	w.churn(i)
 	before := w.version(stopped)
@@ -166,7 +168,8 @@ func (w *world) dies() (midst int) {
 // moment sleeps for a random time.
 func (w *world) moment() { time.Sleep(time.Duration(w.random.IntN(1200)) * time.Millisecond) }
 
-// churn creates or deletes types and a whole workload.
+// churn deletes one type, and creates another type and a workload, if i is even. If i is odd, it
+// reverts these changes.
 func (w *world) churn(i int) {
 	if i%2 == 0 {
 		w.forget("cluster-1", "widgets")
@@ -236,8 +239,8 @@ func (w *world) expires(side, version string) {
 	})
 }
 
-// settle reverts the changes of the rounds, moves all parents off cluster-2 and kills the process
-// meanwhile (leaves), and waits until all sides agree.
+// settle reverts the changes of the rounds. It moves all parents off cluster-2, and kills the
+// process meanwhile (see leaves). Then it waits until the upstream and the clusters agree.
 func (w *world) settle() {
 	w.learn("cluster-1", "widgets", "Widget")
 	list, err := w.of("upstream", deployments).List(w.t.Context(), metav1.ListOptions{LabelSelector: "!splitter.atoll.dev/parent"})
@@ -294,7 +297,8 @@ func (w *world) copied() {
 	})
 }
 
-// equal returns an error that names the first missing or surplus workload of a cluster.
+// equal returns an error if a workload is left over upstream, or if the workloads of a cluster are
+// not exactly those that the upstream has for the cluster.
 func (w *world) equal(ctx context.Context) error {
 	for _, gvr := range []schema.GroupVersionResource{deployments, statefulSets, daemonSets} {
 		want := map[string]map[string]bool{}
@@ -334,8 +338,8 @@ func (w *world) equal(ctx context.Context) error {
 	return nil
 }
 
-// lives returns the UIDs of all permanent and foreign objects. Of a foreign Deployment it adds the
-// generation and the labels, of a foreign ConfigMap the resourceVersion.
+// lives returns the UIDs of all permanent and foreign objects. For a foreign Deployment it adds the
+// generation and the labels, for a foreign ConfigMap the resourceVersion.
 func (w *world) lives() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}

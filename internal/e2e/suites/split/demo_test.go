@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// demo runs the example on the same planes, which are empty. It must exit with 0.
+// demo runs the example kubecon on the planes of the test, which the step end has emptied. The
+// example must exit with 0 and print the expected tables.
 func (w *world) demo() {
 	w.manager.stop(w.t)
 	program := filepath.Join(w.t.TempDir(), "kubecon")

@@ -53,7 +53,8 @@ const (
 	rejoin       = 2 * time.Second
 )
 
-// manage runs splitter, syncers, types and, if configured, placement, until SIGTERM.
+// manage runs splitter, syncers, types and, if configured, placement. It ends on SIGTERM, or when
+// the test process ends.
 func manage(dir string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -135,7 +136,7 @@ func runManager(ctx context.Context, dir string) error {
 	split, err := splitter.New(up, splitter.SyncTargets(up), splitter.Options{
 		Kinds: []splitter.Kind{splitter.Deployments(), splitter.StatefulSets(), splitter.DaemonSets(), splitter.Jobs(), splitter.CronJobs()},
 		Place: place, Grace: periods.Grace, Rejoin: periods.Rejoin,
-		Finalize: os.Getenv(placed) != "", // one suite with it, one without
+		Finalize: os.Getenv(placed) != "", // TestChaos runs with it, TestSplit without
 		Observer: &splitter.Observer{Divided: func(ctx context.Context, e splitter.DividedEvent) {
 			logr.FromContextOrDiscard(ctx).Info("divided", "kind", e.Kind, "parent", e.Parent.Name, "plan", fmt.Sprint(e.Plan.Shards), "written", e.Written, "removed", e.Removed, "err", fmt.Sprint(e.Err))
 		}},

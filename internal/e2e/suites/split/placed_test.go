@@ -37,8 +37,8 @@ func (w *world) allow(but, most int) {
 	w.patch(policies, "all", fmt.Sprintf(`{"spec":{"clusters":[{"name":"cluster-%d","max":0}],"maxClusters":%d}}`, but, most))
 }
 
-// leaving returns 1 if a parent is being moved off a cluster, and 0 if none is, or if the
-// parents cannot be read.
+// leaving returns 1 if a parent is being moved off a cluster. Otherwise, or if the parents cannot
+// be read, it returns 0.
 func (w *world) leaving() int {
 	for gvr, name := range parents {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
@@ -81,8 +81,9 @@ func (w *world) leaves() {
 	require.GreaterOrEqual(w.t, fewest, budget)
 }
 
-// placed returns an error unless all objects are placed in the first and the third cluster, by the
-// right controller.
+// placed returns an error unless the parents and the ConfigMap "followed" are placed in the first
+// and the third cluster: the parents by the policy "all", the ConfigMap because a parent refers to
+// it.
 func (w *world) placed(ctx context.Context) error {
 	in := []string{"cluster-1", "cluster-3"}
 	is := func(obj *unstructured.Unstructured, by string) error {

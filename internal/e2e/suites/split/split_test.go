@@ -175,9 +175,9 @@ func (w *world) ticks() {
 	})
 }
 
-// restart kills the manager and requires that the next one writes nothing. With the default
-// heartbeat the lease outlasts a restart: after a longer absence clusters are not Ready for a
-// moment.
+// restart kills the manager and requires that the next manager writes nothing. With the default
+// heartbeat, the lease of a SyncTarget outlasts the restart. If the manager were away for longer
+// than the lease, the clusters would not be Ready for a moment.
 func (w *world) restart() {
 	w.create(deployments, deployment("web", 15))
 	w.divided(deployments, "web", map[string]int{"cluster-1": 6, "cluster-2": 9})

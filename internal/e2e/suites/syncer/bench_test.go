@@ -31,7 +31,8 @@ const (
 	costRounds = 5
 )
 
-// cost is the cost of writing objects: whole from the beginning, writes from the first write.
+// cost is the cost of writing objects: whole is measured from the beginning, writes from the end of
+// the first write.
 type cost struct {
 	objects       int
 	whole, writes span
@@ -232,7 +233,7 @@ func (w *world) startToRest(t *testing.T, n int) cost {
 	if w.first == nil {
 		return cost{objects: n, whole: begun.until(end)}
 	}
-	end.at = w.last // the caches are only polled
+	end.at = w.last // the test only polls the caches, so it notices the end late
 	return cost{objects: n, whole: begun.until(end), writes: w.first.until(end)}
 }
 

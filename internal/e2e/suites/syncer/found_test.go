@@ -72,7 +72,8 @@ func (s *side) uid(t *testing.T, of schema.GroupVersionResource, name string) st
 	return string(obj.GetUID())
 }
 
-// The API server of the upstream is frozen, and restored from a backup.
+// TestUpstreamInTrouble freezes the API server of an upstream, and then restores the upstream from
+// a backup.
 func TestUpstreamInTrouble(t *testing.T) {
 	up := planetest.New(t, plane.Options{Name: "up"})
 	t.Run("frozen", func(t *testing.T) { frozen(t, up) })

@@ -29,8 +29,9 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestCostAtRest compares the memory of a syncer at rest with that of an informer of one side, and
-// restarts the syncer, which must not write. ATOLL_OBJECTS is the number of objects.
+// TestCostAtRest logs the memory of a syncer at rest, beside that of an informer of the upstream.
+// It also restarts the syncer, and requires that the syncer then writes nothing. ATOLL_OBJECTS is
+// the number of objects.
 func TestCostAtRest(t *testing.T) {
 	n := ctltest.Count(t, "ATOLL_OBJECTS", 300)
 	planes := planetest.Shared(t, 2)

@@ -134,8 +134,8 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}, status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}]
 `
 
-// An object of every kind is synced and changed, reports its status, and is deleted. The syncer
-// does not write it at rest, nor after a restart.
+// An object of each of the kinds is synced and changed, reports its status, and is deleted. At
+// rest, the syncer writes no object, also after a restart.
 func TestKinds(t *testing.T) {
 	w := newWorld(t, syncer.Options{DeleteCap: syncer.DeleteCap{Objects: -1}})
 	planetest.Apply(t, w.up.plane, definitions)

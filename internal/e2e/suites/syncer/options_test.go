@@ -93,7 +93,8 @@ func TestOptions(t *testing.T) {
 	w.down.delete(configMaps, "born")
 	w.up.lacks(configMaps, "born")
 
-	// The selector of the downstream object changes, which API servers refuse.
+	// The next syncer changes the selector of the downstream Deployment. An API server rejects this
+	// change, so the syncer must recreate the Deployment.
 	w.stop()
 	opts.Transform = []syncer.Transformer{func(obj *unstructured.Unstructured) error {
 		if obj.GroupVersionKind().GroupKind() != of {

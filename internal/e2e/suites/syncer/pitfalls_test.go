@@ -19,8 +19,8 @@ import (
 )
 
 // If the type of a Service changes, the fields that the downstream cluster allocates change with
-// it. A foreign Service of the same name is left alone, although the API server answers a create
-// with the same nodePort with Invalid instead of AlreadyExists.
+// it. A foreign Service of the same name is left alone. If the two Services have the same nodePort,
+// the API server answers the create of the syncer with Invalid instead of AlreadyExists.
 func TestServices(t *testing.T) {
 	w := newWorld(t, syncer.Options{})
 	w.up.create(services, "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: NodePort, selector: {app: a}, ports: [{port: 80}]}}")

@@ -58,9 +58,10 @@ func TestManifestsAreAccepted(t *testing.T) {
 	gone(t, down, namespaces, "", all[0].GetName())
 }
 
-// A user with exactly the rights of rights.Sync installs the syncer. The program of its Deployment
-// runs with the arguments, the token and the rights of the Deployment. The syncer becomes ready and
-// syncs. Uninstalling it leaves nothing behind.
+// A user with exactly the rights of rights.Sync installs the syncer. The test runs the program of
+// the installed Deployment, with the arguments, the token and the rights of the Deployment. The
+// syncer becomes ready and syncs. After the SyncTarget is deleted, the installation and the
+// finalizers of the upstream objects are gone, and the downstream objects stay.
 func TestPull(t *testing.T) {
 	const name = "pulled"
 	var upstream atomic.Pointer[[]byte]

@@ -16,7 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
-// A SyncTarget with an inline kubeconfig, as in the demonstration, is served and released.
+// The controller syncs to a SyncTarget with an inline kubeconfig, as in the demonstration. After
+// the SyncTarget is deleted, the upstream objects have no finalizer, and the downstream objects
+// stay.
 func TestTargetInline(t *testing.T) {
 	f := newFleet(t, targets.Push, nil)
 	kubeconfig := runAs(t, f.down.plane, "targets", rights.Syncing{Downstream: true, Types: few})
@@ -41,9 +43,9 @@ func TestTargetInline(t *testing.T) {
 	f.down.has(configMaps, "a", map[string]string{"data.k": "v"}) // downstream objects are kept
 }
 
-// The kubeconfig in a Secret is replaced by another user's while the Syncer runs, and no change is
-// missed. A SyncTarget that is deleted while the cluster is unreachable is released: that needs
-// only the upstream.
+// The kubeconfig in a Secret is replaced by that of another user while the Syncer runs. The same
+// Syncer syncs the next change. If a SyncTarget is deleted while the cluster is unreachable, the
+// controller still removes the finalizers of the upstream objects: this needs only the upstream.
 func TestTargetOfASecret(t *testing.T) {
 	f := newFleet(t, targets.Push, nil)
 	f.register("rotated", fmt.Sprintf("{kubeconfigSecret: {name: k, namespace: %s}}", f.up.namespace))

@@ -104,8 +104,8 @@ func TestTypesInStep(t *testing.T) {
 	})
 	require.Len(t, things.Differences, 1)
 
-	// Both clusters accept every object that the upstream accepts. At least one cluster rejects an
-	// object that the upstream rejects.
+	// The upstream accepts an object that both clusters accept, and rejects an object that one of
+	// the clusters rejects.
 	at := runtimeschema.GroupVersionResource{Group: "down.example.org", Version: "v1", Resource: "things"}
 	thing := func(name string, size int64) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -287,7 +287,7 @@ func versions(t *testing.T, apis map[string]region.API) map[string]string {
 	return out
 }
 
-// remove deletes a definition and waits for its end.
+// remove deletes a definition and waits until the definition is gone.
 func remove(t *testing.T, api region.API, name string) {
 	t.Helper()
 	client := api.Dynamic().Resource(crdResource)
