@@ -38,7 +38,7 @@ judge: ## the suites fanout, kill, race, peers, skew and split, in the sizes of 
 	cd internal/e2e && ATOLL_KILLS=1000 ATOLL_ROUNDS=500 ATOLL_FREEZE=30s ATOLL_CHANGES=50 ATOLL_RESTORES=50 ATOLL_SPLIT_KILLS=100 ATOLL_SPLIT_CHAOS=50 ATOLL_AMBIGUITY_EVERY=1 ATOLL_SKEW=100 \
 		$(GOTEST) -count=1 -v -timeout 120m -p 1 ./suites/fanout ./suites/kill ./suites/race ./suites/peers ./suites/skew ./suites/split
 
-PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 120m -v ./fanout/internal/protocol
+PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 300m -v ./fanout/internal/protocol
 
 MEMORY := 16GiB
 
@@ -52,7 +52,7 @@ mutants: security ## break each rule of the protocol and of the packages in turn
 	$(PROTOCOL) -run '^TestMutants$$'
 	ATOLL_MUTANTS=. ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 180m -run '^TestMutants$$' ./internal/mutants
 
-simulate: ## run RUNS (1000000) random schedules of the protocol, and write the figures to docs/evidence/exploration.md (minutes)
+simulate: ## run RUNS (1000000) random schedules of the protocol, and write the figures to docs/evidence/exploration.md (an hour)
 	GOGC=400 ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate(Losses|Restores)?$$'
 
 plans: ## run Atoll's loops more than 10000 times, each time with a fault at one write or watch event, and write the figures to docs/evidence/plans.md (a quarter of an hour)
