@@ -4,6 +4,7 @@
 package account
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -78,8 +79,9 @@ func TestReplicatorLifecycle(t *testing.T) {
 	})
 }
 
-// While a peer is unreachable, new Accounts wait, and their status says so. Existing Accounts are
-// changed in the other peers, and are Unknown in the unreachable one.
+// While a peer is unreachable, a new Account waits, and its status reports this. A change of an
+// existing Account takes effect in the other peers, and the Account is Unknown in the unreachable
+// peer.
 func TestReplicatorWithASilentPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +104,7 @@ func TestReplicatorWithASilentPeer(t *testing.T) {
 		w.edit(w.api, "old", setRoles("Provider"))
 		eventually(t, func() bool {
 			for _, peer := range peerNames {
-				if peer != silent && len(w.held(peer, "old")) == 1 && w.held(peer, "old")[0] != v1alpha1.AccountProvider {
+				if peer != silent && !slices.Equal(w.held(peer, "old"), provider) {
 					return false
 				}
 			}
@@ -149,7 +151,8 @@ func TestReplicatorRemovesFromAll(t *testing.T) {
 	})
 }
 
-// An object in an Account's namespace delays the removal, and is reported.
+// A ServiceCluster in an Account's namespace delays the removal of the Account, and the Account's
+// status names it.
 func TestReplicatorNamesOccupants(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -258,7 +261,9 @@ func TestReplicatorMeetsWhatAPersonApplied(t *testing.T) {
 	})
 }
 
-// If the central plane is itself a peer, its objects are under the protocol themselves.
+// If the central plane is itself a peer, the Replicator adopts a central Account, so that it is the
+// home. An edit of the home reaches another peer, and its deletion removes the Account from all
+// peers.
 func TestReplicatorInPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

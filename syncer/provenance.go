@@ -17,7 +17,8 @@ import (
 type provenance struct {
 	origin types.NamespacedName
 	uid    types.UID
-	// lostOrigin and lostUID: the annotation is missing or malformed, or another client has changed it.
+	// lostOrigin: the origin annotation is missing or malformed. lostUID: the UID annotation is missing. Both: or the
+	// label is our own, and another client has changed the annotation.
 	lostOrigin, lostUID bool
 	// signed: our manager applied our owner label. A client that copies an object copies the label, but not the
 	// managedFields.

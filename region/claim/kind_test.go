@@ -130,8 +130,9 @@ func TestWithoutAPlaneTheGateFollowsTheProtocol(t *testing.T) {
 	})
 }
 
-// TestAGuardWhosePeerDoesNotAnswerIsPending checks that a guard whose holder is unreachable is
-// Pending until the cache is synced.
+// TestAGuardWhosePeerDoesNotAnswerIsPending starts an Arbiter while the peer of a claim does not
+// answer. The claim's guard in another peer is Pending until the Arbiter has listed the claims of the
+// silent peer, and in Conflict after that.
 func TestAGuardWhosePeerDoesNotAnswerIsPending(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.coordinator()

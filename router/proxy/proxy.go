@@ -16,8 +16,9 @@ import (
 )
 
 // Authenticator returns the identity of a request's caller, by any proof that the program requires. On an error the
-// proxy answers 401 without the error's text. The proxy calls it concurrently, once for each request that no guard and
-// no limit has refused. It must not read the request's body.
+// proxy answers 401 without the error's text. The proxy calls it concurrently, at most once for each
+// request. Before that, the proxy refuses requests of a forbidden form, and requests above Limits.Authentications; it
+// checks all other limits later. An Authenticator must not read the request's body.
 type Authenticator func(*http.Request) (router.Identity, error)
 
 // Options adjust a Proxy. The zero value works.

@@ -84,15 +84,15 @@ func split(text string) []string {
 func (s state) stays() []string { return without(s.clusters, s.leaving) }
 
 // next returns the clusters of the next state, and those of them that the object is leaving. The next
-// state has all clusters in wanted, and each other cluster of the argument there for which held returns
-// true; the object is leaving these other clusters. none means that the object shall have no clusters.
-// If wanted is empty and none is false, no cluster can be chosen, and the object stays in its clusters.
-func next(wanted, there []string, none bool, held func(cluster string) bool) (clusters, leaving []string) {
+// state has the clusters in wanted, and those present clusters for which held returns true; of these the
+// object is leaving the clusters that are not in wanted. If wanted is empty, none decides: the object is
+// to leave all its clusters, or no cluster could be chosen and it stays in its present ones.
+func next(wanted, present []string, none bool, held func(cluster string) bool) (clusters, leaving []string) {
 	if len(wanted) == 0 && !none {
-		return there, nil
+		return present, nil
 	}
 	clusters = slices.Clone(wanted)
-	for _, c := range without(there, wanted) {
+	for _, c := range without(present, wanted) {
 		if held(c) {
 			clusters, leaving = append(clusters, c), append(leaving, c)
 		}
