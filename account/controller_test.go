@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -85,7 +86,9 @@ func TestControllerRepairsDrift(t *testing.T) {
 	})
 }
 
-// Another client's Role is reported, left alone, and replaced once it is gone.
+// If another client's Role has the name of an Account's Role, the Account is Unready in that peer,
+// and the condition RolesReady names the Role. The Controller does not change the Role. After the
+// Role was deleted, the Controller creates the Account's Role, and the Account is Ready.
 func TestControllerGoesOnAfterAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +98,7 @@ func TestControllerGoesOnAfterAConflict(t *testing.T) {
 		require.NoError(t, err)
 		foreign := owned("acme", v1alpha1.AccountTenant, "Role", map[string]any{"rules": []any{}})
 		foreign.SetLabels(nil)
-		_, err = eu.Dynamic().Resource(rolesResource).Namespace("acme").Create(t.Context(), foreign, metav1.CreateOptions{})
+		foreign, err = eu.Dynamic().Resource(rolesResource).Namespace("acme").Create(t.Context(), foreign, metav1.CreateOptions{})
 		require.NoError(t, err)
 		op, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
 		require.NoError(t, err)
@@ -103,6 +106,12 @@ func TestControllerGoesOnAfterAConflict(t *testing.T) {
 		require.Equal(t, v1alpha1.AccountUnready, accountIn(t, eu, "acme").Status.Phase)
 
 		control(t, ring, ControllerOptions{})
+		time.Sleep(time.Minute)
+		status := accountIn(t, eu, "acme").Status
+		require.Equal(t, v1alpha1.AccountUnready, status.Phase)
+		require.Equal(t, "RolesConflict", condition(status, ConditionRolesReady).Reason)
+		require.Contains(t, condition(status, ConditionRolesReady).Message, "role kubecarrier-tenant in namespace acme")
+		require.Equal(t, foreign, get(t, eu, rolesResource, "acme", "kubecarrier-tenant"))
 		deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
 		eventually(t, func() bool {
 			return accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady && granted(t, eu, "acme")
@@ -110,8 +119,8 @@ func TestControllerGoesOnAfterAConflict(t *testing.T) {
 	})
 }
 
-// An unreachable peer does not delay the repair of another one, and is repaired itself when it is
-// reachable again.
+// While a peer is unreachable, the Controller repairs another peer. When the peer is reachable
+// again, the Controller repairs it, too.
 func TestControllerWithASilentPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,7 +139,8 @@ func TestControllerWithASilentPeer(t *testing.T) {
 	})
 }
 
-// A rejoined peer grants nothing during its audit.
+// While a peer is Quarantined, the Controller deletes the Account's Role and RoleBinding there, and
+// not in another peer. When the peer is Active again, the Controller creates them again.
 func TestControllerWithdrawsInQuarantine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +201,8 @@ func TestControllerMakesNothingForAnAccountThatIsGone(t *testing.T) {
 	})
 }
 
-// The namespace that was created for a removed Account belongs to the next Account of the name.
+// undo keeps the namespace while an Account of its name is Active, because this Account uses it.
+// Without such an Account, undo deletes the namespace.
 func TestUndoLeavesTheNextAccountItsNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,13 +16,15 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Each test of this file is of a state that TestStates of internal/plans found: docs/evidence/states.md.
+// Each test of this file covers a state that TestStates of internal/plans found; see
+// docs/evidence/states.md.
 
-// patchStatus writes a status as another client.
+// patchStatus writes conditions into a status, as another client.
 func patchStatus(t *testing.T, api region.API, name string, conditions ...metav1.Condition) {
 	t.Helper()
 	for i := range conditions {
@@ -54,21 +56,52 @@ func TestAReplicaWithoutAHomeIsNoReasonToAdd(t *testing.T) {
 	})
 }
 
-// An add that another object prevents is tried again after a pause.
+// An add that another object prevents counts as failed: the Replicator pauses before the next add,
+// and writes nothing until then. After each failure the pause is twice as long. The first add after
+// the other object was deleted succeeds.
 func TestAHeldAddPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)
-		wish := w.create(newAccount("acme", []any{"Tenant"}))
-		_, err := w.conn("us-east").Dynamic().Resource(resource).Create(t.Context(), newAccount("acme", []any{"Provider"}), metav1.CreateOptions{})
+		w.create(newAccount("acme", []any{"Tenant"}))
+		w.finalizers("acme", Finalizer)
+		others := w.conn("us-east").Dynamic().Resource(resource)
+		_, err := others.Create(t.Context(), newAccount("acme", []any{"Provider"}), metav1.CreateOptions{})
 		require.NoError(t, err)
-		task := w.taskOf(wish)
-		require.NoError(t, task.apply(t.Context(), actionAdd))
-		require.Equal(t, v1alpha1.AccountReasonConflict, task.reason)
-		require.True(t, task.failed)
+		work := func() (*task, time.Duration) {
+			task := w.taskOf(get(t, w.api, resource, "", "acme"))
+			for _, peer := range peerNames { // the caches do not show the other object
+				task.observed = append(task.observed, observation{peer: peer, member: fanoutv1alpha1.PeerActive})
+			}
+			again, err := task.run(t.Context())
+			require.NoError(t, err)
+			return task, again
+		}
+		for _, pause := range []time.Duration{settle, 2 * settle} {
+			task, _ := work()
+			require.Equal(t, v1alpha1.AccountReasonConflict, task.reason)
+			require.True(t, task.failed)
+			for _, s := range w.servers() {
+				s.Reset()
+			}
+			time.Sleep(pause - time.Millisecond)
+			_, again := work()
+			require.Equal(t, time.Millisecond, again)
+			for _, s := range w.servers() {
+				require.Zero(t, writesTo(s))
+			}
+			time.Sleep(again)
+		}
+		require.NoError(t, others.Delete(t.Context(), "acme", metav1.DeleteOptions{}))
+		task, _ := work()
+		require.False(t, task.failed)
+		for _, peer := range peerNames {
+			require.Equal(t, tenant, w.held(peer, "acme"))
+		}
 	})
 }
 
-// A condition that another client has written, too, goes when it does not hold any longer.
+// Another client has written a condition PresentIn. The Replicator removes the condition, because
+// its peer is no exception.
 func TestAConditionOfAnotherClientGoes(t *testing.T) {
 	t.Parallel()
 	for name, conditions := range map[string][]metav1.Condition{
@@ -106,8 +139,8 @@ func mustReplicator(t *testing.T, w *world) *Replicator {
 	return r
 }
 
-// An Account is reported as orphaned, even if the Replicator learns of it before it has listed the
-// objects of the central plane.
+// An Account is reported as orphaned, even if a restarted Replicator looks for its central object
+// before the cache of the central plane is filled.
 func TestAnOrphanIsReportedAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)
@@ -128,8 +161,8 @@ func TestAnOrphanIsReportedAfterARestart(t *testing.T) {
 	})
 }
 
-// If the central plane is a peer, an edit of the central object that its cache does not show yet is
-// not overwritten.
+// If the central plane is a peer, the Replicator does not overwrite an edit of the central object
+// that the Replicator's cache does not show yet.
 func TestALaterEditInPlaceStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStill(t)

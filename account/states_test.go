@@ -18,11 +18,12 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// mostPlans and mostSweeps bound a run: each plan and each sweep has to change the model.
+// mostPlans is the greatest number of plans until one changes nothing, and mostSweeps the greatest
+// number of sweeps until one changes nothing.
 const mostPlans, mostSweeps = 4, 5
 
-// rest plans and acts until a plan changes nothing. It returns that plan, the number of plans,
-// and why the action of the last one had no effect.
+// rest makes plans and carries them out, until one changes nothing. It returns this last plan, the
+// number of plans, and the error of the last plan's action.
 func (m *model) rest(t *rapid.T, planned func() plan, act func(plan) error) (p plan, plans int, failed error) {
 	for plans = 1; ; plans++ {
 		require.LessOrEqual(t, plans, mostPlans, "no rest")
@@ -36,14 +37,14 @@ func (m *model) rest(t *rapid.T, planned func() plan, act func(plan) error) (p p
 	}
 }
 
-// lags reports whether a reachable member has an object that no operation changes. Then the plan
-// asks for its operation again.
+// lags reports whether a reachable member has an object that no operation changes. Then each plan
+// has an action, although the action changes nothing.
 func (m *model) lags(home *modelPeer) bool {
 	return m.any(func(p *modelPeer) bool { return p.counts() && !p.silent() && p.obstructed(home) })
 }
 
-// contradicts reports whether a replica is ahead of its home, or has other content in the home's
-// revision. Only a sweep settles this.
+// contradicts reports whether p has a replica that is ahead of its home, or has other content in
+// the home's revision. Only a sweep settles this.
 func (p *modelPeer) contradicts(home *modelPeer) bool {
 	return p != home && p.copy != nil && (p.copy.Revision > home.copy.Revision || p.copy.Revision == home.copy.Revision && p.copy.Digest != home.copy.Digest)
 }
@@ -54,8 +55,8 @@ func (p *modelPeer) holds(home *modelPeer, digest string) bool {
 	return c != nil && c.Stage == fanoutv1alpha1.StageActive && !c.Terminating && latest && c.Digest == digest && !c.edited()
 }
 
-// requireSpread requires that each reachable member holds the content, unless an object of others
-// has the name there.
+// requireSpread requires that each reachable member holds the content. It skips a member whose
+// object is not of the home's operation, is being deleted, or contradicts the home.
 func (m *model) requireSpread(t *rapid.T, digest string) {
 	home := m.home()
 	for _, p := range m.peers {
@@ -65,8 +66,8 @@ func (m *model) requireSpread(t *rapid.T, digest string) {
 	}
 }
 
-// count counts the members, those that hold the content, and the reachable ones that lack it or are
-// not ready with it.
+// count returns the number of members, and the numbers of reachable members that hold the content
+// and are ready with it, that lack it, and that hold it and are not ready.
 func (m *model) count(digest string) (members, holders, lacking, unready int) {
 	home := m.home()
 	for _, p := range m.peers {
@@ -87,8 +88,9 @@ func (m *model) count(digest string) (members, holders, lacking, unready int) {
 	return members, holders, lacking, unready
 }
 
-// requireReady requires that Ready is True only if all members hold the content, and Unknown if
-// only silent members may lack it.
+// requireReady requires that Ready is True if all members hold the content and are ready with it.
+// Ready must be False if the object is being removed or in conflict, if a reachable member lacks
+// the content, or if all members hold it and one is not ready. Otherwise Ready must be Unknown.
 func (m *model) requireReady(t *rapid.T, p plan, failed error) {
 	pr := presence(types.NamespacedName{Name: "x"}, m.observed(), wanted{digest: p.digest, origin: "ours", removing: p.removing})
 	if pr.Reason = p.reason; p.differs != nil || errors.Is(failed, errNameHeld) { // see task.do
@@ -106,22 +108,25 @@ func (m *model) requireReady(t *rapid.T, p plan, failed error) {
 	require.Equal(t, want, ready.Status, "%s: %s:%s", ready.Reason, ready.Message, m.text())
 }
 
-// requireOthersKept requires that objects with another claim, and those without a readable claim,
-// are as before. A removal may delete those with the claim, and nothing else is deleted.
-func (m *model) requireOthersKept(t *rapid.T, before []observation, claim string, removal bool) {
-	for i, s := range before {
+// requireOthersKept requires that an object is as before if it had another claim than the given
+// one, or no readable claim. An object with the given claim may be missing now only if removal is
+// true.
+func (m *model) requireOthersKept(t *rapid.T, before *model, claim string, removal bool) {
+	for i, was := range before.peers {
 		now := m.peers[i]
 		switch {
-		case s.copy == nil || removal && now.copy == nil:
+		case was.copy == nil:
+		case was.claim != claim || was.copy.Stage == "":
+			require.Equal(t, was.copy, now.copy, "the object of others in %s:%s", was.peer, m.text())
+			require.Equal(t, was.claim, now.claim, "the object of others in %s:%s", was.peer, m.text())
 		case now.copy == nil:
-			require.Fail(t, "an object was removed", "in %s:%s", s.peer, m.text())
-		case now.claim != claim || s.copy.Stage == "":
-			require.Equal(t, s.copy, now.copy, "the object of others in %s", s.peer)
+			require.True(t, removal, "an object was removed in %s:%s", was.peer, m.text())
 		}
 	}
 }
 
-// act has the effect of an action for a central object whose plane is no peer.
+// act changes m as an action for c does, if c's plane is no peer. Its error is why it changed
+// nothing.
 func (c central) act(m *model, a action) error {
 	switch a {
 	case actionAdd:
@@ -136,19 +141,21 @@ func (c central) act(m *model, a action) error {
 	return nil
 }
 
-// conflicts reports whether the peers hold other content than the central object, which must stay.
+// conflicts reports whether the home has other content than the central object, and a plan must not
+// change it.
 func (c central) conflicts(m *model) bool {
 	home := m.home()
 	return home != nil && home.copy.Bare != c.bare && (c.agreed || home.copy.Origin != c.uid)
 }
 
-// requireKept requires that a plan changes nothing that it must not change.
+// requireKept requires that the action of a plan is allowed in the state m, and carries it out. The
+// action must not change objects of other operations, or agreed content.
 func (c central) requireKept(t *rapid.T, m *model, p plan) {
 	require.False(t, p.removing, "nothing was deleted")
 	if p.action == actionNone {
 		return
 	}
-	home, before, claim := m.home(), m.observed(), ""
+	home, before, claim := m.home(), m.clone(), ""
 	state := fmt.Sprintf("%d:%s", p.action, m.text())
 	require.True(t, p.finalize, "the central object has to have the finalizer first")
 	switch {
@@ -165,12 +172,12 @@ func (c central) requireKept(t *rapid.T, m *model, p plan) {
 	_ = c.act(m, p.action)
 	m.requireOthersKept(t, before, claim, false)
 	if c.agreed && home != nil {
-		require.Equal(t, before[m.index(home)].copy.Digest, home.copy.Digest, "agreed content does not change")
+		require.Equal(t, before.peers[m.index(home)].copy.Digest, home.copy.Digest, "agreed content does not change")
 	}
 }
 
-// requireRest requires of the plan that changes nothing that all reachable members hold the
-// content, or that the plan reports why not.
+// requireRest takes the plan that changes nothing. It requires that all reachable members hold the
+// content, or that the plan or the error of its action shows why not.
 func (c central) requireRest(t *rapid.T, m *model, p plan, failed error) {
 	home := m.home()
 	state := fmt.Sprintf("%s %v %v:%s", p.reason, p.differs, failed, m.text())
@@ -184,7 +191,7 @@ func (c central) requireRest(t *rapid.T, m *model, p plan, failed error) {
 	case c.conflicts(m):
 		require.Equal(t, &differingHome{home.peer, home.copy.Origin == c.uid}, p.differs, state)
 	case c.agreed && home.copy.edited():
-		require.Nil(t, p.differs, state) // a sweep commits the edit, which made it equal
+		require.Nil(t, p.differs, state) // the edit made the home equal to the central object, and a sweep commits it
 	default:
 		require.NoError(t, failed, state)
 		require.Nil(t, p.differs, state)
@@ -201,8 +208,8 @@ func (c central) requireRest(t *rapid.T, m *model, p plan, failed error) {
 	m.requireReady(t, p, failed)
 }
 
-// requireReasonForNone requires that the plan reports why the object is not added, in a ring without
-// a home.
+// requireReasonForNone takes the plan that changes nothing in a ring without a home. It requires
+// that the plan or the error of its action shows why the object was not added.
 func (m *model) requireReasonForNone(t *rapid.T, p plan, failed error) {
 	state := fmt.Sprintf("%s %v:%s", p.reason, failed, m.text())
 	switch homeless := m.any((*modelPeer).homeless); {
@@ -213,12 +220,14 @@ func (m *model) requireReasonForNone(t *rapid.T, p plan, failed error) {
 	case homeless:
 		require.Equal(t, v1alpha1.AccountReasonConflict, p.reason, state)
 	default:
-		require.Error(t, failed, state) // which the condition shows
+		require.Error(t, failed, state) // the condition shows this error
 	}
 }
 
-// For any objects in the peers: the plans for a central object come to rest, with the content in
-// all peers or a reason. They remove nothing, and change nothing of others.
+// The test draws the objects of one name in two or three peers, and a central object. Then it
+// alternates between the Replicator's plans and a sweep, until both change nothing. Each time the
+// plans have come to rest, the reachable members hold the content, or the plan or its error shows
+// why not. No plan deletes an object or changes an object of another operation.
 func TestStatesOfCentralObjects(t *testing.T) {
 	states, most := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

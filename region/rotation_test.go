@@ -46,8 +46,8 @@ func newConn(t *testing.T, creds Credentials, opts ConnOptions) *Conn {
 	return conn
 }
 
-// Clients continue while token, CA and address change a hundred times, and each old token is rejected before the Conn
-// has the new one.
+// No call of a client fails while token, CA and address change a hundred times, although each old token is rejected
+// before the Conn has the new one.
 func TestRotateUnderLoad(t *testing.T) {
 	c := newCluster("one", "token-0")
 	authorities := []*authority{newAuthority(t), newAuthority(t)}
@@ -143,7 +143,7 @@ func TestBodyThatCannotBeRewoundIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// A request that is sent again after a 401 does not count as repeated by the transport: its response counts.
+// A request that the Conn sends again after a 401 does not count as repeated by the transport.
 func TestARequestThatIsSentAgainIsTheAttempt(t *testing.T) {
 	c := newCluster("one", "new")
 	server := httptest.NewTLSServer(c)
@@ -202,7 +202,8 @@ func TestRotateRefuses(t *testing.T) {
 	require.NoError(t, events[4].Err)
 }
 
-// A stream on replaced credentials continues for Drain, then ends with the reason.
+// A stream on replaced credentials continues for Drain. Then the Conn ends it, and its last event is an error that says
+// why.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a", "b")
@@ -215,9 +216,13 @@ func TestDrain(t *testing.T) {
 		require.NoError(t, err)
 		began := time.Now()
 		require.NoError(t, conn.Rotate(t.Context(), c.credentials(t, "b")))
-		for range watch.ResultChan() {
+		var ends []error
+		for e := range watch.ResultChan() {
+			ends = append(ends, apierrors.FromObject(e.Object))
 		}
 		require.Equal(t, time.Minute, time.Since(began))
+		require.Len(t, ends, 1)
+		require.ErrorContains(t, ends[0], errDrained.Error())
 	})
 }
 
@@ -289,7 +294,7 @@ func TestAwaitStartsAnewAfterAnAnswer(t *testing.T) {
 	})
 }
 
-// Two functions from one source line may add different credentials.
+// Rotate distinguishes two functions from one source line, because they may add different credentials.
 func TestRotateTellsFunctionsApart(t *testing.T) {
 	c := newCluster("one", "a", "b")
 	credentials := func(token string) Credentials {

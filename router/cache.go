@@ -48,7 +48,7 @@ func (c CachedRoute) route() Route {
 
 const (
 	saveEvery = 10 * time.Minute // save even without a change, so that the saved At stays recent
-	settling  = time.Second      // pause after a save, so that the next save covers all changes of that time
+	settling  = time.Second      // pause after a save, so that the next save covers all changes made in this time
 )
 
 // Start keeps Options.Cache up to date and blocks until ctx ends. Then it saves the routes once more, cancels the open

@@ -4,6 +4,7 @@
 package router
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,7 +84,8 @@ func TestExplainBeforeTheFirstSnapshot(t *testing.T) {
 	})
 }
 
-// The Router remembers the last maxMoves moves of a region that keeps moving, and no move of a region that has left.
+// The Router remembers the last maxMoves moves of a region that keeps moving. It remembers no move of a region that has
+// left, however many regions join, move and leave.
 func TestWhatIsRememberedOfMoves(t *testing.T) {
 	d := newDirectory(t)
 	d.conns["a"], d.conns["b"] = nil, nil
@@ -95,9 +97,18 @@ func TestWhatIsRememberedOfMoves(t *testing.T) {
 	moves := r.Explain(t.Context(), eu).Moves
 	require.Len(t, moves, maxMoves)
 	require.Equal(t, region.PeerName("b"), moves[maxMoves-1].To)
+	for i := range 50 { // many regions: each of them joins, moves and leaves
+		k := region.Key{Provider: "loodse", Name: fmt.Sprintf("r-%d", i)}
+		for _, peer := range []region.PeerName{"a", "b"} {
+			d.serve(t, map[region.Key]region.PeerName{k: peer})
+			r.Routes()
+		}
+		require.Len(t, r.moves, 1, "a region that has left leaves nothing behind")
+		require.Len(t, r.moves[k], 1)
+	}
 	d.serve(t, nil)
 	r.Routes()
-	require.Empty(t, r.moves, "a region that has left leaves nothing behind")
+	require.Empty(t, r.moves)
 }
 
 func TestLayersHaveNames(t *testing.T) {

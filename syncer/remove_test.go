@@ -36,8 +36,8 @@ func (s *side) count() int {
 	return len(list.Items)
 }
 
-// A deleted object stays upstream until its downstream object is gone, however long another client's finalizer
-// keeps that object.
+// An object that is deleted upstream stays there until its downstream object is gone, even if another client's
+// finalizer keeps the downstream object for long.
 func TestObjectWaitsForItsCopy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -58,7 +58,8 @@ func TestObjectWaitsForItsCopy(t *testing.T) {
 	})
 }
 
-// Another client's finalizer holds a deleted object upstream: its downstream object is deleted, and each write is made once.
+// If another client's finalizer keeps an object that is deleted upstream, the syncer still deletes the downstream
+// object and removes its own finalizer, each with one write.
 func TestFinalizersOfOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -101,7 +102,8 @@ func TestMissedDeletes(t *testing.T) {
 	})
 }
 
-// An object that moves to another cluster loses its downstream object here, and our finalizer.
+// If an object moves to another cluster, the syncer deletes the downstream object in this cluster and removes our
+// finalizer.
 func TestMovedObject(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -125,7 +127,8 @@ func TestMovedObject(t *testing.T) {
 	}
 }
 
-// An object that leaves without a downstream object loses our finalizer too, whether a syncer runs then or not.
+// If an object without a downstream object loses the label of the target, the syncer removes our finalizer from it,
+// also if no syncer ran at that time.
 func TestMovedObjectWithoutCopy(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -208,7 +211,8 @@ func TestExpiredWatches(t *testing.T) {
 	})
 }
 
-// Another cluster that answers under the upstream's address lacks the objects. That is no evidence of their deletion.
+// Another cluster that answers under the upstream's address lacks the upstream objects. That is no evidence that they
+// were deleted.
 func TestAnotherClusterAnswers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, two := newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})
@@ -242,7 +246,7 @@ func (s *switched) Dynamic() dynamic.Interface   { return (*s.now.Load()).Dynami
 func (s *switched) Metadata() metadata.Interface { return (*s.now.Load()).Metadata() }
 func (s *switched) Discovery() region.Discovery  { return (*s.now.Load()).Discovery() }
 
-// Too many deletions at once wait for a person.
+// If too many downstream objects would be deleted at once, the deletions above the cap wait for a person.
 func TestValve(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -272,7 +276,8 @@ func TestValve(t *testing.T) {
 	})
 }
 
-// A held deletion is dropped when its object is selected again.
+// If an object whose deletion is held is selected again, the deletion is dropped. When no deletion waits, the syncer
+// deletes again.
 func TestValveOpensWhenNothingWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.1}})
@@ -325,7 +330,7 @@ func TestAHeldDeletionKeepsItsProof(t *testing.T) {
 	})
 }
 
-// Another client replaces a downstream object while the syncer's deletion of it is under way: the new object stays.
+// If another client replaces a downstream object while the syncer's deletion of it is under way, the new object stays.
 func TestDeletionMeansOneObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -364,25 +369,29 @@ func TestChangedNamespaceMap(t *testing.T) {
 	})
 }
 
-// A downstream object without our label is in no cache. If its origin is deleted, the origin waits all the same
-// until the downstream object is deleted.
+// A downstream object that has lost our label is in no cache. If its origin is deleted, the syncer still deletes the
+// downstream object. The origin keeps our finalizer until the downstream object is gone.
 func TestCopyWithoutItsLabel(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
 		p.up.create(configMaps, a)
 		p.rest()
 		p.stop()
-		p.down.patch(configMaps, "a", `{"metadata":{"labels":{"syncer.atoll.dev/owner":null}}}`)
+		p.down.patch(configMaps, "a", `{"metadata":{"labels":{"syncer.atoll.dev/owner":null},"finalizers":["example.org/theirs"]}}`)
 		p.up.delete(configMaps, "a")
 		p.start(syncer.Options{})
+		p.rest()
+		require.NotNil(t, p.down.get(configMaps, "a").GetDeletionTimestamp())
+		require.NotEmpty(t, p.up.get(configMaps, "a").GetFinalizers())
+		p.down.patch(configMaps, "a", `{"metadata":{"finalizers":null}}`)
 		p.rest()
 		require.Nil(t, p.down.get(configMaps, "a"))
 		require.Nil(t, p.up.get(configMaps, "a"))
 	})
 }
 
-// An object that another client changes again and again while it is being deleted loses our finalizer and its
-// downstream object all the same.
+// If another client keeps changing an object that is being deleted, the syncer still deletes its downstream object and
+// removes our finalizer.
 func TestBusyObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -400,7 +409,8 @@ func TestBusyObject(t *testing.T) {
 	})
 }
 
-// Deletions of misplaced downstream objects are held and released like others, whether or not their namespace is mapped.
+// Deletions of misplaced downstream objects are held and released like others, whether or not an upstream namespace
+// maps to their namespace.
 func TestValveOfMisplacedCopies(t *testing.T) {
 	for name, namespaces := range map[string]syncer.NamespaceMap{"of another": syncer.SameNamespaces(), "of nobody": syncer.PrefixNamespaces("new-")} {
 		t.Run(name, func(t *testing.T) {
@@ -430,8 +440,8 @@ func TestValveOfMisplacedCopies(t *testing.T) {
 	}
 }
 
-// Another client adds our finalizer to an object that is not for this cluster, while the syncer runs: the syncer removes
-// it, so that the object can be deleted.
+// If another client adds our finalizer to an object that is not for this cluster, the syncer removes the finalizer, so
+// that the object can be deleted.
 func TestAFinalizerThatAnotherClientAdds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -444,8 +454,8 @@ func TestAFinalizerThatAnotherClientAdds(t *testing.T) {
 	})
 }
 
-// If the downstream does not serve a type for a moment, the syncer does not take the downstream object for gone: it
-// still deletes that object before the origin ends.
+// If the downstream does not serve a type for a moment, the syncer does not conclude that the downstream object is
+// gone: it deletes that object before it removes our finalizer from the origin.
 func TestATypeThatIsNotServedDownstreamLetsNothingGo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

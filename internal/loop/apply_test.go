@@ -77,9 +77,14 @@ func TestApplyWritesWhatDiffers(t *testing.T) {
 			changed, err := loop.Apply(t.Context(), c, nil, withSpec(base(func(map[string]any) {}), "l"), manager)
 			require.NoError(t, err)
 			require.True(t, changed)
-			// Another client writes as well, by apply and by update.
-			_, err = c.Apply(t.Context(), "a", withSpec(map[string]any{"conditions": []any{condition("Theirs", "True")}}, "theirs"),
+			// Other clients write other fields, by apply and by update.
+			theirs, err := c.Apply(t.Context(), "a", withSpec(map[string]any{"conditions": []any{condition("Theirs", "True")}}, "theirs"),
 				metav1.ApplyOptions{FieldManager: "other"})
+			require.NoError(t, err)
+			spec := theirs.Object["spec"].(map[string]any)
+			spec["conditions"] = append(spec["conditions"].([]any), condition("Updated", "True"))
+			theirs.SetLabels(map[string]string{"l": "yes", "theirs": "yes", "updated": "yes"})
+			_, err = c.Update(t.Context(), theirs, metav1.UpdateOptions{FieldManager: "kubectl"})
 			require.NoError(t, err)
 			current := read(t, c, manager)
 			s.Reset()
@@ -90,6 +95,7 @@ func TestApplyWritesWhatDiffers(t *testing.T) {
 			changed, err = loop.Apply(t.Context(), c, read(t, c), test.desired, manager)
 			require.NoError(t, err)
 			require.Equal(t, name == "nothing", changed, "a manager that owns nothing has no entry")
+			require.Subset(t, read(t, c).GetLabels(), map[string]string{"theirs": "yes", "updated": "yes"})
 		})
 	}
 }
@@ -169,8 +175,8 @@ func TestKeepManager(t *testing.T) {
 	loop.KeepManager("two")(&unstructured.Unstructured{Object: map[string]any{}})
 }
 
-// Apply makes a request if the server would change the object, and none otherwise, for any previous
-// state.
+// From random previous states, Apply returns true exactly if the object's resourceVersion changes.
+// A second Apply of the same object returns false. Apply does not modify desired.
 func TestApplyIsExact(t *testing.T) {
 	s, _, c := newBoxes(t, regiontest.Options{Events: 10})
 	content := rapid.Custom(func(t *rapid.T) *unstructured.Unstructured {
@@ -179,7 +185,7 @@ func TestApplyIsExact(t *testing.T) {
 		if note := rapid.OneOf(rapid.Just(""), word).Draw(t, "note"); note != "" {
 			fields["note"] = note
 		}
-		// An empty list that others fill would be applied each time.
+		// Apply would write an empty list that other clients fill each time.
 		if tags := rapid.SliceOfNDistinct(word, 0, 2, rapid.ID[string]).Draw(t, "tags"); len(tags) > 0 {
 			fields["tags"] = anys(tags)
 		}

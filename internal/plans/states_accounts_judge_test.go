@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,8 +58,9 @@ func lookUp(w *world, at ref) (*unstructured.Unstructured, error) {
 	return obj, err
 }
 
-// judgeOthers requires that objects without a claim got none, and that Roles and RoleBindings of
-// other clients are as before, as long as their namespace exists.
+// judgeOthers requires that the objects that users applied to peers without a claim have no claim
+// now. It also requires that Roles and RoleBindings of other clients are unchanged, as long as their
+// namespace exists.
 func (a *replicated) judgeOthers(w *world) error {
 	var errs []error
 	for at, uid := range a.applied {
@@ -172,8 +174,9 @@ func (e accountEnd) ours(c *unstructured.Unstructured) bool {
 	return e.same(c)
 }
 
-// same reports whether the object in a peer has the content of the central object. Labels and
-// annotations of a replica that another client edits stay until the next revision: doc.go of account.
+// same reports whether the object in a peer has the content of the central object. Of a replica it
+// compares only the spec: labels and annotations that another client edits stay until the next
+// revision, see doc.go of package account.
 func (e accountEnd) same(c *unstructured.Unstructured) bool {
 	if !isHome(c) {
 		return reflect.DeepEqual(contentOf(e.central)["spec"], contentOf(c)["spec"])
@@ -188,13 +191,16 @@ func inEffect(c *unstructured.Unstructured) bool {
 		(c.GetDeletionTimestamp() == nil || slices.Contains(c.GetFinalizers(), fanoutv1alpha1.PrimaryFinalizer))
 }
 
-// isHome reports whether an object in a peer is the home. No state moves a home.
+// isHome reports whether an object in a peer is the home. No home moves to another peer here, so the
+// home is the object with the role Primary.
 func isHome(c *unstructured.Unstructured) bool {
 	role, _, _ := unstructured.NestedString(c.Object, "spec", "fanout", "claim", "role")
 	return role == "Primary"
 }
 
-// sameContent compares all that the peers should hold of two Accounts.
+// sameContent reports whether two Accounts have the same spec, labels and annotations. It ignores the
+// labels and annotations of tools that track objects, the origin annotation, and those that begin
+// with fanout.atoll.dev/.
 func sameContent(x, y *unstructured.Unstructured) bool {
 	marks := func(all map[string]string) map[string]string {
 		all = maps.Clone(all)
@@ -217,8 +223,8 @@ func readyIn(c *unstructured.Unstructured) bool {
 	return true
 }
 
-// obstacle returns why the loops must leave the object in a peer as it is; empty if nothing
-// obliges them.
+// obstacle returns the reason why the loops must not change the object in a peer. It returns "" if
+// they may change it.
 func (e accountEnd) obstacle(peer string) string {
 	c := e.copies[peer]
 	switch {
@@ -233,7 +239,7 @@ func (e accountEnd) obstacle(peer string) string {
 	case e.apart && c.GetAnnotations()[account.OriginAnnotation] != string(e.central.GetUID()) && !sameContent(e.central, c):
 		return "it is of others"
 	case !e.apart && stageIn(e.central) == "":
-		return "it holds the name" // and only an object that is alone can be adopted
+		return "it holds the name" // an object is adopted only if no other peer has its name
 	}
 	return ""
 }
@@ -277,7 +283,8 @@ func (e accountEnd) judgeLacking(lacking []string, ready map[string]any) error {
 	return nil
 }
 
-// judgeUnready requires that the condition of each peer whose Account is not ready says so.
+// judgeUnready requires that the condition Ready of the central object has the reason PeersNotReady,
+// and that the condition of each peer whose Account is not ready has the reason NotReady.
 func (e accountEnd) judgeUnready(unready []string, ready map[string]any) error {
 	if ready["status"] != "False" || ready["reason"] != "PeersNotReady" {
 		return fmt.Errorf("it is not ready in %v, and Ready is %v", unready, ready)
@@ -290,7 +297,8 @@ func (e accountEnd) judgeUnready(unready []string, ready map[string]any) error {
 	return nil
 }
 
-// judgeOrphans requires that an Account in a peer whose central object is missing says so.
+// judgeOrphans requires that the condition Orphaned of a home is True if its central object is
+// missing.
 func (e accountEnd) judgeOrphans() error {
 	for peer, c := range e.copies {
 		if c == nil || stageIn(c) != "Active" || c.GetAnnotations()[account.OriginAnnotation] == "" || !isHome(c) {
@@ -303,8 +311,8 @@ func (e accountEnd) judgeOrphans() error {
 	return nil
 }
 
-// judgeRemoval requires that an Account that is being deleted is in no peer, or is held for a
-// reason.
+// judgeRemoval requires that an Account that is being deleted is in no peer, unless its removal is
+// held or an obstacle prevents it.
 func (e accountEnd) judgeRemoval() error {
 	held := conditionIn(e.central, "RemovalHeld")
 	var left []string
@@ -425,20 +433,32 @@ func judgeGrant(obj *unstructured.Unstructured, name string, role v1alpha1.Accou
 	return false, nil
 }
 
-// judgeContent requires that a Role has the rules of the Account's role, or that a RoleBinding binds
-// the Account's subjects to it.
+// judgeContent requires that a Role has exactly the rules of the Account's role. Of a RoleBinding it
+// requires that it refers to that Role, and that its subjects are exactly those of the Account.
 func judgeContent(obj *unstructured.Unstructured, role v1alpha1.AccountRole, spec v1alpha1.AccountSpec) error {
 	if obj.GetKind() == "Role" {
-		rules, _, _ := unstructured.NestedSlice(obj.Object, "rules")
-		if len(rules) != len(account.DefaultRights()[role]) {
-			return fmt.Errorf("it has the rules %v", rules)
+		var r rbacv1.Role
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &r); err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(r.Rules, account.DefaultRights()[role]) {
+			return fmt.Errorf("it has the rules %v", r.Rules)
 		}
 		return nil
 	}
-	to, _, _ := unstructured.NestedString(obj.Object, "roleRef", "name")
-	subjects, _, _ := unstructured.NestedSlice(obj.Object, "subjects")
-	if to != account.RoleName(role) || len(subjects) != len(spec.Subjects) || subjects[0].(map[string]any)["name"] != spec.Subjects[0].Name {
-		return fmt.Errorf("it binds %v to %s", subjects, to)
+	var b rbacv1.RoleBinding
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &b); err != nil {
+		return err
+	}
+	subjects := slices.Clone(spec.Subjects)
+	for i := range subjects { // as an API server completes them
+		if s := &subjects[i]; s.APIGroup == "" && s.Kind != rbacv1.ServiceAccountKind {
+			s.APIGroup = rbacv1.GroupName
+		}
+	}
+	to := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account.RoleName(role)}
+	if b.RoleRef != to || !reflect.DeepEqual(b.Subjects, subjects) {
+		return fmt.Errorf("it binds %v to %v", b.Subjects, b.RoleRef)
 	}
 	return nil
 }

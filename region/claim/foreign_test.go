@@ -94,7 +94,7 @@ func TestWhatIsNoArbitersIsCorrected(t *testing.T) {
 			require.Equal(t, "Bound us", w.statusOf("us"))
 			require.Equal(t, "Conflict us", w.statusOf("eu"))
 		}
-		// The foreign status decides nothing either when the decision is lost.
+		// The foreign status decides nothing either when no decision is recorded.
 		w.unclaim("us")
 		w.unclaim("eu")
 		passes(10 * time.Second)
@@ -133,8 +133,9 @@ func TestWithoutAPlaneWhatIsNoArbitersDecidesNothing(t *testing.T) {
 	})
 }
 
-// TestAStrayControllerNeitherOpensNorClosesAGate checks the gates, and that arbiters do not write
-// without end.
+// TestAStrayControllerNeitherOpensNorClosesAGate checks that a gate stays as it is while another
+// client keeps replacing the status of the RegionClaim, and that the arbiter corrects this status
+// only after growing pauses.
 func TestAStrayControllerNeitherOpensNorClosesAGate(t *testing.T) {
 	for what, p := range map[string]region.PeerName{"opens": "eu", "closes": "us"} {
 		t.Run(what, func(t *testing.T) {
@@ -280,8 +281,9 @@ func TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft(t *testing.T) {
 	})
 }
 
-// TestAStatusThatIsErasedWhileThePlaneIsAway checks that, while the plane is unreachable, even the
-// arbiter that wrote the status does not write it again.
+// TestAStatusThatIsErasedWhileThePlaneIsAway erases the status Bound while the plane is unreachable.
+// It checks that the arbiter writes neither the status nor the gate until the plane is reachable
+// again, so that the gate stays open. Then the arbiter writes the status again.
 func TestAStatusThatIsErasedWhileThePlaneIsAway(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.api, Options{})
@@ -293,15 +295,19 @@ func TestAStatusThatIsErasedWhileThePlaneIsAway(t *testing.T) {
 		delete(obj.Object, "status")
 		_, err := w.conn("us").Dynamic().Resource(claims).Namespace(provider).UpdateStatus(t.Context(), obj, metav1.UpdateOptions{})
 		require.NoError(t, err)
+		w.ring.Server("us").Reset()
 		passes(time.Hour)
+		require.Equal(t, "silence", w.statusOf("us"))
 		require.Equal(t, "Pending Bound", w.gated("us"))
+		require.Zero(t, writes(w.ring.Server("us")))
 		w.plane.Partition(false)
 		passes(2 * time.Minute)
 		require.Equal(t, "Bound us", w.statusOf("us"))
+		require.Equal(t, "Pending Bound", w.gated("us"))
 	})
 }
 
-// TestWhoIsNoArbiter: a status is foreign if another client wrote either the holder or since.
+// TestWhoIsNoArbiter: a status is foreign if another client wrote holder.peer or holder.since.
 func TestWhoIsNoArbiter(t *testing.T) {
 	for what, holder := range map[string]map[string]any{
 		"holder": {"peer": "eu"}, "since": {"peer": "us", "since": "2030-03-01T12:00:00Z"},

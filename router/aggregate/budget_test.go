@@ -124,6 +124,41 @@ func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
 	})
 }
 
+// Pages passes on a list that is larger than its budget. It holds at most one page of each region: it reads the next
+// page of a region only after it has passed on the previous one.
+func TestPagesAreHeldOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2).metered()
+		defer w.close()
+		const objects, size, share = 40, 40 << 10, 2 << 20
+		for _, k := range w.keys {
+			w.fat(k, objects, size)
+		}
+		budget, err := aggregate.NewBudget(4 * share)
+		require.NoError(t, err)
+		require.Greater(t, 2*objects*size, share)
+		requests := func() (n int) {
+			for _, s := range w.servers {
+				n += len(s.Requests())
+			}
+			return n
+		}
+		items, pages, before := 0, 0, 0
+		_, err = w.api(aggregate.Options{MaxAnswer: 256 << 10, Budget: budget}).Reader("", configMaps).Pages(t.Context(), metav1.ListOptions{}, func(p *unstructured.UnstructuredList) error {
+			if now := requests(); pages == 0 {
+				before = now
+			} else {
+				require.LessOrEqual(t, now, before+pages, "a page was read ahead")
+			}
+			items, pages = items+len(p.Items), pages+1
+			require.LessOrEqual(t, len(p.Items)*size, 256<<10)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, 2*objects, items)
+	})
+}
+
 // Two APIs share a Budget. While the first one passes a page on, another list of the first API fails with Busy, but a
 // list of the second API succeeds. Afterwards the first API can list again.
 func TestABudgetIsShared(t *testing.T) {

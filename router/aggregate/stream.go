@@ -172,7 +172,7 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 }
 
 // join starts the feed of a source. If s.from has a version for the source, the feed begins at that version. If an
-// earlier feed of the same slot has ended, the new feed begins with the ledger of that feed.
+// earlier feed of the same slot has ended, the new feed begins with that feed's ledger.
 func (s *stream) join(ctx context.Context, src source) {
 	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if i, ok := find(s.from.at, src.id); ok {

@@ -5,9 +5,11 @@ package aggregate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -353,7 +355,8 @@ func TestRegionsOfARouter(t *testing.T) {
 }
 
 // If a region refuses the program's own credentials, lists and reads name this cause, and their error is 503, since
-// the region did not refuse the caller. A watch retries the region until it accepts the credentials.
+// the region did not refuse the caller. A watch retries the region until it accepts the credentials, and the Observer
+// gets the cause with each refusal.
 func TestARegionThatRefusesTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := regiontest.NewRing("secret-peer-1", "secret-peer-2")
@@ -370,7 +373,17 @@ func TestARegionThatRefusesTheProgram(t *testing.T) {
 				ring.Server(p).Inject(regiontest.Fault{Times: times, Do: regiontest.Refuse(http.StatusUnauthorized)})
 			}
 		}
-		all, err := aggregate.New(set, aggregate.Options{Qualify: true})
+		var mu sync.Mutex
+		refusals := map[region.Key]int{} // of watches
+		all, err := aggregate.New(set, aggregate.Options{Qualify: true, Observer: &aggregate.Observer{Followed: func(_ context.Context, e aggregate.FollowEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.State == aggregate.CredentialsRefused && errors.Is(e.Err, router.ErrCredentials) {
+				refusals[e.Region]++
+			} else if e.Err != nil {
+				t.Errorf("another cause: %+v", e)
+			}
+		}}})
 		require.NoError(t, err)
 		some, err := aggregate.New(set, aggregate.Options{Qualify: true, Policy: aggregate.BestEffort()})
 		require.NoError(t, err)
@@ -399,7 +412,8 @@ func TestARegionThatRefusesTheProgram(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Empty(t, arrived(stream))
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream), "the watch retries until the credentials are replaced")
+		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream), "the watch retries until the credentials are accepted")
+		require.Equal(t, map[region.Key]int{eu: 5, us: 5}, refusals)
 		cancel()
 		synctest.Wait()
 	})

@@ -126,16 +126,24 @@ func TestBodiesThatStall(t *testing.T) {
 	})
 }
 
-// The peer answers a request before the whole body was sent. The client gets the answer although it sends no body, and
-// no place stays taken.
+// The peer answers a request before the whole body was sent. The client gets the whole answer at once although it sends
+// no body. From then on the request takes no place, even while the client keeps the connection open.
 func TestAnEarlyAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, i *island) {
 		conn, in := i.talk(t, "POST", "/api/v1/early", "Content-Length: 100")
 		defer func() { _ = conn.Close() }()
+		began := time.Now()
 		resp, err := http.ReadResponse(in, nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusForbidden, resp.StatusCode)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
+		require.Equal(t, "no", string(body))
+		require.Zero(t, time.Since(began))
+		synctest.Wait()
+		requireEmpty(t, i.proxy.requests) // the connection is still open
+		requireEmpty(t, i.proxy.streams)
 	})
 }
 

@@ -22,11 +22,12 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// freezable is a peer that answers at once while it is not frozen, and never while it is.
-type freezable struct{ frozen atomic.Bool }
+// freezable is a peer that answers at once while it is not frozen, and never while it is. After a thaw it does not
+// answer probes.
+type freezable struct{ frozen, thawed atomic.Bool }
 
 func (p *freezable) RoundTrip(req *http.Request) (*http.Response, error) {
-	if p.frozen.Load() {
+	if p.frozen.Load() || p.thawed.Load() && req.URL.Path == "/readyz" {
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	}
@@ -36,8 +37,8 @@ func (p *freezable) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// While a peer's probes fail, requests to it are refused without a wait, except for one a second. Once the peer has
-// answered one request, the proxy refuses none.
+// While a peer's probes fail, requests to it are refused without a wait, except for one a second. A peer that responds
+// again answers one of these within a second. From then on the proxy refuses none, although no probe has succeeded yet.
 func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer := &freezable{}
@@ -72,13 +73,16 @@ func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 		require.Equal(t, http.StatusGatewayTimeout, code, "not known yet")
 		require.Equal(t, 70*time.Second, took)
 		require.Equal(t, region.Unhealthy, routes.Health(eu).State)
-		running.Go(func() { // the one request that passes in this second
-			code, took, _ := ask("/version")
-			if code != http.StatusGatewayTimeout || took != 70*time.Second {
-				t.Errorf("%d after %s", code, took)
-			}
-		})
-		synctest.Wait()
+		passes := func() { // the one request that passes in this second
+			running.Go(func() {
+				code, took, _ := ask("/version")
+				if code != http.StatusGatewayTimeout || took != 70*time.Second {
+					t.Errorf("%d after %s", code, took)
+				}
+			})
+			synctest.Wait()
+		}
+		passes()
 		for _, path := range []string{"/version", "/api/v1/pods?watch=true", "/readyz/../version", "/api/v1/namespaces/n/pods/p/exec"} {
 			code, took, retry := ask(path)
 			if path == "/readyz/../version" {
@@ -93,15 +97,22 @@ func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
 		require.Equal(t, http.StatusGatewayTimeout, code, "a health check reaches the peer")
 		require.Equal(t, 70*time.Second, took)
 
+		passes()
+		began := time.Now()
+		peer.thawed.Store(true)
 		for peer.frozen.Store(false); ; time.Sleep(100 * time.Millisecond) {
 			if code, _, _ = ask("/version"); code == http.StatusOK {
 				break
 			}
+			require.Equal(t, http.StatusServiceUnavailable, code)
 		}
 		for range 10 {
 			code, _, _ = ask("/version")
 			require.Equal(t, http.StatusOK, code)
 		}
+		require.Equal(t, time.Second, time.Since(began))
+		require.Equal(t, region.Unhealthy, routes.Health(eu).State, "no probe has succeeded yet")
+		time.Sleep(70 * time.Second)
 		synctest.Wait()
 		requireEmpty(t, p.requests)
 	})

@@ -33,7 +33,7 @@ func pulling(o *targets.Options) {
 	}
 }
 
-// patient makes the Controller expect so few heartbeats that none is late in a test.
+// patient makes the Controller expect heartbeats so rarely that no heartbeat is late during a test.
 func patient(o *targets.Options) { o.Heartbeat = time.Hour }
 
 func elsewhere(o *targets.Options) {
@@ -138,26 +138,29 @@ func TestPull(t *testing.T) {
 	require.Nil(t, agent.Syncer(), "no syncer adds the finalizer again")
 	f.up.patch(configMaps, "a", `{"data":{"k":"w"}}`)
 
-	// The same process serves the next SyncTarget of the same name.
+	// The same process serves another SyncTarget of the same name.
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.says("Ready True Syncing")
 	f.eventually("the change", func() bool { return field(f.down.get(configMaps, "a"), "data", "k") == "w" })
 }
 
-// Another client's object with the name of one of ours is not changed, and is not deleted with the SyncTarget.
+// If another client's object has the name of one of ours, the Controller reports that. It does not change the object,
+// and does not delete it with the SyncTarget.
 func TestPullForeign(t *testing.T) {
 	f := newFleet(t, pulling)
 	name := f.installation()
 	foreign := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": name},
 	}}
-	_, err := f.down.client.Resource(clusterRoles).Create(t.Context(), foreign, metav1.CreateOptions{})
+	foreign, err := f.down.client.Resource(clusterRoles).Create(t.Context(), foreign, metav1.CreateOptions{})
 	require.NoError(t, err)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.says("Installed False Foreign")
 	f.deleteTarget()
 	f.targetIsGone()
-	require.True(t, f.there(clusterRoles, "", name))
+	now, err := f.down.client.Resource(clusterRoles).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, foreign, now)
 	require.False(t, f.there(namespaces, "", name))
 }
 
@@ -177,7 +180,7 @@ func TestPullAbandoned(t *testing.T) {
 	require.True(t, f.there(namespaces, "", f.installation()))
 }
 
-// A failed installation is reported, and does not keep the SyncTarget from being deleted.
+// A failed installation is reported. It does not prevent the deletion of the SyncTarget.
 func TestPullWithoutInstall(t *testing.T) {
 	f := newFleet(t, func(o *targets.Options) {
 		o.Mode = func(*v1alpha1.SyncTarget) targets.Mode { return targets.Pull }
@@ -188,7 +191,8 @@ func TestPullWithoutInstall(t *testing.T) {
 	f.targetIsGone()
 }
 
-// A Controller reports whether a syncer elsewhere has a heartbeat. A deleted SyncTarget stays until that syncer has ended.
+// In mode None, a Controller reports whether the heartbeat of a syncer elsewhere stands still. It adds no finalizer to
+// the SyncTarget and installs nothing.
 func TestNone(t *testing.T) {
 	f := newFleet(t, elsewhere)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -242,7 +246,8 @@ func TestTypesOfTargets(t *testing.T) {
 	}
 }
 
-// NewAgent and Start of an Agent reject what New and Start of a Syncer reject.
+// NewAgent returns an error for arguments that syncer.New rejects. Start of an Agent returns an error if both APIs
+// reach the same cluster, or if it is called twice.
 func TestNewAgent(t *testing.T) {
 	up, down := newSide(t, "up", regiontest.Options{}), newSide(t, "down", regiontest.Options{})
 	_, err := targets.NewAgent(up.api, down.api, syncer.Options{})
@@ -261,7 +266,7 @@ func TestNewAgent(t *testing.T) {
 	require.ErrorContains(t, a.Start(t.Context()), "twice")
 }
 
-// A heartbeat does not cause another apply of the manifests.
+// A heartbeat does not make the Controller apply the manifests again.
 func TestPullRests(t *testing.T) {
 	f := newFleet(t, pulling, func(o *targets.Options) { o.Recheck = time.Hour })
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -297,12 +302,12 @@ func TestPullWaitsForTheAgent(t *testing.T) {
 		})
 	}
 	require.NotEmpty(t, f.target().Finalizers)
-	f.agent() // it finds its SyncTarget deleted, and reports that it has ended
+	f.agent() // the Agent finds that its SyncTarget is being deleted, and reports that its Syncer has ended
 	f.targetIsGone()
 }
 
-// When the SyncTarget is deleted, the finalizer is removed from the objects of the types in the Install, also from
-// those of a type that a Syncer in this process would refuse.
+// When the SyncTarget is deleted, the finalizer is removed from the objects of all types in the Install, even of a
+// type that a Syncer in this process would refuse.
 func TestPullLetsGoWhatWasInstalled(t *testing.T) {
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 	f := newFleet(t, pulling, func(o *targets.Options) {

@@ -131,6 +131,40 @@ func TestAChangeRefusesAnotherRing(t *testing.T) {
 	}
 }
 
+// TestAForceRemovalMakesTheListsEqual: a removal by force ends although the lists of the remaining
+// members differ in another peer. Then all of them list this peer in its most advanced state, or
+// all of them have dropped it.
+func TestAForceRemovalMakesTheListsEqual(t *testing.T) {
+	joining, active := Member{Peer: "d", UID: "ud", State: peerJoining}, Member{Peer: "d", UID: "ud", State: peerActive}
+	dropped := func(s PeerSet) PeerSet { return s.with(active).without(Departure{Peer: "d", How: "Forced"}) }
+	listed := func(m Member) func(PeerSet) PeerSet { return func(s PeerSet) PeerSet { return s.with(m) } }
+	unlisted := func(s PeerSet) PeerSet { return s }
+	for name, c := range map[string]struct {
+		a, b func(PeerSet) PeerSet // a is the anchor
+		want []Member              // entries of d
+	}{
+		"only the anchor lists a joining peer": {listed(joining), unlisted, []Member{joining}},
+		"the anchor is ahead with a join":      {listed(active), listed(joining), []Member{active}},
+		"the anchor is behind with a join":     {listed(joining), listed(active), []Member{active}},
+		"the anchor has dropped a peer":        {dropped, listed(active), []Member{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sets := ringOf(map[string]string{"a": "r1", "b": "r1", "c": "r1"})
+			own := listed(joining)(*sets["a"])
+			own.Self = joining
+			*sets["a"], *sets["b"], sets["d"] = c.a(*sets["a"]), c.b(*sets["b"]), &own
+			delete(sets, "c") // it is unreachable
+			result := carryThrough(t, NewChange(ChangeOperation{ID: "x", Kind: Force, Peer: "c", Peers: []string{"a", "b", "d"}, By: "me", Lease: 2}), sets)
+			require.Equal(t, Done, result.Ending, "%+v", result)
+			for _, p := range []string{"a", "b"} {
+				require.False(t, sets[p].Lists("c"), p)
+				require.Equal(t, c.want, slices.DeleteFunc(slices.Clone(sets[p].Members), func(m Member) bool { return m.Peer != "d" }), p)
+				require.Equal(t, len(c.want) == 0, sets[p].Gone("d"), p)
+			}
+		})
+	}
+}
+
 // TestANewcomerChangesRingsMeanwhile: a newcomer that joins another ring before its slot is
 // taken stays unchanged, and the members' slots are freed.
 func TestANewcomerChangesRingsMeanwhile(t *testing.T) {
