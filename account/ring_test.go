@@ -75,7 +75,7 @@ func coordinate(t testing.TB, d region.Directory, kinds ...fanout.Kind) *fanout.
 		kinds = Kinds()
 	}
 	c, err := fanout.New(d, waltest.NewMemory(), fanout.Options{
-		Kinds: kinds, LeaseTimeout: 100 * time.Millisecond, CallTimeout: time.Minute, Cleanup: time.Second, SweepEvery: 200 * time.Millisecond,
+		Kinds: kinds, LeaseTimeout: 500 * time.Millisecond, CallTimeout: time.Minute, Cleanup: time.Second, SweepEvery: 2 * time.Second,
 		RemovalCap: noCap, NoteEvery: -1, // at rest nothing is written
 	})
 	require.NoError(t, err)
