@@ -50,7 +50,7 @@ type Report struct {
 	Runs           int  // number of plans or seeds that were run
 	Missed         int  // faults whose point the run did not reach
 	MostWrites     int  // greatest number of writes in one of these runs
-	Busiest        Plan // the plan of the run with MostWrites; if it failed, in its shortest form
+	Busiest        Plan // the plan of the run with MostWrites
 	Failures       []Failure
 }
 
@@ -150,6 +150,7 @@ func (s *Scenario) restorable() (map[string]bool, error) {
 // try runs a plan and adds the result to the report. If the plan fails, try first shortens it.
 func (x *explorer) try(t *testing.T, plan Plan) {
 	t.Helper()
+	full := plan
 	result, err := x.judge(t, plan)
 	if err != nil {
 		plan = shrink(plan, func(p Plan) bool {
@@ -165,7 +166,7 @@ func (x *explorer) try(t *testing.T, plan Plan) {
 	x.report.Runs++
 	x.report.Missed += result.missed
 	if n := len(result.writes); n > x.report.MostWrites {
-		x.report.MostWrites, x.report.Busiest = n, plan
+		x.report.MostWrites, x.report.Busiest = n, full
 	}
 	if err != nil {
 		x.report.Failures = append(x.report.Failures, Failure{Plan: plan, Err: err})
