@@ -11,6 +11,7 @@ BENCH ?= .
 RUNS ?= 1000000
 CASES ?= 100000
 STATES ?= 1000
+MEMORY ?= 16GiB
 TOOL := go tool -modfile=tools/go.mod
 
 .PHONY: help build test race e2e check judge explore security mutants simulate plans torn writers hunt divide bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
@@ -39,8 +40,6 @@ judge: ## the suites fanout, kill, race, peers, skew and split, in the sizes of 
 		$(GOTEST) -count=1 -v -timeout 120m -p 1 ./suites/fanout ./suites/kill ./suites/race ./suites/peers ./suites/skew ./suites/split
 
 PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 300m -v ./fanout/internal/protocol
-
-MEMORY := 16GiB
 
 explore: ## explore all interleavings of the protocol's large models, and write the figures to docs/evidence/exploration.md (an hour with MEMORY=16GiB, the default; several hours with less)
 	GOGC=300 GOMEMLIMIT=$(MEMORY) ATOLL_EXPLORE=deep $(PROTOCOL) -run '^Test(Explore(Deep|Beyond)|ReductionsAreHarmless|ModelKnowsTheSchema)$$'

@@ -82,13 +82,14 @@ func entryKind(gk schema.GroupKind, action protocol.Action) string {
 // entry. It returns an error if the entry's data is not that of a Coordinator.
 func Describe(e wal.Entry) (Description, error) {
 	j, err := decodeJournal(e)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Description{}, err
-	case j.Change == nil && j.Operation.Action == "":
-		return Description{}, fmt.Errorf("log entry %s is not an operation: it has no action", e.ID)
-	case j.Change != nil:
+	}
+	if j.Change != nil {
 		j.Operation.Action = protocol.Action(j.Change.Operation.Kind)
+	}
+	if j.Operation.Action == "" {
+		return Description{}, fmt.Errorf("log entry %s is not an operation: it has no action", e.ID)
 	}
 	return Description{
 		Operation: e.ID,

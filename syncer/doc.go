@@ -42,7 +42,8 @@
 //     its SyncTarget, and stops no workload. When it has the lease again, it deletes the downstream objects whose
 //     origins moved to other clusters, before it creates or changes anything downstream.
 //   - A finalizer keeps an origin that is deleted until its downstream object is gone. When an origin is no longer for
-//     this cluster, the syncer deletes the downstream object and removes the finalizer.
+//     this cluster, the syncer deletes the downstream object and removes the finalizer. While Options.DeleteCap holds the
+//     deletion, the finalizer stays.
 //   - The syncer writes a status upstream only if the downstream has observed the present spec, as far as
 //     status.observedGeneration shows that. The status that it writes has the generations of the upstream object.
 //     Until the downstream has such a status, the last known one stays upstream. An unknown value is never written as

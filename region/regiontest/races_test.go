@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -28,32 +27,38 @@ func TestADeletionEndsDespiteOtherWriters(t *testing.T) {
 	defer s.Close()
 	client, err := dynamic.NewForConfig(s.Config())
 	require.NoError(t, err)
-	crd, err := runtime.DefaultUnstructuredConverter.ToUnstructured(widgetCRD())
-	require.NoError(t, err)
-	unstructured.RemoveNestedField(crd, "status")
-	crd["apiVersion"], crd["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
-	for resource, object := range map[schema.GroupVersionResource]map[string]any{
-		{Version: "v1", Resource: "namespaces"}:                                               {"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "acme"}},
-		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: crd,
+	namespaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	acme := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "acme"}}}
+	for kind, test := range map[string]struct {
+		api    dynamic.ResourceInterface
+		name   string
+		create func() error
+	}{
+		"namespace": {namespaces, acme.GetName(), func() error {
+			_, err := namespaces.Create(t.Context(), acme, metav1.CreateOptions{})
+			return err
+		}},
+		"CRD": {
+			client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}),
+			widgetCRD().Name, func() error { return s.AddCRD(widgetCRD()) },
+		},
 	} {
-		t.Run(resource.Resource, func(t *testing.T) {
-			api, obj := client.Resource(resource), &unstructured.Unstructured{Object: object}
+		t.Run(kind, func(t *testing.T) {
 			for round := range 100 {
-				_, err := api.Create(t.Context(), obj, metav1.CreateOptions{})
-				require.NoError(t, err)
+				require.NoError(t, test.create())
 				var running sync.WaitGroup
 				for w := range 4 {
 					running.Go(func() {
 						for n := range 20 {
 							label := fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d-%d"}}}`, w, n)
-							_, err := api.Patch(t.Context(), obj.GetName(), types.MergePatchType, label, metav1.PatchOptions{})
+							_, err := test.api.Patch(t.Context(), test.name, types.MergePatchType, label, metav1.PatchOptions{})
 							assert.True(t, err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err), "%v", err)
 						}
 					})
 				}
-				require.NoError(t, api.Delete(t.Context(), obj.GetName(), metav1.DeleteOptions{}))
+				require.NoError(t, test.api.Delete(t.Context(), test.name, metav1.DeleteOptions{}))
 				running.Wait()
-				_, err = api.Get(t.Context(), obj.GetName(), metav1.GetOptions{})
+				_, err = test.api.Get(t.Context(), test.name, metav1.GetOptions{})
 				require.True(t, apierrors.IsNotFound(err), "round %d: %v", round, err)
 			}
 		})
