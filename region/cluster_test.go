@@ -154,7 +154,8 @@ func (t *inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	go func() {
 		t.handler.ServeHTTP(w, req)
 		w.WriteHeader(http.StatusOK)
-		_ = pw.Close()
+		// As over a socket, a client that gave up reads why it did so, never the orderly end of the answer.
+		_ = pw.CloseWithError(context.Cause(req.Context()))
 	}()
 	stop := context.AfterFunc(req.Context(), func() { _ = pw.CloseWithError(context.Cause(req.Context())) })
 	select {
