@@ -149,6 +149,9 @@ func (j listJob) covering(f Found) (Operation, bool) {
 	switch {
 	case restoreJob{c}.forgotten(f):
 		return restoreJob{c}.lose(f)
+	case o.Claim.Peer == c.Op.Peer && o.Terminating && o.former(f.Mode):
+		// Another process has begun to retire this former home, which obstructs the replica.
+		return Operation{Action: Resign, Into: c.ring()}, true
 	case o.Claim.Peer == c.Op.Peer:
 		return Operation{Action: Sweep}, primary && o.Leaving()
 	case primary && o.Pending() && !o.Undecided() && c.Sets[o.Claim.Peer].Self.State == peerJoining:

@@ -10,6 +10,8 @@ type plan struct {
 	retry bool
 	// after: the operation begins when the plan with that number, counted from 1, is over.
 	after int
+	// member: the operation begins when this peer is a full member.
+	member string
 	// peers is how many of the peers the coordinator has configured; 0: all.
 	peers int
 }

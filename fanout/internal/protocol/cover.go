@@ -195,5 +195,10 @@ func (j coverJob) afterCovering() {
 		// The home has moved: the next list shows its new peer.
 		m.pend(m.Op.Target)
 	}
+	for _, s := range m.Strands {
+		if s.Task == taskBring && s.X.Terminating {
+			m.pend(s.Peer) // another process retires this former home
+		}
+	}
 	m.end(Done)
 }

@@ -53,7 +53,7 @@ func (w *world) enabled() []action {
 		case p.taker && p.state == idle:
 			w.takeable(i, add)
 		case p.state == idle:
-			if n := w.cfg.plans[i].after; n == 0 || w.procs[n-1].state == done || w.procs[n-1].state == crashed {
+			if w.begins(w.cfg.plans[i]) {
 				add(actBegin, i, 0)
 			}
 		case p.state == crashed:
@@ -117,4 +117,12 @@ func (w *world) enabled() []action {
 	}
 	w.personal(add)
 	return append(out, w.lodged()...)
+}
+
+// begins reports whether an operation of plan p may begin.
+func (w *world) begins(p plan) bool {
+	if i := w.store.index(p.member); i >= 0 && (w.store.cells[i].set == nil || !w.store.cells[i].set.current()) {
+		return false
+	}
+	return p.after == 0 || w.procs[p.after-1].state == done || w.procs[p.after-1].state == crashed
 }

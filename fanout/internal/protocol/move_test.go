@@ -21,6 +21,12 @@ func after(n int, p plan) plan {
 	return p
 }
 
+// onceIn returns p so that it begins when peer is a full member.
+func onceIn(peer string, p plan) plan {
+	p.member = peer
+	return p
+}
+
 // byHand is the entry of world.committed for the delete of a home by a person.
 const byHand = "by hand"
 

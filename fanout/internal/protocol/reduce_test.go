@@ -70,7 +70,7 @@ func (w *world) beginsAlone(i int) bool {
 		return false // the process notes the epochs of the peers, which a comeback raises
 	}
 	p := w.cfg.plans[i]
-	return p.after == 0 && !p.op.Central && p.op.Action != Adopt
+	return p.after == 0 && p.member == "" && !p.op.Central && p.op.Action != Adopt
 }
 
 // TestReductionsAreHarmless explores small configurations with and without the reductions: both

@@ -136,6 +136,8 @@ func (s resignTask) step(r Reply) {
 		s.send(stepRead, readObject(s.Peer))
 	case stepRead:
 		s.afterRead(r)
+	case stepSet:
+		s.afterSet(r)
 	case stepPut, stepDelete:
 		s.afterPut(r)
 	}
@@ -143,22 +145,54 @@ func (s resignTask) step(r Reply) {
 
 func (s resignTask) afterRead(r Reply) {
 	m := s.m
-	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}
-	o := r.Object
 	switch {
-	case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
+	case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Op.Met.UID:
 		s.finish()
-	case r.Code == OK && o.term() > m.Record.Term:
+	case r.Code == OK && r.Object.term() > m.Record.Term:
 		s.unconfirmed()
-	case r.Code == OK && o.Home != home:
+	case r.Code == OK:
+		s.X = r.Object
+		s.send(stepSet, Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case r.Code == Denied, r.Code == NoSuchPeer, !s.again(stepAgain):
+		s.unconfirmed()
+	}
+}
+
+// afterSet retires X if its peer, by the PeerSet that was read after X, is no full member. If this process is late, the
+// peer is a full member by now, and needs X as a replica: then the present home is brought to all members.
+func (s resignTask) afterSet(r Reply) {
+	m := s.m
+	switch state := r.PeerSet.Self.State; {
+	case r.Code != OK:
+		if !s.again(stepAgain) {
+			s.unconfirmed()
+		}
+	case state == peerQuarantined, state == peerOut, state == peerJoining && (s.X.Primary(Everywhere) || s.X.Terminating):
+		s.retire()
+	case s.X.yielded(Everywhere), s.X.former(Everywhere):
+		m.Op.Action = Sweep
+		m.astray(s.X, s.Peer)
+		s.finish()
+	default:
+		s.unconfirmed()
+	}
+}
+
+// retire takes the next step to delete X.
+func (s resignTask) retire() {
+	m := s.m
+	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}
+	switch o := s.X; {
+	case o.Home != home:
 		o.Home = home
 		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
-	case r.Code == OK && !o.Terminating:
+	case !o.Terminating:
 		s.send(stepDelete, deleteObject(s.Peer, o))
-	case r.Code == OK && o.Finalizer:
+	case o.Finalizer:
 		o.Finalizer = false
 		s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
-	case r.Code == Denied, r.Code == NoSuchPeer, !s.again(stepAgain):
+	default:
+		// Another finalizer holds X.
 		s.unconfirmed()
 	}
 }

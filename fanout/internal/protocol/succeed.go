@@ -70,7 +70,12 @@ func (s surveyTask) step(r Reply) {
 	case s.Step == stepHome && r.Code == OK:
 		s.Y = r.Object
 		s.finish()
-	case s.Step != stepRead && s.Step != stepHome:
+	case s.Step == stepSet && r.Code == OK:
+		if r.PeerSet.Lists(s.X.Of(Everywhere).Peer) {
+			m.because(Membership, s.X.Of(Everywhere).Peer)
+		}
+		s.finish()
+	case s.Step != stepRead && s.Step != stepHome && s.Step != stepSet:
 		s.send(stepRead, readObject(s.Peer))
 	case r.Code == OK && resignJob{m}.awaits(r.Object):
 		s.void(r.Object)
@@ -87,17 +92,20 @@ func (s surveyTask) step(r Reply) {
 	}
 }
 
-// found ends the strand with o. If o names a home in the rejoining peer Op.Doubted, the strand
-// reads this home first: if this process is late with the rejoin, o may be a replica of an object
-// that was added in that peer after the rejoin.
+// found ends the strand with o. This process may be late: the peer of o's home may be a member again, and o the replica of
+// an object that was added there since. So the strand first reads this home if it is in the rejoining peer Op.Doubted, and
+// otherwise, if the home's peer is no member, the PeerSet of its own peer.
 func (s surveyTask) found(o Object) {
 	m := s.m
 	s.X = o
-	if home := o.Of(Everywhere); m.Op.Doubted != "" && home.Peer == m.Op.Doubted {
-		s.send(stepHome, readObject(home.Peer))
-		return
+	switch home := o.Of(Everywhere).Peer; {
+	case m.Op.Doubted != "" && home == m.Op.Doubted:
+		s.send(stepHome, readObject(home))
+	case m.Op.Action == Succeed && !slices.Contains(m.Op.Into, home):
+		s.send(stepSet, Command{Verb: ReadPeerSet, Peer: s.Peer})
+	default:
+		s.finish()
 	}
-	s.finish()
 }
 
 // frozen reports whether h is the Home of a frozen replica. The home of such a replica was lost, and
@@ -138,6 +146,8 @@ func (j succeedJob) afterSurveying() {
 	case len(m.Result.Pending) > 0:
 		// A member that does not answer may have the latest revision.
 		m.end(Done)
+	case m.Result.Reason == Membership:
+		m.end(Done) // this process is late: the peer of the home is a member again
 	case !v.exists:
 		// The object is committed in no member, so its reservations are dead.
 		m.because(Missing, m.Op.Target)
