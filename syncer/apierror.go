@@ -6,6 +6,7 @@ package syncer
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -65,6 +66,12 @@ func isAbsent(err error) bool {
 func isSchemaError(err error) bool {
 	return apierrors.IsInternalError(err) &&
 		(strings.Contains(err.Error(), "failed to create typed patch object") || strings.Contains(err.Error(), "failed to create typed live object"))
+}
+
+// isUnanswered reports whether err leaves open if the server has carried out, or will carry out, the request.
+func isUnanswered(err error) bool {
+	var status apierrors.APIStatus
+	return err != nil && (!errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError)
 }
 
 // isMissingNamespace reports whether a request failed because the namespace does not exist.

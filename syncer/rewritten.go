@@ -6,6 +6,7 @@ package syncer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,9 +19,11 @@ import (
 // again after another client had written other content. It is a value: its methods return changed copies.
 type rewritten struct {
 	hash    string
-	version string // of the object after the write
-	at      time.Time
+	version string    // of the object after the write
+	at      time.Time // of the last write, answered or not
 	times   int
+	// unanswered are the hashes of the last contents whose write got no answer. The server may still apply them.
+	unanswered [3]string
 }
 
 // recent returns r, or nothing if the write is older than within.
@@ -47,12 +50,24 @@ func (r rewritten) recurs(hash, shown string, within time.Duration) int {
 // next returns r after a write of content with that hash. shown is the version of the object that the cache showed at
 // the write, and after the version that the write made.
 func (r rewritten) next(hash, shown, after string, within time.Duration) rewritten {
-	return rewritten{hash: hash, version: after, at: time.Now(), times: r.recurs(hash, shown, within)}
+	return rewritten{hash: hash, version: after, at: time.Now(), times: r.recurs(hash, shown, within), unanswered: r.unanswered}
+}
+
+// lost returns r after a write of content with that hash that got no answer.
+func (r rewritten) lost(hash string) rewritten {
+	copy(r.unanswered[1:], r.unanswered[:])
+	r.unanswered[0], r.at = hash, time.Now()
+	return r
 }
 
 // countSpec records that the spec with that hash was written downstream.
 func (r rivals) countSpec(of ref, hash, shown, after string) {
 	r.records.update(of, func(d *detail) { d.spec = d.spec.next(hash, shown, after, r.syncer.opts.Fights.Within) })
+}
+
+// countLost records that a write downstream of the spec with that hash got no answer.
+func (r rivals) countLost(of ref, hash string) {
+	r.records.update(of, func(d *detail) { d.spec = d.spec.lost(hash) })
 }
 
 // contested returns errFight if another Syncer keeps writing d: only syncers of this target write the annotation
@@ -63,8 +78,11 @@ func (r rivals) contested(ctx context.Context, of ref, d *unstructured.Unstructu
 	if theirs == "" || theirs == hash || !loop.OwnsPath(d, manager, "metadata", "annotations", appliedAnnotation) {
 		return nil
 	}
-	limit := r.syncer.opts.Fights
-	times := r.records.get(of).spec.recurs(hash, d.GetResourceVersion(), limit.Within)
+	limit, spec := r.syncer.opts.Fights, r.records.get(of).spec
+	if slices.Contains(spec.unanswered[:], theirs) {
+		return nil // a late write of this Syncer
+	}
+	times := spec.recurs(hash, d.GetResourceVersion(), limit.Within)
 	if times == 0 {
 		return nil
 	}

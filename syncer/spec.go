@@ -142,6 +142,9 @@ func (s specs) update(ctx context.Context, o observed, want *desired, drift bool
 			s.syncer.opts.Observer.overruled(ctx, OverruledEvent{Resource: s.kind.GVR.GroupResource(), Object: o.NamespacedName, Fields: theirs})
 		}
 	}
+	if isUnanswered(err) {
+		s.rivals.countLost(o.ref, want.hash)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package plans
 
 import (
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
@@ -50,4 +51,11 @@ func together() perturb.Scenario {
 			has("a", configMaps, "settings", "one", "data", "value"), has("b", configMaps, "settings", "one", "data", "value"),
 		),
 	}
+}
+
+// A Syncer does not mistake its own late write for a write of another Syncer.
+func TestALateWriteIsNotAnotherSyncer(t *testing.T) {
+	perturb.Replay(t, together(), perturb.Plan{
+		{Kind: perturb.ApplyLate, At: perturb.Point{Loop: "syncer of b", Server: "b", Verb: "patch", Resource: "deployments.apps", Namespace: "default", Name: "web--b", N: 2}},
+	})
 }
