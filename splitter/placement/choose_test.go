@@ -191,6 +191,23 @@ func TestChooseCountsAWeightThatCannotBeReadAsAbsent(t *testing.T) {
 	}
 }
 
+// A cluster of weight 0 is chosen only if it has a minimum.
+func TestChooseAndWeightZero(t *testing.T) {
+	for _, c := range []struct {
+		share v1alpha1.ClusterShare
+		want  []string
+	}{
+		{v1alpha1.ClusterShare{Name: "a", Weight: new(int32(1))}, []string{"a", "b"}},
+		{v1alpha1.ClusterShare{Name: "a", Weight: new(int32(0))}, []string{"b"}},
+		{v1alpha1.ClusterShare{Name: "a", Weight: new(int32(0)), Min: new(int32(1))}, []string{"a", "b"}},
+		{v1alpha1.ClusterShare{Name: "a", Min: new(int32(1))}, []string{"a", "b"}},
+		{v1alpha1.ClusterShare{Name: "a", Max: new(int32(0))}, []string{"b"}},
+	} {
+		spec := v1alpha1.PlacementPolicySpec{Clusters: []v1alpha1.ClusterShare{c.share}}
+		require.Equal(t, c.want, choose(t, spec, "u", []splitter.Cluster{cluster("a"), cluster("b")}), c.share)
+	}
+}
+
 func TestChooseRefuses(t *testing.T) {
 	_, err := placement.Choose(v1alpha1.PlacementPolicySpec{ClusterSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}},

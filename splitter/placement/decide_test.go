@@ -40,6 +40,7 @@ func TestDecide(t *testing.T) {
 		"a cluster is gone: leaves":           {facts: facts{policy: &all, clusters: ready("a"), before: in("a", "b"), placed: true, occupied: []string{"a", "b"}}, want: in("a")},
 		"no policy, never placed":             {facts: facts{clusters: ready("a")}, not: true},
 		"the policy is gone: stays":           {facts: facts{clusters: ready("a", "b"), before: in("b"), placed: true, occupied: []string{"b"}}, want: in("b")},
+		"the policy is gone: leaves on":       {facts: facts{before: state{by: "all", clusters: []string{"b"}, leaving: []string{"b"}}, placed: true, occupied: []string{"b"}}, want: state{by: "all"}},
 		"follows workloads":                   {facts: facts{follows: []string{"b"}}, want: state{by: v1alpha1.PlacedByReference, clusters: []string{"b"}}},
 		"no workload refers to it any more":   {facts: facts{before: state{by: v1alpha1.PlacedByReference, clusters: []string{"b"}}, placed: true, occupied: []string{"b"}}, want: state{by: v1alpha1.PlacedByReference}},
 		"another client's label is respected": {facts: facts{policy: &all, clusters: ready("a", "b")}, labeled: "a", want: in("b")},

@@ -472,6 +472,27 @@ func TestACopyOfAShardIsNoShard(t *testing.T) {
 	})
 }
 
+// The end of a shard shows in the placement of its parent at once, even if nothing changes the parent.
+func TestAShardWakesItsParent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("one", "{maxClusters: 1}")
+		w.create(deployments, deployment("web", 2, ""))
+		a, b := cluster("a"), cluster("b")
+		w.startPlacement(placement.Options{}, a)
+		s, err := splitter.New(w.api, w.script(a), splitter.Options{Place: placement.Place})
+		require.NoError(t, err)
+		stop := w.start(s.Start)
+		require.Equal(t, []string{"NONE -> a"}, w.happened("web"))
+		stop()
+		w.clusters = w.clusters[:1]
+		w.set(draining(a), b)
+		require.Equal(t, []string{"a -> a,b leaving a"}, w.happened("web"))
+		w.remove(deployments, "web--a")
+		require.Equal(t, []string{"a,b -> b"}, w.happened("web"))
+	})
+}
+
 func TestWithoutAPolicyAllStays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
