@@ -29,6 +29,8 @@ func (s *Server) serveDiscovery(w http.ResponseWriter, c *call) {
 		_, _ = w.Write([]byte("ok"))
 	case path == "version":
 		writeJSON(w, c, http.StatusOK, version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.0+memory", GoVersion: "go1.26", Compiler: "gc", Platform: "memory"})
+	case (path == "api" || path == "apis") && wantsAggregated(c.http.Header):
+		s.serveAggregated(w, c, path == "api")
 	case path == "api":
 		writeJSON(w, c, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	case path == "apis":
@@ -96,13 +98,9 @@ func (s *Server) serveResources(w http.ResponseWriter, c *call, group, version s
 			continue
 		}
 		list.APIResources = append(list.APIResources, r.apiResource())
-		sub := metav1.APIResource{Name: r.plural + "/status", Namespaced: r.namespaced, Kind: r.kind, Verbs: []string{"get", "patch", "update"}}
-		if r.status {
-			list.APIResources = append(list.APIResources, sub)
-		}
-		if r.gr() == namespaceResource {
-			sub.Name, sub.Verbs = "namespaces/finalize", []string{"update"}
-			list.APIResources = append(list.APIResources, sub)
+		for _, sub := range r.subresources() {
+			list.APIResources = append(list.APIResources,
+				metav1.APIResource{Name: r.plural + "/" + sub.name, Namespaced: r.namespaced, Kind: r.kind, Verbs: sub.verbs})
 		}
 	}
 	if len(list.APIResources) == 0 {
@@ -110,4 +108,22 @@ func (s *Server) serveResources(w http.ResponseWriter, c *call, group, version s
 		return
 	}
 	writeJSON(w, c, http.StatusOK, list)
+}
+
+// subresource is a subresource that discovery lists.
+type subresource struct {
+	name  string
+	verbs metav1.Verbs
+}
+
+// subresources returns the subresources of the type.
+func (r *resource) subresources() []subresource {
+	var all []subresource
+	if r.status {
+		all = append(all, subresource{"status", metav1.Verbs{"get", "patch", "update"}})
+	}
+	if r.gr() == namespaceResource {
+		all = append(all, subresource{"finalize", metav1.Verbs{"update"}})
+	}
+	return all
 }

@@ -99,9 +99,12 @@ func writeJSON(w http.ResponseWriter, c *call, code int, v any) {
 	writeRaw(w, c, code, data)
 }
 
+// writeRaw writes an encoded response. The caller may have set its Content-Type; the default is JSON.
 func writeRaw(w http.ResponseWriter, c *call, code int, data []byte) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
+	}
 	h.Set("Cache-Control", "no-cache, private")
 	for _, warning := range c.warnings {
 		h.Add("Warning", fmt.Sprintf("299 - %q", warning))

@@ -44,6 +44,42 @@ func discoveries() []testCase {
 			_, err = client.ServerResourcesForGroupVersion("nowhere.example.org/v1")
 			e.fact("unknown group", "404 NotFound", codeAndReason(err))
 		}},
+		{"discovery-aggregated", "two requests discover all types", func(e *env) {
+			e.widgets()
+			const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+			var widgets map[string]any
+			e.until("the type is discovered", func() bool {
+				reply := e.do("GET", "/apis", nil, "Accept", aggregated+",application/json")
+				e.fact("content type", aggregated, reply.Header.Get("Content-Type"))
+				group := named(reply.Body["items"], func(g map[string]any) any { return g["metadata"].(map[string]any)["name"] }, e.Group)
+				version := named(group["versions"], func(v map[string]any) any { return v["version"] }, "v1")
+				widgets = named(version["resources"], func(r map[string]any) any { return r["resource"] }, "widgets")
+				return len(widgets) > 0 && version["freshness"] == "Current"
+			})
+			e.fact("kind", map[string]any{"group": e.Group, "version": "v1", "kind": "Widget"}, widgets["responseKind"])
+			e.fact("singular", "widget", widgets["singularResource"])
+			e.fact("scope", "Namespaced", widgets["scope"])
+			e.fact("short names", []any{"wd"}, widgets["shortNames"])
+			e.fact("categories", []any{"conformance"}, widgets["categories"])
+			status := named(widgets["subresources"], func(r map[string]any) any { return r["subresource"] }, "status")
+			e.fact("status", map[string]any{"group": e.Group, "version": "v1", "kind": "Widget"}, status["responseKind"])
+			core := e.do("GET", "/api", nil, "Accept", aggregated)
+			version := named(named(core.Body["items"], func(g map[string]any) any {
+				name, _ := g["metadata"].(map[string]any)["name"].(string)
+				return name
+			}, "")["versions"], func(v map[string]any) any { return v["version"] }, "v1")
+			e.fact("core", true, len(named(version["resources"], func(r map[string]any) any { return r["resource"] }, "namespaces")) > 0)
+			plain := e.do("GET", "/apis", nil, "Accept", "application/json,"+aggregated)
+			e.fact("the first accepted type", "APIGroupList", plain.Body["kind"])
+
+			client, err := discovery.NewDiscoveryClientForConfigAndClient(e.Config, e.http)
+			require.NoError(e, err)
+			groups, lists, err := client.ServerGroupsAndResources()
+			e.fact("client-go", "OK", e.errorText(err))
+			e.fact("the group in client-go", true, slices.ContainsFunc(groups, func(g *metav1.APIGroup) bool { return g.Name == e.Group }))
+			list := lists[slices.IndexFunc(lists, func(l *metav1.APIResourceList) bool { return l.GroupVersion == e.Group+"/v1" })]
+			e.fact("its resources", 2, len(list.APIResources))
+		}},
 		{"discovery-mapper", "a REST mapper finds kinds and resources", func(e *env) {
 			e.widgets()
 			client, err := discovery.NewDiscoveryClientForConfigAndClient(e.Config, e.http)
@@ -138,4 +174,15 @@ func dryRuns() []testCase {
 			e.fact("unknown", `422 Invalid: CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"`, e.errorText(err))
 		}},
 	}
+}
+
+// named returns the element of list with that name, or an empty object.
+func named(list any, name func(map[string]any) any, want string) map[string]any {
+	all, _ := list.([]any)
+	for _, element := range all {
+		if object, ok := element.(map[string]any); ok && name(object) == want {
+			return object
+		}
+	}
+	return map[string]any{}
 }
