@@ -55,7 +55,8 @@ func (s *Server) serveAggregated(w http.ResponseWriter, c *call, core bool) {
 	writeJSON(w, c, http.StatusOK, list)
 }
 
-// entry returns the element of list for which is returns true, after it has appended add if there is none.
+// entry returns the element of list for which the function is returns true. If the list has no such element, entry first
+// appends add.
 func entry[T any](list *[]T, is func(T) bool, add T) *T {
 	i := slices.IndexFunc(*list, is)
 	if i < 0 {

@@ -5,9 +5,7 @@ package aggregate
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,10 +49,9 @@ type Options struct {
 	// deleted.
 	Withhold bool
 
-	// Key authenticates resourceVersions and continue tokens. Processes with the same key accept each other's tokens.
-	// Empty: a random key, so that a resourceVersion of an earlier process gets 410, and a continue token of an
-	// earlier process gets 400.
-	Key []byte
+	// Keys authenticates resourceVersions and continue tokens. Nil: a random key, so that a resourceVersion of an
+	// earlier process gets 410, and a continue token of an earlier process gets 400.
+	Keys *Keyring
 
 	// Parallel bounds the concurrent requests of one list. Zero: 64.
 	Parallel int
@@ -122,10 +119,8 @@ const (
 
 // API presents many regions as one API server. It starts no goroutines by itself and is safe for concurrent use.
 type API struct {
-	set    Set
-	opts   Options
-	sealer *sealer
-	seed   uint64 // for the fingerprints
+	set  Set
+	opts Options
 
 	account *account
 }
@@ -163,12 +158,10 @@ func New(set Set, opts Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := slices.Clone(opts.Key)
-	if len(key) == 0 {
-		key = make([]byte, 32)
-		_, _ = rand.Read(key) // it never fails
+	if opts.Keys == nil {
+		opts.Keys = randomKeyring()
 	}
-	return &API{set: set, opts: opts, sealer: newSealer(key), seed: seedOf(key), account: account}, nil
+	return &API{set: set, opts: opts, account: account}, nil
 }
 
 // accountOf returns the API's account in opts.Budget or, without one, in a Budget of its own. It sets the default of
@@ -192,12 +185,6 @@ func accountOf(opts *Options) (*account, error) {
 	a := budget.account(budget.bytes / own)
 	opts.MaxAnswer = min(opts.MaxAnswer, a.bytes)
 	return a, nil
-}
-
-// seedOf derives the seed from key, so that processes with the same key compute the same stamps.
-func seedOf(key []byte) uint64 {
-	sum := sha256.Sum256(append([]byte("fingerprints of "), key...))
-	return binary.BigEndian.Uint64(sum[:])
 }
 
 // Dynamic returns a client for resources that span all regions: see the package's documentation.

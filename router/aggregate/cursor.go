@@ -14,6 +14,7 @@ type cursor struct {
 	query   [8]byte // the hash of the list's query
 	sources []pinned
 	next    int    // the first source that has not been read to its end
+	seed    uint64 // of the stamps
 	inner   string // the region's continue token for the source at next; empty: from the source's beginning
 }
 
@@ -40,16 +41,16 @@ func (c cursor) append(b []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(c.inner))), c.inner...)
 }
 
-func (c cursor) encode(s *sealer) (string, error) { return s.seal(c.append(nil)) }
+func (c cursor) encode(k *Keyring) (string, error) { return k.seal(c.append(nil), c.seed) }
 
 // decodeCursor decodes a token of encode.
-func decodeCursor(s *sealer, token string) (cursor, error) {
-	payload, err := s.open(token, kindCursor)
+func decodeCursor(k *Keyring, token string) (cursor, error) {
+	payload, seed, err := k.open(token, kindCursor)
 	if err != nil {
 		return cursor{}, err
 	}
 	r := &reader{rest: payload[1:]}
-	var c cursor
+	c := cursor{seed: seed}
 	copy(c.query[:], r.bytes(uint64(len(c.query))))
 	n := r.uvarint()
 	for i := uint64(0); i < n && !r.bad; i++ {

@@ -58,7 +58,8 @@
 //     unreachable region causes no events. A region that moves to another cluster is repaired.
 //   - The events of a region that recovers come at the latest when a probe succeeds ([Member.Health]), so by
 //     default within 10 seconds; without probes, after the backoff of [Options.Retry].
-//   - The resourceVersion of an event or bookmark covers exactly the delivered events, so a watch resumes from it.
+//   - The resourceVersion of an event or bookmark covers exactly the delivered events, so a watch resumes from it, also
+//     at another process that has the same key in [Options.Keys].
 //     If the watch cannot resume without a loss (a region left, or no longer has its version), it gets 410 and the
 //     consumer lists again.
 //   - sendInitialEvents: the bookmark that ends the initial events is sent once [Options.Policy] is met and a

@@ -94,6 +94,51 @@ func ExampleNew() {
 	// by name and region: orders
 }
 
+// Two replicas of a server share a key, so a list that began at one of them continues at the other. The second replica
+// has already been given the next key.
+func ExampleNewKeyring() {
+	ring, err := exampleRing()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ring.Close()
+	routes, err := router.New(ring, router.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	regions, err := aggregate.Regions(routes, router.Self(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now, next := []byte("16 random bytes and more"), []byte("other random bytes")
+	var token string
+	for _, keys := range [][][]byte{{now}, {next, now}} {
+		keyring, err := aggregate.NewKeyring(keys...)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		replica, err := aggregate.New(regions, aggregate.Options{Keys: keyring})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		page, err := replica.Reader("", namespaces).ListAll(context.Background(), metav1.ListOptions{Limit: 4, Continue: token})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(len(page.Items), "namespaces")
+		token = page.GetContinue()
+	}
+	// Output:
+	// 4 namespaces
+	// 4 namespaces
+}
+
 // If a region is unreachable, the list has the objects of the other regions, and the Report names the missing
 // region.
 func ExampleWithReport() {

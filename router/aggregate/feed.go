@@ -188,7 +188,7 @@ func older(now, at string) bool {
 // consumer's.
 func (f *feed) list(ctx context.Context, at string) error {
 	if f.unknown {
-		was := newLedger(f.api.seed)
+		was := newLedger(f.ledger.seed)
 		if err := f.pages(ctx, at, func(o *unstructured.Unstructured) bool { return was.hold(o) }); err != nil {
 			return err
 		}

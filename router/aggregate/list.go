@@ -92,7 +92,7 @@ func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" || opts.ResourceVersionMatch != "" {
 		return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	}
-	c, err := decodeCursor(l.api.sealer, opts.Continue)
+	c, err := decodeCursor(l.api.opts.Keys, opts.Continue)
 	if err == nil && c.query != l.q.hash() {
 		err = errors.New("it is of another list")
 	}
@@ -134,6 +134,7 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	if n := int64(len(l.sources)); share != math.MaxInt64 && n > 0 {
 		share = (share + n - 1) / n
 	}
+	l.cursor.seed = l.api.opts.Keys.seed()
 	outcomes := l.ask(ctx, func(s *source) metav1.ListOptions {
 		o := metav1.ListOptions{Limit: s.limit(share)}
 		// A read of the present state satisfies "not older than". After a restore from a backup, a region might never
@@ -152,7 +153,7 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	if !l.api.opts.Policy.met(outcomes) || !listed {
 		return &PartialError{Op: l.q.op("list"), Outcomes: outcomes, policy: l.api.opts.Policy}
 	}
-	l.cursor = cursor{query: l.q.hash(), sources: make([]pinned, len(l.sources))}
+	l.cursor = cursor{query: l.q.hash(), seed: l.cursor.seed, sources: make([]pinned, len(l.sources))}
 	for i, s := range l.sources {
 		l.cursor.sources[i] = pinned{id: s.id, absent: l.first[i] == nil}
 		if l.first[i] != nil {
@@ -231,7 +232,7 @@ func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, 
 	}
 	for i := range list.Items {
 		if stamped {
-			list.sum += fingerprint(l.api.seed, list.Items[i].Object)
+			list.sum += fingerprint(l.cursor.seed, list.Items[i].Object)
 		}
 		if err := l.api.outwardWithVersion(s, &list.Items[i]); err != nil {
 			list.held.release()
@@ -361,19 +362,19 @@ func (l *listing) answer() (*unstructured.UnstructuredList, error) {
 			list.SetKind(l.kind)
 		}
 	}
-	v := version{origin: -1}
+	v := version{origin: -1, seed: l.cursor.seed}
 	for _, p := range l.cursor.sources {
 		if !p.absent {
 			v.at = set(v.at, position{p.id, p.rv, p.stamp})
 		}
 	}
-	rv, err := v.encode(l.api.sealer)
+	rv, err := v.encode(l.api.opts.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("aggregate: resourceVersion of a list: %w", err)
 	}
 	list.SetResourceVersion(rv)
 	if l.cursor.next < len(l.cursor.sources) {
-		token, err := l.cursor.encode(l.api.sealer)
+		token, err := l.cursor.encode(l.api.opts.Keys)
 		if err != nil {
 			return nil, fmt.Errorf("aggregate: continue token: %w", err)
 		}
@@ -393,7 +394,7 @@ func (a *API) starts(rv string) (version, error) {
 	if rv == "" || rv == "0" {
 		return version{origin: -1}, nil
 	}
-	v, err := decodeVersion(a.sealer, rv)
+	v, err := decodeVersion(a.opts.Keys, rv)
 	switch {
 	case errors.Is(err, errForeign):
 		// 410 makes the client list again, as after a compaction.

@@ -107,7 +107,9 @@ func TestSharedKey(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.close()
 	w.put(w.keys[0], "a", "b")
-	opts := aggregate.Options{Key: []byte("shared")}
+	keys, err := aggregate.NewKeyring([]byte("shared by replicas"))
+	require.NoError(t, err)
+	opts := aggregate.Options{Keys: keys}
 	page, err := w.api(opts).Reader("default", configMaps).ListAll(t.Context(), metav1.ListOptions{Limit: 1})
 	require.NoError(t, err)
 	rest, err := w.api(opts).Reader("default", configMaps).ListAll(t.Context(), metav1.ListOptions{Continue: page.GetContinue()})

@@ -72,7 +72,7 @@ func (a *API) outward(s *source, o *unstructured.Unstructured) {
 // resourceVersion to one of the common API that names s.
 func (a *API) outwardWithVersion(s *source, o *unstructured.Unstructured) error {
 	if own := o.GetResourceVersion(); own != "" {
-		rv, err := objectVersion(s.id, own).encode(a.sealer)
+		rv, err := objectVersion(s.id, own).encode(a.opts.Keys)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func (a *API) Reader(namespace string, types ...schema.GroupVersionResource) *Re
 // ListAll lists the objects of all regions. If too few regions answer for Options.Policy, the error is a
 // *PartialError; otherwise WithReport reports the regions that did not contribute. Errors about a continue token or
 // resourceVersion are apierrors.APIStatus: 400 if it is invalid, 410 if it is too old or, for a resourceVersion, has
-// another Options.Key.
+// a key that Options.Keys lacks.
 func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	if len(r.types) == 0 {
 		return nil, errNoType

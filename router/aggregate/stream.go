@@ -4,6 +4,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type stream struct {
 	initial         bool // the bookmark that ends the initial events is not sent yet
 	fresh           bool // deliver only changes from now on
 	from            version
+	seed            uint64 // of the fingerprints
 	feeds           map[slot]*feed
 	ended           map[slot]*feed // ended feeds of regions that moved or, with Options.Withhold, left
 	at              []position
@@ -60,7 +62,7 @@ func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watc
 		return nil, err
 	}
 	s := &stream{
-		api: a, q: q, bookmarks: opts.AllowWatchBookmarks, initial: initial,
+		api: a, q: q, seed: cmp.Or(from.seed, a.opts.Keys.seed()), bookmarks: opts.AllowWatchBookmarks, initial: initial,
 		fresh: opts.SendInitialEvents != nil && !initial && len(from.at) == 0,
 		feeds: map[slot]*feed{}, ended: map[slot]*feed{}, in: make(chan news), out: make(chan watch.Event),
 	}
@@ -174,7 +176,7 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 // join starts the feed of a source. If s.from has a version for the source, the feed begins at that version. If an
 // earlier feed of the same slot has ended, the new feed begins with that feed's ledger.
 func (s *stream) join(ctx context.Context, src source) {
-	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), fresh: s.fresh, out: s.in, done: make(chan struct{})}
+	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.seed), fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if i, ok := find(s.from.at, src.id); ok {
 		f.unknown, f.at, f.stamp, f.synced = true, s.from.at[i].rv, s.from.at[i].stamp, true
 		s.from.at = unset(slices.Clone(s.from.at), src.id)
@@ -237,7 +239,7 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 	case watch.Added, watch.Modified, watch.Deleted:
 		s.at = set(s.at, position{f.source.id, n.at, n.stamp})
 		i, _ := find(s.at, f.source.id)
-		rv, err := version{at: s.at, origin: i, own: n.own}.encode(s.api.sealer)
+		rv, err := version{at: s.at, origin: i, own: n.own, seed: s.seed}.encode(s.api.opts.Keys)
 		if err != nil {
 			return s.fail(ctx, apierrors.NewInternalError(fmt.Errorf("aggregate: resourceVersion: %w", err)))
 		}
@@ -302,7 +304,7 @@ func (s *stream) outcomes() (outcomes []Outcome, began bool) {
 
 // bookmark sends the position of the watch. The kind must be known: informers refuse a bookmark without a kind.
 func (s *stream) bookmark(ctx context.Context, annotations map[string]string) bool {
-	rv, err := version{at: s.at, origin: -1}.encode(s.api.sealer)
+	rv, err := version{at: s.at, origin: -1, seed: s.seed}.encode(s.api.opts.Keys)
 	if err != nil {
 		return s.fail(ctx, apierrors.NewInternalError(fmt.Errorf("aggregate: resourceVersion: %w", err)))
 	}

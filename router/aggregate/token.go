@@ -4,15 +4,11 @@
 package aggregate
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"hash"
 	"strconv"
-	"sync"
 )
 
 const (
@@ -25,57 +21,77 @@ const (
 
 // These are the kinds of tokens. The high half of the byte is the version of the encoding.
 const (
-	kindVersion byte = 0x11
-	kindCursor  byte = 0x12
+	kindVersion byte = 0x21
+	kindCursor  byte = 0x22
+
+	encoding byte = 0xf0
 )
 
 var (
 	errMalformed = errors.New("it is malformed")
-	errForeign   = errors.New("it was made elsewhere, or with another key")
+	errForeign   = errors.New("it was made with another key, or by another version")
 	errTooLong   = errors.New("it would be too long: too many regions for one token")
 )
 
-// sealer authenticates tokens with one key. It is safe for concurrent use.
-type sealer struct{ macs sync.Pool }
+// A token is the base64 text of a payload, a byte 0 or an encrypted seed and a byte 1, and a MAC of all before it.
+const (
+	ownSeed   byte = 0
+	otherSeed byte = 1
+)
 
-func newSealer(key []byte) *sealer {
-	s := &sealer{}
-	s.macs.New = func() any { return hmac.New(sha256.New, key) }
-	return s
-}
-
-func (s *sealer) sum(dst, payload []byte) []byte {
-	mac, _ := s.macs.Get().(hash.Hash)
-	defer s.macs.Put(mac)
-	mac.Reset()
-	_, _ = mac.Write(payload) // a hash never fails
-	var full [sha256.Size]byte
-	return append(dst, mac.Sum(full[:0])[:macSize]...)
-}
-
-// seal returns the token with the given payload. It overwrites the spare capacity of the payload slice.
-func (s *sealer) seal(payload []byte) (string, error) {
+// seal returns the token with the given payload, whose fingerprints have the given seed. 0 stands for no fingerprints.
+// It overwrites the spare capacity of the payload slice.
+func (k *Keyring) seal(payload []byte, seed uint64) (string, error) {
+	key := k.all()[0]
+	if seed == 0 || seed == key.seed {
+		payload = append(payload, ownSeed)
+	} else {
+		payload = append(binary.BigEndian.AppendUint64(payload, seed^key.mask), otherSeed)
+	}
 	if base64.RawURLEncoding.EncodedLen(len(payload)+macSize) > maxToken {
 		return "", errTooLong
 	}
-	return base64.RawURLEncoding.EncodeToString(s.sum(payload, payload)), nil
+	return base64.RawURLEncoding.EncodeToString(key.sum(payload, payload)), nil
 }
 
-// open returns the payload of a token of the given kind. errMalformed means that the text cannot be a token.
-// errForeign means that the format is right but the MAC is wrong; open then returns the payload too.
-func (s *sealer) open(token string, kind byte) ([]byte, error) {
+// open returns the payload of a token of the given kind, and the seed of its fingerprints. errMalformed means that the
+// text cannot be a token. errForeign means that the format is right but no key has made the MAC, or that another version
+// of Atoll has made the token; open then returns the payload if it can be read.
+func (k *Keyring) open(token string, kind byte) (payload []byte, seed uint64, err error) {
 	if len(token) > maxToken {
-		return nil, errMalformed
+		return nil, 0, errMalformed
 	}
 	data, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(data) < 1+macSize || data[0] != kind {
-		return nil, errMalformed
+	switch {
+	case err != nil || len(data) < 2+macSize || data[0]&^encoding != kind&^encoding:
+		return nil, 0, errMalformed
+	case data[0] != kind:
+		return nil, 0, errForeign
 	}
-	payload, mac := data[:len(data)-macSize], data[len(data)-macSize:]
-	if subtle.ConstantTimeCompare(s.sum(nil, payload), mac) != 1 {
-		return payload, errForeign
+	signed, mac := data[:len(data)-macSize], data[len(data)-macSize:]
+	var by *tokenKey
+	for _, key := range k.all() {
+		if subtle.ConstantTimeCompare(key.sum(nil, signed), mac) == 1 {
+			by = key
+		}
 	}
-	return payload, nil
+	payload, flag := signed[:len(signed)-1], signed[len(signed)-1]
+	switch {
+	case flag == ownSeed && by != nil:
+		return payload, by.seed, nil
+	case flag == ownSeed:
+		return payload, 0, errForeign
+	case flag != otherSeed || len(payload) < 1+8:
+		return nil, 0, errMalformed
+	}
+	payload, masked := payload[:len(payload)-8], payload[len(payload)-8:]
+	if by == nil {
+		return payload, 0, errForeign
+	}
+	if seed = binary.BigEndian.Uint64(masked) ^ by.mask; seed == by.seed || seed == 0 {
+		return nil, 0, errMalformed // it has a shorter text
+	}
+	return payload, seed, nil
 }
 
 // sourceID identifies a type in a region, as served by one cluster.

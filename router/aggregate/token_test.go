@@ -13,7 +13,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-var testSealer = newSealer([]byte("key"))
+var testKeys = keyringOf("the key of tests")
+
+// keyringOf returns a Keyring with these keys, which must have 16 bytes.
+func keyringOf(keys ...string) *Keyring {
+	var all [][]byte
+	for _, key := range keys {
+		all = append(all, []byte(key))
+	}
+	k, err := NewKeyring(all...)
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
 
 func anyID() *rapid.Generator[sourceID] {
 	return rapid.Custom(func(t *rapid.T) (id sourceID) {
@@ -26,9 +39,14 @@ func anyRevision() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.Just(""), rapid.StringMatching(`0|[1-9][0-9]{0,22}`), rapid.StringMatching(`[+0a-z]{1,9}`))
 }
 
+// anySeed draws the seed of fingerprints: usually that of the key that makes the token.
+func anySeed() *rapid.Generator[uint64] {
+	return rapid.OneOf(rapid.Just(testKeys.seed()), rapid.Uint64Min(1))
+}
+
 func anyVersion() *rapid.Generator[version] {
 	return rapid.Custom(func(t *rapid.T) version {
-		v := version{origin: -1}
+		v := version{origin: -1, seed: anySeed().Draw(t, "seed")}
 		for _, id := range rapid.SliceOfN(anyID(), 0, 5).Draw(t, "ids") {
 			v.at = set(v.at, position{id, anyRevision().Draw(t, "rv"), rapid.Uint64().Draw(t, "stamp")})
 		}
@@ -42,7 +60,7 @@ func anyVersion() *rapid.Generator[version] {
 
 func anyCursor() *rapid.Generator[cursor] {
 	return rapid.Custom(func(t *rapid.T) cursor {
-		c := cursor{inner: rapid.String().Draw(t, "inner")}
+		c := cursor{inner: rapid.String().Draw(t, "inner"), seed: anySeed().Draw(t, "seed")}
 		for _, id := range rapid.SliceOfN(anyID(), 1, 5).Draw(t, "ids") {
 			p := pinned{id: id, absent: rapid.Bool().Draw(t, "absent")}
 			if !p.absent {
@@ -58,17 +76,17 @@ func anyCursor() *rapid.Generator[cursor] {
 func TestTokensAreReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v, c := anyVersion().Draw(t, "version"), anyCursor().Draw(t, "cursor")
-		token, err := v.encode(testSealer)
+		token, err := v.encode(testKeys)
 		require.NoError(t, err)
-		again, err := decodeVersion(testSealer, token)
+		again, err := decodeVersion(testKeys, token)
 		require.NoError(t, err)
 		require.Equal(t, v, again)
-		_, err = decodeCursor(testSealer, token)
+		_, err = decodeCursor(testKeys, token)
 		require.ErrorIs(t, err, errMalformed, "a version is no continue token")
-		if token, err = c.encode(testSealer); err != nil {
+		if token, err = c.encode(testKeys); err != nil {
 			t.Fatal(err)
 		}
-		cursor, err := decodeCursor(testSealer, token)
+		cursor, err := decodeCursor(testKeys, token)
 		require.NoError(t, err)
 		require.Equal(t, c, cursor)
 	})
@@ -77,16 +95,27 @@ func TestTokensAreReadBack(t *testing.T) {
 // A token in which any bit was changed is refused, and so is a token made with another key.
 func TestTokensAreAuthentic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		token, err := anyCursor().Draw(t, "cursor").encode(testSealer)
+		token, err := anyCursor().Draw(t, "cursor").encode(testKeys)
 		require.NoError(t, err)
-		_, err = decodeCursor(newSealer([]byte("another key")), token)
+		_, err = decodeCursor(keyringOf("another test key"), token)
 		require.ErrorIs(t, err, errForeign)
 		data, err := base64.RawURLEncoding.DecodeString(token)
 		require.NoError(t, err)
 		data[rapid.IntRange(0, len(data)-1).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
-		_, err = decodeCursor(testSealer, base64.RawURLEncoding.EncodeToString(data))
+		_, err = decodeCursor(testKeys, base64.RawURLEncoding.EncodeToString(data))
 		require.Error(t, err)
 	})
+}
+
+// A token of another version of Atoll is foreign, not malformed: 410 makes the client list again.
+func TestTokensOfOtherVersions(t *testing.T) {
+	token, err := version{origin: -1}.encode(testKeys)
+	require.NoError(t, err)
+	data, err := base64.RawURLEncoding.DecodeString(token)
+	require.NoError(t, err)
+	data[0] ^= 0x30
+	_, err = decodeVersion(testKeys, base64.RawURLEncoding.EncodeToString(data))
+	require.ErrorIs(t, err, errForeign)
 }
 
 // A version has exactly one encoding: decodeVersion refuses payloads that encode a version in another way.
@@ -103,9 +132,9 @@ func TestOtherTextsOfAVersionAreRefused(t *testing.T) {
 		"more sources than there are bytes":    {kindVersion, 0xff, 0xff, 0xff, 0xff, 0x0f},
 	} {
 		t.Run(name, func(t *testing.T) {
-			token, err := testSealer.seal(slices.Clone(payload))
+			token, err := testKeys.seal(slices.Clone(payload), 0)
 			require.NoError(t, err)
-			_, err = decodeVersion(testSealer, token)
+			_, err = decodeVersion(testKeys, token)
 			require.ErrorIs(t, err, errMalformed)
 		})
 	}
@@ -118,7 +147,7 @@ func TestTooManyRegionsForAToken(t *testing.T) {
 		for i := range regions {
 			v.at = append(v.at, position{id: sourceID{byte(i >> 8), byte(i)}, rv: "123456789", stamp: math.MaxUint64})
 		}
-		_, err := v.encode(testSealer)
+		_, err := v.encode(testKeys)
 		require.ErrorIs(t, err, want, "%d regions", regions)
 	}
 }
@@ -127,23 +156,23 @@ func TestTooManyRegionsForAToken(t *testing.T) {
 // canonical.
 func FuzzTokens(f *testing.F) {
 	v := version{at: []position{{sourceID{1}, "17", 5}, {sourceID{2}, "x", 0}}, origin: 1, own: "16"}
-	f.Add(v.append(nil))
-	f.Add(cursor{sources: []pinned{{id: sourceID{1}, rv: "7"}, {absent: true}}, inner: "abc"}.append(nil))
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, payload []byte) {
-		_, _ = decodeVersion(testSealer, string(payload))
-		_, _ = decodeCursor(testSealer, string(payload))
-		token, err := testSealer.seal(slices.Clone(payload))
+	f.Add(v.append(nil), uint64(0))
+	f.Add(cursor{sources: []pinned{{id: sourceID{1}, rv: "7"}, {absent: true}}, inner: "abc"}.append(nil), uint64(7))
+	f.Add([]byte{}, uint64(1))
+	f.Fuzz(func(t *testing.T, payload []byte, seed uint64) {
+		_, _ = decodeVersion(testKeys, string(payload))
+		_, _ = decodeCursor(testKeys, string(payload))
+		token, err := testKeys.seal(slices.Clone(payload), seed)
 		if err != nil {
 			return
 		}
-		if v, err := decodeVersion(testSealer, token); err == nil {
-			again, err := v.encode(testSealer)
+		if v, err := decodeVersion(testKeys, token); err == nil {
+			again, err := v.encode(testKeys)
 			require.NoError(t, err)
 			require.Equal(t, token, again)
 		}
-		if c, err := decodeCursor(testSealer, token); err == nil {
-			again, err := c.encode(testSealer)
+		if c, err := decodeCursor(testKeys, token); err == nil {
+			again, err := c.encode(testKeys)
 			require.NoError(t, err)
 			require.Equal(t, token, again)
 		}

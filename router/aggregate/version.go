@@ -24,6 +24,7 @@ type version struct {
 	at     []position // by id
 	origin int        // index in at of the object's source; -1: the version is not of an object
 	own    string     // the object's own version
+	seed   uint64     // of the stamps; 0: there are none
 }
 
 // set returns at with p as the position of p's source. It may change at in place.
@@ -70,19 +71,19 @@ func (v version) append(b []byte) []byte {
 }
 
 // encode returns the text of v. It is deterministic.
-func (v version) encode(s *sealer) (string, error) {
-	return s.seal(v.append(make([]byte, 0, 32+macSize+26*len(v.at))))
+func (v version) encode(k *Keyring) (string, error) {
+	return k.seal(v.append(make([]byte, 0, 41+macSize+26*len(v.at))), v.seed)
 }
 
 // decodeVersion decodes a text of encode. Each version has exactly one text per key; any other text is refused. If the
 // text has a wrong MAC, for example of another key, decodeVersion returns the version and errForeign.
-func decodeVersion(s *sealer, token string) (version, error) {
-	payload, foreign := s.open(token, kindVersion)
+func decodeVersion(k *Keyring, token string) (version, error) {
+	payload, seed, foreign := k.open(token, kindVersion)
 	if payload == nil {
 		return version{}, foreign
 	}
 	r := &reader{rest: payload[1:]}
-	v := version{origin: -1}
+	v := version{origin: -1, seed: seed}
 	n := r.uvarint()
 	for i := uint64(0); i < n && !r.bad; i++ {
 		v.at = append(v.at, position{r.id(), r.revision(), r.uvarint()})

@@ -70,7 +70,7 @@ func (r *resource) note(a *address, rv string) error {
 	if rv == "" {
 		return nil
 	}
-	v, err := decodeVersion(r.api.sealer, rv)
+	v, err := decodeVersion(r.api.opts.Keys, rv)
 	switch {
 	case errors.Is(err, errForeign):
 		return r.conflict(a.name, fmt.Sprintf("its resourceVersion is not valid here (%v); read it again", err))
