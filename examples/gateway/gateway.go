@@ -83,15 +83,11 @@ func newHandler(ring region.Directory, known users, o options) (http.Handler, er
 	if err != nil {
 		return nil, err
 	}
-	policy := aggregate.All()
-	if o.partial {
-		policy = aggregate.BestEffort()
-	}
 	answers, err := aggregate.NewBudget(0)
 	if err != nil {
 		return nil, err
 	}
-	return newMerged(routes, policy, answers, single), nil
+	return newMerged(routes, answers, single), nil
 }
 
 // serve serves on listener until ctx ends, which also ends watches and streams.

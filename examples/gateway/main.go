@@ -36,7 +36,6 @@ type options struct {
 	listen, peers, users string
 	certificate, key     string
 	operators            string
-	partial              bool
 	limits               proxy.Limits
 	qps                  float64
 }
@@ -58,7 +57,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.certificate, "cert", "", "the certificate to serve with; empty: one made for this run")
 	flags.StringVar(&o.key, "key", "", "its key")
 	flags.StringVar(&o.operators, "operators", "", "the group whose users may go to /peers/NAME; empty: none")
-	flags.BoolVar(&o.partial, "partial", false, "answer lists over all regions also if some do not answer, with a warning for each")
 	flags.IntVar(&o.limits.Requests, "max-requests", 400, "requests under way that are neither watches, logs nor streams; one user, or one region, gets at most half")
 	flags.IntVar(&o.limits.RequestsPerRegion, "max-requests-per-region", 100, "requests under way to one region; one user gets at most half, and so do reads of all regions")
 	flags.IntVar(&o.limits.RequestsPerCaller, "max-requests-per-user", 100, "requests under way by one user, over all regions")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -30,7 +31,6 @@ import (
 // above all discovery, goes to one region.
 type merged struct {
 	routes *router.Router
-	policy aggregate.Policy
 	single http.Handler // serves one region
 	all    http.Handler // serves all regions, with the same checks as for one
 
@@ -40,8 +40,8 @@ type merged struct {
 	apis map[string]*aggregate.API // by token, of known users
 }
 
-func newMerged(routes *router.Router, policy aggregate.Policy, budget *aggregate.Budget, single *proxy.Proxy) *merged {
-	m := &merged{routes: routes, policy: policy, single: single, budget: budget, apis: map[string]*aggregate.API{}}
+func newMerged(routes *router.Router, budget *aggregate.Budget, single *proxy.Proxy) *merged {
+	m := &merged{routes: routes, single: single, budget: budget, apis: map[string]*aggregate.API{}}
 	m.all = single.Protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
 		if err := m.serve(w, r, id); err != nil {
 			refuse(w, err)
@@ -99,7 +99,11 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identit
 	if r.Method != http.MethodGet {
 		return apierrors.NewMethodNotSupported(t.GroupResource(), strings.ToLower(r.Method)+" over all regions")
 	}
-	ctx, report := aggregate.WithReport(r.Context())
+	policy, err := aggregate.PolicyOf(r)
+	if err != nil {
+		return err
+	}
+	ctx, report := aggregate.WithReport(aggregate.WithPolicy(r.Context(), policy))
 	if t.name != "" {
 		o, err := api.Dynamic().Resource(t.GroupVersionResource).Namespace(t.namespace).Get(ctx, t.name, metav1.GetOptions{})
 		warn(w, report)
@@ -142,7 +146,7 @@ func (m *merged) api(r *http.Request, id router.Identity) (*aggregate.API, error
 	if err != nil {
 		return nil, err
 	}
-	api, err := aggregate.New(set, aggregate.Options{Policy: m.policy, Qualify: true, Map: m.types, Budget: m.budget})
+	api, err := aggregate.New(set, aggregate.Options{Qualify: true, Map: m.types, Budget: m.budget})
 	if err == nil {
 		m.apis[token] = api
 	}
@@ -268,6 +272,9 @@ func refuse(w http.ResponseWriter, err error) {
 		status.Code = http.StatusInternalServerError // a region may send any code, and net/http panics on invalid ones
 	}
 	status.APIVersion, status.Kind = "v1", "Status"
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(status.Code))
 	_ = json.NewEncoder(w).Encode(status)

@@ -198,15 +198,16 @@ func TestAllRegionsAreBounded(t *testing.T) {
 	}
 }
 
-// While a region is unreachable, reads of all regions get a warning. With the option partial they
+// While a region is unreachable, reads of all regions get a warning. Requests for partial answers
 // return the objects of the other regions; otherwise they fail.
 func TestPartialLists(t *testing.T) {
 	for _, partial := range []bool{false, true} {
 		t.Run(fmt.Sprint(partial), func(t *testing.T) {
-			s := newScene(t, options{partial: partial})
+			s := newScene(t, options{})
+			query := "?partial=" + fmt.Sprint(partial)
 			s.put(t, "eu.loodse", "a")
 			s.ring.Partition("peer-b", true)
-			code, header, body := s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps", "alice")
+			code, header, body := s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps"+query, "alice")
 			require.NotContains(t, body+strings.Join(header.Values("Warning"), ""), "peer-")
 			require.Equal(t, []string{`299 - "region us.loodse: Unreachable"`}, header.Values("Warning"))
 			if partial {
@@ -214,10 +215,13 @@ func TestPartialLists(t *testing.T) {
 				require.Contains(t, body, "a@eu.loodse")
 			} else {
 				require.Equal(t, http.StatusServiceUnavailable, code)
+				require.Equal(t, "5", header.Get("Retry-After"))
 			}
+			code, _, _ = s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps?partial=some", "alice")
+			require.Equal(t, http.StatusBadRequest, code)
 
 			path := "/regions/*/api/v1/namespaces/default/configmaps/"
-			code, header, body = s.ask(t, http.MethodGet, path+"a", "alice")
+			code, header, body = s.ask(t, http.MethodGet, path+"a"+query, "alice")
 			require.Equal(t, []string{`299 - "region us.loodse: Unreachable"`}, header.Values("Warning"))
 			if partial {
 				require.Equal(t, http.StatusOK, code)
@@ -226,12 +230,12 @@ func TestPartialLists(t *testing.T) {
 				require.Equal(t, http.StatusServiceUnavailable, code)
 			}
 			for _, name := range []string{"b", "b@us.loodse"} {
-				code, _, body = s.ask(t, http.MethodGet, path+name, "alice")
+				code, _, body = s.ask(t, http.MethodGet, path+name+query, "alice")
 				require.Equal(t, http.StatusServiceUnavailable, code, "it may be in the region that does not answer: %s", body)
 				require.Contains(t, body, "us.loodse")
 			}
 			s.ring.Partition("peer-a", true)
-			code, _, body = s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps", "alice")
+			code, _, body = s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps"+query, "alice")
 			require.Equal(t, http.StatusServiceUnavailable, code, "no region answers: %s", body)
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,7 +59,7 @@ func TestAnEmptyListMeansEmpty(t *testing.T) {
 				if s := policy.String(); s == "all" || s == "fail fast" {
 					want = test.strict
 				}
-				list, err := w.api(aggregate.Options{Policy: policy}).Reader("default", configMaps).ListAll(t.Context(), metav1.ListOptions{})
+				list, err := w.api(aggregate.Options{}).Reader("default", configMaps).ListAll(aggregate.WithPolicy(t.Context(), policy), metav1.ListOptions{})
 				if want == 0 {
 					require.NoError(t, err)
 					require.Empty(t, list.Items)
@@ -82,8 +81,8 @@ func TestLaterPagesReportWhatIsMissing(t *testing.T) {
 	w.servers[w.keys[1]].Partition(true)
 	var warned []string
 	handler := warnings(func(text string) { warned = append(warned, text) })
-	reader := w.api(aggregate.Options{Policy: aggregate.BestEffort(), WarningHandler: handler}).Reader("default", configMaps)
-	page, err := reader.ListAll(t.Context(), metav1.ListOptions{Limit: 1})
+	reader := w.api(aggregate.Options{WarningHandler: handler}).Reader("default", configMaps)
+	page, err := reader.ListAll(partial(t.Context()), metav1.ListOptions{Limit: 1})
 	require.NoError(t, err)
 	ctx, report := aggregate.WithReport(t.Context())
 	_, err = reader.ListAll(ctx, metav1.ListOptions{Limit: 1, Continue: page.GetContinue()})
@@ -146,15 +145,15 @@ func TestOnlyARegionsAnswerIsNotFound(t *testing.T) {
 	for _, code := range []int{http.StatusNotFound, http.StatusForbidden, http.StatusGone} {
 		set, err := aggregate.Regions(misplaced(t, code), router.Self(), nil)
 		require.NoError(t, err)
-		api, err := aggregate.New(set, aggregate.Options{Policy: aggregate.BestEffort()})
+		api, err := aggregate.New(set, aggregate.Options{})
 		require.NoError(t, err)
 		for _, name := range []string{"x", "x@" + key(0).String()} {
 			for verb, call := range calls(api.Dynamic().Resource(configMaps).Namespace("default"), name) {
-				err := call(t.Context())
+				err := call(partial(t.Context()))
 				require.True(t, apierrors.IsServiceUnavailable(err), "%s %s with %d: %v", verb, name, code, err)
 			}
 		}
-		_, err = api.Reader("", configMaps).ListAll(t.Context(), metav1.ListOptions{})
+		_, err = api.Reader("", configMaps).ListAll(partial(t.Context()), metav1.ListOptions{})
 		require.True(t, apierrors.IsServiceUnavailable(err), "list with %d: %v", code, err)
 	}
 }
@@ -167,8 +166,8 @@ func TestAnObjectThatMayBeElsewhereIsNotNotFound(t *testing.T) {
 	w.servers[w.keys[2]].Partition(true)
 	for _, policy := range []aggregate.Policy{aggregate.All(), aggregate.BestEffort(), aggregate.Quorum(1), aggregate.Require(w.keys[0])} {
 		for _, name := range []string{"x", "x@" + w.keys[2].String()} {
-			for verb, call := range calls(w.api(aggregate.Options{Policy: policy}).Dynamic().Resource(configMaps).Namespace("default"), name) {
-				ctx, report := aggregate.WithReport(t.Context())
+			for verb, call := range calls(w.api(aggregate.Options{}).Dynamic().Resource(configMaps).Namespace("default"), name) {
+				ctx, report := aggregate.WithReport(aggregate.WithPolicy(t.Context(), policy))
 				err := call(ctx)
 				require.True(t, apierrors.IsServiceUnavailable(err), "%s %s, %s: %v", verb, name, policy, err)
 				require.ErrorContains(t, err, "region r2.loodse", "%s %s", verb, name)
@@ -214,10 +213,8 @@ func TestARegionThatRefusesTheIdentityIsNotAbsent(t *testing.T) {
 	_, err = c.List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
 
-	some, err := aggregate.New(set, aggregate.Options{Policy: aggregate.BestEffort()})
-	require.NoError(t, err)
 	ctx, report := aggregate.WithReport(t.Context())
-	list, err := some.Reader("default", configMaps).ListAll(ctx, metav1.ListOptions{})
+	list, err := api.Reader("default", configMaps).ListAll(partial(ctx), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, list.Items, 1)
 	require.Equal(t, "r1.loodse/a", id(&list.Items[0]))
@@ -242,16 +239,16 @@ func TestNothingIsAbsentBeforeRegionsAreKnown(t *testing.T) {
 	require.NoError(t, err)
 	set, err := aggregate.Regions(routes, router.Self(), nil)
 	require.NoError(t, err)
-	api, err := aggregate.New(set, aggregate.Options{Policy: aggregate.BestEffort()})
+	api, err := aggregate.New(set, aggregate.Options{})
 	require.NoError(t, err)
 	c := api.Dynamic().Resource(configMaps).Namespace("default")
 	for _, name := range []string{"x", "x@" + key(0).String()} {
 		for verb, call := range calls(c, name) {
-			err := call(t.Context())
+			err := call(partial(t.Context()))
 			require.True(t, apierrors.IsServiceUnavailable(err), "%s %s: %v", verb, name, err)
 		}
 	}
-	_, err = c.List(t.Context(), metav1.ListOptions{})
+	_, err = c.List(partial(t.Context()), metav1.ListOptions{})
 	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
 	for _, opts := range []metav1.ListOptions{{}, initial()} {
 		_, err = c.Watch(t.Context(), opts)
@@ -301,26 +298,6 @@ func TestARegionThatIsNotYetResolved(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// The bookmark that ends the initial events names the regions that did not contribute to them.
-func TestInitialEventsSayWhatIsMissing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 2)
-		defer w.close()
-		w.put(w.keys[0], "a")
-		w.servers[w.keys[1]].Partition(true)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
-		stream, err := w.api(aggregate.Options{Policy: aggregate.BestEffort()}).Reader("", configMaps).WatchWithContext(ctx, initial())
-		require.NoError(t, err)
-		<-stream.ResultChan()
-		o, ok := (<-stream.ResultChan()).Object.(*unstructured.Unstructured)
-		require.True(t, ok)
-		require.Equal(t, "true", o.GetAnnotations()[metav1.InitialEventsAnnotationKey])
-		require.Equal(t, "region r1.loodse: Unreachable", o.GetAnnotations()[aggregate.IncompleteAnnotation])
-	})
-}
-
 // If more than 20 regions fail, 20 warnings name regions and one more counts the rest. The text of an Error with a
 // hostile region's message is short and has no line break.
 func TestWarningsAreBounded(t *testing.T) {
@@ -330,7 +307,7 @@ func TestWarningsAreBounded(t *testing.T) {
 		w.servers[k].Partition(true)
 	}
 	ctx, report := aggregate.WithReport(t.Context())
-	list, err := w.api(aggregate.Options{Policy: aggregate.BestEffort()}).Reader("", configMaps, configMaps).ListAll(ctx, metav1.ListOptions{})
+	list, err := w.api(aggregate.Options{}).Reader("", configMaps, configMaps).ListAll(partial(ctx), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, report.Warnings(), 21)
 	require.Equal(t, "19 more regions failed", report.Warnings()[20])

@@ -23,10 +23,6 @@ import (
 
 // Options adjust an API. The zero value works.
 type Options struct {
-	// Policy decides how many regions must answer a read. For a watch with initial events, it decides which regions
-	// must have delivered all their objects before the bookmark that ends these events. Zero: All.
-	Policy Policy
-
 	// Timeout limits one read request to a region. For a watch, it limits the time until the region accepts the
 	// watch. A write is limited by its context only. Zero: 30 seconds.
 	Timeout time.Duration

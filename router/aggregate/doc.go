@@ -25,7 +25,8 @@
 // the same list only; any other token gets 400. A token gets 410 once a region has left or no longer has its
 // version.
 //
-// [Options.Policy] decides how many regions must answer the first page, each within [Options.Timeout]. Whatever the
+// All regions must answer the first page, each within [Options.Timeout]; else the list is a 503 with Retry-After that
+// names the missing regions. [WithPolicy] lets one request do with fewer regions. Whatever the
 // policy, at least one region must list its objects: a list is never empty only because no region answered.
 // [WithReport] and [Options.WarningHandler] report the regions that did not contribute, with every page, and the
 // list names them in [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be
@@ -42,7 +43,7 @@
 //
 // A plain name is looked up in all regions. It is reported as not found only if all regions answered that they do
 // not have it; if a region did not answer, the error is 503 and names that region. If the object is found, and
-// [Options.Policy] does not require all regions, [WithReport] names those that did not answer. As long as no region
+// [WithPolicy] does not require all regions, [WithReport] names those that did not answer. As long as no region
 // is known, every request gets 503.
 //
 // # Watches
@@ -62,9 +63,9 @@
 //     at another process that has the same key in [Options.Keys].
 //     If the watch cannot resume without a loss (a region left, or no longer has its version), it gets 410 and the
 //     consumer lists again.
-//   - sendInitialEvents: the bookmark that ends the initial events is sent once [Options.Policy] is met and a
-//     region has returned the kind of the objects. It names the missing regions in [IncompleteAnnotation]. Every
-//     bookmark has a kind.
+//   - sendInitialEvents: the bookmark that ends the initial events is sent once every region of the Set has delivered its
+//     objects, or does not serve the type. Until then the events of the regions that answer flow. Every bookmark has a
+//     kind.
 //   - If a consumer receives no event for [Options.Patience], the watch ends, and no event is lost. At most one
 //     event per region is held for the consumer.
 //

@@ -160,12 +160,12 @@ func ExampleWithReport() {
 		fmt.Println(err)
 		return
 	}
-	api, err := aggregate.New(set, aggregate.Options{Policy: aggregate.BestEffort()})
+	api, err := aggregate.New(set, aggregate.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	ctx, report := aggregate.WithReport(context.Background())
+	ctx, report := aggregate.WithReport(aggregate.WithPolicy(context.Background(), aggregate.BestEffort()))
 	list, err := api.Dynamic().Resource(namespaces).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		fmt.Println(err)

@@ -5,12 +5,14 @@ package aggregate_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
@@ -70,3 +72,72 @@ func TestInformer(t *testing.T) {
 		})
 	}
 }
+
+// An informer never sees the objects of a region that does not answer as deleted: not while its watch goes on, and not if
+// it has to list again meanwhile. This holds for an informer that lists, and for one that asks for initial events.
+func TestAnInformerSeesNoFalseDeletion(t *testing.T) {
+	for _, lists := range []bool{true, false} {
+		t.Run(fmt.Sprintf("lists=%t", lists), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 2)
+				defer w.close()
+				away, there := w.keys[1], w.keys[0]
+				w.put(there, "a", "b")
+				w.put(away, "c")
+				f := &front{}
+				start := func(n int) {
+					f.replace(w.api(aggregate.Options{Keys: keyring(t, secret(n)), Qualify: true}).Reader("", configMaps))
+				}
+				start(1)
+				var from cache.ListerWatcher = f
+				if lists {
+					from = lister{f}
+				}
+				example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+				informer := cache.NewSharedIndexInformer(from, example, 0, cache.Indexers{})
+				var deleted []string
+				_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
+					key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+					deleted = append(deleted, key)
+				}})
+				require.NoError(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					informer.RunWithContext(ctx)
+				}()
+				defer func() {
+					cancel()
+					<-done
+				}()
+				stored := func(names ...string) {
+					t.Helper()
+					time.Sleep(10 * time.Minute)
+					synctest.Wait()
+					require.ElementsMatch(t, names, informer.GetStore().ListKeys())
+				}
+				stored("default/a@r0.loodse", "default/b@r0.loodse", "default/c@r1.loodse")
+
+				w.servers[away].Partition(true)
+				require.NoError(t, w.clients[there].Resource(configMaps).Namespace("default").Delete(ctx, "a", metav1.DeleteOptions{}))
+				w.put(there, "d")
+				stored("default/b@r0.loodse", "default/d@r0.loodse", "default/c@r1.loodse")
+				require.Equal(t, []string{"default/a@r0.loodse"}, deleted, "the watch goes on")
+
+				start(2) // no token is valid any more
+				stored("default/b@r0.loodse", "default/d@r0.loodse", "default/c@r1.loodse")
+				w.put(there, "e")
+				w.servers[away].Partition(false)
+				stored("default/b@r0.loodse", "default/d@r0.loodse", "default/c@r1.loodse", "default/e@r0.loodse")
+				require.Equal(t, []string{"default/a@r0.loodse"}, deleted)
+				require.Empty(t, refused(), "events that the informer did not take")
+			})
+		})
+	}
+}
+
+// lister is a front for an informer that lists before it watches, as those of earlier releases of client-go do.
+type lister struct{ *front }
+
+func (lister) IsWatchListSemanticsUnSupported() bool { return true }

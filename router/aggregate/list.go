@@ -150,8 +150,8 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	l.api.listed(ctx, outcomes)
 	listed := slices.ContainsFunc(l.first, func(p *page) bool { return p != nil })
 	// Without this condition, a list would be empty if no region listed its objects, as if there were no objects.
-	if !l.api.opts.Policy.met(outcomes) || !listed {
-		return &PartialError{Op: l.q.op("list"), Outcomes: outcomes, policy: l.api.opts.Policy}
+	if policy := policyOf(ctx); !policy.met(outcomes) || !listed {
+		return &PartialError{Op: l.q.op("list"), Outcomes: outcomes, policy: policy}
 	}
 	l.cursor = cursor{query: l.q.hash(), seed: l.cursor.seed, sources: make([]pinned, len(l.sources))}
 	for i, s := range l.sources {
@@ -185,7 +185,7 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 			}
 			outcomes[i] = Outcome{Region: s.region, State: stateOf(err), Err: err, Elapsed: time.Since(began)}
 			if err != nil {
-				if l.api.opts.Policy.kind == kindFailFast && !outcomes[i].State.answered() {
+				if policyOf(ctx).kind == kindFailFast && !outcomes[i].State.answered() {
 					cancel(fmt.Errorf("%w: region %s failed first", errCanceled, s.region))
 				}
 				return

@@ -139,7 +139,7 @@ func TestPolicies(t *testing.T) {
 			w.put(b, "y")
 			w.servers[b].Partition(true)
 			ctx, report := aggregate.WithReport(t.Context())
-			list, err := w.api(aggregate.Options{Policy: test.policy}).Reader("", configMaps).ListAll(ctx, metav1.ListOptions{})
+			list, err := w.api(aggregate.Options{}).Reader("", configMaps).ListAll(aggregate.WithPolicy(ctx, test.policy), metav1.ListOptions{})
 			require.False(t, report.Complete())
 			require.Contains(t, report.Warnings(), "region r1.loodse: Unreachable")
 			if !test.ok {
@@ -163,7 +163,7 @@ func TestAHangingRegionIsNotWaitedForLongerThanItsTime(t *testing.T) {
 		w.servers[w.keys[1]].Inject(regiontest.Fault{Verb: "list", Do: regiontest.Hang()})
 		began := time.Now()
 		ctx, report := aggregate.WithReport(t.Context())
-		_, err := w.api(aggregate.Options{Policy: aggregate.BestEffort(), Timeout: 2 * time.Second}).Reader("", configMaps).ListAll(ctx, metav1.ListOptions{})
+		_, err := w.api(aggregate.Options{Timeout: 2 * time.Second}).Reader("", configMaps).ListAll(partial(ctx), metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Equal(t, 2*time.Second, time.Since(began))
 		states := map[aggregate.State]int{}
@@ -248,10 +248,10 @@ func TestEachPageSaysWhatIsMissing(t *testing.T) {
 	w.put(w.keys[1], "d")
 	w.put(w.keys[2], "e")
 	w.servers[w.keys[1]].Inject(regiontest.Fault{Verb: "list", Do: regiontest.Refuse(http.StatusServiceUnavailable)})
-	reader := w.api(aggregate.Options{Policy: aggregate.BestEffort()}).Reader("default", configMaps)
+	reader := w.api(aggregate.Options{}).Reader("default", configMaps)
 	opts, pages := metav1.ListOptions{Limit: 2}, 0
 	for ; pages == 0 || opts.Continue != ""; pages++ {
-		list, err := reader.ListAll(t.Context(), opts)
+		list, err := reader.ListAll(partial(t.Context()), opts)
 		require.NoError(t, err)
 		text, _, err := unstructured.NestedString(list.Object, "metadata", "annotations", aggregate.IncompleteAnnotation)
 		require.NoError(t, err)

@@ -56,7 +56,7 @@ func TestRetry(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
 		w.servers[w.keys[1]].Inject(regiontest.Fault{Verb: "watch", Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
 			regiontest.Fault{Verb: "list", Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
-		watch, err := w.api(aggregate.Options{Policy: aggregate.BestEffort(), Retry: time.Minute}).Dynamic().Resource(configMaps).Watch(ctx, initial())
+		watch, err := w.api(aggregate.Options{Retry: time.Minute}).Dynamic().Resource(configMaps).Watch(ctx, initial())
 		require.NoError(t, err)
 		asked := func() int { return len(w.servers[w.keys[1]].Requests()) }
 		time.Sleep(25 * time.Second)

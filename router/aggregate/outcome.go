@@ -163,9 +163,14 @@ func statusIn(err error) (metav1.Status, bool) {
 	return metav1.Status{}, false
 }
 
+// retryAfter is the delay in seconds that a 503 suggests. A probe finds within about two such delays that a region has
+// recovered.
+const retryAfter = 5
+
 func unavailable(message string) metav1.Status {
 	return metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: message,
+		Details: &metav1.StatusDetails{RetryAfterSeconds: retryAfter},
 	}
 }
 

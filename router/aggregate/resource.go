@@ -64,7 +64,7 @@ func (a *API) Reader(namespace string, types ...schema.GroupVersionResource) *Re
 	return &Reader{api: a, namespace: namespace, types: types}
 }
 
-// ListAll lists the objects of all regions. If too few regions answer for Options.Policy, the error is a
+// ListAll lists the objects of all regions. If too few regions answer for the Policy of ctx, the error is a
 // *PartialError; otherwise WithReport reports the regions that did not contribute. Errors about a continue token or
 // resourceVersion are apierrors.APIStatus: 400 if it is invalid, 410 if it is too old or, for a resourceVersion, has
 // a key that Options.Keys lacks.

@@ -174,13 +174,13 @@ func TestAFrozenRegionCostsAListLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbed(t)
 		defer p.close()
-		api, err := aggregate.New(p.set, aggregate.Options{Policy: aggregate.BestEffort()})
+		api, err := aggregate.New(p.set, aggregate.Options{})
 		require.NoError(t, err)
 		c := api.Dynamic().Resource(configMaps).Namespace("default")
 		list := func() (states []aggregate.State, took time.Duration) {
 			began := time.Now()
 			ctx, report := aggregate.WithReport(t.Context())
-			_, err := c.List(ctx, metav1.ListOptions{})
+			_, err := c.List(partial(ctx), metav1.ListOptions{})
 			require.NoError(t, err)
 			for _, o := range report.Outcomes() {
 				states = append(states, o.State)

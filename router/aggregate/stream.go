@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -71,7 +70,7 @@ func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watc
 	}
 	sources := a.sources(q, a.set.Members())
 	if len(sources) == 0 {
-		return nil, &PartialError{Op: q.op("watch"), policy: a.opts.Policy} // a 410 would cause a list, which would fail too
+		return nil, &PartialError{Op: q.op("watch")} // a 410 would cause a list, which would fail too
 	}
 	for _, p := range s.at {
 		if p.rv == "" || !slices.ContainsFunc(sources, func(o source) bool { return o.id == p.id }) {
@@ -267,24 +266,19 @@ func expiry(src source, err error) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("region %s: %v; list anew", src.region, err))
 }
 
-// progress sends the bookmark that ends the initial events, once it is due. It fails the watch if all regions refuse
-// the watch or, with FailFast, if one region fails before that bookmark.
+// progress sends the bookmark that ends the initial events, once every region has delivered its objects: an informer
+// takes the objects that it has not received by then for deleted. It fails the watch if all regions refuse it.
 func (s *stream) progress(ctx context.Context) bool {
 	outcomes, began := s.outcomes()
 	refused := len(outcomes) > 0 && !slices.ContainsFunc(outcomes, func(o Outcome) bool { return !o.State.refused() })
-	failed := slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.State != "" && !o.State.answered() })
-	if refused || s.initial && failed && s.api.opts.Policy.kind == kindFailFast {
-		return s.fail(ctx, &PartialError{Op: s.q.op("watch"), Outcomes: outcomes, policy: s.api.opts.Policy})
+	if refused {
+		return s.fail(ctx, &PartialError{Op: s.q.op("watch"), Outcomes: outcomes})
 	}
-	if !s.initial || !began || s.bookmarks && s.kind.Empty() || !s.api.opts.Policy.met(outcomes) {
+	if !s.initial || !began || s.bookmarks && s.kind.Empty() || !All().met(outcomes) {
 		return true
 	}
 	s.initial = false
-	annotations := map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-	if missing := failuresOf(outcomes); len(missing) > 0 {
-		annotations[IncompleteAnnotation] = strings.Join(shorten(missing), "; ")
-	}
-	return !s.bookmarks || s.bookmark(ctx, annotations)
+	return !s.bookmarks || s.bookmark(ctx, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 }
 
 // outcomes returns the state of each feed, by region. began is true if each feed has synced or failed at least once.

@@ -4,6 +4,7 @@
 package aggregate_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -68,6 +69,11 @@ func (w *world) api(opts aggregate.Options) *aggregate.API {
 	api, err := aggregate.New(w.set, opts)
 	require.NoError(w.t, err)
 	return api
+}
+
+// partial returns a context whose reads do with the regions that answer.
+func partial(ctx context.Context) context.Context {
+	return aggregate.WithPolicy(ctx, aggregate.BestEffort())
 }
 
 func (w *world) put(k region.Key, names ...string) {

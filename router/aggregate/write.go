@@ -253,7 +253,7 @@ func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions,
 	if opts.ResourceVersion != "0" {
 		opts.ResourceVersion = ""
 	}
-	f, err := r.unique(ctx, "get", a.name, sources, r.api.opts.Policy, opts, sub)
+	f, err := r.unique(ctx, "get", a.name, sources, policyOf(ctx), opts, sub)
 	if err != nil {
 		return nil, err
 	}

@@ -138,7 +138,7 @@ func (s *session) aggregate(ctx context.Context) (*aggregate.API, error) {
 	if err != nil {
 		return nil, err
 	}
-	return aggregate.New(set, aggregate.Options{Policy: aggregate.BestEffort(), Timeout: readTimeout, Map: aggregate.ByProvider(providers...)})
+	return aggregate.New(set, aggregate.Options{Timeout: readTimeout, Map: aggregate.ByProvider(providers...)})
 }
 
 // regions returns the regions of the configuration and of ServiceClusters, with the peer that
@@ -166,7 +166,7 @@ func (s *session) regions(ctx context.Context, d region.Directory) (map[region.K
 }
 
 func (s *session) getOne(ctx context.Context, api *aggregate.API, gvr schema.GroupVersionResource, sel selection, name string) error {
-	o, err := api.Dynamic().Resource(gvr).Namespace(sel.namespace).Get(ctx, name, metav1.GetOptions{})
+	o, err := api.Dynamic().Resource(gvr).Namespace(sel.namespace).Get(aggregate.WithPolicy(ctx, aggregate.BestEffort()), name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsConflict(err):
 		return &problem{code: exitConflict, remedy: "name the region too", err: err}
@@ -180,7 +180,7 @@ func (s *session) getOne(ctx context.Context, api *aggregate.API, gvr schema.Gro
 }
 
 func (s *session) getAll(ctx context.Context, api *aggregate.API, gvr schema.GroupVersionResource, sel selection) error {
-	ctx, report := aggregate.WithReport(ctx)
+	ctx, report := aggregate.WithReport(aggregate.WithPolicy(ctx, aggregate.BestEffort()))
 	l := listing{columns: regionalColumns}
 	opts := metav1.ListOptions{Limit: pageSize, LabelSelector: sel.selector}
 	for {

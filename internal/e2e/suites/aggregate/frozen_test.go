@@ -42,15 +42,15 @@ func TestFrozenRegion(t *testing.T) {
 	<-ring.Synced()
 	routes, err := router.New(ring, router.Options{})
 	require.NoError(t, err)
-	resource := func(policy aggregate.Policy, keep func(region.Key) bool) *aggregate.API {
+	resource := func(keep func(region.Key) bool) *aggregate.API {
 		set, err := aggregate.Regions(routes, router.Self(), keep)
 		require.NoError(t, err)
-		api, err := aggregate.New(set, aggregate.Options{Policy: policy, Qualify: true})
+		api, err := aggregate.New(set, aggregate.Options{Qualify: true})
 		require.NoError(t, err)
 		return api
 	}
-	all := resource(aggregate.BestEffort(), nil).Dynamic().Resource(configMaps).Namespace(namespace)
-	only := resource(aggregate.BestEffort(), func(k region.Key) bool { return k == us }).Dynamic().Resource(configMaps).Namespace(namespace)
+	all := resource(nil).Dynamic().Resource(configMaps).Namespace(namespace)
+	only := resource(func(k region.Key) bool { return k == us }).Dynamic().Resource(configMaps).Namespace(namespace)
 	stream, err := all.Watch(ctx, metav1.ListOptions{LabelSelector: "app=frozen"})
 	require.NoError(t, err)
 	defer stream.Stop()
@@ -63,14 +63,15 @@ func TestFrozenRegion(t *testing.T) {
 		}
 		return nil
 	})
-	reported, report := aggregate.WithReport(ctx)
+	partial := aggregate.WithPolicy(ctx, aggregate.BestEffort())
+	reported, report := aggregate.WithReport(partial)
 	_, err = all.List(reported, metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"region us.loodse: Unreachable"}, report.Warnings())
-	_, err = only.List(ctx, metav1.ListOptions{})
+	_, err = only.List(partial, metav1.ListOptions{})
 	require.True(t, apierrors.IsServiceUnavailable(err), "no region answers: %v", err)
 	for _, name := range []string{"x", "x@us.loodse"} {
-		_, err = all.Get(ctx, name, metav1.GetOptions{})
+		_, err = all.Get(partial, name, metav1.GetOptions{})
 		require.True(t, apierrors.IsServiceUnavailable(err), "%s: %v", name, err)
 	}
 
