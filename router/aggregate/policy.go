@@ -19,8 +19,8 @@ import (
 // region whose API server does not serve the type counts as answered, but a list needs at least one region that returns
 // a list, whatever the Policy.
 //
-// The Policy is a property of a request and not of an API, because only the caller knows what it does with a list that
-// lacks regions: an informer would treat their objects as deleted.
+// The Policy is a property of a request and not of an API. Only the caller knows whether a list that lacks regions is of
+// use: an informer would treat their objects as deleted.
 type Policy struct {
 	kind     policyKind
 	required []region.Key
