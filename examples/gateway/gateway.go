@@ -17,7 +17,7 @@ import (
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
-	"github.com/atoll-dev/atoll/router/aggregate"
+	"github.com/atoll-dev/atoll/router/apiserver"
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
@@ -83,11 +83,7 @@ func newHandler(ring region.Directory, known users, o options) (http.Handler, er
 	if err != nil {
 		return nil, err
 	}
-	answers, err := aggregate.NewBudget(0)
-	if err != nil {
-		return nil, err
-	}
-	return newMerged(routes, answers, single), nil
+	return apiserver.New(routes, single, apiserver.Options{})
 }
 
 // serve serves on listener until ctx ends, which also ends watches and streams.

@@ -47,6 +47,7 @@ var mayImport = map[string][]string{
 	"wal/kubelog":              {"internal", "region", "wal"},
 	"wal/waltest":              {"internal", "wal"},
 	"router/aggregate":         {"internal", "region", "router"},
+	"router/apiserver":         {"internal", "region", "router", "router/aggregate", "router/proxy"},
 	"router/proxy":             {"internal", "region", "router"},
 	"splitter/placement":       {"internal", "region", "splitter", "syncer/v1alpha1"},
 	"splitter/v1alpha1":        nil,

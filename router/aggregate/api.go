@@ -155,7 +155,7 @@ func New(set Set, opts Options) (*API, error) {
 		return nil, err
 	}
 	if opts.Keys == nil {
-		opts.Keys = randomKeyring()
+		opts.Keys = RandomKeyring()
 	}
 	return &API{set: set, opts: opts, account: account}, nil
 }

@@ -58,8 +58,8 @@ func (k *Keyring) Replace(keys ...[]byte) error {
 	return nil
 }
 
-// randomKeyring returns a Keyring whose tokens only this process accepts.
-func randomKeyring() *Keyring {
+// RandomKeyring returns a Keyring whose tokens only this process accepts.
+func RandomKeyring() *Keyring {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // it never fails
 	k, _ := NewKeyring(key)

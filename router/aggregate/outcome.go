@@ -163,14 +163,9 @@ func statusIn(err error) (metav1.Status, bool) {
 	return metav1.Status{}, false
 }
 
-// retryAfter is the delay in seconds that a 503 suggests. A probe finds within about two such delays that a region has
-// recovered.
-const retryAfter = 5
-
 func unavailable(message string) metav1.Status {
 	return metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: message,
-		Details: &metav1.StatusDetails{RetryAfterSeconds: retryAfter},
 	}
 }
 
@@ -189,6 +184,7 @@ type PartialError struct {
 	Op       string
 	Outcomes []Outcome // of all regions
 	policy   Policy
+	wrote    bool // some regions may have carried out a write
 }
 
 // Error returns one line that names regions that failed, at most 20, and no peers.
@@ -215,21 +211,34 @@ func (e *PartialError) WrappedErrors() []error {
 	return errs
 }
 
-// Status returns the status with which an HTTP server should answer.
+// retryAfter is the delay in seconds that a 503 suggests. Clients such as client-go then repeat the request a few times,
+// so the delay is short: a person may be waiting.
+const retryAfter = 1
+
+// Status returns the status with which an HTTP server should answer. A 503 suggests to repeat the request, unless it is a
+// write that some regions may have carried out.
 func (e *PartialError) Status() metav1.Status {
 	var common metav1.Status
 	for i, o := range e.Outcomes {
 		status, ok := statusIn(o.Err)
 		if !ok || i > 0 && status.Code != common.Code {
-			return unavailable(e.Error())
+			return e.unavailable()
 		}
 		common = status
 	}
 	if len(e.Outcomes) == 0 {
-		return unavailable(e.Error())
+		return e.unavailable()
 	}
 	common.Message = e.Error()
 	return common
+}
+
+func (e *PartialError) unavailable() metav1.Status {
+	status := unavailable(e.Error())
+	if !e.wrote {
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
+	}
+	return status
 }
 
 // Report collects the outcomes, by region, of all calls with the context of WithReport. It is safe for concurrent

@@ -387,7 +387,7 @@ func (r *resource) DeleteCollection(ctx context.Context, opts metav1.DeleteOptio
 	wg.Wait()
 	r.api.report(ctx, outcomes)
 	if !All().met(outcomes) {
-		return &PartialError{Op: q.op("delete all"), Outcomes: outcomes}
+		return &PartialError{Op: q.op("delete all"), Outcomes: outcomes, wrote: true}
 	}
 	return nil
 }

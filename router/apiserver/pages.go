@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package apiserver
 
 import (
 	"encoding/json"
@@ -27,8 +27,7 @@ func (l *listWriter) begin() error {
 	}
 	l.begun = true
 	warn(l.w, l.report)
-	l.w.Header().Set("Content-Type", "application/json")
-	l.w.Header().Set("Cache-Control", "no-cache, private")
+	header(l.w, http.StatusOK)
 	_, err := l.w.Write([]byte(`{"items":[`))
 	return err
 }

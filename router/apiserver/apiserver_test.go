@@ -1,10 +1,11 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,26 +33,47 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// scene is the gateway's handler for two regions.
+// scene is a Handler for two regions.
 type scene struct {
 	ring   *regiontest.Ring
+	routes *router.Router
+	single *proxy.Proxy
 	server *httptest.Server
 }
 
-func newScene(t *testing.T, o options) *scene {
+// authenticate accepts the tokens alice and bob.
+func authenticate(r *http.Request) (router.Identity, error) {
+	switch token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "); token {
+	case "alice", "bob":
+		return router.Impersonate(router.User{Name: token}), nil
+	}
+	return router.Identity{}, errors.New("the token is not known")
+}
+
+func newScene(t *testing.T, limits proxy.Limits) *scene {
 	t.Helper()
 	ring := regiontest.NewRing("peer-a", "peer-b")
 	t.Cleanup(ring.Close)
 	for name, peer := range map[string]region.PeerName{"eu": "peer-a", "us": "peer-b"} {
 		require.NoError(t, ring.Serve(peer, region.Key{Provider: "loodse", Name: name}))
 	}
-	known, err := usersOf(options{})
+	routes, err := router.New(ring, router.Options{})
 	require.NoError(t, err)
-	handler, err := newHandler(ring, known, o)
+	single, err := proxy.New(routes, authenticate, proxy.Options{Limits: limits})
 	require.NoError(t, err)
-	s := &scene{ring: ring, server: httptest.NewServer(handler)}
-	t.Cleanup(s.server.Close)
+	s := &scene{ring: ring, routes: routes, single: single}
+	s.server = s.replica(t, Options{})
 	return s
+}
+
+// replica starts another server for the same regions.
+func (s *scene) replica(t *testing.T, opts Options) *httptest.Server {
+	t.Helper()
+	handler, err := New(s.routes, s.single, opts)
+	require.NoError(t, err)
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server
 }
 
 // client returns alice's client at /regions/NAME.
@@ -85,7 +107,7 @@ func (s *scene) ask(t *testing.T, method, path, token string) (code int, header 
 
 // An unmodified client-go informer, over HTTP, gets the objects of both regions.
 func TestAllRegions(t *testing.T) {
-	s := newScene(t, options{})
+	s := newScene(t, proxy.Limits{})
 	s.put(t, "eu.loodse", "a")
 	s.put(t, "us.loodse", "a")
 	all := s.client(t, "*")
@@ -128,24 +150,25 @@ func TestAllRegions(t *testing.T) {
 }
 
 func TestAllRegionsRefuses(t *testing.T) {
-	s := newScene(t, options{})
+	s := newScene(t, proxy.Limits{})
 	for _, c := range []struct {
 		method, path, token string
 		code                int
 	}{
 		{http.MethodGet, "/regions/*/api/v1/configmaps", "mallory", http.StatusUnauthorized},
 		{http.MethodGet, "/clusters/*/api/v1", "mallory", http.StatusUnauthorized},
-		{http.MethodDelete, "/regions/*/api/v1/namespaces/default/configmaps", "alice", http.StatusMethodNotAllowed},
+		{http.MethodOptions, "/regions/*/api/v1/namespaces/default/configmaps", "alice", http.StatusMethodNotAllowed},
 		{http.MethodGet, "/regions/*/api/v1/configmaps?limit=many", "alice", http.StatusBadRequest},
 		{http.MethodGet, "/regions/*/api/v1/configmaps?continue=mine", "alice", http.StatusBadRequest},
 		{http.MethodGet, "/regions/*/apis/%2e%2e/v1/configmaps", "alice", http.StatusBadRequest},
-		{http.MethodGet, "/regions/*/api/v1/namespaces/default/configmaps/a/status", "alice", http.StatusBadRequest},
-		{http.MethodGet, "/regions/*/api/v1/namespaces/default/status", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/namespaces/default/configmaps/a@eu.loodse/status", "alice", http.StatusNotFound},
+		{http.MethodGet, "/regions/*/api/v1/namespaces/default/status", "alice", http.StatusConflict},
 		{http.MethodGet, "/regions/*/api/v1/namespaces//configmaps", "alice", http.StatusBadRequest},
 		{http.MethodGet, "/regions/*/api/v1/watch/configmaps", "alice", http.StatusBadRequest},
 		{http.MethodGet, "/regions/*/api/v1/watch/configmaps@eu.loodse", "alice", http.StatusBadRequest},
 		{http.MethodGet, "/regions/*/api/v1/namespaces/default/configmaps/..@eu.loodse", "alice", http.StatusBadRequest},
 		{http.MethodGet, "/regions/*/api/v1/namespaces/default/configmaps/@eu.loodse", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/namespaces/default/pods/a/log", "alice", http.StatusConflict},
 		{http.MethodGet, "/regions/*/api/v1/nothings", "alice", http.StatusNotFound},
 		{http.MethodGet, "/regions/*/api/v1", "alice", http.StatusOK},
 		{http.MethodGet, "/clusters/*/api/v1/configmaps", "alice", http.StatusOK},
@@ -158,7 +181,7 @@ func TestAllRegionsRefuses(t *testing.T) {
 
 // A request that impersonates another user is refused, whether it is for all regions or for one.
 func TestAllRegionsRefuseImpersonation(t *testing.T) {
-	s := newScene(t, options{})
+	s := newScene(t, proxy.Limits{})
 	for _, path := range []string{
 		"/regions/*/api/v1/configmaps", "/clusters/*/api/v1/configmaps?watch=yes", "/regions/*/api/v1", "/regions/*/api/v1/namespaces/default/configmaps/a@eu.loodse",
 		"/regions/eu.loodse/api/v1/configmaps",
@@ -179,7 +202,7 @@ func TestAllRegionsRefuseImpersonation(t *testing.T) {
 
 // Reads of all regions are limited, and each user gets a share of the limit.
 func TestAllRegionsAreBounded(t *testing.T) {
-	s := newScene(t, options{limits: proxy.Limits{StreamsPerRegion: 4}})
+	s := newScene(t, proxy.Limits{StreamsPerRegion: 4})
 	watch := func(token string) *http.Response {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.server.URL+"/regions/*/api/v1/configmaps?watch=yes", http.NoBody)
 		require.NoError(t, err)
@@ -203,7 +226,7 @@ func TestAllRegionsAreBounded(t *testing.T) {
 func TestPartialLists(t *testing.T) {
 	for _, partial := range []bool{false, true} {
 		t.Run(fmt.Sprint(partial), func(t *testing.T) {
-			s := newScene(t, options{})
+			s := newScene(t, proxy.Limits{})
 			query := "?partial=" + fmt.Sprint(partial)
 			s.put(t, "eu.loodse", "a")
 			s.ring.Partition("peer-b", true)
@@ -215,7 +238,7 @@ func TestPartialLists(t *testing.T) {
 				require.Contains(t, body, "a@eu.loodse")
 			} else {
 				require.Equal(t, http.StatusServiceUnavailable, code)
-				require.Equal(t, "5", header.Get("Retry-After"))
+				require.Equal(t, "1", header.Get("Retry-After"))
 			}
 			code, _, _ = s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps?partial=some", "alice")
 			require.Equal(t, http.StatusBadRequest, code)
@@ -254,14 +277,14 @@ func TestRefuseWithAnyCode(t *testing.T) {
 
 // A group that is a provider's name maps to the groups of the regions of this provider. Regions of
 // other providers have no such type.
-func TestTypes(t *testing.T) {
+func TestByProvider(t *testing.T) {
 	ring := regiontest.NewRing("peer-a")
 	t.Cleanup(ring.Close)
 	eu, us := region.Key{Provider: "loodse", Name: "eu"}, region.Key{Provider: "acme", Name: "us"}
 	require.NoError(t, ring.Serve("peer-a", eu, us))
 	routes, err := router.New(ring, router.Options{})
 	require.NoError(t, err)
-	m := &merged{routes: routes}
+	h := &Handler{routes: routes}
 	couchDBs := func(group string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: "couchdbs"}
 	}
@@ -274,7 +297,7 @@ func TestTypes(t *testing.T) {
 		{"loodse", eu, "eu.loodse", true}, {"loodse", us, "", false},
 		{"acme", us, "us.acme", true}, {"", eu, "", true}, {"apps", us, "apps", true},
 	} {
-		got, ok := m.types(couchDBs(c.group), c.at)
+		got, ok := h.byProvider(couchDBs(c.group), c.at)
 		require.Equal(t, c.ok, ok, "%s in %s", c.group, c.at)
 		if ok {
 			require.Equal(t, couchDBs(c.want), got)

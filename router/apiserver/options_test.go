@@ -1,0 +1,71 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router/aggregate"
+	"github.com/atoll-dev/atoll/router/proxy"
+)
+
+func TestArguments(t *testing.T) {
+	s := newScene(t, proxy.Limits{})
+	_, err := New(nil, s.single, Options{})
+	require.EqualError(t, err, "apiserver: the router is nil; make one with router.New")
+	_, err = New(s.routes, nil, Options{})
+	require.EqualError(t, err, "apiserver: the proxy is nil; make one with proxy.New")
+}
+
+// A list continues at another replica with the same keys, and nowhere else.
+func TestReplicas(t *testing.T) {
+	s := newScene(t, proxy.Limits{})
+	s.put(t, "eu.loodse", "a")
+	s.put(t, "us.loodse", "b")
+	keys, err := aggregate.NewKeyring([]byte("shared by replicas"))
+	require.NoError(t, err)
+	s.server = s.replica(t, Options{Keys: keys})
+	page, err := s.all(t, configMaps).List(t.Context(), metav1.ListOptions{Limit: 1})
+	require.NoError(t, err)
+	s.server = s.replica(t, Options{Keys: keys})
+	rest, err := s.all(t, configMaps).List(t.Context(), metav1.ListOptions{Limit: 1, Continue: page.GetContinue()})
+	require.NoError(t, err)
+	require.Equal(t, "b@us.loodse", rest.Items[0].GetName())
+	s.server = s.replica(t, Options{})
+	code, _, body := s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps?limit=1&continue="+page.GetContinue(), "alice")
+	require.Equal(t, http.StatusBadRequest, code, body)
+}
+
+// The mapping of types and the budget are those of the options.
+func TestOptions(t *testing.T) {
+	s := newScene(t, proxy.Limits{})
+	s.put(t, "eu.loodse", "a")
+	s.server = s.replica(t, Options{Map: func(common schema.GroupVersionResource, k region.Key) (schema.GroupVersionResource, bool) {
+		common.Group = ""
+		return common, k.Name == "eu"
+	}})
+	code, _, body := s.ask(t, http.MethodGet, "/regions/*/apis/common.example.com/v1/configmaps", "alice")
+	require.Equal(t, http.StatusOK, code, body)
+	require.Contains(t, body, "common.example.com/v1")
+	require.Contains(t, body, "a@eu.loodse")
+	require.NotContains(t, body, "us.loodse")
+
+	large := configMap("large", "")
+	large.Object["data"] = map[string]any{"value": strings.Repeat("x", 1<<20-100)}
+	_, err := s.client(t, "eu.loodse").Resource(configMaps).Namespace("default").Create(t.Context(), large, metav1.CreateOptions{})
+	require.NoError(t, err)
+	budget, err := aggregate.NewBudget(4 << 20)
+	require.NoError(t, err)
+	s.server = s.replica(t, Options{Budget: budget})
+	code, _, body = s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps", "alice")
+	require.Equal(t, http.StatusServiceUnavailable, code, body)
+	require.Contains(t, body, "Busy: the answers that are read now take 4194304 bytes")
+}

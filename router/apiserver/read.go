@@ -1,0 +1,130 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"encoding/json"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+// serve serves a request to all regions. It returns an error only if it has not written an answer.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identity) error {
+	rest, _ := cutAll(r.URL.Path)
+	t, err := targetOf(r, rest)
+	switch {
+	case err != nil:
+		return err
+	case !t.IsResource:
+		return apierrors.NewServiceUnavailable("no regions are known")
+	case t.streams():
+		return apierrors.NewConflict(t.gvr().GroupResource(), t.Name, errUnaddressed)
+	}
+	policy, err := aggregate.PolicyOf(r)
+	if err != nil {
+		return err
+	}
+	regions, err := aggregate.Regions(h.routes, id, nil)
+	if err != nil {
+		return err
+	}
+	api, err := aggregate.New(regions, aggregate.Options{Qualify: true, Map: h.opts.Map, Budget: h.opts.Budget, Keys: h.opts.Keys})
+	if err != nil {
+		return err
+	}
+	ctx, report := aggregate.WithReport(aggregate.WithPolicy(r.Context(), policy))
+	q := request{Request: r.WithContext(ctx), target: t, api: api, report: report}
+	switch t.Verb {
+	case "get":
+		return q.get(w)
+	case "list":
+		return q.list(w)
+	case "watch":
+		return q.watch(w)
+	default:
+		return q.write(w)
+	}
+}
+
+// request is a request to all regions.
+type request struct {
+	*http.Request
+	target
+	api    *aggregate.API
+	report *aggregate.Report
+}
+
+func (q request) get(w http.ResponseWriter) error {
+	query, opts := q.URL.Query(), metav1.GetOptions{}
+	if err := metav1.Convert_url_Values_To_v1_GetOptions(&query, &opts, nil); err != nil {
+		return bad("query: %v", err)
+	}
+	o, err := q.resource().Get(q.Context(), q.Name, opts, q.sub()...)
+	warn(w, q.report)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, o)
+}
+
+// list passes the list on page by page.
+func (q request) list(w http.ResponseWriter) error {
+	opts, err := q.listOptions()
+	if err != nil {
+		return err
+	}
+	out := &listWriter{w: w, report: q.report}
+	list, err := q.reader().Pages(q.Context(), opts, out.page)
+	if err != nil && out.begun {
+		panic(http.ErrAbortHandler) // aborts the answer, so that the client does not take it for complete
+	}
+	if err != nil {
+		warn(w, q.report)
+		return err
+	}
+	out.end(list)
+	return nil
+}
+
+// watch serves a watch until the watch or the request ends.
+func (q request) watch(w http.ResponseWriter) error {
+	opts, err := q.listOptions()
+	if err != nil {
+		return err
+	}
+	stream, err := q.reader().WatchWithContext(q.Context(), opts)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stream.Stop()
+		for range stream.ResultChan() { // until all its goroutines have ended
+		}
+	}()
+	header(w, http.StatusOK)
+	lines, out := json.NewEncoder(w), http.NewResponseController(w)
+	for err = out.Flush(); err == nil; err = out.Flush() {
+		e, ok := <-stream.ResultChan()
+		if !ok || lines.Encode(metav1.WatchEvent{Type: string(e.Type), Object: runtime.RawExtension{Object: e.Object}}) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+func (q request) listOptions() (opts metav1.ListOptions, err error) {
+	query := q.URL.Query()
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &opts, nil); err != nil {
+		return opts, bad("query: %v", err)
+	}
+	return opts, nil
+}
+
+func (q request) reader() *aggregate.Reader { return q.api.Reader(q.Namespace, q.gvr()) }
