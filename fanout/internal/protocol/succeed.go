@@ -70,12 +70,9 @@ func (s surveyTask) step(r Reply) {
 	case s.Step == stepHome && r.Code == OK:
 		s.Y = r.Object
 		s.finish()
-	case s.Step == stepSet && r.Code == OK:
-		if r.PeerSet.Lists(s.X.Of(Everywhere).Peer) {
-			m.because(Membership, s.X.Of(Everywhere).Peer)
-		}
-		s.finish()
-	case s.Step != stepRead && s.Step != stepHome && s.Step != stepSet:
+	case s.Step == stepSet:
+		s.afterSet(r)
+	case s.Step != stepRead && s.Step != stepHome:
 		s.send(stepRead, readObject(s.Peer))
 	case r.Code == OK && resignJob{m}.awaits(r.Object):
 		s.void(r.Object)
@@ -106,6 +103,21 @@ func (s surveyTask) found(o Object) {
 	default:
 		s.finish()
 	}
+}
+
+// afterSet ends the strand. It notes whether the peer of X's home is a member again.
+func (s surveyTask) afterSet(r Reply) {
+	m := s.m
+	switch home := s.X.Of(Everywhere).Peer; {
+	case r.Code != OK:
+		if !s.again(stepRetry) {
+			s.unconfirmed()
+		}
+		return
+	case r.PeerSet.Lists(home):
+		m.because(Membership, home)
+	}
+	s.finish()
 }
 
 // frozen reports whether h is the Home of a frozen replica. The home of such a replica was lost, and
