@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gateway serves many regions at one address, over TLS. kubectl and any client of
-// Kubernetes can use a region through it, at /regions/NAME.PROVIDER, or read all regions as one, at
+// Kubernetes can use a region through it, at /regions/NAME.PROVIDER, or all regions as one, at
 // /regions/*, as the user of the token that they send.
 //
 //	go run ./examples/gateway                                             # two API servers in memory, and sample users
@@ -13,7 +13,7 @@
 // to impersonate those users.
 //
 // It serves until it is interrupted. The exit code is 0 then, otherwise 1. Begin reading at
-// gateway.go, which has the code to copy. merged.go has the code for all regions as one.
+// gateway.go, which has the code to copy.
 package main
 
 import (
