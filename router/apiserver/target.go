@@ -32,7 +32,7 @@ func targetOf(r *http.Request, rest string) (target, error) {
 		return t, bad("path: %v", err)
 	case !info.IsResource:
 		return t, nil
-	case strings.Contains(rest, "//"):
+	case strings.Contains("/"+rest, "//"):
 		return t, bad("path: it has an empty segment") // an empty namespace would mean all namespaces
 	}
 	if parts := strings.Split(rest, "/"); parts[0] == "api" && parts[2] == "watch" || parts[0] == "apis" && parts[3] == "watch" {
