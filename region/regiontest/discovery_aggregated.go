@@ -17,17 +17,12 @@ import (
 // two responses.
 const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// wantsAggregated reports whether a request for /api or /apis prefers aggregated discovery.
+// wantsAggregated reports whether a request for /api or /apis accepts aggregated discovery. A real server prefers it to
+// plain JSON, whatever the order and the weights.
 func wantsAggregated(h http.Header) bool {
 	for accepted := range strings.SplitSeq(h.Get("Accept"), ",") {
 		media, params, err := mime.ParseMediaType(accepted)
-		if err != nil || media != "application/json" {
-			continue
-		}
-		switch {
-		case params["as"] == "":
-			return false
-		case params["g"] == apidiscoveryv2.GroupName && params["v"] == "v2" && params["as"] == "APIGroupDiscoveryList":
+		if err == nil && media == "application/json" && params["g"] == apidiscoveryv2.GroupName && params["v"] == "v2" && params["as"] == "APIGroupDiscoveryList" {
 			return true
 		}
 	}

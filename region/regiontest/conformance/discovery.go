@@ -69,8 +69,15 @@ func discoveries() []testCase {
 				return name
 			}, "")["versions"], func(v map[string]any) any { return v["version"] }, "v1")
 			e.fact("core", true, len(named(version["resources"], func(r map[string]any) any { return r["resource"] }, "namespaces")) > 0)
-			plain := e.do("GET", "/apis", nil, "Accept", "application/json,"+aggregated)
-			e.fact("the first accepted type", "APIGroupList", plain.Body["kind"])
+			for accept, kind := range map[string]string{
+				"application/json":                                           "APIGroupList",
+				"application/json," + aggregated:                             "APIGroupDiscoveryList",
+				"application/json," + aggregated + ";q=0.5":                  "APIGroupDiscoveryList",
+				aggregated + ",application/json;q=0.5":                       "APIGroupDiscoveryList",
+				"application/json;g=x.io;v=v2;as=Something,application/json": "APIGroupList",
+			} {
+				e.fact(accept, kind, e.do("GET", "/apis", nil, "Accept", accept).Body["kind"])
+			}
 
 			client, err := discovery.NewDiscoveryClientForConfigAndClient(e.Config, e.http)
 			require.NoError(e, err)
