@@ -141,7 +141,7 @@ func TestWritesWithoutARegion(t *testing.T) {
 	}
 	require.NoError(t, writes["patch"]("one@eu.loodse"), "a region that is away does not matter to the others")
 	require.Equal(t, "1", s.value(t, "eu.loodse", "one"))
-	for name := range map[string]bool{"both": true, "one": true} {
+	for _, name := range []string{"both", "one"} {
 		_, err := s.client(t, "eu.loodse").Resource(configMaps).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
 		require.NoError(t, err)
 	}
