@@ -9,6 +9,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -45,6 +48,23 @@ func APIFor(c *rest.Config) (API, error) {
 		return nil, err
 	}
 	return clientsFor(c, client)
+}
+
+// RESTFor makes a client for raw requests to the API server of c, with the limits of APIFor's clients. The caller names
+// the path of a request and decodes the answer; an error is decoded. RESTFor does not modify c and does no I/O.
+func RESTFor(c *rest.Config) (rest.Interface, error) {
+	if c == nil {
+		return nil, errors.New("rest: the configuration is nil")
+	}
+	client, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	errorsOnly := runtime.NewScheme()
+	metav1.AddToGroupVersion(errorsOnly, schema.GroupVersion{Version: "v1"})
+	raw := rest.CopyConfig(c)
+	raw.ContentConfig = rest.ContentConfig{ContentType: runtime.ContentTypeJSON, NegotiatedSerializer: serializer.NewCodecFactory(errorsOnly).WithoutConversion()}
+	return rest.UnversionedRESTClientForConfigAndClient(raw, meteredClient(client, usual))
 }
 
 // APIOf makes an API of existing clients, including client-go's fakes.

@@ -21,6 +21,7 @@ import (
 // refusal, or the error for a redirect.
 type Client struct {
 	api       region.API
+	raw       rest.Interface
 	transport *clientTransport
 }
 
@@ -49,6 +50,9 @@ func (c *Client) Recovered() <-chan struct{} {
 	}
 	return nil
 }
+
+// REST returns a client for raw requests to the region with the identity of c; see region.RESTFor.
+func (c *Client) REST() rest.Interface { return c.raw }
 
 // Transport returns a RoundTripper that sends any request except upgraded streams to the region, with the identity
 // of c. Use it in reverse proxies. It uses path and query of the request's URL and ignores scheme and host. It
@@ -80,6 +84,9 @@ func (r *Router) Client(k region.Key, id Identity) (*Client, error) {
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	api, err := region.APIFor(config)
 	if err != nil {
+		return nil, fmt.Errorf("router: client of region %s: %w", k, err)
+	}
+	if c.raw, err = region.RESTFor(config); err != nil {
 		return nil, fmt.Errorf("router: client of region %s: %w", k, err)
 	}
 	c.api = api

@@ -193,6 +193,7 @@ type query struct {
 	labels    string
 	fields    string
 	only      *region.Key // nil: all regions
+	form      Form
 }
 
 // newQuery reads opts. If the field selector in opts contains a qualified name, the query covers only the region in
@@ -213,7 +214,7 @@ func newQuery(namespace string, types []schema.GroupVersionResource, opts metav1
 
 // hash returns a hash of the query. It identifies the query in continue tokens.
 func (q query) hash() (h [8]byte) {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v", q.namespace, q.types, q.labels, q.fields, q.only))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v %d", q.namespace, q.types, q.labels, q.fields, q.only, q.form))
 	copy(h[:], sum[:])
 	return h
 }
@@ -229,13 +230,15 @@ func (q query) op(verb string) string {
 
 // source is one type in one region.
 type source struct {
-	id       sourceID
-	common   schema.GroupVersionResource
-	regional schema.GroupVersionResource
-	region   region.Key
-	client   dynamic.ResourceInterface
-	health   Health // may be nil
-	page     int64  // how many objects fit into an answer, if known to be fewer than readPage
+	id        sourceID
+	common    schema.GroupVersionResource
+	regional  schema.GroupVersionResource
+	region    region.Key
+	client    dynamic.ResourceInterface
+	raw       rest.Interface // may be nil
+	namespace string
+	health    Health // may be nil
+	page      int64  // how many objects fit into an answer, if known to be fewer than readPage
 }
 
 // limit returns how many objects to request in one page for a caller that takes at most room objects.
@@ -289,7 +292,7 @@ func (a *API) sources(q query, members []Member) []source {
 				}
 				taken[key] = true
 			}
-			s := source{common: common, regional: regional, region: m.Region, client: resourceOf(m.Client, regional, q.namespace), health: m.Health}
+			s := source{common: common, regional: regional, region: m.Region, client: resourceOf(m.Client, regional, q.namespace), raw: m.REST, namespace: q.namespace, health: m.Health}
 			sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", regional, m.Region, m.Cluster))
 			copy(s.id[:], sum[:])
 			all = append(all, s)

@@ -45,8 +45,8 @@ func TestArguments(t *testing.T) {
 			return err
 		}},
 		{"ListAll", "type", func() error { _, err := merged.Reader("").ListAll(ctx, metav1.ListOptions{}); return err }},
-		{"Pages", "func is nil", func() error {
-			_, err := merged.Reader("", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Pages(ctx, metav1.ListOptions{}, nil)
+		{"ListJSON", "func is nil", func() error {
+			_, err := merged.Reader("", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).ListJSON(ctx, aggregate.Encoding{}, metav1.ListOptions{}, nil)
 			return err
 		}},
 		{"Create", "object is nil", func() error { _, err := configMaps.Create(ctx, nil, metav1.CreateOptions{}); return err }},

@@ -31,8 +31,9 @@ const (
 // Budget limits the bytes, after decompression, of the answers that several APIs hold at one time. Each API, such as
 // the API of one caller, holds at most a quarter of these bytes. A Budget is safe for concurrent use.
 type Budget struct {
-	bytes int64
-	all   *semaphore.Weighted
+	bytes   int64
+	all     *semaphore.Weighted
+	answers sync.Pool // of *bytes.Buffer
 }
 
 // NewBudget returns a Budget for several APIs, which share it in their Options. Zero bytes mean 256 MiB. Less than
@@ -185,13 +186,6 @@ func (m *eventMeter) Took(n int) error { return m.now.Took(n) }
 func (m *eventMeter) Ended() {
 	m.now.release()
 	m.now = &hold{account: m.api.account, limit: m.api.opts.MaxAnswer}
-}
-
-// page is one answer of a region to a list request. Its bytes count against the budget until held is released.
-type page struct {
-	*unstructuredList
-	held *hold
-	sum  uint64 // of the fingerprints of its objects, if requested
 }
 
 // tooLarge reports whether err means that an answer was too large, so that a request for fewer objects may succeed.

@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/region"
@@ -123,7 +122,7 @@ func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
 	})
 }
 
-// Pages passes on a list that is larger than its budget. It holds at most one page of each region: it reads the next
+// ListJSON passes on a list that is larger than its budget. It holds at most one page of each region: it reads the next
 // page of a region only after it has passed on the previous one.
 func TestPagesAreHeldOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,15 +141,15 @@ func TestPagesAreHeldOneByOne(t *testing.T) {
 			}
 			return n
 		}
-		items, pages, before := 0, 0, 0
-		_, err = w.api(aggregate.Options{MaxAnswer: 256 << 10, Budget: budget}).Reader("", configMaps).Pages(t.Context(), metav1.ListOptions{}, func(p *unstructured.UnstructuredList) error {
-			if now := requests(); pages == 0 {
-				before = now
-			} else {
-				require.LessOrEqual(t, now, before+pages, "a page was read ahead")
+		items, ofPage, before := 0, 0, 0
+		reader := w.api(aggregate.Options{MaxAnswer: 256 << 10, Budget: budget}).Reader("", configMaps)
+		_, err = reader.ListJSON(t.Context(), aggregate.Encoding{}, metav1.ListOptions{}, func([]byte) error {
+			if now := requests(); now != before {
+				require.True(t, items == 0 || now == before+1, "a page was read ahead")
+				ofPage, before = 0, now
 			}
-			items, pages = items+len(p.Items), pages+1
-			require.LessOrEqual(t, len(p.Items)*size, 256<<10)
+			items, ofPage = items+1, ofPage+1
+			require.LessOrEqual(t, ofPage*size, 2*256<<10, "one page of each region")
 			return nil
 		})
 		require.NoError(t, err)
@@ -169,8 +168,8 @@ func TestABudgetIsShared(t *testing.T) {
 		require.NoError(t, err)
 		greedy, other := w.api(aggregate.Options{Budget: budget}), w.api(aggregate.Options{Budget: budget})
 		var items int
-		list, err := greedy.Reader("", configMaps).Pages(t.Context(), metav1.ListOptions{LabelSelector: "app=test"}, func(p *unstructured.UnstructuredList) error {
-			items += len(p.Items)
+		list, err := greedy.Reader("", configMaps).ListJSON(t.Context(), aggregate.Encoding{}, metav1.ListOptions{LabelSelector: "app=test"}, func([]byte) error {
+			items++
 			_, err := greedy.Reader("", configMaps).ListAll(t.Context(), metav1.ListOptions{})
 			require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
 			require.ErrorContains(t, err, "region r0.loodse: Busy: the answers that are read now take 4194304 bytes, or 1048576 of one caller")

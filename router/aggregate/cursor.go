@@ -16,6 +16,7 @@ type cursor struct {
 	next    int    // the first source that has not been read to its end
 	seed    uint64 // of the stamps
 	inner   string // the region's continue token for the source at next; empty: from the source's beginning
+	columns string // of a table whose regions have different columns, as a JSON array
 }
 
 // pinned is a source with the version at which the first page read it.
@@ -38,7 +39,8 @@ func (c cursor) append(b []byte) []byte {
 		b = binary.AppendUvarint(appendRevision(append(b, 0), p.rv), p.stamp)
 	}
 	b = binary.AppendUvarint(b, uint64(c.next))
-	return append(binary.AppendUvarint(b, uint64(len(c.inner))), c.inner...)
+	b = append(binary.AppendUvarint(b, uint64(len(c.inner))), c.inner...)
+	return append(binary.AppendUvarint(b, uint64(len(c.columns))), c.columns...)
 }
 
 func (c cursor) encode(k *Keyring) (string, error) { return k.seal(c.append(nil), c.seed) }
@@ -61,7 +63,7 @@ func decodeCursor(k *Keyring, token string) (cursor, error) {
 		c.sources = append(c.sources, p)
 	}
 	next := r.uvarint()
-	c.inner = string(r.bytes(r.uvarint()))
+	c.inner, c.columns = string(r.bytes(r.uvarint())), string(r.bytes(r.uvarint()))
 	if r.bad || next >= uint64(len(c.sources)) {
 		return cursor{}, errMalformed
 	}

@@ -223,13 +223,13 @@ func (f *feed) now(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	list.held.release()
-	return list.GetResourceVersion(), nil
+	list.release()
+	return list.resourceVersion, nil
 }
 
 // read sends one list request to the source.
 func (f *feed) read(ctx context.Context, opts metav1.ListOptions) (*page, error) {
-	list, err := f.api.listOnce(ctx, &f.source, opts, f.waits, f.source.recovered())
+	list, err := f.api.listOnce(ctx, &f.source, nil, opts, f.waits, f.source.recovered())
 	f.tried(err)
 	return list, err
 }
@@ -252,17 +252,18 @@ func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstr
 		if err != nil {
 			return err
 		}
-		f.kind = strings.TrimSuffix(list.GetKind(), "List")
+		f.kind = strings.TrimSuffix(list.kind, "List")
 		whole := true
-		for i := 0; i < len(list.Items) && whole; i++ {
-			whole = fn(&list.Items[i])
+		for i := 0; i < len(list.objects) && whole; i++ {
+			whole = fn(&list.objects[i])
 		}
-		list.held.release()
+		next := list.next
+		list.release()
 		if !whole {
 			return ctx.Err()
 		}
 		opts.Limit = f.source.limit(readPage)
-		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+		if opts.Continue = next; opts.Continue == "" {
 			return nil
 		}
 		opts.ResourceVersion, opts.ResourceVersionMatch = "", ""

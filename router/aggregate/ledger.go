@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/atoll-dev/atoll/router/aggregate/internal/splice"
 )
 
 // objectKey is the key of an object within its source.
@@ -51,7 +53,7 @@ type ledger struct {
 func newLedger(seed uint64) *ledger { return &ledger{seed: seed, known: map[objectKey]entry{}} }
 
 func (l *ledger) entry(o *unstructured.Unstructured) (objectKey, entry) {
-	e := entry{uid: o.GetUID(), rv: o.GetResourceVersion(), print: fingerprint(l.seed, o.Object), labels: o.GetLabels()}
+	e := entry{uid: o.GetUID(), rv: o.GetResourceVersion(), print: splice.Fingerprint(l.seed, o.Object), labels: o.GetLabels()}
 	return objectKey{o.GetNamespace(), o.GetName()}, e
 }
 
@@ -127,7 +129,7 @@ func (l *ledger) commit(c change) {
 }
 
 // stamp returns the stamp of all known objects.
-func (l *ledger) stamp() uint64 { return stamp(l.sum, len(l.known)) }
+func (l *ledger) stamp() uint64 { return splice.Stamp(l.sum, len(l.known)) }
 
 // after returns the stamp that the ledger would have after a commit of c.
 func (l *ledger) after(c change) uint64 {
@@ -138,7 +140,7 @@ func (l *ledger) after(c change) uint64 {
 	if c.kind != watch.Deleted {
 		sum, n = sum+c.entry.print, n+1
 	}
-	return stamp(sum, n)
+	return splice.Stamp(sum, n)
 }
 
 // all returns the deletion of every known object.

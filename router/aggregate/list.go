@@ -16,13 +16,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/router/aggregate/internal/splice"
 )
 
 // list lists the regions of q and returns all items at once.
 func (a *API) list(ctx context.Context, q query, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	var items []unstructured.Unstructured
-	list, err := a.listing(q, opts).run(ctx, opts, func(p *unstructured.UnstructuredList) error {
-		items = append(items, p.Items...)
+	list, err := a.listing(q, opts).run(ctx, opts, func(p *page) error {
+		items = append(items, p.objects...)
 		return nil
 	})
 	if err == nil && items != nil {
@@ -40,7 +42,7 @@ func (a *API) listing(q query, opts metav1.ListOptions) *listing {
 }
 
 // run lists the regions and calls emit with the objects, in order. The returned list has no items.
-func (l *listing) run(ctx context.Context, opts metav1.ListOptions, emit func(*unstructured.UnstructuredList) error) (*unstructured.UnstructuredList, error) {
+func (l *listing) run(ctx context.Context, opts metav1.ListOptions, emit func(*page) error) (*unstructured.UnstructuredList, error) {
 	defer l.release()
 	l.emit = emit
 	var err error
@@ -65,11 +67,12 @@ type listing struct {
 	q         query
 	sources   []source
 	cursor    cursor
-	first     []*page  // by source: objects that were read and not yet emitted
-	stamps    []uint64 // by source: stamp of a source that was read to its end
-	readAhead bool     // without a limit, read each region completely and in parallel before the first emit
-	emit      func(*unstructured.UnstructuredList) error
-	kind      string // of the list
+	first     []*page           // by source: objects that were read and not yet emitted
+	stamps    []uint64          // by source: stamp of a source that was read to its end
+	readAhead bool              // without a limit, read each region completely and in parallel before the first emit
+	emit      func(*page) error // receives decoded pages; nil if there is an encoder
+	encoder   *encoder          // nil: decode the objects
+	kind      string            // of the list
 	room      int64
 	wanted    bool     // the caller set a limit: emit at most room objects
 	wholeList bool     // this page is the whole list
@@ -79,9 +82,7 @@ type listing struct {
 // release releases the pages that were not emitted.
 func (l *listing) release() {
 	for _, p := range l.first {
-		if p != nil {
-			p.held.release()
-		}
+		p.release()
 	}
 }
 
@@ -117,6 +118,9 @@ func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	l.api.report(ctx, absent)
 	l.missing = failuresOf(absent)
 	l.cursor, l.first = c, make([]*page, len(c.sources))
+	if l.encoder != nil {
+		return l.encoder.resume(c)
+	}
 	return nil
 }
 
@@ -135,6 +139,9 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 		share = (share + n - 1) / n
 	}
 	l.cursor.seed = l.api.opts.Keys.seed()
+	if l.encoder != nil {
+		l.encoder.reader.Seed = l.q.form.seed(l.cursor.seed)
+	}
 	outcomes := l.ask(ctx, func(s *source) metav1.ListOptions {
 		o := metav1.ListOptions{Limit: s.limit(share)}
 		// A read of the present state satisfies "not older than". After a restore from a backup, a region might never
@@ -157,10 +164,13 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	for i, s := range l.sources {
 		l.cursor.sources[i] = pinned{id: s.id, absent: l.first[i] == nil}
 		if l.first[i] != nil {
-			l.cursor.sources[i].rv, l.cursor.sources[i].stamp = l.first[i].GetResourceVersion(), l.stamps[i]
+			l.cursor.sources[i].rv, l.cursor.sources[i].stamp = l.first[i].resourceVersion, l.stamps[i]
 		}
 	}
 	l.missing = failuresOf(outcomes)
+	if l.encoder != nil {
+		l.cursor.columns = l.encoder.unite(l.first)
+	}
 	return nil
 }
 
@@ -190,8 +200,8 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 				}
 				return
 			}
-			l.first[i], outcomes[i].Items = list, len(list.Items)
-			if len(list.Items) == 0 && list.GetContinue() == "" {
+			l.first[i], outcomes[i].Items = list, list.count
+			if list.count == 0 && list.next == "" {
 				outcomes[i].State = Empty
 			}
 		})
@@ -204,38 +214,37 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 // s to the end, it stores the stamp of s in whole.
 func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*page, error) {
 	list, err := l.read(ctx, s, opts, true)
-	for err == nil && l.readAhead && !l.wanted && list.GetContinue() != "" {
+	for err == nil && l.readAhead && !l.wanted && list.next != "" {
 		list.held.release() // from here on the objects count as the caller's
 		var next *page
-		if next, err = l.read(ctx, s, metav1.ListOptions{Continue: list.GetContinue(), Limit: s.limit(l.room)}, true); err == nil {
-			next.Items, next.sum = append(list.Items, next.Items...), list.sum+next.sum
-			next.SetResourceVersion(list.GetResourceVersion())
-			list = next
+		if next, err = l.read(ctx, s, metav1.ListOptions{Continue: list.next, Limit: s.limit(l.room)}, true); err == nil {
+			list.append(next)
+			list.held = next.held
 		}
 	}
 	if err == nil && l.readAhead {
 		list.held.release()
 	}
-	if err == nil && list.GetContinue() == "" {
-		*whole = stamp(list.sum, len(list.Items))
+	if err == nil && list.next == "" {
+		*whole = splice.Stamp(list.sum, list.count)
 	}
 	return list, err
 }
 
-// read lists a page of s and converts the objects to objects of the common API. If stamped is true, it also adds up
+// read lists a page of s and converts decoded objects to objects of the common API. If stamped is true, it also adds up
 // the objects' fingerprints.
 func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, stamped bool) (*page, error) {
 	opts.LabelSelector, opts.FieldSelector = l.q.labels, l.q.fields
-	list, err := l.api.listOnce(ctx, s, opts, l.api.opts.Answer, nil)
+	list, err := l.api.listOnce(ctx, s, l.encoder, opts, l.api.opts.Answer, nil)
 	if err != nil {
 		return nil, err
 	}
-	for i := range list.Items {
+	for i := range list.objects {
 		if stamped {
-			list.sum += fingerprint(l.cursor.seed, list.Items[i].Object)
+			list.sum += splice.Fingerprint(l.q.form.seed(l.cursor.seed), list.objects[i].Object)
 		}
-		if err := l.api.outwardWithVersion(s, &list.Items[i]); err != nil {
-			list.held.release()
+		if err := l.api.outwardWithVersion(s, &list.objects[i]); err != nil {
+			list.release()
 			return nil, err
 		}
 	}
@@ -244,9 +253,9 @@ func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, 
 
 // listOnce lists one page of s. If the answer is too large, it repeats the request for fewer objects, and remembers
 // their number in s.page.
-func (a *API) listOnce(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
+func (a *API) listOnce(ctx context.Context, s *source, e *encoder, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
 	for {
-		list, err := a.listPage(ctx, s, opts, patience, recovered)
+		list, err := a.listPage(ctx, s, e, opts, patience, recovered)
 		if !tooLarge(err) || opts.Limit <= 1 {
 			return list, err
 		}
@@ -255,8 +264,8 @@ func (a *API) listOnce(ctx context.Context, s *source, opts metav1.ListOptions, 
 	}
 }
 
-// listPage sends one list request to s.
-func (a *API) listPage(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
+// listPage sends one list request to s. A nil encoder decodes the answer.
+func (a *API) listPage(ctx context.Context, s *source, e *encoder, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (p *page, err error) {
 	held, err := a.hold(ctx)
 	if err != nil {
 		return nil, err
@@ -264,13 +273,24 @@ func (a *API) listPage(ctx context.Context, s *source, opts metav1.ListOptions, 
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
 	tried, attempt := newAttempt(held.metered(ctx), patience, recovered)
-	list, err := s.client.List(tried, opts)
+	switch {
+	case e != nil && s.raw != nil:
+		p, err = a.readJSON(tried, s, e, "", opts, held)
+	case e != nil && e.enc.Form.table():
+		err = notAcceptable(s)
+	default:
+		var list *unstructured.UnstructuredList
+		if list, err = s.client.List(tried, opts); err == nil {
+			p = decodedPage(list, held)
+		}
+	}
 	if err = held.failed(attempt.end(err)); err != nil {
+		p.release()
 		held.release()
 		return nil, err
 	}
 	held.releaseUnused()
-	return &page{unstructuredList: list, held: held}, nil
+	return p, nil
 }
 
 // getOnce sends one get request to s.
@@ -287,8 +307,6 @@ func (a *API) getOnce(ctx context.Context, s *source, name string, opts metav1.G
 	return o, held.failed(attempt.end(err))
 }
 
-type unstructuredList = unstructured.UnstructuredList
-
 // fill emits objects from the sources in turn until the page is full or all sources are read.
 func (l *listing) fill(ctx context.Context) error {
 	c := &l.cursor
@@ -301,33 +319,37 @@ func (l *listing) fill(ctx context.Context) error {
 		case c.sources[c.next].absent:
 			c.next++
 			continue
-		case list != nil && int64(len(list.Items)) <= l.room:
+		case list != nil && int64(list.count) <= l.room:
 			// The part of the source that begin has read fits into the page.
 		case l.room <= 0:
 			return nil
 		default:
-			if list != nil {
-				list.held.release()
-				l.first[c.next] = nil
-			}
+			list.release()
+			l.first[c.next] = nil
 			var err error
 			if list, err = l.more(ctx); err != nil {
 				return err
 			}
 			l.first[c.next] = list
 		}
-		l.kind = list.GetKind()
-		l.room -= int64(len(list.Items))
-		sum, count = sum+list.sum, count+len(list.Items)
-		err := l.emit(list.unstructuredList)
-		list.held.release()
+		l.kind = list.kind
+		l.room -= int64(list.count)
+		sum, count = sum+list.sum, count+list.count
+		next := list.next
+		var err error
+		if l.encoder != nil {
+			err = l.encoder.page(&l.sources[c.next], list)
+		} else {
+			err = l.emit(list)
+		}
+		list.release()
 		l.first[c.next] = nil
 		if err != nil {
 			return err
 		}
-		if c.inner = list.GetContinue(); c.inner == "" {
+		if c.inner = next; c.inner == "" {
 			if whole && l.wholeList {
-				c.sources[c.next].stamp = stamp(sum, count)
+				c.sources[c.next].stamp = splice.Stamp(sum, count)
 			}
 			sum, count, whole = 0, 0, true
 			c.next++
@@ -361,6 +383,9 @@ func (l *listing) answer() (*unstructured.UnstructuredList, error) {
 		if l.kind != "" {
 			list.SetKind(l.kind)
 		}
+	}
+	if l.encoder != nil {
+		l.encoder.head(list)
 	}
 	v := version{origin: -1, seed: l.cursor.seed}
 	for _, p := range l.cursor.sources {

@@ -75,20 +75,35 @@ func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstruc
 	return r.api.list(ctx, newQuery(r.namespace, r.types, opts), opts)
 }
 
-// Pages lists like ListAll and calls fn with the objects page by page, so that they are never all held at once. It
-// is for servers that pass a list on. The argument of fn counts against Options.Budget until fn returns, and must
-// not be kept. The returned list has no objects. An error of fn ends the list and is returned. An error of a region
-// may occur after some calls of fn.
-func (r *Reader) Pages(ctx context.Context, opts metav1.ListOptions, fn func(*unstructured.UnstructuredList) error) (*unstructured.UnstructuredList, error) {
+// ListJSON lists like ListAll and calls fn with each object as JSON. It is for servers that pass a list on: it neither
+// decodes the objects nor holds more of them than a page of each region. The argument of fn is valid until fn returns.
+// The result is the list without its objects; of a table, it has the columns. An error of fn ends the list and is
+// returned. An error of a region may occur after some calls of fn. If a region cannot return the form, or its Member has
+// no REST for a table, the error is NotAcceptable.
+func (r *Reader) ListJSON(ctx context.Context, enc Encoding, opts metav1.ListOptions, fn func(object []byte) error) (*unstructured.UnstructuredList, error) {
 	if fn == nil {
 		return nil, apierrors.NewBadRequest("the func is nil; give one that receives the objects")
 	}
 	if len(r.types) == 0 {
 		return nil, errNoType
 	}
-	l := r.api.listing(newQuery(r.namespace, r.types, opts), opts)
-	l.readAhead = false
-	return l.run(ctx, opts, fn)
+	q := newQuery(r.namespace, r.types, opts)
+	q.form = enc.Form
+	l := r.api.listing(q, opts)
+	l.readAhead, l.encoder = false, r.api.encoder(q, enc, fn)
+	return l.run(ctx, opts, nil)
+}
+
+// Row asks the region of o, an object from an answer of the API, for the table with the row of o, and returns it as
+// JSON. Errors: those of the region; NotFound if the region has left the Set; NotAcceptable as for ListJSON.
+func (r *Reader) Row(ctx context.Context, enc Encoding, o *unstructured.Unstructured) ([]byte, error) {
+	if len(r.types) != 1 {
+		return nil, errNoType
+	}
+	if o == nil {
+		return nil, errObjectNil
+	}
+	return r.api.row(ctx, query{namespace: r.namespace, types: r.types, form: enc.Form}, enc, o)
 }
 
 // ListWithContext calls ListAll.

@@ -29,6 +29,9 @@ type Member struct {
 	// the first member in the order of regions is read. Empty: the member has its own cluster, which never changes.
 	Cluster string
 	Client  dynamic.Interface
+	// REST reads lists and watches for Reader.ListJSON without decoding them; see region.RESTFor. Nil: Client decodes
+	// them, and there are no tables.
+	REST rest.Interface
 	// Health reports whether the region is reachable; nil: unknown. A *region.Conn and a *router.Client implement it.
 	Health Health
 }
@@ -186,7 +189,7 @@ func (s *routed) members(routes []router.Route) []Member {
 			}
 			s.clients[route.Region] = client
 		}
-		members = append(members, Member{Region: route.Region, Cluster: string(route.Peer), Client: client.Dynamic(), Health: client})
+		members = append(members, Member{Region: route.Region, Cluster: string(route.Peer), Client: client.Dynamic(), REST: client.REST(), Health: client})
 	}
 	for key := range s.clients {
 		if !slices.ContainsFunc(members, func(m Member) bool { return m.Region == key }) {
@@ -201,8 +204,11 @@ func (s *routed) members(routes []router.Route) []Member {
 // no Cluster, so that another region of the same peer is read.
 func refused(k region.Key, cause error) Member {
 	client := &http.Client{Transport: failing{&region.Error{Region: k, Op: "identify", Err: cause}}}
-	d, _ := dynamic.NewForConfigAndClient(&rest.Config{Host: "https://refused.invalid", QPS: -1}, client) // cannot fail: the configuration is constant
-	return Member{Region: k, Client: d}
+	config := &rest.Config{Host: "https://refused.invalid", QPS: -1}
+	d, _ := dynamic.NewForConfigAndClient(config, client) // cannot fail: the configuration is constant
+	config.Transport = client.Transport
+	raw, _ := region.RESTFor(config)
+	return Member{Region: k, Client: d, REST: raw}
 }
 
 // failing is a transport that sends nothing and returns err.

@@ -22,7 +22,7 @@ const (
 // These are the kinds of tokens. The high half of the byte is the version of the encoding.
 const (
 	kindVersion byte = 0x21
-	kindCursor  byte = 0x22
+	kindCursor  byte = 0x32
 
 	encoding byte = 0xf0
 )

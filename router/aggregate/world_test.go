@@ -59,7 +59,9 @@ func (w *world) close() {
 func (w *world) members(keys ...region.Key) []aggregate.Member {
 	var members []aggregate.Member
 	for _, k := range keys {
-		members = append(members, aggregate.Member{Region: k, Client: w.clients[k]})
+		raw, err := region.RESTFor(w.servers[k].Config())
+		require.NoError(w.t, err)
+		members = append(members, aggregate.Member{Region: k, Client: w.clients[k], REST: raw})
 	}
 	return members
 }

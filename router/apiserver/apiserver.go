@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -35,6 +36,7 @@ type Handler struct {
 	single http.Handler // serves one region
 	all    http.Handler // serves all regions, with the same checks as for one
 	opts   Options
+	packs  *sync.Pool // of compressors
 }
 
 // New returns a Handler for the regions of routes. single serves the requests to one region. It also authenticates the
@@ -55,7 +57,7 @@ func New(routes *router.Router, single *proxy.Proxy, opts Options) (*Handler, er
 	if opts.Keys == nil {
 		opts.Keys = aggregate.RandomKeyring()
 	}
-	h := &Handler{routes: routes, single: single, opts: opts}
+	h := &Handler{routes: routes, single: single, opts: opts, packs: packers()}
 	if h.opts.Map == nil {
 		h.opts.Map = h.byProvider
 	}

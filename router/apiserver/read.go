@@ -6,6 +6,7 @@ package apiserver
 import (
 	"encoding/json"
 	"net/http"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 		return err
 	}
 	ctx, report := aggregate.WithReport(aggregate.WithPolicy(r.Context(), policy))
-	q := request{Request: r.WithContext(ctx), target: t, api: api, report: report}
+	q := request{Request: r.WithContext(ctx), target: t, api: api, report: report, packs: h.packs}
 	switch t.Verb {
 	case "get":
 		return q.get(w)
@@ -59,6 +60,7 @@ type request struct {
 	target
 	api    *aggregate.API
 	report *aggregate.Report
+	packs  *sync.Pool
 }
 
 func (q request) get(w http.ResponseWriter) error {
@@ -66,31 +68,56 @@ func (q request) get(w http.ResponseWriter) error {
 	if err := metav1.Convert_url_Values_To_v1_GetOptions(&query, &opts, nil); err != nil {
 		return bad("query: %v", err)
 	}
+	enc, err := encodingOf(q.Request)
+	if err != nil {
+		return err
+	}
 	o, err := q.resource().Get(q.Context(), q.Name, opts, q.sub()...)
 	warn(w, q.report)
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, o)
+	switch {
+	case q.Subresource != "" || enc.Form == aggregate.Objects:
+		return answer(w, http.StatusOK, o)
+	case enc.Form == aggregate.Metadata:
+		return answer(w, http.StatusOK, aggregate.MetadataOf(o))
+	}
+	table, err := q.reader().Row(q.Context(), enc, o)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, json.RawMessage(table))
 }
 
-// list passes the list on page by page.
+// list passes the list on object by object.
 func (q request) list(w http.ResponseWriter) error {
 	opts, err := q.listOptions()
 	if err != nil {
 		return err
 	}
-	out := &listWriter{w: w, report: q.report}
-	list, err := q.reader().Pages(q.Context(), opts, out.page)
-	if err != nil && out.begun {
-		panic(http.ErrAbortHandler) // aborts the answer, so that the client does not take it for complete
-	}
+	enc, err := encodingOf(q.Request)
 	if err != nil {
-		warn(w, q.report)
 		return err
 	}
-	out.end(list)
-	return nil
+	out := &listWriter{key: "items", body: body{w: w, report: q.report}}
+	if enc.Form == aggregate.Table || enc.Form == aggregate.TableWithObjects {
+		out.key = "rows"
+	}
+	if enc.Compressed {
+		out.packs = q.packs
+	}
+	list, err := q.reader().ListJSON(q.Context(), enc, opts, out.object)
+	if err == nil {
+		err = out.finish(list)
+	}
+	switch {
+	case err != nil && out.begun:
+		panic(http.ErrAbortHandler) // aborts the answer, so that the client does not take it for complete
+	case err != nil:
+		warn(w, q.report)
+	}
+	return err
 }
 
 // watch serves a watch until the watch or the request ends.

@@ -1,0 +1,195 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/atoll-dev/atoll/router/aggregate/internal/splice"
+)
+
+// encoder passes the objects of pages to a func, as JSON of the common API.
+type encoder struct {
+	api     *API
+	q       query
+	enc     Encoding
+	fn      func(object []byte) error
+	reader  splice.Reader
+	columns []splice.Column // of the merged table, without the column of regions; nil: not known yet
+	united  bool            // the regions have different columns
+	scratch []byte
+}
+
+func (a *API) encoder(q query, enc Encoding, fn func(object []byte) error) *encoder {
+	return &encoder{api: a, q: q, enc: enc, fn: fn, reader: splice.Reader{Annotation: RegionAnnotation}}
+}
+
+// regionColumn is the definition of the column of regions.
+const regionColumn = `{"name":"Region","type":"string","format":"","description":"The region of the object.","priority":0}`
+
+// unite sets the columns to those of all regions, in the order in which the regions first have them. If regions differ,
+// it returns the columns for the cursor.
+func (e *encoder) unite(pages []*page) string {
+	for _, p := range pages {
+		if p == nil || p.json == nil {
+			continue
+		}
+		if e.columns != nil && !slices.EqualFunc(e.columns, p.json.Columns, sameColumn) {
+			e.united = true
+		}
+		for _, c := range p.json.Columns {
+			if !slices.ContainsFunc(e.columns, func(other splice.Column) bool { return sameColumn(c, other) }) {
+				e.columns = append(e.columns, splice.Column{Name: c.Name, Text: bytes.Clone(c.Text)})
+			}
+		}
+	}
+	if !e.united {
+		return ""
+	}
+	return e.columnsText()
+}
+
+func sameColumn(a, b splice.Column) bool { return a.Name == b.Name }
+
+func (e *encoder) columnsText() string {
+	texts := make([]string, len(e.columns))
+	for i, c := range e.columns {
+		texts[i] = string(c.Text)
+	}
+	return "[" + strings.Join(texts, ",") + "]"
+}
+
+// resume sets the columns to those of the first page.
+func (e *encoder) resume(c cursor) error {
+	e.reader.Seed = e.enc.Form.seed(c.seed)
+	if c.columns == "" {
+		return nil
+	}
+	var texts []json.RawMessage
+	if err := json.Unmarshal([]byte(c.columns), &texts); err != nil {
+		return fmt.Errorf("aggregate: columns of a continue token: %w", err)
+	}
+	for _, text := range texts {
+		var definition metav1.TableColumnDefinition
+		if err := json.Unmarshal(text, &definition); err != nil {
+			return fmt.Errorf("aggregate: columns of a continue token: %w", err)
+		}
+		e.columns = append(e.columns, splice.Column{Name: definition.Name, Text: text})
+	}
+	e.united = true
+	return nil
+}
+
+// head gives a list without objects the type and the columns of its form.
+func (e *encoder) head(list *unstructured.UnstructuredList) {
+	switch {
+	case e.enc.Form.table():
+		list.SetAPIVersion("meta.k8s.io/v1")
+		list.SetKind("Table")
+		columns := []any{}
+		for i, c := range e.columns {
+			columns = append(columns, decoded(c.Text))
+			if i == 0 {
+				columns = append(columns, decoded([]byte(regionColumn)))
+			}
+		}
+		list.Object["columnDefinitions"] = columns
+	case e.enc.Form == Metadata:
+		list.SetAPIVersion("meta.k8s.io/v1")
+		list.SetKind("PartialObjectMetadataList")
+	}
+}
+
+// decoded returns the value of JSON that was read before.
+func decoded(text []byte) (value any) {
+	_ = utiljson.Unmarshal(text, &value)
+	return value
+}
+
+// page passes the objects of a page of s on.
+func (e *encoder) page(s *source, p *page) error {
+	for i := range p.objects { // they are decoded, and belong to the common API already
+		data, err := e.marshal(&p.objects[i])
+		if err == nil {
+			err = e.fn(data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.json == nil {
+		return nil
+	}
+	if e.columns == nil {
+		_ = e.unite([]*page{p})
+	}
+	edits := e.edits(s)
+	if e.united {
+		edits.Columns = e.order(p.json.Columns)
+	}
+	if len(e.q.types) > 1 {
+		edits.Type = [2]string{s.common.GroupVersion().String(), strings.TrimSuffix(p.kind, "List")}
+	}
+	for i := range p.json.Objects {
+		o := &p.json.Objects[i]
+		if o.ResourceVersion != "" {
+			rv, err := objectVersion(s.id, o.ResourceVersion).encode(e.api.opts.Keys)
+			if err != nil {
+				return err
+			}
+			edits.ResourceVersion = rv
+		}
+		e.scratch = e.reader.Append(e.scratch[:0], o, edits)
+		if err := e.fn(e.scratch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// edits returns the edits of all objects of s.
+func (e *encoder) edits(s *source) splice.Edits {
+	edits := splice.Edits{Annotation: s.region.String()}
+	if whole := e.enc.Form == Objects || e.enc.Form == TableWithObjects; whole && s.common.GroupVersion() != s.regional.GroupVersion() {
+		edits.APIVersion = s.common.GroupVersion().String()
+	}
+	if e.api.opts.Qualify {
+		edits.Suffix = nameSeparator + s.region.String()
+	}
+	if e.enc.Form.table() {
+		edits.Cell = s.region.String()
+	}
+	return edits
+}
+
+// order returns the places of the merged columns among the given ones, without the first of each.
+func (e *encoder) order(own []splice.Column) []int {
+	order := make([]int, 0, len(e.columns))
+	for _, c := range e.columns[1:] {
+		place := slices.IndexFunc(own, func(other splice.Column) bool { return sameColumn(c, other) })
+		order = append(order, max(place-1, -1))
+	}
+	return order
+}
+
+// marshal encodes a decoded object.
+func (e *encoder) marshal(o *unstructured.Unstructured) ([]byte, error) {
+	if e.enc.Form == Metadata {
+		o = MetadataOf(o)
+	}
+	return json.Marshal(o.Object)
+}
+
+// MetadataOf returns the PartialObjectMetadata of o. It shares the metadata with o.
+func MetadataOf(o *unstructured.Unstructured) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": o.Object["metadata"]}}
+}

@@ -1,0 +1,193 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+// listJSON lists with ListJSON in pages, and returns all objects and the last head.
+func listJSON(t *testing.T, r *aggregate.Reader, form aggregate.Form, limit int64) (objects []string, head *unstructured.UnstructuredList) {
+	t.Helper()
+	opts := metav1.ListOptions{Limit: limit}
+	for {
+		var err error
+		head, err = r.ListJSON(t.Context(), aggregate.Encoding{Form: form, Compressed: limit == 3}, opts, func(object []byte) error {
+			objects = append(objects, string(object))
+			return nil
+		})
+		require.NoError(t, err)
+		require.Empty(t, head.Items)
+		if opts.Continue = head.GetContinue(); opts.Continue == "" {
+			return objects, head
+		}
+	}
+}
+
+// A list as JSON is the decoded list: in all page sizes, with and without REST, with other groups in the regions. A
+// watch goes on from it.
+func TestJSONListsEqualDecodedLists(t *testing.T) {
+	for _, raw := range []bool{true, false} {
+		for _, limit := range []int64{0, 1, 3} {
+			t.Run(fmt.Sprintf("raw=%v/limit=%d", raw, limit), func(t *testing.T) {
+				w := newWorld(t, 3)
+				defer w.close()
+				if !raw {
+					members := w.members(w.keys...)
+					for i := range members {
+						members[i].REST = nil
+					}
+					require.NoError(t, w.set.Put(members...))
+				}
+				for i, k := range w.keys {
+					w.put(k, []string{"same", "b", "c", "d"}[:i+1]...)
+				}
+				api := w.api(aggregate.Options{Qualify: true})
+				reader := api.Reader("", configMaps)
+				want, err := reader.ListAll(t.Context(), metav1.ListOptions{})
+				require.NoError(t, err)
+				objects, head := listJSON(t, reader, aggregate.Objects, limit)
+				require.Len(t, objects, len(want.Items))
+				for i := range objects {
+					got := map[string]any{}
+					require.NoError(t, json.Unmarshal([]byte(objects[i]), &got))
+					if _, typed := got["kind"]; !typed { // a region does not type the objects of a list
+						got["apiVersion"], got["kind"] = "v1", "ConfigMap"
+					}
+					require.Equal(t, want.Items[i].Object, got)
+				}
+				require.Equal(t, want.GetKind(), head.GetKind())
+				require.Equal(t, want.GetAPIVersion(), head.GetAPIVersion())
+				if limit == 0 {
+					require.Equal(t, want.GetResourceVersion(), head.GetResourceVersion(), "with the fingerprints of decoded objects")
+				}
+
+				partials, head := listJSON(t, reader, aggregate.Metadata, limit)
+				require.Equal(t, "meta.k8s.io/v1 PartialObjectMetadataList", head.GetAPIVersion()+" "+head.GetKind())
+				for i := range partials {
+					got := map[string]any{}
+					require.NoError(t, json.Unmarshal([]byte(partials[i]), &got))
+					require.Equal(t, aggregate.MetadataOf(&want.Items[i]).Object["metadata"], got["metadata"])
+					require.NotContains(t, got, "data")
+				}
+			})
+		}
+	}
+}
+
+// A table has the columns of all regions, in each page, and a column Region; the first cell is the object's full name.
+func TestTables(t *testing.T) {
+	for _, limit := range []int64{0, 1, 3} {
+		w := newWorld(t, 3)
+		for i, k := range w.keys {
+			w.put(k, []string{"same", "b", "c"}[:i+1]...)
+		}
+		reader := w.api(aggregate.Options{Qualify: true}).Reader("", configMaps)
+		rows, head := listJSON(t, reader, aggregate.Table, limit)
+		require.Len(t, rows, 6)
+		table := metav1.Table{}
+		data, err := json.Marshal(head.Object)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(data, &table))
+		require.Equal(t, "meta.k8s.io/v1 Table", table.APIVersion+" "+table.Kind)
+		var names []string
+		for _, c := range table.ColumnDefinitions {
+			names = append(names, c.Name)
+		}
+		require.Equal(t, []string{"Name", "Region", "Age"}, names)
+		row := metav1.TableRow{}
+		require.NoError(t, json.Unmarshal([]byte(rows[5]), &row))
+		require.Equal(t, []any{"same@r2.loodse", "r2.loodse"}, row.Cells[:2])
+		require.Len(t, row.Cells, len(names))
+		o := metav1.PartialObjectMetadata{}
+		require.NoError(t, json.Unmarshal(row.Object.Raw, &o))
+		require.Equal(t, "same@r2.loodse r2.loodse", o.Name+" "+o.Annotations[aggregate.RegionAnnotation])
+
+		one, err := w.api(aggregate.Options{Qualify: true}).Dynamic().Resource(configMaps).Namespace("default").Get(t.Context(), "same@r1.loodse", metav1.GetOptions{})
+		require.NoError(t, err)
+		data, err = w.api(aggregate.Options{Qualify: true}).Reader("default", configMaps).Row(t.Context(), aggregate.Encoding{Form: aggregate.TableWithObjects}, one)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(data, &table))
+		require.Len(t, table.Rows, 1)
+		require.Equal(t, "same@r1.loodse", table.Rows[0].Cells[0])
+		require.Contains(t, string(table.Rows[0].Object.Raw), `"data"`)
+		w.close()
+	}
+}
+
+func TestTablesNeedREST(t *testing.T) {
+	w := newWorld(t, 1)
+	defer w.close()
+	members := w.members(w.keys...)
+	members[0].REST = nil
+	require.NoError(t, w.set.Put(members...))
+	reader := w.api(aggregate.Options{}).Reader("default", configMaps)
+	_, err := reader.ListJSON(t.Context(), aggregate.Encoding{Form: aggregate.Table}, metav1.ListOptions{}, func([]byte) error { return nil })
+	require.ErrorContains(t, err, "cannot be listed in this form")
+	w.put(w.keys[0], "a")
+	o, err := w.api(aggregate.Options{}).Dynamic().Resource(configMaps).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	_, err = reader.Row(t.Context(), aggregate.Encoding{Form: aggregate.Table}, o)
+	require.Equal(t, http.StatusNotAcceptable, int(statusOf(err).Code))
+}
+
+func statusOf(err error) metav1.Status {
+	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // it is not wrapped
+		return status.Status()
+	}
+	return metav1.Status{}
+}
+
+// canned returns a region that answers each list with a table of one row.
+func canned(t *testing.T, i int, column, cell string) aggregate.Member {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},
+			"columnDefinitions":[{"name":"Name","type":"string","format":"name"},{"name":%q,"type":"string"},{"name":"Age","type":"string"}],
+			"rows":[{"cells":["a",%q,"5m"],"object":{"metadata":{"name":"a","resourceVersion":"6"}}}]}`, column, cell)
+	}))
+	t.Cleanup(server.Close)
+	raw, err := region.RESTFor(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	return aggregate.Member{Region: key(i), Client: client, REST: raw}
+}
+
+// Regions with different columns have all of them, without a value where a region lacks the column, also on later
+// pages.
+func TestTablesOfDifferentColumnsAreUnited(t *testing.T) {
+	for _, limit := range []int64{0, 1} {
+		set, err := aggregate.Fixed(canned(t, 0, "Ready", "1/1"), canned(t, 1, "Phase", "Up"))
+		require.NoError(t, err)
+		api, err := aggregate.New(set, aggregate.Options{})
+		require.NoError(t, err)
+		rows, head := listJSON(t, api.Reader("", configMaps), aggregate.Table, limit)
+		var names []any
+		columns, ok := head.Object["columnDefinitions"].([]any)
+		require.True(t, ok)
+		for _, c := range columns {
+			names = append(names, c.(map[string]any)["name"]) //nolint:forcetypeassert // the test fails then
+		}
+		require.Equal(t, []any{"Name", "Region", "Ready", "Age", "Phase"}, names, "limit %d", limit)
+		require.Len(t, rows, 2)
+		require.Contains(t, rows[0], `["a","r0.loodse","1/1","5m",null]`)
+		require.Contains(t, rows[1], `["a","r1.loodse",null,"5m","Up"]`)
+	}
+}
