@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/atoll-dev/atoll/router/aggregate/internal/splice"
@@ -181,9 +182,49 @@ func (e *encoder) order(own []splice.Column) []int {
 	return order
 }
 
-// marshal encodes a decoded object.
+// event returns the object of an event with the resourceVersion rv. A decoded object belongs to the common API already.
+func (e *encoder) event(s *source, o *observed, rv string) (runtime.Object, error) {
+	var text []byte
+	if o.decoded != nil {
+		o.decoded.SetResourceVersion(rv)
+		var err error
+		if text, err = e.marshal(o.decoded); err != nil {
+			return nil, err
+		}
+	} else {
+		edits := e.edits(s)
+		edits.ResourceVersion = rv
+		text = e.reader.Append(nil, o.json, edits)
+	}
+	if e.enc.Form.table() {
+		return e.rowTable(rv, text)
+	}
+	return &runtime.Unknown{Raw: text, ContentType: runtime.ContentTypeJSON}, nil
+}
+
+// rowTable returns the table of one row.
+func (e *encoder) rowTable(rv string, row []byte) (*runtime.Unknown, error) {
+	head := &unstructured.UnstructuredList{Object: map[string]any{}}
+	e.head(head)
+	head.SetResourceVersion(rv)
+	text, err := json.Marshal(head.Object)
+	if err != nil {
+		return nil, err
+	}
+	text = append(append(append(text[:len(text)-1], `,"rows":[`...), row...), "]}"...)
+	return &runtime.Unknown{Raw: text, ContentType: runtime.ContentTypeJSON}, nil
+}
+
+// marshal encodes a decoded object. As a row, it has no cells except its name and region.
 func (e *encoder) marshal(o *unstructured.Unstructured) ([]byte, error) {
-	if e.enc.Form == Metadata {
+	switch {
+	case e.enc.Form.table():
+		cells := []any{o.GetName(), o.GetAnnotations()[RegionAnnotation]}
+		for len(cells) <= len(e.columns) {
+			cells = append(cells, nil)
+		}
+		return json.Marshal(map[string]any{"cells": cells, "object": MetadataOf(o).Object})
+	case e.enc.Form == Metadata:
 		o = MetadataOf(o)
 	}
 	return json.Marshal(o.Object)

@@ -6,14 +6,13 @@ package aggregate
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/atoll-dev/atoll/internal/backoff"
@@ -31,12 +30,12 @@ const (
 // news is a message of a feed to its stream: an event, a bookmark or a state.
 type news struct {
 	feed   *feed
-	kind   watch.EventType            // Added, Modified, Deleted, Bookmark; empty: a state
-	object *unstructured.Unstructured // of an Added, Modified or Deleted event
-	own    string                     // the object's resourceVersion in its region
-	at     string                     // the source's position after this message; empty for an event within a repair
-	stamp  uint64                     // of the state at that position
-	state  State                      // OK once a list was delivered completely, or why a step failed
+	kind   watch.EventType // Added, Modified, Deleted, Bookmark; empty: a state
+	object *observed       // of an Added, Modified or Deleted event
+	own    string          // the object's resourceVersion in its region
+	at     string          // the source's position after this message; empty for an event within a repair
+	stamp  uint64          // of the state at that position
+	state  State           // OK once a list was delivered completely, or why a step failed
 	err    error
 	listed string // for a state, the kind of the objects
 	lost   bool   // it is unknown which objects the consumer has: the consumer must list again
@@ -53,6 +52,8 @@ type feed struct {
 	api     *API
 	q       query
 	source  source
+	encoder *encoder      // nil: decode the objects
+	seed    uint64        // of the fingerprints
 	ledger  *ledger       // used by the feed's goroutine only, until done is closed
 	at      string        // the version to continue from; empty: the present version
 	unknown bool          // the consumer holds the state at that version, and the ledger does not know it yet
@@ -119,7 +120,7 @@ func (f *feed) round(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer w.Stop()
+	defer w.stop()
 	f.waits = f.api.opts.Answer
 	began := time.Now()
 	err = f.follow(ctx, w)
@@ -132,7 +133,7 @@ func (f *feed) round(ctx context.Context) (time.Duration, error) {
 
 // begin begins a watch where the previous watch ended or, if that is impossible, at the present version. It brings
 // the consumer up to that version.
-func (f *feed) begin(ctx context.Context) (w watch.Interface, err error) {
+func (f *feed) begin(ctx context.Context) (w events, err error) {
 	step := StepList
 	if f.at != "" {
 		step = StepVerify
@@ -160,13 +161,13 @@ func (f *feed) begin(ctx context.Context) (w watch.Interface, err error) {
 }
 
 // from begins a watch at the version at, and brings the consumer up to that version.
-func (f *feed) from(ctx context.Context, at string) (watch.Interface, error) {
+func (f *feed) from(ctx context.Context, at string) (events, error) {
 	w, err := f.watch(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.list(ctx, at); err != nil {
-		w.Stop()
+		w.stop()
 		return nil, err
 	}
 	return w, nil
@@ -188,8 +189,8 @@ func older(now, at string) bool {
 // consumer's.
 func (f *feed) list(ctx context.Context, at string) error {
 	if f.unknown {
-		was := newLedger(f.ledger.seed)
-		if err := f.pages(ctx, at, func(o *unstructured.Unstructured) bool { return was.hold(o) }); err != nil {
+		was := newLedger()
+		if err := f.pages(ctx, at, func(o *observed) bool { return was.hold(o) }); err != nil {
 			return err
 		}
 		if f.stamp != 0 && f.stamp != was.stamp() {
@@ -199,7 +200,7 @@ func (f *feed) list(ctx context.Context, at string) error {
 	} else {
 		f.at = at // if only a part of the difference is delivered, a retry continues from at and not from the earlier version
 		f.ledger.begin()
-		err := f.pages(ctx, at, func(o *unstructured.Unstructured) bool {
+		err := f.pages(ctx, at, func(o *observed) bool {
 			if f.fresh {
 				return f.ledger.hold(o)
 			}
@@ -229,7 +230,7 @@ func (f *feed) now(ctx context.Context) (string, error) {
 
 // read sends one list request to the source.
 func (f *feed) read(ctx context.Context, opts metav1.ListOptions) (*page, error) {
-	list, err := f.api.listOnce(ctx, &f.source, nil, opts, f.waits, f.source.recovered())
+	list, err := f.api.listOnce(ctx, &f.source, f.encoder, opts, f.waits, f.source.recovered())
 	f.tried(err)
 	return list, err
 }
@@ -242,7 +243,7 @@ func (f *feed) tried(err error) {
 }
 
 // pages lists the state at the version at, page by page. It calls fn with each object, until fn returns false.
-func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstructured) bool) error {
+func (f *feed) pages(ctx context.Context, at string, fn func(*observed) bool) error {
 	opts := metav1.ListOptions{
 		LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: f.source.limit(readPage),
 		ResourceVersion: at, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
@@ -253,11 +254,11 @@ func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstr
 			return err
 		}
 		f.kind = strings.TrimSuffix(list.kind, "List")
-		whole := true
-		for i := 0; i < len(list.objects) && whole; i++ {
-			whole = fn(&list.objects[i])
+		if f.encoder != nil && f.encoder.columns == nil {
+			_ = f.encoder.unite([]*page{list})
 		}
-		next := list.next
+		whole, next := list.observed(f.seed, fn), list.next
+		list.keep() // the last object may still be on its way to the consumer
 		list.release()
 		if !whole {
 			return ctx.Err()
@@ -271,17 +272,17 @@ func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstr
 }
 
 // watch begins a watch at the version at.
-func (f *feed) watch(ctx context.Context, at string) (watch.Interface, error) {
+func (f *feed) watch(ctx context.Context, at string) (events, error) {
 	tried, attempt := newAttempt(region.WithMeter(ctx, f.api.eventMeter), f.api.opts.Timeout, f.source.recovered())
 	lasts := watchTime/2 + rand.N(watchTime)
-	w, err := f.source.client.Watch(tried, metav1.ListOptions{
+	w, err := f.source.events(tried, f.encoder, f.seed, metav1.ListOptions{
 		LabelSelector: f.q.labels, FieldSelector: f.q.fields, ResourceVersion: at, AllowWatchBookmarks: true,
 		TimeoutSeconds: new(int64(lasts / time.Second)),
 	})
 	began := err == nil
 	if err = attempt.accepted(err); err != nil {
 		if began {
-			w.Stop()
+			w.stop()
 		}
 		attempt.cancel(nil)
 		return nil, err
@@ -291,38 +292,32 @@ func (f *feed) watch(ctx context.Context, at string) (watch.Interface, error) {
 
 // watching is a watch together with its request.
 type watching struct {
-	watch.Interface
+	events
 	attempt *attempt
 }
 
-// Stop ends the watch and its request.
-func (w watching) Stop() {
-	w.Interface.Stop()
+// stop ends the watch and its request.
+func (w watching) stop() {
+	w.events.stop()
 	w.attempt.cancel(nil)
 }
 
 // follow delivers the events of the watch w until the watch ends.
-func (f *feed) follow(ctx context.Context, w watch.Interface) error {
-	for e := range w.ResultChan() {
-		if e.Type == watch.Error {
-			return apierrors.FromObject(e.Object)
-		}
-		o, ok := e.Object.(*unstructured.Unstructured)
-		if !ok {
-			return fmt.Errorf("watch sent a %T", e.Object)
-		}
-		rv := o.GetResourceVersion()
-		if e.Type == watch.Bookmark {
-			f.at = rv
-			f.send(ctx, news{kind: watch.Bookmark, at: rv, stamp: f.ledger.stamp()})
-			continue
-		}
-		if !f.deliver(ctx, f.ledger.event(e.Type, o), rv) {
+func (f *feed) follow(ctx context.Context, w events) error {
+	for {
+		kind, o, err := w.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case kind == watch.Bookmark:
+			f.send(ctx, news{kind: watch.Bookmark, at: o.rv, stamp: f.ledger.stamp()})
+		case !f.deliver(ctx, f.ledger.event(kind, o), o.rv):
 			return ctx.Err()
 		}
-		f.at = rv
+		f.at = o.rv
 	}
-	return nil
 }
 
 // took reports a step of the feed to the observer.
@@ -336,18 +331,20 @@ func (f *feed) took(ctx context.Context, step Step, err error) {
 // false if ctx ended.
 func (f *feed) deliver(ctx context.Context, changes []change, at string) bool {
 	for i, c := range changes {
-		o := c.last(f.source.regional.GroupVersion().String(), f.kind)
-		n := news{kind: c.kind, object: o, own: o.GetResourceVersion()}
-		if n.own == "" {
-			n.own = c.entry.rv
+		n := news{kind: c.kind, object: c.object}
+		if n.object == nil {
+			n.object = &observed{rv: c.entry.rv, decoded: c.last(f.source.regional.GroupVersion().String(), f.kind)}
 		}
+		n.own = n.object.rv
 		if i == len(changes)-1 {
 			n.at, n.stamp = at, f.ledger.after(c)
 			if at == "" {
 				n.stamp = 0
 			}
 		}
-		f.api.outward(&f.source, o)
+		if n.object.decoded != nil {
+			f.api.outward(&f.source, n.object.decoded)
+		}
 		if !f.send(ctx, n) {
 			return false
 		}

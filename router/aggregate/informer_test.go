@@ -30,7 +30,11 @@ func TestInformer(t *testing.T) {
 			defer s.close()
 			s.api = s.world.api(aggregate.Options{Qualify: true, Observer: s.observer()})
 			example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-			informer := cache.NewSharedIndexInformer(s.api.Reader("", configMaps), example, 0, cache.Indexers{})
+			var reader cache.ListerWatcher = s.api.Reader("", configMaps)
+			if s.json {
+				reader = throughJSON{s.api.Reader("", configMaps)}
+			}
+			informer := cache.NewSharedIndexInformer(reader, example, 0, cache.Indexers{})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() {

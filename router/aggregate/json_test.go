@@ -4,16 +4,20 @@
 package aggregate_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -190,4 +194,91 @@ func TestTablesOfDifferentColumnsAreUnited(t *testing.T) {
 		require.Contains(t, rows[0], `["a","r0.loodse","1/1","5m",null]`)
 		require.Contains(t, rows[1], `["a","r1.loodse",null,"5m","Up"]`)
 	}
+}
+
+// A watch has the objects in the form that it asks for: events, the bookmark after the initial ones, and the deletions
+// of a region that leaves.
+func TestWatchesHaveForms(t *testing.T) {
+	for _, form := range []aggregate.Form{aggregate.Objects, aggregate.Metadata, aggregate.Table, aggregate.TableWithObjects} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2)
+			defer w.close()
+			w.put(w.keys[0], "a")
+			w.put(w.keys[1], "a")
+			ctx, cancel := context.WithCancel(t.Context())
+			stream, err := w.api(aggregate.Options{Qualify: true}).Reader("", configMaps).WatchJSON(ctx, aggregate.Encoding{Form: form}, initial())
+			require.NoError(t, err)
+			names := []string{}
+			next := func(kind watch.EventType) (object map[string]any, cells []any) {
+				e := <-stream.ResultChan()
+				require.Equal(t, kind, e.Type)
+				raw, ok := e.Object.(*runtime.Unknown)
+				require.True(t, ok)
+				require.NoError(t, json.Unmarshal(raw.Raw, &object))
+				if rows, ok := object["rows"].([]any); ok {
+					require.Equal(t, "Table", object["kind"])
+					require.Len(t, object["columnDefinitions"], map[bool]int{true: 0, false: 3}[kind == watch.Bookmark])
+					row, ok := rows[0].(map[string]any)
+					require.True(t, ok)
+					object, _ = row["object"].(map[string]any)
+					cells, _ = row["cells"].([]any)
+				}
+				o := &unstructured.Unstructured{Object: object}
+				names = append(names, o.GetName())
+				require.NotEmpty(t, o.GetResourceVersion())
+				return object, cells
+			}
+			want := map[aggregate.Form]string{aggregate.Objects: "ConfigMap", aggregate.Metadata: "PartialObjectMetadata", aggregate.Table: "PartialObjectMetadata", aggregate.TableWithObjects: "ConfigMap"}[form]
+			for range 2 {
+				o, cells := next(watch.Added)
+				require.Equal(t, want, o["kind"])
+				require.Equal(t, form == aggregate.Objects || form == aggregate.TableWithObjects, o["data"] != nil)
+				if form == aggregate.Table {
+					require.Equal(t, names[len(names)-1], cells[0])
+				}
+			}
+			require.ElementsMatch(t, []string{"a@r0.loodse", "a@r1.loodse"}, names)
+			o, _ := next(watch.Bookmark)
+			require.Equal(t, "true", (&unstructured.Unstructured{Object: o}).GetAnnotations()[metav1.InitialEventsAnnotationKey])
+
+			require.NoError(t, w.set.Put(w.members(w.keys[0])...))
+			o, cells := next(watch.Deleted)
+			require.Equal(t, "a@r1.loodse", (&unstructured.Unstructured{Object: o}).GetName())
+			if form == aggregate.Table {
+				require.Equal(t, []any{"a@r1.loodse", "r1.loodse", nil}, cells)
+			}
+			cancel()
+			for range stream.ResultChan() {
+			}
+		})
+	}
+}
+
+// A watch goes on from a list in the same form, and not from one in another form, whose fingerprints differ.
+func TestAFormGoesOnFromItsOwnList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		defer w.close()
+		w.put(w.keys[0], "a")
+		reader := w.api(aggregate.Options{}).Reader("", configMaps)
+		for _, listed := range []aggregate.Form{aggregate.Objects, aggregate.Metadata} {
+			_, head := listJSON(t, reader, listed, 0)
+			for _, watched := range []aggregate.Form{aggregate.Objects, aggregate.Metadata} {
+				ctx, cancel := context.WithCancel(t.Context())
+				stream, err := reader.WatchJSON(ctx, aggregate.Encoding{Form: watched}, metav1.ListOptions{ResourceVersion: head.GetResourceVersion()})
+				require.NoError(t, err)
+				synctest.Wait()
+				var got watch.EventType
+				select {
+				case e := <-stream.ResultChan():
+					got = e.Type
+				default:
+				}
+				require.Equal(t, listed != watched, got == watch.Error, "%v and %v: %v", listed, watched, got)
+				cancel()
+				for range stream.ResultChan() {
+				}
+			}
+		}
+	})
 }

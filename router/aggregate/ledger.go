@@ -36,45 +36,37 @@ type entry struct {
 type change struct {
 	kind   watch.EventType
 	at     objectKey
-	object *unstructured.Unstructured // nil if only the entry of the object is known
-	entry  entry                      // after the event; for a DELETED, before the event
+	object *observed // nil if only the entry of the object is known
+	entry  entry     // after the event; for a DELETED, before the event
 }
 
 // ledger is the summary of the events that the consumer of one source received. It computes the events that bring
 // the consumer to another state, and records delivered events, so that each is delivered once. It does no I/O and
 // is not safe for concurrent use.
 type ledger struct {
-	seed  uint64
 	known map[objectKey]entry
 	sum   uint64 // of the fingerprints of all known objects
 	pass  uint64
 }
 
-func newLedger(seed uint64) *ledger { return &ledger{seed: seed, known: map[objectKey]entry{}} }
-
-func (l *ledger) entry(o *unstructured.Unstructured) (objectKey, entry) {
-	e := entry{uid: o.GetUID(), rv: o.GetResourceVersion(), print: splice.Fingerprint(l.seed, o.Object), labels: o.GetLabels()}
-	return objectKey{o.GetNamespace(), o.GetName()}, e
-}
+func newLedger() *ledger { return &ledger{known: map[objectKey]entry{}} }
 
 // event returns the changes that an event of the source causes for the consumer. It returns no changes if the consumer
 // knows the event already, and two if an object has replaced another one of the same name.
-func (l *ledger) event(kind watch.EventType, o *unstructured.Unstructured) []change {
+func (l *ledger) event(kind watch.EventType, o *observed) []change {
 	if kind != watch.Deleted {
 		return l.object(o)
 	}
-	at := objectKey{o.GetNamespace(), o.GetName()}
-	before, ok := l.known[at]
-	if !ok || before.uid != o.GetUID() {
+	before, ok := l.known[o.at]
+	if !ok || before.uid != o.uid {
 		return nil
 	}
-	return []change{{kind: watch.Deleted, at: at, object: o, entry: before}}
+	return []change{{kind: watch.Deleted, at: o.at, object: o, entry: before}}
 }
 
 // object returns the changes that bring the consumer from its state of this object to the state o.
-func (l *ledger) object(o *unstructured.Unstructured) []change {
-	at, now := l.entry(o)
-	now.pass = l.pass
+func (l *ledger) object(o *observed) []change {
+	at, now := o.at, entry{uid: o.uid, rv: o.rv, print: o.print, labels: o.labels, pass: l.pass}
 	before, ok := l.known[at]
 	switch {
 	case !ok:
@@ -91,7 +83,7 @@ func (l *ledger) object(o *unstructured.Unstructured) []change {
 }
 
 // hold records o as delivered. It always returns true, as feed.pages expects of its callback.
-func (l *ledger) hold(o *unstructured.Unstructured) bool {
+func (l *ledger) hold(o *observed) bool {
 	for _, c := range l.object(o) {
 		l.commit(c)
 	}
@@ -149,12 +141,8 @@ func (l *ledger) all() []change {
 	return l.missing()
 }
 
-// last returns the object of c. If only the object's entry is known, it returns an object with the metadata in the
-// entry.
+// last returns an object with the metadata in the entry of c.
 func (c change) last(apiVersion, kind string) *unstructured.Unstructured {
-	if c.object != nil {
-		return c.object
-	}
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	o.SetNamespace(c.at.namespace)
 	o.SetName(c.at.name)

@@ -14,25 +14,25 @@ import (
 	"pgregory.net/rapid"
 )
 
-func thing(name string, uid, rv int, value string) *unstructured.Unstructured {
+func thing(name string, uid, rv int, value string) *observed {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing", "value": value}}
 	o.SetName(name)
 	o.SetUID(types.UID(fmt.Sprint(uid)))
 	o.SetResourceVersion(fmt.Sprint(rv))
-	return o
+	return observedDecoded(1, o)
 }
 
 // A ledger gets random events and unfinished passes, and then a complete pass over a final state. Each change that it
 // returns fits the objects that the consumer holds. In the end, the consumer holds exactly the objects of the final
 // state.
 func TestLedger(t *testing.T) {
-	things := rapid.Custom(func(t *rapid.T) *unstructured.Unstructured {
+	things := rapid.Custom(func(t *rapid.T) *observed {
 		return thing(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name"), rapid.IntRange(1, 3).Draw(t, "uid"),
 			rapid.IntRange(1, 3).Draw(t, "rv"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "value"))
 	})
-	states := rapid.SliceOfDistinct(things, func(o *unstructured.Unstructured) string { return o.GetName() })
+	states := rapid.SliceOfDistinct(things, func(o *observed) string { return o.at.name })
 	rapid.Check(t, func(t *rapid.T) {
-		l, held := newLedger(uint64(1)), map[objectKey]entry{}
+		l, held := newLedger(), map[objectKey]entry{}
 		take := func(changes []change) {
 			for _, c := range changes {
 				before, ok := held[c.at]
@@ -44,7 +44,7 @@ func TestLedger(t *testing.T) {
 					require.Equal(t, before.uid, c.entry.uid, "%v has another UID", c.at)
 				}
 				if c.object != nil {
-					require.Equal(t, c.entry.uid, c.object.GetUID(), "%v has the object of another UID", c.at)
+					require.Equal(t, c.entry.uid, c.object.uid, "%v has the object of another UID", c.at)
 				}
 				if c.kind == watch.Deleted {
 					delete(held, c.at)
@@ -79,9 +79,8 @@ func TestLedger(t *testing.T) {
 		require.Len(t, held, len(end))
 		var sum uint64
 		for _, o := range end {
-			at, e := l.entry(o)
-			require.Equal(t, e.print, held[at].print)
-			sum += e.print
+			require.Equal(t, o.print, held[o.at].print)
+			sum += o.print
 		}
 		require.Equal(t, sum, l.sum)
 		take(l.all())

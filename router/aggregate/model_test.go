@@ -92,6 +92,7 @@ type schedule struct {
 	t        *testing.T
 	rng      *rand.Rand
 	gentle   bool // the schedule has no faults after which events may be merged
+	json     bool // the consumer lists and watches without decoding
 	api      *aggregate.API
 	present  []region.Key
 	cut      map[region.Key]bool
@@ -105,6 +106,7 @@ func newSchedule(t *testing.T, seed uint64, gentle bool) *schedule {
 	s := &schedule{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), gentle: gentle, world: newWorld(t, 4), journal: newJournal(t),
 		cut: map[region.Key]bool{}, saved: map[region.Key]regiontest.Saved{}, history: map[region.Key][]string{},
+		json: seed%2 == 1,
 	}
 	s.present = slices.Clone(s.keys[:3])
 	require.NoError(t, s.set.Put(s.members(s.present...)...))
@@ -124,7 +126,7 @@ func (s *schedule) run() {
 	s.consumer = &consumer{
 		t: s.t, journal: s.journal, api: s.api, rng: rand.New(rand.NewPCG(s.rng.Uint64(), 2)),
 		held: map[string]*unstructured.Unstructured{}, streaming: s.rng.IntN(2) == 0, paged: s.gentle,
-		resumes: !s.gentle && s.rng.IntN(3) == 0,
+		resumes: !s.gentle && s.rng.IntN(3) == 0, json: s.json,
 	}
 	done := make(chan struct{})
 	go func() {
@@ -288,6 +290,7 @@ type consumer struct {
 	streaming bool // requests initial events instead of a list
 	paged     bool // lists in pages, so that the version has no stamp
 	resumes   bool // ends each watch after some time
+	json      bool // lists and watches without decoding
 	held      map[string]*unstructured.Unstructured
 	seen      map[region.Key][]string
 	rv        string
@@ -310,7 +313,10 @@ func (c *consumer) run(ctx context.Context) {
 // follow watches until the watch ends. If the consumer has no version yet, follow lists first, or requests initial
 // events.
 func (c *consumer) follow(ctx context.Context) error {
-	reader := c.api.Reader("", configMaps)
+	var reader reader = c.api.Reader("", configMaps)
+	if c.json {
+		reader = throughJSON{c.api.Reader("", configMaps)}
+	}
 	opts := metav1.ListOptions{AllowWatchBookmarks: true, LabelSelector: "app=test"}
 	initial := false
 	switch {
@@ -357,7 +363,7 @@ func (c *consumer) follow(ctx context.Context) error {
 	return nil
 }
 
-func (c *consumer) list(ctx context.Context, reader *aggregate.Reader) error {
+func (c *consumer) list(ctx context.Context, reader reader) error {
 	opts := metav1.ListOptions{LabelSelector: "app=test"}
 	if c.paged {
 		opts.Limit = int64(1 + c.rng.IntN(4))

@@ -45,6 +45,9 @@ func (p *page) append(next *page) {
 	p.objects, p.count, p.sum, p.next = append(p.objects, next.objects...), p.count+next.count, p.sum+next.sum, next.next
 }
 
+// keep makes the memory of p outlive its release.
+func (p *page) keep() { p.buffer = nil }
+
 // release releases the memory and the budget of p. It is idempotent.
 func (p *page) release() {
 	if p == nil {
@@ -80,10 +83,13 @@ const (
 	TableWithObjects
 )
 
-// accept returns the media type that asks an API server for a list in this form.
-func (f Form) accept() string {
+// accept returns the media type that asks an API server for a list or a watch in this form.
+func (f Form) accept(watch bool) string {
 	switch f {
 	case Metadata:
+		if watch {
+			return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+		}
 		return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	case Table, TableWithObjects:
 		return "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -144,7 +150,7 @@ func (s *source) request(enc Encoding, name string, opts metav1.ListOptions) (*r
 	if path = append(path, s.regional.Resource); name != "" {
 		path = append(path, name)
 	}
-	req := s.raw.Get().AbsPath(path...).SetHeader("Accept", enc.Form.accept())
+	req := s.raw.Get().AbsPath(path...).SetHeader("Accept", enc.Form.accept(opts.Watch))
 	if !enc.Compressed {
 		req.SetHeader("Accept-Encoding", "identity")
 	}

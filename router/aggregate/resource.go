@@ -122,7 +122,19 @@ func (r *Reader) WatchWithContext(ctx context.Context, opts metav1.ListOptions) 
 	if len(r.types) == 0 {
 		return nil, errNoType
 	}
-	return r.api.watch(ctx, newQuery(r.namespace, r.types, opts), opts)
+	return r.api.watch(ctx, newQuery(r.namespace, r.types, opts), nil, opts)
+}
+
+// WatchJSON watches like WatchWithContext, for servers that pass the events on. The object of an event is a
+// *runtime.Unknown with the object as JSON, or a *metav1.Status in an event of type Error. An event of a table has one
+// row, and all columns.
+func (r *Reader) WatchJSON(ctx context.Context, enc Encoding, opts metav1.ListOptions) (watch.Interface, error) {
+	if len(r.types) == 0 {
+		return nil, errNoType
+	}
+	q := newQuery(r.namespace, r.types, opts)
+	q.form = enc.Form
+	return r.api.watch(ctx, q, &enc, opts)
 }
 
 // List calls ListWithContext without a context.

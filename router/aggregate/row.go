@@ -6,7 +6,6 @@ package aggregate
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,15 +37,11 @@ func (a *API) row(ctx context.Context, q query, enc Encoding, o *unstructured.Un
 	if err := e.page(&sources[0], p); err != nil {
 		return nil, err
 	}
-	head := &unstructured.UnstructuredList{Object: map[string]any{}}
-	e.head(head)
-	head.SetResourceVersion(o.GetResourceVersion())
-	text, err := json.Marshal(head.Object)
+	table, err := e.rowTable(o.GetResourceVersion(), bytes.Join(rows, []byte{','}))
 	if err != nil {
 		return nil, err
 	}
-	text = append(text[:len(text)-1], `,"rows":[`...)
-	return append(append(text, bytes.Join(rows, []byte{','})...), "]}"...), nil
+	return table.Raw, nil
 }
 
 // rowPage asks s for the table of the object with the given name.

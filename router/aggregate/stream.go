@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -26,6 +27,7 @@ import (
 type stream struct {
 	api             *API
 	q               query
+	encoding        *Encoding // of the objects; nil: they are decoded
 	bookmarks       bool
 	initial         bool // the bookmark that ends the initial events is not sent yet
 	fresh           bool // deliver only changes from now on
@@ -51,7 +53,7 @@ type slot struct {
 func (s *source) slot() slot { return slot{s.common, s.region} }
 
 // watch begins a merged watch. Failures of single regions are not errors: the watch retries these regions.
-func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watch.Interface, error) {
+func (a *API) watch(ctx context.Context, q query, enc *Encoding, opts metav1.ListOptions) (watch.Interface, error) {
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	if opts.SendInitialEvents != nil && opts.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
 		return nil, apierrors.NewBadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
@@ -61,7 +63,7 @@ func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watc
 		return nil, err
 	}
 	s := &stream{
-		api: a, q: q, seed: cmp.Or(from.seed, a.opts.Keys.seed()), bookmarks: opts.AllowWatchBookmarks, initial: initial,
+		api: a, q: q, encoding: enc, seed: cmp.Or(from.seed, a.opts.Keys.seed()), bookmarks: opts.AllowWatchBookmarks, initial: initial,
 		fresh: opts.SendInitialEvents != nil && !initial && len(from.at) == 0,
 		feeds: map[slot]*feed{}, ended: map[slot]*feed{}, in: make(chan news), out: make(chan watch.Event),
 	}
@@ -175,7 +177,11 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 // join starts the feed of a source. If s.from has a version for the source, the feed begins at that version. If an
 // earlier feed of the same slot has ended, the new feed begins with that feed's ledger.
 func (s *stream) join(ctx context.Context, src source) {
-	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.seed), fresh: s.fresh, out: s.in, done: make(chan struct{})}
+	f := &feed{api: s.api, q: s.q, source: src, seed: s.q.form.seed(s.seed), ledger: newLedger(), fresh: s.fresh, out: s.in, done: make(chan struct{})}
+	if s.encoding != nil {
+		f.encoder = s.api.encoder(s.q, *s.encoding, nil)
+		f.encoder.reader.Seed, f.encoder.reader.Labels = f.seed, true
+	}
 	if i, ok := find(s.from.at, src.id); ok {
 		f.unknown, f.at, f.stamp, f.synced = true, s.from.at[i].rv, s.from.at[i].stamp, true
 		s.from.at = unset(slices.Clone(s.from.at), src.id)
@@ -223,7 +229,7 @@ func (s *stream) leave(ctx context.Context, f *feed) bool {
 	for _, c := range f.ledger.all() {
 		o := c.last(f.source.common.GroupVersion().String(), f.kind)
 		s.api.outward(&f.source, o)
-		if !s.handle(ctx, news{feed: f, kind: watch.Deleted, object: o, own: c.entry.rv}) {
+		if !s.handle(ctx, news{feed: f, kind: watch.Deleted, object: &observed{decoded: o}, own: c.entry.rv}) {
 			return false
 		}
 	}
@@ -242,9 +248,12 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 		if err != nil {
 			return s.fail(ctx, apierrors.NewInternalError(fmt.Errorf("aggregate: resourceVersion: %w", err)))
 		}
-		n.object.SetResourceVersion(rv)
+		o, err := s.object(n, rv)
+		if err != nil {
+			return s.fail(ctx, apierrors.NewInternalError(fmt.Errorf("aggregate: %w", err)))
+		}
 		s.positionChanged = false
-		return s.deliver(ctx, watch.Event{Type: n.kind, Object: n.object})
+		return s.deliver(ctx, watch.Event{Type: n.kind, Object: o})
 	case watch.Bookmark:
 		s.at, s.positionChanged = set(s.at, position{f.source.id, n.at, n.stamp}), true
 		return true
@@ -260,6 +269,15 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 		}
 	}
 	return s.progress(ctx)
+}
+
+// object returns the object of an event with the resourceVersion rv.
+func (s *stream) object(n news, rv string) (runtime.Object, error) {
+	if s.encoding != nil {
+		return n.feed.encoder.event(&n.feed.source, n.object, rv)
+	}
+	n.object.decoded.SetResourceVersion(rv)
+	return n.object.decoded, nil
 }
 
 func expiry(src source, err error) error {
@@ -308,8 +326,15 @@ func (s *stream) bookmark(ctx context.Context, annotations map[string]string) bo
 	if annotations != nil {
 		o.SetAnnotations(annotations)
 	}
+	var object runtime.Object = o
+	if s.encoding != nil {
+		e := s.api.encoder(s.q, *s.encoding, nil)
+		if object, err = e.event(nil, &observed{decoded: o}, rv); err != nil {
+			return s.fail(ctx, apierrors.NewInternalError(fmt.Errorf("aggregate: %w", err)))
+		}
+	}
 	s.positionChanged = false
-	return s.deliver(ctx, watch.Event{Type: watch.Bookmark, Object: o})
+	return s.deliver(ctx, watch.Event{Type: watch.Bookmark, Object: object})
 }
 
 // fail ends the watch with an error.

@@ -126,7 +126,11 @@ func (q request) watch(w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	stream, err := q.reader().WatchWithContext(q.Context(), opts)
+	enc, err := encodingOf(q.Request)
+	if err != nil {
+		return err
+	}
+	stream, err := q.reader().WatchJSON(q.Context(), enc, opts)
 	if err != nil {
 		return err
 	}
@@ -139,7 +143,14 @@ func (q request) watch(w http.ResponseWriter) error {
 	lines, out := json.NewEncoder(w), http.NewResponseController(w)
 	for err = out.Flush(); err == nil; err = out.Flush() {
 		e, ok := <-stream.ResultChan()
-		if !ok || lines.Encode(metav1.WatchEvent{Type: string(e.Type), Object: runtime.RawExtension{Object: e.Object}}) != nil {
+		if !ok {
+			break
+		}
+		event := metav1.WatchEvent{Type: string(e.Type), Object: runtime.RawExtension{Object: e.Object}}
+		if o, raw := e.Object.(*runtime.Unknown); raw {
+			event.Object = runtime.RawExtension{Raw: o.Raw}
+		}
+		if lines.Encode(event) != nil {
 			break
 		}
 	}

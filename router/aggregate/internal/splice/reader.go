@@ -301,3 +301,61 @@ func (r *Reader) annotations(s *scanner, p *places) uint64 {
 		return print
 	})
 }
+
+// Event is an event of a watch. List has the object or, of a table, the rows.
+type Event struct {
+	Type   string
+	Object []byte // as JSON
+	List   *List  // nil for an event of type ERROR
+}
+
+// Event reads an event of a watch. The result shares the memory of text.
+func (r *Reader) Event(text []byte) (Event, error) {
+	s := &scanner{text: text}
+	e := Event{}
+	var seen keys
+	s.object(func(key []byte) uint64 {
+		switch string(key) {
+		case "type":
+			e.Type = seen.text(s, 0)
+		case "object":
+			seen.once(s, 1)
+			s.peek()
+			from := s.at
+			s.skip()
+			e.Object = text[from:s.at]
+		default:
+			s.skip()
+		}
+		return 0
+	})
+	s.end()
+	if s.err == nil && e.Object == nil {
+		s.fail(errStructure)
+	}
+	if s.err != nil {
+		return e, fmt.Errorf("an event cannot be read: %w", s.err)
+	}
+	if e.Type == "ERROR" {
+		return e, nil
+	}
+	var err error
+	if e.List, err = r.eventList(e.Object); err != nil {
+		return e, fmt.Errorf("an event cannot be read: %w", err)
+	}
+	return e, nil
+}
+
+// eventList reads the object of an event: a table, or one object.
+func (r *Reader) eventList(text []byte) (*List, error) {
+	one := &List{Objects: []Object{{answer: text}}}
+	s := &scanner{text: text, seed: r.Seed}
+	o := &one.Objects[0]
+	r.object(s, o)
+	s.end()
+	o.whole = o.object
+	if kind := o.places.kind; s.err == nil && kind.known() && string(text[kind.from:kind.to]) == "Table" {
+		return r.List(text)
+	}
+	return one, s.err
+}
