@@ -41,6 +41,7 @@ var tables = []table{
 	{dir: "region/central", mutants: centralMutants},
 	{dir: "router", mutants: routerMutants},
 	{dir: "router/aggregate", mutants: aggregateMutants},
+	{dir: "router/aggregate/internal/splice", mutants: spliceMutants},
 	{dir: "router/proxy", mutants: proxyMutants},
 	{dir: "internal/loop", mutants: loopMutants},
 	{dir: "syncer", mutants: syncerMutants},

@@ -119,6 +119,14 @@ func (a *API) hold(ctx context.Context) (*hold, error) {
 	return &hold{account: a.account, limit: a.opts.MaxAnswer, taken: reserve}, nil
 }
 
+// tryHold reserves budget for one answer if it is free now, and returns nil otherwise.
+func (a *API) tryHold() *hold {
+	if !a.account.tryAcquire(reserve) {
+		return nil
+	}
+	return &hold{account: a.account, limit: a.opts.MaxAnswer, taken: reserve}
+}
+
 func (a *API) busy() error { return a.account.busy() }
 
 func (a *account) busy() error {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -122,8 +123,8 @@ func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
 	})
 }
 
-// ListJSON passes on a list that is larger than its budget. It holds at most one page of each region: it reads the next
-// page of a region only after it has passed on the previous one.
+// ListJSON passes on a list that is larger than its budget. It holds at most one page of each region and the next page of
+// one region.
 func TestPagesAreHeldOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2).metered()
@@ -144,16 +145,40 @@ func TestPagesAreHeldOneByOne(t *testing.T) {
 		items, ofPage, before := 0, 0, 0
 		reader := w.api(aggregate.Options{MaxAnswer: 256 << 10, Budget: budget}).Reader("", configMaps)
 		_, err = reader.ListJSON(t.Context(), aggregate.Encoding{}, metav1.ListOptions{}, func([]byte) error {
+			synctest.Wait() // for the page that is read ahead
 			if now := requests(); now != before {
-				require.True(t, items == 0 || now == before+1, "a page was read ahead")
+				require.True(t, items == 0 || now == before+1, "two pages were read ahead")
 				ofPage, before = 0, now
 			}
 			items, ofPage = items+1, ofPage+1
-			require.LessOrEqual(t, ofPage*size, 2*256<<10, "one page of each region")
+			require.LessOrEqual(t, ofPage*size, 2*256<<10)
 			return nil
 		})
 		require.NoError(t, err)
 		require.Equal(t, 2*objects, items)
+	})
+}
+
+// The next page is read ahead only if the budget has room for it. Otherwise the list goes on without.
+func TestTheNextPageCountsTowardsTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1).metered()
+		defer w.close()
+		w.fat(w.keys[0], 20, 40<<10)
+		budget, err := aggregate.NewBudget(4 << 20) // of which one API has the reserve of one answer
+		require.NoError(t, err)
+		items := 0
+		reader := w.api(aggregate.Options{MaxAnswer: 256 << 10, Budget: budget}).Reader("", configMaps)
+		_, err = reader.ListJSON(t.Context(), aggregate.Encoding{}, metav1.ListOptions{}, func([]byte) error {
+			before := len(w.servers[w.keys[0]].Requests())
+			time.Sleep(time.Second)
+			synctest.Wait()
+			require.Len(t, w.servers[w.keys[0]].Requests(), before, "a page is read ahead")
+			items++
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, 20, items)
 	})
 }
 

@@ -37,7 +37,15 @@
 //
 // A region is read in pages of 500 objects, even without a limit. An answer has at most [Options.MaxAnswer] bytes,
 // counted after decompression; a page above that limit is read again with fewer objects. All answers held at one
-// time share [Options.Budget]. [Reader.Pages] passes a list on page by page, without holding it as a whole.
+// time share [Options.Budget].
+//
+// # JSON
+//
+// [Reader.ListJSON] and [Reader.WatchJSON] pass objects on as JSON, for servers. They copy each object from the region's
+// answer and replace only its name, resourceVersion, region annotation and, with [Options.Map], its apiVersion. So they
+// cost little more than a copy of the answer ([Member.REST]). A list holds a page of each region, and the next page of one
+// region. An [Encoding] asks for whole objects, their metadata, or a table with the columns of all regions and a column
+// Region. An answer that is not valid JSON or not an answer of an API server fails its region.
 //
 // # Objects by name
 //
@@ -95,7 +103,7 @@
 //   - The resourceVersion of a list, an event or a bookmark has about 30 bytes for each region and type, and a token
 //     at most 64 KiB, which is about two thousand of them. Beyond that lists and watches fail. An informer stores
 //     that version with each object that an event delivered.
-//   - In a list with a limit, and in Reader.Pages, only the first request to each region runs in parallel with the
+//   - In a list with a limit, and in Reader.ListJSON, only the first request to each region runs in parallel with the
 //     requests to other regions. If a page needs more than its share of a region, the rest is read region by region,
 //     and if that fails the page fails, whatever the policy.
 //   - resourceVersions are not numbers and cannot be compared. The resourceVersion of one object differs from one

@@ -71,7 +71,7 @@ func (e *encoder) columnsText() string {
 
 // resume sets the columns to those of the first page.
 func (e *encoder) resume(c cursor) error {
-	e.reader.Seed = e.enc.Form.seed(c.seed)
+	e.reader.Seed = c.seed
 	if c.columns == "" {
 		return nil
 	}

@@ -230,7 +230,7 @@ func (f *feed) now(ctx context.Context) (string, error) {
 
 // read sends one list request to the source.
 func (f *feed) read(ctx context.Context, opts metav1.ListOptions) (*page, error) {
-	list, err := f.api.listOnce(ctx, &f.source, f.encoder, opts, f.waits, f.source.recovered())
+	list, err := f.api.listOnce(ctx, &f.source, f.encoder, opts, f.waits, f.source.recovered(), nil)
 	f.tried(err)
 	return list, err
 }

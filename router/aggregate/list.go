@@ -140,7 +140,7 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	}
 	l.cursor.seed = l.api.opts.Keys.seed()
 	if l.encoder != nil {
-		l.encoder.reader.Seed = l.q.form.seed(l.cursor.seed)
+		l.encoder.reader.Seed = l.cursor.seed
 	}
 	outcomes := l.ask(ctx, func(s *source) metav1.ListOptions {
 		o := metav1.ListOptions{Limit: s.limit(share)}
@@ -213,11 +213,11 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 // begun reads the first page of s. If readAhead is set and the caller set no limit, it reads all of s. If it has read
 // s to the end, it stores the stamp of s in whole.
 func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*page, error) {
-	list, err := l.read(ctx, s, opts, true)
+	list, err := l.read(ctx, s, opts, true, nil)
 	for err == nil && l.readAhead && !l.wanted && list.next != "" {
 		list.held.release() // from here on the objects count as the caller's
 		var next *page
-		if next, err = l.read(ctx, s, metav1.ListOptions{Continue: list.next, Limit: s.limit(l.room)}, true); err == nil {
+		if next, err = l.read(ctx, s, metav1.ListOptions{Continue: list.next, Limit: s.limit(l.room)}, true, nil); err == nil {
 			list.append(next)
 			list.held = next.held
 		}
@@ -232,16 +232,16 @@ func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions,
 }
 
 // read lists a page of s and converts decoded objects to objects of the common API. If stamped is true, it also adds up
-// the objects' fingerprints.
-func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, stamped bool) (*page, error) {
+// the objects' fingerprints. held is the part of the budget to use; nil: wait for one.
+func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, stamped bool, held *hold) (*page, error) {
 	opts.LabelSelector, opts.FieldSelector = l.q.labels, l.q.fields
-	list, err := l.api.listOnce(ctx, s, l.encoder, opts, l.api.opts.Answer, nil)
+	list, err := l.api.listOnce(ctx, s, l.encoder, opts, l.api.opts.Answer, nil, held)
 	if err != nil {
 		return nil, err
 	}
 	for i := range list.objects {
 		if stamped {
-			list.sum += splice.Fingerprint(l.q.form.seed(l.cursor.seed), list.objects[i].Object)
+			list.sum += splice.Fingerprint(l.cursor.seed, list.objects[i].Object)
 		}
 		if err := l.api.outwardWithVersion(s, &list.objects[i]); err != nil {
 			list.release()
@@ -253,9 +253,10 @@ func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, 
 
 // listOnce lists one page of s. If the answer is too large, it repeats the request for fewer objects, and remembers
 // their number in s.page.
-func (a *API) listOnce(ctx context.Context, s *source, e *encoder, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
+func (a *API) listOnce(ctx context.Context, s *source, e *encoder, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}, held *hold) (*page, error) {
 	for {
-		list, err := a.listPage(ctx, s, e, opts, patience, recovered)
+		list, err := a.listPage(ctx, s, e, opts, patience, recovered, held)
+		held = nil
 		if !tooLarge(err) || opts.Limit <= 1 {
 			return list, err
 		}
@@ -265,10 +266,11 @@ func (a *API) listOnce(ctx context.Context, s *source, e *encoder, opts metav1.L
 }
 
 // listPage sends one list request to s. A nil encoder decodes the answer.
-func (a *API) listPage(ctx context.Context, s *source, e *encoder, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (p *page, err error) {
-	held, err := a.hold(ctx)
-	if err != nil {
-		return nil, err
+func (a *API) listPage(ctx context.Context, s *source, e *encoder, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}, held *hold) (p *page, err error) {
+	if held == nil {
+		if held, err = a.hold(ctx); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
@@ -307,9 +309,12 @@ func (a *API) getOnce(ctx context.Context, s *source, name string, opts metav1.G
 	return o, held.failed(attempt.end(err))
 }
 
-// fill emits objects from the sources in turn until the page is full or all sources are read.
+// fill emits objects from the sources in turn until the page is full or all sources are read. While it emits JSON, it
+// reads the next page of the source.
 func (l *listing) fill(ctx context.Context) error {
 	c := &l.cursor
+	var ahead *reading
+	defer func() { ahead.drop() }()
 	var sum uint64 // the fingerprints of the current source, if it was read from its beginning
 	var count int
 	whole := c.inner == ""
@@ -327,27 +332,23 @@ func (l *listing) fill(ctx context.Context) error {
 			list.release()
 			l.first[c.next] = nil
 			var err error
-			if list, err = l.more(ctx); err != nil {
+			if list, err = l.more(ctx, ahead); err != nil {
 				return err
 			}
-			l.first[c.next] = list
+			ahead, l.first[c.next] = nil, list
 		}
 		l.kind = list.kind
 		l.room -= int64(list.count)
 		sum, count = sum+list.sum, count+list.count
-		next := list.next
-		var err error
-		if l.encoder != nil {
-			err = l.encoder.page(&l.sources[c.next], list)
-		} else {
-			err = l.emit(list)
+		if c.inner = list.next; c.inner != "" && l.room > 0 && l.encoder != nil {
+			ahead = l.readAheadOf(ctx)
 		}
-		list.release()
+		err := l.pass(list)
 		l.first[c.next] = nil
 		if err != nil {
 			return err
 		}
-		if c.inner = next; c.inner == "" {
+		if c.inner == "" {
 			if whole && l.wholeList {
 				c.sources[c.next].stamp = splice.Stamp(sum, count)
 			}
@@ -358,14 +359,27 @@ func (l *listing) fill(ctx context.Context) error {
 	return nil
 }
 
-// more reads the next objects of the current source, at the pinned version.
-func (l *listing) more(ctx context.Context) (*page, error) {
-	s, c := &l.sources[l.cursor.next], &l.cursor
-	opts := metav1.ListOptions{Continue: c.inner, Limit: s.limit(l.room)}
-	if c.inner == "" {
-		opts.ResourceVersion, opts.ResourceVersionMatch = c.sources[c.next].rv, metav1.ResourceVersionMatchExact
+// pass emits a page and releases it.
+func (l *listing) pass(p *page) error {
+	defer p.release()
+	if l.encoder != nil {
+		return l.encoder.page(&l.sources[l.cursor.next], p)
 	}
-	list, err := l.read(ctx, s, opts, l.wholeList)
+	return l.emit(p)
+}
+
+// more returns the next objects of the current source, at the pinned version. ahead is the request for them; nil: there
+// is none yet.
+func (l *listing) more(ctx context.Context, ahead *reading) (*page, error) {
+	s := &l.sources[l.cursor.next]
+	var list *page
+	var err error
+	if ahead != nil {
+		<-ahead.done
+		list, err = ahead.page, ahead.err
+	} else {
+		list, err = l.next(ctx, nil)
+	}
 	if err == nil {
 		return list, nil
 	}
@@ -373,6 +387,51 @@ func (l *listing) more(ctx context.Context) (*page, error) {
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("region %s no longer has the version of the first page; start the list anew", s.region))
 	}
 	return nil, wrap(s.region, err)
+}
+
+// next reads the next objects of the current source.
+func (l *listing) next(ctx context.Context, held *hold) (*page, error) {
+	s, c := &l.sources[l.cursor.next], &l.cursor
+	opts := metav1.ListOptions{Continue: c.inner, Limit: s.limit(l.room)}
+	if c.inner == "" {
+		opts.ResourceVersion, opts.ResourceVersionMatch = c.sources[c.next].rv, metav1.ResourceVersionMatchExact
+	}
+	return l.read(ctx, s, opts, l.wholeList, held)
+}
+
+// reading is a page that is being read. The listing must not change the current source meanwhile.
+type reading struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	page   *page // once done is closed
+	err    error
+}
+
+// readAheadOf begins to read the next page of the current source. It returns nil if the budget has no room for a page
+// now.
+func (l *listing) readAheadOf(ctx context.Context) *reading {
+	held := l.api.tryHold()
+	if held == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &reading{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		r.page, r.err = l.next(ctx, held)
+	}()
+	return r
+}
+
+// drop ends a reading whose page is not needed.
+func (r *reading) drop() {
+	if r == nil {
+		return
+	}
+	r.cancel()
+	<-r.done
+	r.page.release()
 }
 
 // answer returns the list without its items.

@@ -98,10 +98,6 @@ func (f Form) accept(watch bool) string {
 	}
 }
 
-// seed returns the seed of the fingerprints of objects in this form. They differ from those in other forms, so that a
-// watch in one form does not go on from a list in another one.
-func (f Form) seed(seed uint64) uint64 { return seed ^ uint64(f)*0x9e3779b97f4a7c15 }
-
 func (f Form) table() bool { return f == Table || f == TableWithObjects }
 
 // readJSON sends a list request to s, or a request for the table of one object, and reads the answer as JSON.

@@ -177,7 +177,7 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 // join starts the feed of a source. If s.from has a version for the source, the feed begins at that version. If an
 // earlier feed of the same slot has ended, the new feed begins with that feed's ledger.
 func (s *stream) join(ctx context.Context, src source) {
-	f := &feed{api: s.api, q: s.q, source: src, seed: s.q.form.seed(s.seed), ledger: newLedger(), fresh: s.fresh, out: s.in, done: make(chan struct{})}
+	f := &feed{api: s.api, q: s.q, source: src, seed: s.seed, ledger: newLedger(), fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if s.encoding != nil {
 		f.encoder = s.api.encoder(s.q, *s.encoding, nil)
 		f.encoder.reader.Seed, f.encoder.reader.Labels = f.seed, true

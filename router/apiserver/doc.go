@@ -24,13 +24,16 @@
 //     written.
 //   - A write is sent once. If its answer is lost, the caller's answer is an error, and the write may have been carried out.
 //   - Streams (logs, exec, attach, port-forward, proxy) of an object NAME@REGION are passed to its region.
-//   - Each answer holds at most a page of each region in memory.
+//   - Lists, watches and reads of one object have the form that the header Accept asks for: objects, metadata
+//     (PartialObjectMetadata), or tables (Table) with the columns of the regions and a column Region.
+//   - Each answer holds at most a page of each region in memory, and the next page of one region. A long answer is
+//     compressed if the client accepts gzip; the regions are then asked for compressed answers too.
 //   - No answer names a peer.
 //
 // # Not guaranteed
 //
 //   - resourceVersions are not numbers.
 //   - The answer to a delete is a Status, and never the object that is being deleted.
-//   - Discovery and OpenAPI are those of one region: the first that is not known to be unreachable. Tables have the columns
-//     NAME and AGE, which clients compute.
+//   - Discovery and OpenAPI are those of one region: the first that is not known to be unreachable.
+//   - Answers are JSON. A client that accepts only protobuf, CBOR or tables of v1beta1 gets 406.
 package apiserver
