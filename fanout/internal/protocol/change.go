@@ -83,6 +83,7 @@ type Change struct {
 	HomeRetired   bool               // the newcomer lost a home and must be covered again
 	Held          bool               // a read showed this change in the anchor's slot
 	Sent          bool               // a write of the anchor's slot may have been applied
+	Shared        bool               // the anchor's slot was not taken by a write whose reply is known: another process may have found the change there
 	Retreat       bool               // the ring is not as first read: free the slots and try again
 	AnchorNotHeld bool               // the change did not hold the anchor's slot when the release began
 	Stopping      bool

@@ -115,12 +115,9 @@ func (j joinJob) enlist() {
 	j.survey()
 }
 
-// mayFollowAnother reports whether another process may have worked on this join, too. If that
-// process was killed after it created a secondary and before it read the primary again, the
-// newcomer may have a dead secondary.
-func (j joinJob) mayFollowAnother() bool {
-	c := j.c
-	return c.Resumed || c.Op.Anchor != "" || c.Runs > 0
+// mayFollowAnother reports whether another process may have worked on this change, too.
+func (c *Change) mayFollowAnother() bool {
+	return c.Resumed || c.Shared || c.Op.Anchor != "" || c.Runs > 0
 }
 
 // survey begins to list the primaries of the members, which all list the newcomer by now.

@@ -199,7 +199,9 @@ func (j listJob) placing(f Found) (Operation, bool) {
 	if o.Claimed && !primary {
 		// The secondary was judged before the members listed the newcomer; a removal since then may
 		// have missed it. A dead guard can wait for a sweep.
-		return Operation{Action: Sweep}, joinJob{c}.mayFollowAnother() || f.Mode == Everywhere && o.Stage != Reserved
+		// If another process was killed after it created a secondary and before it read the primary
+		// again, the newcomer may have a dead secondary.
+		return Operation{Action: Sweep}, c.mayFollowAnother() || f.Mode == Everywhere && o.Stage != Reserved
 	}
 	return Operation{Action: Cover, Into: c.ring(), Prove: c.restored()}, primary && o.InEffect()
 }
@@ -257,14 +259,23 @@ func (j listJob) pending(found Found, op Operation, r Result) {
 		// Only the end of the holder's removal frees the name, and any process may end that removal.
 		j.stuck(r.HolderAt)
 		c.start(j.strandFor(Operation{Action: Sweep}, r.HolderAt, Found{found.Key, found.Mode, r.Holder}))
+	case held && op.Met.Pending():
+		j.await(op.Target, found)
 	case held && !op.Met.Claimed:
 		// Two unclaimed objects may have the same name.
-	case held && c.Rounds > 0 && !op.Met.Pending():
+	case held && c.Rounds > 0:
 		found.Object = r.Holder
 		c.Result.Blocking = append(c.Result.Blocking, found)
 	default:
 		j.stuck(r.Pending[0])
 	}
+}
+
+// await sweeps the reservation f in peer, which keeps the change from continuing. Its process may have ended, and no other
+// process need ever sweep it.
+func (j listJob) await(peer string, f Found) {
+	j.stuck(peer)
+	j.c.start(j.strandFor(Operation{Action: Sweep, Watch: true}, peer, f))
 }
 
 // progressed records whether a sub-operation changed something, so that the peer is listed again.

@@ -76,7 +76,7 @@ func (j closeJob) repeat() {
 	c := j.c
 	attempt := c.Record.Attempt + 1
 	c.Record = ChangeRecord{Attempt: attempt}
-	c.Retreat, c.Held, c.Sent, c.Resumed = false, false, false, false
+	c.Retreat, c.Held, c.Sent, c.Resumed, c.Shared = false, false, false, false, false
 	c.Result = ChangeResult{}
 	lookJob{c}.begin()
 }

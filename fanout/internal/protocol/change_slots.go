@@ -73,7 +73,8 @@ func (j slotsJob) idle() bool {
 	case c.Op.Kind == Leave && anchor.left(c.Op.Peer) && own.Self.State != peerOut:
 		// This very leave may have dropped the peer at the anchor after own was read.
 		return false
-	case c.Op.Kind == Force && (c.Op.Anchor != "" || c.Resumed || c.Runs > 0):
+	case c.Op.Kind == Force && c.mayFollowAnother():
+		// Another process may have dropped the peer and not yet replaced the lost homes.
 		return false
 	case anchor.departed(c.Op.Peer):
 		c.because(alreadyDone, c.Op.Peer)
@@ -119,6 +120,7 @@ func (s takeSlotTask) afterRead(r Reply) {
 	case r.Code != OK:
 		s.failed(r)
 	case c.holds(s.Set):
+		c.Shared = c.Shared || s.Peer == c.Record.Anchor
 		s.hold()
 	case s.Peer != c.Op.Peer && anchorState{c}.cutAt(s.Set):
 		// The removal of the anchor ended the change, whatever the anchor's slot holds.

@@ -19,6 +19,10 @@ var (
 	// deletedMove has a delete of a home that has yielded to a peer that is lost.
 	deletedMove = config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, loss: loss{peer: "b"},
 		changes: changes(forceB), plans: []plan{move("m", "b")}}
+	// helpedForce has a removal by force whose first write is not answered, and another process that continues it
+	// meanwhile.
+	helpedForce = config{mode: Everywhere, peers: 2, committed: "p", timeouts: 1, helpers: 1, sweepers: 1, loss: loss{peer: "a"},
+		changes: changes(forceA)}
 	// deletedHeir has a lost home. A person deletes the replica that was elected in its place,
 	// while only a replica that was never Active names the elected one.
 	deletedHeir = config{mode: Everywhere, peers: 4, committed: "p", committedAt: 2, late: "d", bumps: 1, deletes: 1,
@@ -34,6 +38,7 @@ var lostHomes = []config{
 	titled("a removal where a home was replaced", removalAtLost),
 	titled("a home that yielded to a lost peer is deleted", deletedMove),
 	titled("the replica elected after a loss is deleted", deletedHeir),
+	titled("a removal by force loses an answer, and is helped", helpedForce),
 }
 
 // lostHomeMutants break the rules for homes that are lost or replaced.

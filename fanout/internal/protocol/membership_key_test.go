@@ -65,7 +65,7 @@ func (k *keyer) change(ch *changer) {
 		k.n(n)
 	}
 	k.b(c.Worked, c.Stuck, c.Held, c.Sent, c.Retreat, c.Stopping, c.Expired)
-	k.b(c.Resumed, c.Again, c.AnchorNotHeld, c.HomeRetired, c.Result.Keep)
+	k.b(c.Resumed, c.Shared, c.Again, c.AnchorNotHeld, c.HomeRetired, c.Result.Keep)
 	k.s(string(c.Result.Reason))
 	for _, p := range c.Order {
 		k.s(p)
