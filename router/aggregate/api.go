@@ -197,15 +197,17 @@ type query struct {
 }
 
 // newQuery reads opts. If the field selector in opts contains a qualified name, the query covers only the region in
-// that name.
+// that name. The field may be any: kubectl describe selects events by the name of their object.
 func newQuery(namespace string, types []schema.GroupVersionResource, opts metav1.ListOptions) query {
 	q := query{namespace: namespace, types: types, labels: opts.LabelSelector, fields: opts.FieldSelector}
 	terms := strings.Split(q.fields, ",")
 	for i, term := range terms {
-		if field, value, ok := strings.Cut(term, "="); ok && field == "metadata.name" {
-			if name, k, ok := splitName(strings.TrimPrefix(value, "=")); ok {
-				q.only, terms[i] = &k, "metadata.name="+name
-			}
+		field, value, ok := strings.Cut(term, "=")
+		if !ok || strings.HasSuffix(field, "!") {
+			continue
+		}
+		if name, k, ok := splitName(strings.TrimPrefix(value, "=")); ok && (q.only == nil || *q.only == k) {
+			q.only, terms[i] = &k, field+"="+name
 		}
 	}
 	q.fields = strings.Join(terms, ",")

@@ -30,6 +30,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/apiserver"
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
@@ -41,7 +42,7 @@ var (
 // impersonator describes the only rights of the gateway in a plane.
 var impersonator = rights.Impersonation{Users: []string{"alice", "bob"}, Groups: []string{"dev"}}
 
-// gateway is a proxy to two planes, over TLS. It knows its users by their tokens: alice (in the
+// gateway serves two planes, over TLS, one by one and as one. It knows its users by their tokens: alice (in the
 // group dev), bob, root and carol.
 type gateway struct {
 	server *httptest.Server
@@ -89,7 +90,9 @@ func (g *gateway) serve(t testing.TB, opts router.Options, peers ...region.Peer)
 	start(t, g.ring.Start)
 	g.routes, err = router.New(g.ring, opts)
 	require.NoError(t, err)
-	handler, err := proxy.New(g.routes, authenticate, proxy.Options{})
+	single, err := proxy.New(g.routes, authenticate, proxy.Options{})
+	require.NoError(t, err)
+	handler, err := apiserver.New(g.routes, single, apiserver.Options{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	g.server = httptest.NewUnstartedServer(handler)

@@ -134,19 +134,30 @@ func TestStreams(t *testing.T) {
 	formTeam(t, p, namespace)
 	say := newNode(t, p)
 	newPod(t, p, namespace, "web")
-	const path = "/regions/eu-west-1.loodse"
-	in := "--namespace=" + namespace
-	bob := g.kubectl(t, path, "token-of-bob")
+	for _, merged := range []bool{false, true} {
+		t.Run(map[bool]string{false: "one region", true: "all regions"}[merged], func(t *testing.T) {
+			path, web := "/regions/eu-west-1.loodse", "web"
+			if merged {
+				path, web = "/regions/*", "web@eu-west-1.loodse"
+			}
+			streams(t, g, path, "--namespace="+namespace, web, say)
+		})
+	}
+}
 
+// streams uses the streams of the pod web.
+func streams(t *testing.T, g *gateway, path, in, web string, say func(line string)) {
+	t.Helper()
+	bob := g.kubectl(t, path, "token-of-bob")
 	t.Run("logs", func(t *testing.T) {
 		alice := g.kubectl(t, path, "token-of-alice")
-		require.Equal(t, logged, alice.must(t, "", "logs", in, "web"))
-		lines, stop := alice.start(t, "logs", in, "web", "--follow")
+		require.Equal(t, logged, alice.must(t, "", "logs", in, web))
+		lines, stop := alice.start(t, "logs", in, web, "--follow")
 		require.Equal(t, "the first line", next(t, lines))
 		require.Equal(t, "the second line", next(t, lines))
 		stop()
-		require.Contains(t, bob.must(t, "", "get", in, "pods"), "web")
-		bob.refused(t, `User "bob" cannot get resource "pods/log"`, "", "logs", in, "web")
+		require.Contains(t, bob.must(t, "", "get", in, "pod", web), web)
+		bob.refused(t, `User "bob" cannot get resource "pods/log"`, "", "logs", in, web)
 	})
 	for name, env := range map[string][]string{
 		"WebSocket": {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"},
@@ -154,17 +165,17 @@ func TestStreams(t *testing.T) {
 	} {
 		alice, bob := g.kubectl(t, path, "token-of-alice", env...), g.kubectl(t, path, "token-of-bob", env...)
 		t.Run("exec by "+name, func(t *testing.T) {
-			require.Equal(t, "said there\n", alice.must(t, "", "exec", in, "web", "--", "echo", "said there"))
+			require.Equal(t, "said there\n", alice.must(t, "", "exec", in, web, "--", "echo", "said there"))
 			big := strings.Repeat("0123456789abcdef", 1<<14)
 			// KWOK does not close the command's input, so the command must know the length.
-			require.Equal(t, big, alice.must(t, big, "exec", in, "-i", "web", "--", "head", "-c", fmt.Sprint(len(big))))
-			out, err := alice.run(t, "", "exec", in, "web", "--", "sh", "-c", "exit 3")
+			require.Equal(t, big, alice.must(t, big, "exec", in, "-i", web, "--", "head", "-c", fmt.Sprint(len(big))))
+			out, err := alice.run(t, "", "exec", in, web, "--", "sh", "-c", "exit 3")
 			require.Error(t, err)
 			require.Contains(t, out, "exit status 3") // KWOK's words
-			bob.refused(t, `User "bob" cannot`, "", "exec", in, "web", "--", "echo", "said there")
+			bob.refused(t, `User "bob" cannot`, "", "exec", in, web, "--", "echo", "said there")
 		})
 		t.Run("attach by "+name, func(t *testing.T) {
-			lines, stop := alice.start(t, "attach", in, "web")
+			lines, stop := alice.start(t, "attach", in, web)
 			heard := make(chan struct{})
 			var saying sync.WaitGroup
 			saying.Go(func() { // lines from before the attach are not shown
@@ -183,14 +194,14 @@ func TestStreams(t *testing.T) {
 			stop()
 		})
 		t.Run("port-forward by "+name, func(t *testing.T) {
-			lines, stop := alice.start(t, "port-forward", in, "web", ":80", "--address=127.0.0.1")
+			lines, stop := alice.start(t, "port-forward", in, web, ":80", "--address=127.0.0.1")
 			port := regexp.MustCompile(`127\.0\.0\.1:(\d+)`).FindStringSubmatch(next(t, lines))
 			require.Len(t, port, 2)
 			for range 2 {
 				require.Equal(t, "through the port", fetch(t, "http://127.0.0.1:"+port[1]))
 			}
 			stop()
-			bob.refused(t, `User "bob" cannot`, "", "port-forward", in, "web", ":80")
+			bob.refused(t, `User "bob" cannot`, "", "port-forward", in, web, ":80")
 		})
 	}
 }
