@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -27,8 +26,6 @@ import (
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
-
-func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
 const (
 	compaction = 10 * time.Second // longer than a list and the start of the next watch take on a busy machine
