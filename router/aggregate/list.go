@@ -368,8 +368,8 @@ func (l *listing) pass(p *page) error {
 	return l.emit(p)
 }
 
-// more returns the next objects of the current source, at the pinned version. ahead is the request for them; nil: there
-// is none yet.
+// more returns the next objects of the current source, at the pinned version. ahead is the request for them, or nil
+// if it was not sent yet.
 func (l *listing) more(ctx context.Context, ahead *reading) (*page, error) {
 	s := &l.sources[l.cursor.next]
 	var list *page

@@ -87,7 +87,7 @@ func (b *body) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// flush sends what is held.
+// flush sends the held text.
 func (b *body) flush() error {
 	if !b.begun {
 		b.begun = true

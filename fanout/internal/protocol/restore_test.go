@@ -104,7 +104,7 @@ func (w *world) epochs() map[string]int64 {
 
 // unseen reports whether a peer was restored and nothing shows the restore, while an operation may
 // not know by itself whether its commit was applied: its process crashed, the reply was lost, or the
-// log could not be told of the commit.
+// commit could not be written to the log.
 func (w *world) unseen() bool {
 	return w.restoring.over && !w.cfg.detected && w.cfg.crashes+w.cfg.timeouts+w.cfg.expiries+w.cfg.unsent > 0
 }

@@ -42,8 +42,13 @@ const (
 	bareOnly = "ATOLL_BARE"
 )
 
+// readers gives the users of group "readers" the right to read ConfigMaps in all namespaces.
+const readers = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: read-configmaps}, rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: read-configmaps}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: read-configmaps}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: readers}]}`
+
 // TestMain also serves as the gateway, or as bare proxies, in a process of its own, so that its processor time can be
-// told from that of clients and API servers.
+// separated from the time of clients and API servers.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(planesOf); dir != "" {
 		if err := serveAlone(dir, os.Getenv(bareOnly) != ""); err != nil {
@@ -118,14 +123,16 @@ func merged(peers []region.Peer) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	self := func(*http.Request) (router.Identity, error) {
-		return router.Impersonate(router.User{Name: "admin", Groups: []string{"readers"}}), nil
-	}
-	single, err := proxy.New(routes, self, proxy.Options{})
+	single, err := proxy.New(routes, reader, proxy.Options{})
 	if err != nil {
 		return nil, err
 	}
 	return apiserver.New(routes, single, apiserver.Options{})
+}
+
+// reader is the identity of all callers.
+func reader(*http.Request) (router.Identity, error) {
+	return router.Impersonate(router.User{Name: "reader", Groups: []string{"readers"}}), nil
 }
 
 // alone is a process of serveAlone.
@@ -187,11 +194,7 @@ func BenchmarkMergedList(b *testing.B) {
 	planes := planetest.Shared(b, 3)
 	var filling sync.WaitGroup
 	for _, p := range planes {
-		planetest.Apply(b, p, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: readers}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: readers}]}
----
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: read-configmaps}, rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}]}
----
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: read-configmaps}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: read-configmaps}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: readers}]}`)
+		planetest.Apply(b, p, readers)
 		require.NoError(b, os.WriteFile(filepath.Join(dir, p.Name()+".kubeconfig"), p.Kubeconfig(), 0o600))
 		filling.Go(func() { fill(b, p) })
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,6 +51,7 @@ type storm struct {
 	t        *testing.T
 	sites    []*site
 	set      *aggregate.Members
+	served   *served // the same regions over HTTP
 	consumer consumer
 	mu       sync.Mutex
 	steps    map[region.Key][]aggregate.Step
@@ -83,6 +85,8 @@ func TestStorm(t *testing.T) {
 	informer := cache.NewSharedIndexInformer(reader, example, 0, cache.Indexers{})
 	running.Go(func() { informer.RunWithContext(ctx) })
 
+	overHTTP := s.served.informers(ctx, t, &running)
+
 	s.misfortunes()
 
 	calmDown()
@@ -100,6 +104,19 @@ func TestStorm(t *testing.T) {
 		}
 		return differ(s.truth(ctx, present, ""), view)
 	})
+	for kind, informer := range overHTTP {
+		planetest.Eventually(t, settle, "the "+kind+" informer over HTTP is equal to the regions", func(ctx context.Context) error {
+			want := s.truth(ctx, present, "")
+			if informer.text == nil {
+				for name, value := range want {
+					want[name], _, _ = strings.Cut(value, " ") // the UID
+				}
+			}
+			return differ(want, informer.view())
+		})
+		require.Empty(t, informer.mistakes(), kind)
+	}
+	s.served.restartInTurn(t, overHTTP)
 	require.Empty(t, s.consumer.mistakes())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,9 +136,11 @@ func newStorm(t *testing.T) *storm {
 	for _, p := range planetest.NewAll(t, options...) {
 		site := &site{Plane: p, key: region.Key{Provider: "loodse", Name: p.Name()}}
 		site.member = aggregate.Member{Region: site.key, Client: planetest.Dynamic(t, site.net.wrap(p.Config()))}
+		planetest.Apply(t, p, readers)
 		site.own = planetest.Dynamic(t, p.Config()).Resource(configMaps).Namespace("default")
 		s.sites = append(s.sites, site)
 	}
+	s.served = newServed(t)
 	s.join(0, 1, 2)
 	return s
 }
@@ -134,6 +153,7 @@ func (s *storm) join(indices ...int) {
 		members = append(members, s.sites[i].member)
 	}
 	require.NoError(s.t, s.set.Put(members...))
+	s.served.join(s.t, s.sites, indices)
 }
 
 func (s *storm) followed(_ context.Context, e aggregate.FollowEvent) {
@@ -182,6 +202,7 @@ func (s *storm) misfortunes() {
 // flows waits until the consumer has received new events of each of these sites.
 func (s *storm) flows(when string, sites ...*site) {
 	s.t.Helper()
+	s.served.restart(s.t)
 	time.Sleep(calm)
 	before := s.consumer.counts()
 	planetest.Eventually(s.t, settle, when+": events go on", func(context.Context) error {

@@ -23,7 +23,6 @@ var errCut = errors.New("the network is cut")
 
 // wrap inserts the breaker into config's transport.
 func (b *breaker) wrap(config *rest.Config) *rest.Config {
-	b.open = map[*body]struct{}{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if b.isCut() {
@@ -50,6 +49,9 @@ func (b *breaker) track(rc io.ReadCloser) io.ReadCloser {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := &body{ReadCloser: rc, breaker: b}
+	if b.open == nil {
+		b.open = map[*body]struct{}{}
+	}
 	b.open[t] = struct{}{}
 	return t
 }

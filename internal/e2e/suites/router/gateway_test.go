@@ -47,7 +47,7 @@ var impersonator = rights.Impersonation{Users: []string{"alice", "bob"}, Groups:
 type gateway struct {
 	server *httptest.Server
 	planes []*plane.Plane // of eu and us
-	source *source
+	source *planetest.Source
 	ring   *region.Ring
 	routes *router.Router
 }
@@ -83,7 +83,7 @@ func newGatewayOf(t testing.TB, opts router.Options) *gateway {
 // serve makes g the gateway of a region.Ring of the peers.
 func (g *gateway) serve(t testing.TB, opts router.Options, peers ...region.Peer) {
 	t.Helper()
-	g.source = newSource(peers...)
+	g.source = planetest.NewSource(peers...)
 	var err error
 	g.ring, err = region.NewRing(g.source, region.Options{Probe: region.ProbeOptions{MaxBackoff: time.Second}})
 	require.NoError(t, err)

@@ -134,7 +134,7 @@ func TestRotation(t *testing.T) {
 			return nil
 		})
 	}
-	g.source.put(atUS.issue(t, "gateway-first"))
+	g.source.Put(atUS.issue(t, "gateway-first"))
 	rotated(usConn, 2)
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -162,15 +162,15 @@ func TestRotation(t *testing.T) {
 		})
 	}
 	select {
-	case <-g.source.asked: // drop a value from before the rotation
+	case <-g.source.Asked(): // drop a value from before the rotation
 	default:
 	}
 	// The second token is provided as soon as us rejects the first one; requests wait for it.
 	second, known := atUS.issue(t, "gateway-second"), make(chan bool, 1)
 	go func() {
 		select {
-		case <-g.source.asked:
-			g.source.put(second)
+		case <-g.source.Asked():
+			g.source.Put(second)
 			known <- true
 		case <-time.After(2 * time.Minute):
 			known <- false
@@ -178,7 +178,7 @@ func TestRotation(t *testing.T) {
 	}()
 	atUS.revoke(t, "gateway-first")
 	for i := 1; i <= 100; i++ {
-		g.source.put(atEU.issue(t, fmt.Sprintf("gateway-%d", i)))
+		g.source.Put(atEU.issue(t, fmt.Sprintf("gateway-%d", i)))
 		rotated(euConn, uint64(i)+1)
 		if i > 1 {
 			atEU.revoke(t, fmt.Sprintf("gateway-%d", i-1))

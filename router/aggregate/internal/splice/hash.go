@@ -82,8 +82,8 @@ const (
 	odd    = 0xa0761d6478bd642f
 )
 
-// fold mixes a word into a hash, by the folded product of wyhash. With a secret seed nobody can choose two texts of one
-// hash, as he could for a product without its upper half.
+// fold mixes a word into a hash, by the folded product of wyhash. With a secret seed a client cannot choose two texts of
+// one hash, as would be possible for a product without its upper half.
 func fold(h, w uint64) uint64 {
 	high, low := bits.Mul64(h^w^odd, factor^bits.RotateLeft64(h, 32))
 	return high ^ low

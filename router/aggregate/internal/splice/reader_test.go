@@ -222,7 +222,7 @@ func TestRefusedAnswers(t *testing.T) {
 	}
 }
 
-// FuzzList reads any text. What is accepted is JSON, and its objects decode to what they were.
+// FuzzList reads any text. An accepted text is JSON, and its objects decode to equal objects.
 func FuzzList(f *testing.F) {
 	f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a\n","annotations":{}},"x":[1,-0.5e3,true,null]}]}`))
 	f.Add([]byte(`{"rows":[{"cells":["a",1],"object":{"metadata":{"name":"a"}}}]}`))

@@ -1,0 +1,233 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/aggregate"
+	"github.com/atoll-dev/atoll/router/apiserver"
+	"github.com/atoll-dev/atoll/router/proxy"
+)
+
+// served serves the sites over HTTP. At any time one replica serves; a restart ends its requests, and another replica
+// with the same keys takes its place. Replicas share nothing but the keys and the knowledge of the regions.
+type served struct {
+	server *httptest.Server
+	source *planetest.Source
+	routes *router.Router
+	keys   *aggregate.Keyring
+	lists  atomic.Int64 // requests that begin with the present state
+
+	mu   sync.Mutex
+	now  http.Handler
+	life context.Context //nolint:containedctx // the life of the replica
+	kill context.CancelFunc
+}
+
+func newServed(t *testing.T) *served {
+	s := &served{source: planetest.NewSource()}
+	ring, err := region.NewRing(s.source, region.Options{Probe: region.ProbeOptions{MaxBackoff: time.Second}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- ring.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	s.routes, err = router.New(ring, router.Options{Budget: router.Budget{QPS: -1}})
+	require.NoError(t, err)
+	s.keys, err = aggregate.NewKeyring([]byte("a key that all replicas have"))
+	require.NoError(t, err)
+	s.restart(t)
+	s.server = httptest.NewUnstartedServer(s)
+	s.server.EnableHTTP2 = true
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.server.StartTLS()
+	t.Cleanup(func() {
+		s.kill()
+		s.server.CloseClientConnections()
+		s.server.Close()
+	})
+	return s
+}
+
+// restart replaces the replica.
+func (s *served) restart(t *testing.T) {
+	t.Helper()
+	single, err := proxy.New(s.routes, reader, proxy.Options{})
+	require.NoError(t, err)
+	handler, err := apiserver.New(s.routes, single, apiserver.Options{Keys: s.keys})
+	require.NoError(t, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kill != nil {
+		s.kill()
+	}
+	s.now = handler
+	s.life, s.kill = context.WithCancel(context.Background())
+}
+
+func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	now, life := s.now, s.life
+	s.mu.Unlock()
+	if q := r.URL.Query(); q.Get("watch") == "" && q.Get("resourceVersion") != "" || q.Get("sendInitialEvents") == "true" {
+		s.lists.Add(1)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(life, cancel)()
+	now.ServeHTTP(w, r.WithContext(ctx))
+	if life.Err() != nil {
+		panic(http.ErrAbortHandler) // as a process that is killed
+	}
+}
+
+// join makes these sites the regions.
+func (s *served) join(t *testing.T, sites []*site, indices []int) {
+	t.Helper()
+	for i, site := range sites {
+		name := region.PeerName(site.Name())
+		if !slices.Contains(indices, i) {
+			s.source.Remove(name)
+			continue
+		}
+		config := site.net.wrap(rest.CopyConfig(site.Config()))
+		transport, err := rest.TransportFor(config)
+		require.NoError(t, err)
+		credentials, err := region.FromConfig(&rest.Config{Host: config.Host, Transport: transport})
+		require.NoError(t, err)
+		s.source.Put(region.Peer{Name: name, Regions: []region.Key{site.key}, Credentials: credentials})
+	}
+}
+
+// informers starts unmodified informers of client-go over HTTP: a dynamic one and a metadata one.
+func (s *served) informers(ctx context.Context, t *testing.T, running *sync.WaitGroup) map[string]*cached {
+	t.Helper()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
+	config := &rest.Config{Host: s.server.URL + "/regions/*", QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
+	objects, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	partial, err := metadata.NewForConfig(config)
+	require.NoError(t, err)
+	all := map[string]*cached{
+		"dynamic":  newCached(t, dynamicinformer.NewFilteredDynamicInformer(objects, configMaps, "default", 0, cache.Indexers{}, nil).Informer(), text),
+		"metadata": newCached(t, metadatainformer.NewFilteredMetadataInformer(partial, configMaps, "default", 0, cache.Indexers{}, nil).Informer(), nil),
+	}
+	for kind, c := range all {
+		running.Go(func() { c.informer.RunWithContext(ctx) })
+		planetest.Eventually(t, settle, "the "+kind+" informer over HTTP has synced", func(context.Context) error {
+			if !c.informer.HasSynced() {
+				return fmt.Errorf("it has not")
+			}
+			return nil
+		})
+	}
+	return all
+}
+
+// restartInTurn restarts the serving process twenty times while nothing else fails. No informer lists again.
+func (s *served) restartInTurn(t *testing.T, informers map[string]*cached) {
+	t.Helper()
+	before := s.lists.Load()
+	for range 20 {
+		s.restart(t)
+		time.Sleep(500 * time.Millisecond) // in which clients come back
+	}
+	for kind, c := range informers {
+		require.Empty(t, c.mistakes(), kind)
+	}
+	require.Equal(t, before, s.lists.Load(), "lists after restarts")
+	t.Logf("requests that began with the present state: %d, none of them after 20 restarts in turn", before)
+}
+
+// cached is an informer, with the changes that it reports.
+type cached struct {
+	informer cache.SharedIndexInformer
+	text     func(*unstructured.Unstructured) string // nil: only UIDs are known
+	mu       sync.Mutex
+	held     map[string]string
+	wrong    []string
+}
+
+func newCached(t *testing.T, informer cache.SharedIndexInformer, text func(*unstructured.Unstructured) string) *cached {
+	t.Helper()
+	c := &cached{informer: informer, text: text, held: map[string]string{}}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { c.change(o, "added", false) }, UpdateFunc: func(_, o any) { c.change(o, "updated", true) },
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			c.change(o, "deleted", true)
+		},
+	})
+	require.NoError(t, err)
+	return c
+}
+
+// change applies a change that the informer reports.
+func (c *cached) change(o any, how string, known bool) {
+	m, err := meta.Accessor(o)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.wrong = append(c.wrong, err.Error())
+		return
+	}
+	if _, held := c.held[m.GetName()]; held != known {
+		c.wrong = append(c.wrong, fmt.Sprintf("%s is %s, held: %t", m.GetName(), how, held))
+	}
+	if how == "deleted" {
+		delete(c.held, m.GetName())
+		return
+	}
+	c.held[m.GetName()] = string(m.GetUID())
+	if u, ok := o.(*unstructured.Unstructured); ok && c.text != nil {
+		c.held[m.GetName()] = c.text(u)
+	}
+}
+
+// view returns what the informer holds, by qualified name.
+func (c *cached) view() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	view := map[string]string{}
+	for name, value := range c.held {
+		view[name] = value
+	}
+	return view
+}
+
+func (c *cached) mistakes() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wrong
+}
