@@ -5,6 +5,7 @@ package fanout
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -51,3 +52,29 @@ func (k Kind) State(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 // SeesEdits reports whether an edit without a revision can be distinguished from fields that a
 // server filled in. It returns true if the claim is in the spec, or if Payload is set.
 func (k Kind) SeesEdits() bool { return k.Claim.annotation == "" || k.Payload != nil }
+
+// Claims returns the fields of obj that only coordinators write, by their paths: the protocol's
+// state, the annotations of this package, and its finalizer. Programs that write objects for others
+// compare them, so that these others cannot write them. It is pure and does not modify obj.
+func (k Kind) Claims(obj *unstructured.Unstructured) map[string]any {
+	claims := map[string]any{}
+	if obj == nil {
+		return claims
+	}
+	if k.Claim.annotation == "" {
+		if spec, ok := obj.Object["spec"].(map[string]any); ok && spec[k.Claim.path()] != nil {
+			claims["spec."+k.Claim.path()] = spec[k.Claim.path()]
+		}
+	}
+	for name, value := range obj.GetAnnotations() {
+		if strings.HasPrefix(name, ours) || k.Claim.annotation != "" && name == k.Claim.annotation {
+			claims["metadata.annotations["+name+"]"] = value
+		}
+	}
+	for _, name := range obj.GetFinalizers() {
+		if strings.HasPrefix(name, ours) {
+			claims["metadata.finalizers["+name+"]"] = true
+		}
+	}
+	return claims
+}
